@@ -1,0 +1,1 @@
+"""Storage as the transaction log sees it: list, read, put-if-absent, delete."""

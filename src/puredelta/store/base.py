@@ -1,0 +1,86 @@
+"""What the log needs from storage: a handful of verbs and one atomic promise.
+
+A store is rooted at one table. Every path in its methods is relative to that root,
+uses ``/`` and is *decoded* (a real file name, never percent-encoded).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import BinaryIO, Protocol
+
+
+class PutOutcome(Enum):
+    """The two answers a conditional put may give; anything else is raised."""
+
+    CREATED = "created"
+    ALREADY_EXISTS = "already exists"
+
+
+class StorageError(OSError):
+    """The store failed or did not answer; a write may or may not have landed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFile:
+    """One file of a listing. ``path`` is relative to the store's root."""
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+
+    @property
+    def name(self) -> str:
+        """The last segment of the path."""
+        return self.path.rsplit("/", 1)[-1]
+
+
+class Store(Protocol):
+    """One table's storage.
+
+    ``put_if_absent`` is the whole concurrency contract. For one path at most one
+    caller ever receives ``CREATED``, and no reader ever sees part of the content. A
+    store that cannot promise that must not implement this protocol.
+
+    A missing file is ``FileNotFoundError``, a refused one ``PermissionError``, anything
+    else `StorageError`.
+    """
+
+    @property
+    def root_uri(self) -> str:
+        """The table root as an absolute, *decoded* URI without a trailing slash, as Hadoop
+        takes it (``file:/data/my table``).
+        """
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[StoredFile]:
+        """Yield the files directly in ``directory`` whose name is >= ``start``, sorted by name.
+
+        A directory that does not exist yields nothing. Names that begin with ``.`` are
+        unfinished temporaries and stay hidden.
+        """
+
+    def walk(self, directory: str) -> Iterator[StoredFile]:
+        """Yield every file below ``directory``, hidden ones included, in no fixed order."""
+
+    def read(self, path: str) -> bytes:
+        """Return the whole content."""
+
+    def open(self, path: str) -> BinaryIO:
+        """Open for reading, seekable: for Parquet, where only some bytes are needed."""
+
+    def put_if_absent(self, path: str, content: bytes) -> PutOutcome:
+        """Create the file atomically and durably unless it exists."""
+
+    def put(self, path: str, content: bytes) -> None:
+        """Create or replace the file atomically: readers see the old or the new content."""
+
+    def delete(self, path: str) -> None:
+        """Remove the file; one that is already gone is no error."""
+
+    def delete_tree(self, directory: str) -> None:
+        """Remove a directory of our own and all that is in it; absent is no error."""
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or directory is there."""
