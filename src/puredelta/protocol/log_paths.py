@@ -1,0 +1,179 @@
+"""Names of the files in ``_delta_log``, parsed once (section "File Types").
+
+A name that no rule covers is nobody's business here: ``None``, never an error, because
+other tools keep their own files beside the log.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+LOG_DIRECTORY = "_delta_log"
+SIDECAR_DIRECTORY = "_delta_log/_sidecars"
+CHANGE_DATA_DIRECTORY = "_change_data"
+LAST_CHECKPOINT = "_last_checkpoint"
+VERSION_MAX = 2**63 - 1
+
+
+class CheckpointFormat(Enum):
+    """How the top file of a V2 checkpoint is written."""
+
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFile:
+    """``<version>.json``: the actions of one version."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedFile:
+    """``<low>.<high>.compacted.json``: the net actions of several versions, both ends included."""
+
+    low: int
+    high: int
+
+    @property
+    def version(self) -> int:
+        """The newest version inside."""
+        return self.high
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicCheckpoint:
+    """``<version>.checkpoint.parquet``: V1 or V2 content, told apart by what is inside."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class MultiPartCheckpoint:
+    """``<version>.checkpoint.<part>.<parts>.parquet``: usable only when every part is there."""
+
+    version: int
+    part: int
+    """From 1."""
+    parts: int
+
+
+@dataclass(frozen=True, slots=True)
+class V2Checkpoint:
+    """``<version>.checkpoint.<uuid>.{json,parquet}``."""
+
+    version: int
+    uuid: str
+    format: CheckpointFormat
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksumFile:
+    """``<version>.crc``: totals of one version, a hint for validation."""
+
+    version: int
+
+
+LogName: TypeAlias = (
+    CommitFile
+    | CompactedFile
+    | ClassicCheckpoint
+    | MultiPartCheckpoint
+    | V2Checkpoint
+    | ChecksumFile
+)
+"""Closed union: ``match`` over it ends in ``assert_never``."""
+
+# 20 digits is what writers produce and the only width whose text order is the number's order.
+_V = r"(?P<version>[0-9]{20})"
+_COMMIT = re.compile(rf"{_V}\.json")
+_CHECKSUM = re.compile(rf"{_V}\.crc")
+_COMPACTED = re.compile(r"(?P<low>[0-9]{20})\.(?P<high>[0-9]{20})\.compacted\.json")
+_CLASSIC = re.compile(rf"{_V}\.checkpoint\.parquet")
+_MULTI_PART = re.compile(
+    rf"{_V}\.checkpoint\.(?P<part>[0-9]{{10}})\.(?P<parts>[0-9]{{10}})\.parquet"
+)
+_V2 = re.compile(
+    rf"{_V}\.checkpoint\."
+    r"(?P<uuid>[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.(?P<format>json|parquet)"
+)
+
+
+def parse_log_name(name: str) -> LogName | None:
+    """Tell what a file directly in ``_delta_log`` is, from its name alone.
+
+    >>> parse_log_name("00000000000000000042.json")
+    CommitFile(version=42)
+    >>> parse_log_name("_last_checkpoint") is None
+    True
+    """
+    if match := _COMMIT.fullmatch(name):
+        return CommitFile(int(match["version"]))
+    if match := _CLASSIC.fullmatch(name):
+        return ClassicCheckpoint(int(match["version"]))
+    if match := _CHECKSUM.fullmatch(name):
+        return ChecksumFile(int(match["version"]))
+    if match := _V2.fullmatch(name):
+        return V2Checkpoint(int(match["version"]), match["uuid"], CheckpointFormat(match["format"]))
+    if match := _MULTI_PART.fullmatch(name):
+        return _multi_part(int(match["version"]), int(match["part"]), int(match["parts"]))
+    if match := _COMPACTED.fullmatch(name):
+        return _compacted(int(match["low"]), int(match["high"]))
+    return None
+
+
+def _multi_part(version: int, part: int, parts: int) -> MultiPartCheckpoint | None:
+    return MultiPartCheckpoint(version, part, parts) if 1 <= part <= parts else None
+
+
+def _compacted(low: int, high: int) -> CompactedFile | None:
+    return CompactedFile(low, high) if low < high else None
+
+
+def version_prefix(version: int) -> str:
+    """Return the 20 digits every name of this version starts with: where a listing begins."""
+    if not 0 <= version <= VERSION_MAX:
+        raise ValueError(f"a table version is between 0 and {VERSION_MAX}, not {version}")
+    return f"{version:020d}"
+
+
+def commit_name(version: int) -> str:
+    """Return the name of the commit file.
+
+    >>> commit_name(42)
+    '00000000000000000042.json'
+    """
+    return f"{version_prefix(version)}.json"
+
+
+def compacted_name(low: int, high: int) -> str:
+    """Return the name of the log compaction file of ``low`` to ``high``, both included."""
+    return f"{version_prefix(low)}.{version_prefix(high)}.compacted.json"
+
+
+def classic_checkpoint_name(version: int) -> str:
+    """Return the name of the checkpoint in one Parquet file."""
+    return f"{version_prefix(version)}.checkpoint.parquet"
+
+
+def multi_part_checkpoint_name(version: int, part: int, parts: int) -> str:
+    """Return the name of part ``part`` (from 1) of a checkpoint in ``parts`` files."""
+    return f"{version_prefix(version)}.checkpoint.{part:010d}.{parts:010d}.parquet"
+
+
+def checksum_name(version: int) -> str:
+    """Return the name of the version checksum."""
+    return f"{version_prefix(version)}.crc"
+
+
+def log_path(name: str) -> str:
+    """Return the path of a log file relative to the table root.
+
+    >>> log_path(commit_name(0))
+    '_delta_log/00000000000000000000.json'
+    """
+    return f"{LOG_DIRECTORY}/{name}"
