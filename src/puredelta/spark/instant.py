@@ -1,0 +1,52 @@
+"""One moment for a whole command, however many plans it runs (M-24)."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.spark.catalyst import Catalyst
+
+
+class Instant(Protocol):
+    """Makes ``current_timestamp()`` and its kin mean the same in every plan it has fixed."""
+
+    def fix(self, rows: DataFrame) -> DataFrame:
+        """Return the same rows with every reading of the clock replaced by this moment."""
+        ...
+
+
+class UnfixedInstant:
+    """Leaves plans alone: on Connect every plan reads the clock once for itself."""
+
+    def fix(self, rows: DataFrame) -> DataFrame:
+        """Return ``rows``."""
+        return rows
+
+
+class FixedInstant:
+    """Spark's own reading of the clock, taken once, put into plans as literals.
+
+    A Scala ``Map`` is a ``PartialFunction``, so ``transformAllExpressions(map)`` replaces
+    expressions by equality without any Scala code. ``ReplaceExpressions`` comes first:
+    ``current_timestamp() - interval 1 day`` keeps a copy of its own inside until then.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        catalyst = Catalyst(spark)
+        asked = spark.sql("select current_timestamp(), now(), current_date(), localtimestamp()")
+        before = catalyst.analyzed(asked)
+        after = catalyst.rules.ComputeCurrentTime.apply(before)
+        moments: Any = catalyst.jvm.java.util.HashMap()
+        readings, literals = before.expressions(), after.expressions()
+        for n in range(len(asked.columns)):
+            moments.put(readings.apply(n).child(), literals.apply(n).child())
+        self._catalyst = catalyst
+        self._moments = catalyst.jvm.PythonUtils.toScalaMap(moments)
+
+    def fix(self, rows: DataFrame) -> DataFrame:
+        """Return the same rows with every reading of the clock replaced by this moment."""
+        catalyst = self._catalyst
+        plan = catalyst.rules.ReplaceExpressions.apply(catalyst.analyzed(rows))
+        return catalyst.rows(plan.transformAllExpressions(self._moments))
