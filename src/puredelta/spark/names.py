@@ -1,0 +1,43 @@
+"""The names of every column this library adds to a frame for its own use.
+
+They share one prefix no user's column may have, so a helper column never meets one of
+the user's. A stage that needs another helper column adds its name here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+
+PREFIX = "__puredelta_"
+
+FILE_ORDINAL = "__puredelta_file"
+"""Which file a row lies in: index into the file table that was scanned (int)."""
+
+ROW_INDEX = "__puredelta_row"
+"""Which physical row of its file a row is, deleted rows counted (long)."""
+
+BUCKET = "__puredelta_bucket"
+"""Row index divided by the rows one bitmap covers (int)."""
+
+BITMAP = "__puredelta_bitmap"
+"""The bits of one bucket as 64-bit words."""
+
+FILE_PATH = "__puredelta_file_path"
+"""The location of a file as the session's own listing spells it."""
+
+
+def require_no_helper_names(columns: Iterable[str]) -> None:
+    """Refuse columns whose names start with our prefix (case ignored).
+
+    Raises:
+        InvalidRequestError: names the columns.
+    """
+    if taken := sorted(c for c in columns if c.lower().startswith(PREFIX)):
+        raise InvalidRequestError(
+            f"The column names {taken} start with {PREFIX!r}, which is reserved for columns that "
+            "puredelta adds while it works. Rename them.",
+            code=ErrorCode.RESERVED_COLUMN_NAME,
+            columns=taken,
+        )
