@@ -1,0 +1,226 @@
+"""A table on a file system that the driver mounts: POSIX calls, no Hadoop, no Spark.
+
+The one atomic step is ``link(2)``: a finished, flushed temporary file gets its final name
+only if nothing has that name yet (X-01, X-02). ``O_EXCL`` would be exclusive too, but
+readers would see the file while it grows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.store.base import PutOutcome, StorageError, StoredFile
+
+_NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+_NO_DIRECTORY_FSYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EBADF})
+
+
+class LocalStore:
+    """The `puredelta.store.base.Store` of one directory. Nothing is created before a put."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self._root = Path(os.path.abspath(root))  # noqa: PTH100 - symbolic links stay as they are
+        self._root_uri = "file:" + self._root.as_posix().rstrip("/")
+
+    @property
+    def root_uri(self) -> str:
+        """``file:/absolute/path``, decoded."""
+        return self._root_uri
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[StoredFile]:
+        """Yield the files of one directory in name order; a missing directory has none."""
+        with _translated():
+            try:
+                with os.scandir(self._path(directory)) as entries:
+                    # The status costs a system call per file: only for those asked for.
+                    wanted = [e for e in entries if e.name >= start and not e.name.startswith(".")]
+            except (FileNotFoundError, NotADirectoryError):
+                return
+            files = [file for e in wanted if (file := _stored(directory, e)) is not None]
+        yield from sorted(files, key=lambda file: file.path)
+
+    def walk(self, directory: str) -> Iterator[StoredFile]:
+        """Yield every file below a directory, links followed, a cycle of links entered once."""
+        with _translated():
+            yield from self._walk(directory.strip("/"), frozenset())
+
+    def _walk(self, directory: str, above: frozenset[str]) -> Iterator[StoredFile]:
+        absolute = self._path(directory)
+        real = os.path.realpath(absolute)
+        if real in above:
+            return
+        try:
+            with os.scandir(absolute) as found:
+                entries = sorted(found, key=lambda e: e.name)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for entry in entries:
+            if entry.is_dir():
+                yield from self._walk(_join(directory, entry.name), above | {real})
+            elif (file := _stored(directory, entry)) is not None:
+                yield file
+
+    def read(self, path: str) -> bytes:
+        """Return the whole content."""
+        with _translated():
+            return self._path(path).read_bytes()
+
+    def open(self, path: str) -> BinaryIO:
+        """Open for reading; the caller closes it."""
+        with _translated():
+            return self._path(path).open("rb")
+
+    def put_if_absent(self, path: str, content: bytes) -> PutOutcome:
+        """Write aside, flush, then link: a link never replaces an existing name.
+
+        Raises:
+            UnsupportedError: the file system has no hard links (UNSUPPORTED_STORAGE).
+        """
+        target = self._path(path)
+        with _translated(), self._temporary(target, content) as temporary:
+            outcome = _link(temporary, target)
+            if outcome is PutOutcome.CREATED:
+                _flush_directory(target.parent)
+            return outcome
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write aside, flush, then rename over whatever is there."""
+        target = self._path(path)
+        with _translated(), self._temporary(target, content) as temporary:
+            temporary.replace(target)
+            _flush_directory(target.parent)
+
+    def delete(self, path: str) -> None:
+        """Remove one file."""
+        with _translated(), contextlib.suppress(FileNotFoundError):
+            self._path(path).unlink()
+
+    def delete_tree(self, directory: str) -> None:
+        """Remove a directory with its content, links themselves and not what they lead to."""
+        target = self._path(directory)
+        if target == self._root:
+            raise ValueError("refusing to remove the root of a table")
+        with _translated(), contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(target)
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or directory is there."""
+        with _translated():
+            try:
+                self._path(path).stat()
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            return True
+
+    def _path(self, path: str) -> Path:
+        parts = [part for part in path.split("/") if part]
+        if ".." in parts or path.startswith("/"):
+            raise ValueError(f"{path!r} does not lie below the root of the store")
+        return self._root.joinpath(*parts)
+
+    @contextlib.contextmanager
+    def _temporary(self, target: Path, content: bytes) -> Iterator[Path]:
+        """Give a flushed file with this content next to the target, and clean up after."""
+        _make_directories(target.parent)
+        temporary = target.parent / f".{target.name}.{uuid.uuid4().hex}.tmp"
+        try:
+            with temporary.open("xb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            yield temporary
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                temporary.unlink()
+
+
+def _join(directory: str, name: str) -> str:
+    stripped = directory.strip("/")
+    return f"{stripped}/{name}" if stripped else name
+
+
+def _stored(directory: str, entry: os.DirEntry[str]) -> StoredFile | None:
+    """Describe a regular file; directories, and files deleted since the listing, are None."""
+    try:
+        status = entry.stat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return StoredFile(
+        path=_join(directory, entry.name),
+        size_bytes=status.st_size,
+        modified_ms=status.st_mtime_ns // 1_000_000,
+    )
+
+
+def _link(temporary: Path, target: Path) -> PutOutcome:
+    try:
+        os.link(temporary, target)
+    except OSError as error:
+        # NFS repeats a link whose answer was lost and then reports that the name exists;
+        # open(2) gives the cure: the link count of our own file says whether it worked.
+        if temporary.stat().st_nlink > 1:
+            return PutOutcome.CREATED
+        if isinstance(error, FileExistsError):
+            return PutOutcome.ALREADY_EXISTS
+        if error.errno in _NO_HARD_LINKS:
+            raise UnsupportedError(
+                f"The file system of {target.parent} has no hard links, so a commit cannot be "
+                "made atomic there. Put the table on one that has them (ext4, XFS, APFS, NTFS, "
+                "NFS).",
+                code=ErrorCode.UNSUPPORTED_STORAGE,
+                path=str(target),
+            ) from error
+        raise
+    return PutOutcome.CREATED
+
+
+def _make_directories(directory: Path) -> None:
+    missing = []
+    while not directory.is_dir():
+        missing.append(directory)
+        if directory.parent == directory:
+            break
+        directory = directory.parent
+    for new in reversed(missing):
+        new.mkdir(exist_ok=True)
+        _flush_directory(new.parent)
+
+
+def _flush_directory(directory: Path) -> None:
+    """Make a new name survive a power cut, where the file system can promise that."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_DIRECTORY_FSYNC:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    """Let absence and refusal through; every other failure of the system is a StorageError."""
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, StorageError):
+        raise
+    except NotADirectoryError as error:
+        raise FileNotFoundError(error.errno, error.strerror, error.filename) from error
+    except OSError as error:
+        if error.errno is None:
+            raise StorageError(str(error)) from error
+        raise StorageError(error.errno, error.strerror, error.filename) from error

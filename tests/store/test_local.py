@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+
+from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.store.base import PutOutcome, StorageError
+from puredelta.store.local import LocalStore
+
+
+def _names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_root_uri_is_absolute_decoded_and_bare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert LocalStore("a b%20/../c#d/").root_uri == f"file:{tmp_path}/c#d"
+
+
+def test_nothing_is_created_before_a_put(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "table")
+    assert list(store.list_from("_delta_log")) == []
+    assert not (tmp_path / "table").exists()
+
+
+def test_no_temporary_stays_behind(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.put_if_absent("d/a", b"1")
+    store.put_if_absent("d/a", b"2")
+    store.put("d/b", b"3")
+    assert _names(tmp_path / "d") == ["a", "b"]
+
+
+def _fail(error: OSError) -> object:
+    def broken(*_: object, **__: object) -> None:
+        raise error
+
+    return broken
+
+
+@pytest.mark.parametrize("verb", ["put", "put_if_absent"])
+def test_disk_full_is_a_storage_error_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    store = LocalStore(tmp_path)
+    monkeypatch.setattr(os, "fsync", _fail(OSError(errno.ENOSPC, "No space left on device", "x")))
+    with pytest.raises(StorageError, match="No space left") as caught:
+        getattr(store, verb)("a", b"1")
+    assert caught.value.errno == errno.ENOSPC
+    assert _names(tmp_path) == []
+
+
+def test_no_hard_links_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "link", _fail(OSError(errno.EOPNOTSUPP, "Operation not supported")))
+    with pytest.raises(UnsupportedError, match="has no hard links") as caught:
+        LocalStore(tmp_path).put_if_absent("a", b"1")
+    assert caught.value.code is ErrorCode.UNSUPPORTED_STORAGE
+    assert _names(tmp_path) == []
+
+
+@pytest.mark.parametrize("code", [errno.EEXIST, errno.EIO])
+def test_a_link_that_worked_without_an_answer_is_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    link = os.link
+
+    def lossy(source: Path, target: Path) -> None:
+        link(source, target)
+        raise OSError(code, "retransmitted", str(target))
+
+    monkeypatch.setattr(os, "link", lossy)
+    assert LocalStore(tmp_path).put_if_absent("a", b"1") is PutOutcome.CREATED
+
+
+def test_permission_denied_stays_permission_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = LocalStore(tmp_path)
+    store.put("d/a", b"1")
+    # Patched rather than chmod-ed: root may do everything.
+    denied = _fail(PermissionError(errno.EACCES, "Permission denied", "d"))
+    monkeypatch.setattr(os, "scandir", denied)
+    monkeypatch.setattr(Path, "open", denied)
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    with pytest.raises(PermissionError):
+        list(store.list_from("d"))
+    with pytest.raises(PermissionError):
+        list(store.walk("d"))
+    with pytest.raises(PermissionError):
+        store.read("d/a")
+    with pytest.raises(PermissionError):
+        store.put_if_absent("d/b", b"")
+
+
+def test_a_parent_that_is_a_file_is_not_read_as_already_exists(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.put("d", b"a file")
+    with pytest.raises(StorageError):
+        store.put_if_absent("d/0.json", b"")
+
+
+def test_paths_stay_below_the_root(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "t")
+    for path in ("../x", "/etc/passwd", "a/../../x"):
+        with pytest.raises(ValueError, match="does not lie below the root"):
+            store.read(path)
+    with pytest.raises(ValueError, match="root of a table"):
+        store.delete_tree("")
+
+
+def test_walk_follows_links_but_no_cycles(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "f").touch()
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "back").symlink_to(tmp_path / "t")
+    store = LocalStore(tmp_path / "t")
+    assert [f.path for f in store.walk("")] == ["link/f"]
+    with pytest.raises(StorageError, match="symbolic link"):
+        store.delete_tree("link")
+
+
+def _put(root: str, version: int, writer: int) -> bool:
+    content = f"{writer}".encode() * 5000
+    return LocalStore(root).put_if_absent(f"{version}", content) is PutOutcome.CREATED
+
+
+def test_processes_race_without_a_double_winner(tmp_path: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        jobs = [(str(tmp_path), version, writer) for version in range(25) for writer in range(4)]
+        created = pool.starmap(_put, jobs, chunksize=1)
+    for version in range(25):
+        winners = [
+            job[2] for job, won in zip(jobs, created, strict=True) if won and job[1] == version
+        ]
+        assert len(winners) == 1
+        assert (tmp_path / str(version)).read_bytes() == f"{winners[0]}".encode() * 5000
