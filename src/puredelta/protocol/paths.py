@@ -1,0 +1,115 @@
+"""Paths of files: how the log spells them, and when two spellings mean one file.
+
+``add.path`` is an RFC 2396 URI reference, percent-encoded, relative to the table root or
+absolute (X-80). Writers encode differently, so files are compared after decoding (X-81).
+URIs that leave this module are *decoded* and in Hadoop's short form (``file:/data/x``).
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from urllib.parse import quote, unquote
+
+# "scheme:/": the slash keeps a raw colon in a relative name from looking like a scheme.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
+_FILE_AUTHORITY = re.compile(r"file:/{2}(?:localhost)?(?=/)", re.IGNORECASE)
+_AUTHORITY = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?)")
+
+# Bytes that are not UTF-8 must survive the way there and back, or two files become one.
+_ERRORS = "surrogateescape"
+
+
+def encode_path(path: str) -> str:
+    """Spell a real path, relative to the table root, as the log wants it.
+
+    Everything but unreserved characters, ``/`` and ``=`` is escaped: also ``:``, which
+    would make the first segment look like a scheme, and ``%``, so that a Hive-escaped
+    directory ``t=10%3A00`` becomes ``t=10%253A00`` (C-50).
+
+    >>> encode_path("p=a b/part-0.parquet")
+    'p=a%20b/part-0.parquet'
+    """
+    return quote(path, safe="/=", errors=_ERRORS)
+
+
+def decode_path(encoded: str) -> str:
+    """Return the real name behind a path of the log; ``+`` is no space in a path."""
+    return unquote(encoded, errors=_ERRORS)
+
+
+def is_absolute_path(encoded: str) -> bool:
+    """Tell whether a path of the log stands on its own, without the table root."""
+    return encoded.startswith("/") or _SCHEME.match(encoded) is not None
+
+
+def canonical_path(encoded: str) -> str:
+    """Return the key under which all spellings of one path are equal (X-81).
+
+    Percent-encoding, ``file:`` spellings, doubled slashes and ``.`` segments do not matter.
+    A relative path and the absolute path of the same file stay different, as in the
+    reference: the log alone does not know where the table lies.
+
+    >>> canonical_path("file:///a/b%20c") == canonical_path("/a//b c")
+    True
+    """
+    scheme = _SCHEME.match(encoded)
+    decoded = decode_path(encoded)
+    if scheme is None:
+        return _normal(decoded)
+    short = short_uri(decoded)
+    if short.startswith("file:"):
+        return _normal(short.removeprefix("file:"))
+    return _normal_uri(short)
+
+
+def absolute_uri(root_uri: str, encoded_path: str) -> str:
+    """Return the decoded absolute URI of a file of the table at ``root_uri`` (decoded).
+
+    >>> absolute_uri("file:/data/my table", "p=a%20b/x.parquet")
+    'file:/data/my table/p=a b/x.parquet'
+    """
+    decoded = decode_path(encoded_path)
+    if _SCHEME.match(encoded_path):
+        return _normal_uri(short_uri(decoded))
+    if encoded_path.startswith("/"):
+        return _authority(root_uri) + _normal(decoded)
+    return f"{short_uri(root_uri).rstrip('/')}/{_normal(decoded)}"
+
+
+def relative_path(root_uri: str, uri: str) -> str | None:
+    """Return where a file lies below the table root, both URIs decoded; ``None`` if outside.
+
+    >>> relative_path("file:/data/t", "file:///data/t/p=1/x.parquet")
+    'p=1/x.parquet'
+    """
+    root = _normal_uri(short_uri(root_uri)).rstrip("/") + "/"
+    path = _normal_uri(short_uri(uri))
+    return path.removeprefix(root) if path.startswith(root) and path != root else None
+
+
+def short_uri(uri: str) -> str:
+    """Write ``file:///x`` and ``file://localhost/x`` as ``file:/x``, and a scheme in lower case."""
+    scheme = _SCHEME.match(uri)
+    if scheme is None:
+        return uri
+    lowered = scheme[1].lower() + uri[scheme.end(1) :]
+    return _FILE_AUTHORITY.sub("file:", lowered, count=1)
+
+
+def _authority(uri: str) -> str:
+    """Return scheme and host: what an absolute path without them inherits from the root."""
+    match = _AUTHORITY.match(short_uri(uri)) if _SCHEME.match(uri) else None
+    return "" if match is None else match[1]
+
+
+def _normal_uri(uri: str) -> str:
+    authority = _authority(uri)
+    return authority + _normal(uri[len(authority) :])
+
+
+def _normal(path: str) -> str:
+    """Collapse slashes and dots as Hadoop's ``Path`` does."""
+    normal = posixpath.normpath(path)
+    # POSIX lets exactly two leading slashes mean something; here they do not.
+    return "/" + normal.lstrip("/") if normal.startswith("/") else normal
