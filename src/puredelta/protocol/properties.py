@@ -1,0 +1,323 @@
+"""Table properties as typed values: the ``delta.*`` keys of ``metaData.configuration``.
+
+Each property is read when it is asked for, so that a bad value of a property nobody
+needs never makes a table unreadable. `TableProperties.validate` reads them all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import ClassVar, Generic, TypeVar, overload
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+
+T = TypeVar("T")
+
+CONSTRAINT_PREFIX = "delta.constraints."
+FEATURE_PREFIX = "delta.feature."
+ALL_COLUMNS_INDEXED = -1
+
+
+class ColumnMappingMode(Enum):
+    """How columns of the schema find their data in files (section "Column Mapping")."""
+
+    NONE = "none"
+    NAME = "name"
+    ID = "id"
+
+
+class CheckpointPolicy(Enum):
+    """Which checkpoints a writer makes (``delta.checkpointPolicy``)."""
+
+    CLASSIC = "classic"
+    V2 = "v2"
+
+
+class _Property(Generic[T]):
+    """A property as an attribute: key, how its text is read, what it is without text."""
+
+    def __init__(self, key: str, parse: Callable[[str], T], default: T) -> None:
+        self.key = key
+        self._parse = parse
+        self._default = default
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> _Property[T]: ...
+
+    @overload
+    def __get__(self, owner: TableProperties, kind: type) -> T: ...
+
+    def __get__(self, owner: TableProperties | None, kind: type) -> _Property[T] | T:
+        if owner is None:
+            return self
+        text = owner.configuration.get(self.key)
+        if text is None:
+            return self._default
+        try:
+            return self._parse(text)
+        except ValueError as error:
+            raise InvalidRequestError(
+                f"The table property {self.key!r} cannot be {text!r}: it {error}.",
+                code=ErrorCode.INVALID_TABLE_PROPERTY,
+                property=self.key,
+                value=text,
+            ) from error
+
+
+# --- values ---------------------------------------------------------------------------------
+
+
+def _flag(text: str) -> bool:
+    match text.strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            raise ValueError("needs to be true or false")
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least:
+            raise ValueError(f"needs to be a whole number of at least {least}")
+        return value
+
+    return parse
+
+
+_UNITS: Mapping[str, timedelta] = {
+    "week": timedelta(weeks=1),
+    "day": timedelta(days=1),
+    "hour": timedelta(hours=1),
+    "minute": timedelta(minutes=1),
+    "second": timedelta(seconds=1),
+    "millisecond": timedelta(milliseconds=1),
+    "microsecond": timedelta(microseconds=1),
+}
+_INTERVAL = re.compile(r"(?:interval\s+)?((?:[+-]?\s*\d+\s+[a-z]+\s*)+)")
+_INTERVAL_PART = re.compile(r"([+-]?)\s*(\d+)\s+([a-z]+)")
+
+
+def parse_interval(text: str) -> timedelta:
+    """Read a calendar interval such as ``interval 30 days`` or ``2 weeks 12 hours``.
+
+    Months and years have no fixed length and are refused, as are negative intervals.
+
+    >>> parse_interval("interval 1 week").days
+    7
+    """
+    match = _INTERVAL.fullmatch(text.strip().lower())
+    total = timedelta()
+    for sign, count, unit in _INTERVAL_PART.findall(match[1]) if match else ():
+        length = _UNITS.get(unit.removesuffix("s"))
+        if length is None:
+            match = None
+            break
+        total += int(sign + count) * length
+    if match is None or total < timedelta():
+        raise ValueError(
+            "needs to be an interval such as 'interval 2 weeks', without months or years"
+        )
+    return total
+
+
+_COLUMN_PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.,\s][^`.,]*?))\s*([.,]|$)")
+
+
+def parse_columns(text: str) -> tuple[tuple[str, ...], ...]:
+    """Read a comma-separated list of columns, nested ones dotted, odd names in backticks.
+
+    >>> parse_columns("id, st.x, `a.b`")
+    (('id',), ('st', 'x'), ('a.b',))
+    """
+    columns: list[tuple[str, ...]] = []
+    path: list[str] = []
+    position = 0
+    separator = "," if text.strip() else ""
+    while separator:
+        match = _COLUMN_PART.match(text, position)
+        if match is None:
+            raise ValueError("needs to be a comma-separated list of column names")
+        quoted, plain, separator = match.groups()
+        path.append(plain if quoted is None else quoted.replace("``", "`"))
+        position = match.end()
+        if separator != ".":
+            columns.append(tuple(path))
+            path = []
+    return tuple(columns)
+
+
+def _isolation_level(text: str) -> str:
+    if text != "Serializable":
+        raise ValueError("needs to be Serializable")
+    return text
+
+
+def _checkpoint_policy(text: str) -> CheckpointPolicy:
+    try:
+        return CheckpointPolicy(text)
+    except ValueError:
+        raise ValueError("needs to be one of classic, v2") from None
+
+
+def _mapping_mode(text: str) -> ColumnMappingMode:
+    try:
+        return ColumnMappingMode(text.lower())
+    except ValueError:
+        raise ValueError("needs to be one of none, name, id") from None
+
+
+_whole = _at_least(0)
+_positive = _at_least(1)
+
+
+# --- the properties -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TableProperties:
+    """The properties of one table; defaults are the reference's (delta-spark 4.4.0).
+
+    >>> TableProperties.of({"delta.checkpointInterval": "100"}).checkpoint_interval
+    100
+
+    Raises:
+        InvalidRequestError: when a property is asked for and its text is no value of it
+            (DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED).
+    """
+
+    configuration: Mapping[str, str]
+
+    append_only: ClassVar = _Property("delta.appendOnly", _flag, default=False)
+    auto_compact: ClassVar = _Property[str | None]("delta.autoOptimize.autoCompact", str, None)
+    checkpoint_interval: ClassVar = _Property("delta.checkpointInterval", _positive, default=10)
+    checkpoint_policy: ClassVar = _Property(
+        "delta.checkpointPolicy", _checkpoint_policy, default=CheckpointPolicy.CLASSIC
+    )
+    column_mapping_max_id: ClassVar = _Property("delta.columnMapping.maxColumnId", _whole, 0)
+    column_mapping_mode: ClassVar = _Property(
+        "delta.columnMapping.mode", _mapping_mode, ColumnMappingMode.NONE
+    )
+    compression_codec: ClassVar = _Property[str | None](
+        "delta.parquet.compression.codec", str.lower, None
+    )
+    data_skipping_indexed_cols: ClassVar = _Property(
+        "delta.dataSkippingNumIndexedCols", _at_least(ALL_COLUMNS_INDEXED), default=32
+    )
+    data_skipping_stats_columns: ClassVar = _Property[tuple[tuple[str, ...], ...] | None](
+        "delta.dataSkippingStatsColumns", parse_columns, None
+    )
+    data_skipping_string_prefix_length: ClassVar = _Property(
+        "delta.dataSkippingStringPrefixLength", _whole, default=32
+    )
+    deleted_file_retention: ClassVar = _Property(
+        "delta.deletedFileRetentionDuration", parse_interval, default=timedelta(weeks=1)
+    )
+    enable_change_data_feed: ClassVar = _Property(
+        "delta.enableChangeDataFeed", _flag, default=False
+    )
+    enable_deletion_vectors: ClassVar = _Property(
+        "delta.enableDeletionVectors", _flag, default=False
+    )
+    enable_expired_log_cleanup: ClassVar = _Property(
+        "delta.enableExpiredLogCleanup", _flag, default=True
+    )
+    enable_iceberg_compat_v1: ClassVar = _Property(
+        "delta.enableIcebergCompatV1", _flag, default=False
+    )
+    enable_iceberg_compat_v2: ClassVar = _Property(
+        "delta.enableIcebergCompatV2", _flag, default=False
+    )
+    enable_iceberg_compat_v3: ClassVar = _Property(
+        "delta.enableIcebergCompatV3", _flag, default=False
+    )
+    enable_materialized_partition_columns: ClassVar = _Property(
+        "delta.enableMaterializePartitionColumnsFeature", _flag, default=False
+    )
+    enable_row_tracking: ClassVar = _Property("delta.enableRowTracking", _flag, default=False)
+    enable_type_widening: ClassVar = _Property("delta.enableTypeWidening", _flag, default=False)
+    enable_variant_shredding: ClassVar = _Property(
+        "delta.enableVariantShredding", _flag, default=False
+    )
+    in_commit_timestamp_enablement_timestamp_ms: ClassVar = _Property[int | None](
+        "delta.inCommitTimestampEnablementTimestamp", _whole, None
+    )
+    in_commit_timestamp_enablement_version: ClassVar = _Property[int | None](
+        "delta.inCommitTimestampEnablementVersion", _whole, None
+    )
+    in_commit_timestamps: ClassVar = _Property(
+        "delta.enableInCommitTimestamps", _flag, default=False
+    )
+    isolation_level: ClassVar = _Property(
+        "delta.isolationLevel", _isolation_level, default="Serializable"
+    )
+    log_retention: ClassVar = _Property(
+        "delta.logRetentionDuration", parse_interval, default=timedelta(days=30)
+    )
+    random_prefix_length: ClassVar = _Property("delta.randomPrefixLength", _positive, default=2)
+    randomize_file_prefixes: ClassVar = _Property(
+        "delta.randomizeFilePrefixes", _flag, default=False
+    )
+    require_checkpoint_protection_before_version: ClassVar = _Property(
+        "delta.requireCheckpointProtectionBeforeVersion", _whole, default=0
+    )
+    row_tracking_suspended: ClassVar = _Property("delta.rowTrackingSuspended", _flag, default=False)
+    set_transaction_retention: ClassVar = _Property[timedelta | None](
+        "delta.setTransactionRetentionDuration", parse_interval, None
+    )
+    write_partition_columns_to_parquet: ClassVar = _Property(
+        "delta.writePartitionColumnsToParquet", _flag, default=True
+    )
+    write_stats_as_json: ClassVar = _Property(
+        "delta.checkpoint.writeStatsAsJson", _flag, default=True
+    )
+    write_stats_as_struct: ClassVar = _Property(
+        "delta.checkpoint.writeStatsAsStruct", _flag, default=True
+    )
+
+    @classmethod
+    def of(cls, configuration: Mapping[str, str]) -> TableProperties:
+        """Wrap the configuration of a table's metadata."""
+        return cls(dict(configuration))
+
+    @property
+    def check_constraints(self) -> Mapping[str, str]:
+        """SQL expressions of the CHECK constraints by name (section "CHECK Constraints")."""
+        return {
+            key.removeprefix(CONSTRAINT_PREFIX): text
+            for key, text in self.configuration.items()
+            if key.startswith(CONSTRAINT_PREFIX)
+        }
+
+    @property
+    def requested_features(self) -> frozenset[str]:
+        """Names that ``delta.feature.<name> = supported`` asks a new table to list."""
+        return frozenset(
+            key.removeprefix(FEATURE_PREFIX)
+            for key, text in self.configuration.items()
+            if key.startswith(FEATURE_PREFIX) and text.lower() in {"supported", "enabled"}
+        )
+
+    def validate(self) -> None:
+        """Read every property once; for a writer, before it stores new ones.
+
+        Raises:
+            InvalidRequestError: the first one whose text is no value of it.
+        """
+        for name in PROPERTY_KEYS:
+            getattr(self, name)
+
+
+PROPERTY_KEYS: Mapping[str, str] = {
+    name: value.key for name, value in vars(TableProperties).items() if isinstance(value, _Property)
+}
+"""The key of each attribute of `TableProperties`."""
