@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from pyspark.errors import PySparkException
-from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
+from pyspark.sql import types as T
 
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.protocol.schema_json import encode_schema, parse_schema
@@ -60,6 +60,15 @@ def from_spark(schema: T.StructType) -> StructType:
 def from_spark_type(data_type: T.DataType) -> DataType:
     """Return one PySpark type as the protocol's."""
     return from_spark(T.StructType([T.StructField("value", data_type)])).fields[0].type
+
+
+def quoted(name: str) -> str:
+    """Return a column name as Spark's parser takes it, whatever characters it has.
+
+    >>> quoted("a.b`c")
+    '`a.b``c`'
+    """
+    return "`" + name.replace("`", "``") + "`"
 
 
 def as_nullable(data_type: T.DataType) -> T.DataType:

@@ -1,0 +1,63 @@
+"""A Parquet file as a scan sees it, and the files Spark would lose without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """One Parquet file to read.
+
+    ``size_bytes`` must be exact: Spark cuts a file into splits by it, and a size too small
+    loses the rows at the end.
+    """
+
+    uri: str
+    """Absolute and decoded, for example ``file:/data/my table/part-0.parquet``."""
+    size_bytes: int
+    modified_ms: int = 0
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    """By the scan's own column names; text as the log spells it (X-82, X-83)."""
+
+    @property
+    def name(self) -> str:
+        """The last segment of the URI."""
+        return self.uri.rsplit("/", 1)[-1]
+
+
+def require_readable(files: Iterable[DataFile]) -> None:
+    """Refuse files that Spark's file index drops silently or its file system cannot open.
+
+    Raises:
+        UnsupportedError: a hidden name, or a local name with a colon.
+        CorruptTableError: a size that no Parquet file has.
+    """
+    for file in files:
+        name = file.name
+        # Spark's own rule: hidden, unless it looks like a partition directory.
+        if name.startswith(".") or (name.startswith("_") and "=" not in name):
+            raise UnsupportedError(
+                f"Spark ignores files whose name starts with '_' or '.', so the rows of {file.uri} "
+                "would be missing. Rewrite the file under another name.",
+                code=ErrorCode.UNSUPPORTED_DATA_FILE,
+                path=file.uri,
+            )
+        if ":" in name and file.uri.startswith("file:"):
+            raise UnsupportedError(
+                f"Spark's local file system cannot open a file name with a colon: {file.uri}. "
+                "Rewrite the file under another name.",
+                code=ErrorCode.UNSUPPORTED_DATA_FILE,
+                path=file.uri,
+            )
+        if file.size_bytes <= 0:
+            raise CorruptTableError(
+                f"The log says that {file.uri} has {file.size_bytes} bytes; no Parquet file is "
+                "that small, and Spark would skip it.",
+                code=ErrorCode.LOG_CORRUPTED,
+                path=file.uri,
+                size_bytes=file.size_bytes,
+            )

@@ -1,0 +1,69 @@
+"""What this library needs to know about a Spark session, read once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pyspark.sql import SparkSession
+
+_CONNECT_MODULE = "pyspark.sql.connect."
+
+
+class StoreAssignment(Enum):
+    """``spark.sql.storeAssignmentPolicy``: how a value is cast to the column it is written to."""
+
+    ANSI = "ANSI"
+    LEGACY = "LEGACY"
+    STRICT = "STRICT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """The settings of one session at one moment.
+
+    Take it at the start of a command and pass it on: a setting the user changes while the
+    command runs must not split it in two.
+    """
+
+    spark_version: str
+    is_connect: bool
+    """True for a Spark Connect session: no JVM in reach, public API only."""
+    time_zone: str
+    """``spark.sql.session.timeZone``, in Spark's spelling."""
+    case_sensitive: bool
+    ansi: bool
+    store_assignment: StoreAssignment
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> SessionInfo:
+        """Read the settings of ``spark``; runs no job.
+
+        Examples:
+            >>> SessionInfo.of(spark).is_connect  # doctest: +SKIP
+            False
+        """
+        return cls(
+            spark_version=spark.version,
+            is_connect=is_connect(spark),
+            time_zone=_setting(spark, "spark.sql.session.timeZone"),
+            case_sensitive=_setting(spark, "spark.sql.caseSensitive") == "true",
+            ansi=_setting(spark, "spark.sql.ansi.enabled") == "true",
+            store_assignment=StoreAssignment(
+                _setting(spark, "spark.sql.storeAssignmentPolicy").upper()
+            ),
+        )
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Tell whether the session talks to a server over Spark Connect.
+
+    The class is looked at, not imported: its module needs packages that only Connect
+    clients have.
+    """
+    return any(kind.__module__.startswith(_CONNECT_MODULE) for kind in type(spark).__mro__)
+
+
+def _setting(spark: SparkSession, key: str) -> str:
+    """Read a setting that always has a default."""
+    return str(spark.conf.get(key))
