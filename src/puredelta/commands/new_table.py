@@ -1,0 +1,118 @@
+"""What a table is made of when it is created: protocol and metadata, nothing stored yet.
+
+CONVERT and a write to an empty place both start here, so that they agree on the session's
+default properties (C-53), on the features that schema and properties need (X-55), and on
+physical names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from puredelta.log.clock import Clock, IdSource, random_id, wall_clock
+from puredelta.protocol.actions import Metadata
+from puredelta.protocol.column_mapping import assign_columns
+from puredelta.protocol.features import protocol_for_new_table
+from puredelta.protocol.properties import (
+    FEATURE_PREFIX,
+    PROPERTY_KEYS,
+    ColumnMappingMode,
+    TableProperties,
+)
+from puredelta.protocol.schema_json import encode_schema
+from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.types import StructType
+
+DEFAULTS_PREFIX = "spark.databricks.delta.properties.defaults."
+"""Session settings below this prefix are properties of every table the session creates."""
+
+_PROPERTY_PREFIX = "delta."
+_PROTOCOL_ONLY = ("delta.minReaderVersion", "delta.minWriterVersion")
+"""Wishes about the protocol: they shape it and are not stored (as ``delta.feature.*``)."""
+
+_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+_ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
+_ROW_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
+
+
+def plan_new_table(
+    spark: SparkSession,
+    schema: StructType,
+    partition_columns: Sequence[str] = (),
+    *,
+    properties: Mapping[str, str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    clock: Clock = wall_clock,
+    new_id: IdSource = random_id,
+) -> TableConfig:
+    """Return protocol and metadata of a table with this schema (``config.protocol``,
+    ``config.metadata``: the two actions of its first commit).
+
+    ``properties`` win over the session's defaults. With column mapping on, every field gets
+    a physical name and an id. Runs no job and touches no storage.
+
+    Raises:
+        InvalidRequestError: a property has a value it cannot have, or the schema cannot be
+            that of a table.
+        UnsupportedError: a property asks for a feature that this library cannot write.
+    """
+    wanted = {**default_properties(spark.conf.getAll), **(properties or {})}
+    TableProperties.of(wanted).validate()
+    schema, wanted = _with_column_mapping(schema, wanted)
+    wanted = _with_row_tracking_columns(wanted, new_id)
+    metadata = Metadata(
+        id=new_id(),
+        schema_string=encode_schema(schema),
+        partition_columns=tuple(partition_columns),
+        configuration={key: value for key, value in wanted.items() if _is_stored(key)},
+        created_ms=clock(),
+        name=name,
+        description=description,
+    )
+    return TableConfig.of(protocol_for_new_table(schema, wanted), metadata)
+
+
+def default_properties(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the table properties that a session gives to every new table (C-53).
+
+    Settings that name no property are ignored, as in the reference.
+
+    >>> default_properties({DEFAULTS_PREFIX + "appendOnly": "true"})
+    {'delta.appendOnly': 'true'}
+    """
+    known = {*PROPERTY_KEYS.values(), *_PROTOCOL_ONLY}
+    found = {
+        _PROPERTY_PREFIX + key.removeprefix(DEFAULTS_PREFIX): value
+        for key, value in settings.items()
+        if key.startswith(DEFAULTS_PREFIX)
+    }
+    return {
+        key: value for key, value in found.items() if key in known or key.startswith(FEATURE_PREFIX)
+    }
+
+
+def _is_stored(key: str) -> bool:
+    return key not in _PROTOCOL_ONLY and not key.startswith(FEATURE_PREFIX)
+
+
+def _with_column_mapping(
+    schema: StructType, properties: Mapping[str, str]
+) -> tuple[StructType, dict[str, str]]:
+    if TableProperties.of(properties).column_mapping_mode is ColumnMappingMode.NONE:
+        return schema, dict(properties)
+    mapped, highest = assign_columns(schema, max_column_id=0)
+    return mapped, {**properties, _MAX_COLUMN_ID: str(highest)}
+
+
+def _with_row_tracking_columns(properties: Mapping[str, str], new_id: IdSource) -> dict[str, str]:
+    """Name the columns that rewritten files keep row ids in (section "Row Tracking")."""
+    if not TableProperties.of(properties).enable_row_tracking:
+        return dict(properties)
+    return {
+        _ROW_ID_COLUMN: f"_row-id-col-{new_id()}",
+        _ROW_VERSION_COLUMN: f"_row-commit-version-col-{new_id()}",
+        **properties,
+    }
