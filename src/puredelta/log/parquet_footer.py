@@ -1,0 +1,187 @@
+"""Footers of Parquet files: read many at once, and know who wrote them.
+
+Only the last bytes of a file are read, in a pool of threads and with a bounded number of
+footers in memory. What a footer says about columns is `puredelta.log.file_stats`'s work;
+which file belongs to which table is unknown here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import BinaryIO, TypeAlias, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from puredelta.errors import CorruptTableError, ErrorCode
+
+FooterSource: TypeAlias = str | bytes | BinaryIO
+"""Local path, the bytes of a file or just its end (from the footer on), or an open file."""
+
+FOOTER_THREADS = 8
+"""Enough to hide the latency of storage; parsing itself holds the interpreter lock."""
+
+_TAIL_BYTES = 64 * 1024
+"""Read at once from the end: one request covers the footers of nearly all files."""
+
+_TRAILER_BYTES = 8
+_MAGIC = b"PAR1"
+_ENCRYPTED_MAGIC = b"PARE"
+
+_SPARK_VERSION_KEY = b"org.apache.spark.version"
+_LEGACY_CALENDAR_KEY = b"org.apache.spark.legacyDateTime"
+_SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
+_CREATED_BY = re.compile(
+    r"\s*(?P<name>\S+)(?:.*?\bversion\s+(?P<version>\d+(?:\.\d+)*))?", re.DOTALL
+)
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetWriter:
+    """Which program wrote a file: bounds mean different things to different writers (C-51b)."""
+
+    name: str
+    """Lower case, ``""`` if the file does not say."""
+    version: tuple[int, ...]
+    """``()`` if the file does not say."""
+    hybrid_calendar: bool = False
+    """Dates and timestamps may be in the Julian calendar: Spark before 3.0, or told to."""
+
+    @classmethod
+    def of(cls, footer: pq.FileMetaData) -> ParquetWriter:
+        """Read ``created_by`` and Spark's own marks."""
+        match = _CREATED_BY.match(footer.created_by or "")
+        pairs = footer.metadata or {}
+        spark_version = pairs.get(_SPARK_VERSION_KEY)
+        return cls(
+            name=match["name"].lower() if match else "",
+            version=_numbers(match["version"] or "") if match else (),
+            hybrid_calendar=_LEGACY_CALENDAR_KEY in pairs
+            or (spark_version is not None and _numbers(spark_version.decode()) < (3,)),
+        )
+
+
+def spark_schema_json(footer: pq.FileMetaData) -> str | None:
+    """Return the schema that Spark left in the footer, as JSON text (C-33)."""
+    text = (footer.metadata or {}).get(_SPARK_SCHEMA_KEY)
+    return None if text is None else text.decode()
+
+
+def read_footer(source: FooterSource, *, name: str | None = None) -> pq.FileMetaData:
+    """Parse one footer; ``name`` is what messages call the file.
+
+    An open file is read, not closed.
+
+    Raises:
+        CorruptTableError: not a Parquet file, or a damaged one (FAILED_READ_FILE_FOOTER).
+        FileNotFoundError: the path does not exist.
+    """
+    label = name or (source if isinstance(source, str) else "<bytes>")
+    match source:
+        case str():
+            with open(source, "rb") as file:  # noqa: PTH123 - the path may be anything
+                tail = _read_tail(file, label)
+        case bytes():
+            tail = source
+        case _:
+            tail = _read_tail(source, label)
+    _require_parquet(tail, label)
+    try:
+        # ParquetFile, because read_metadata first looks for a file system: twice the time.
+        return pq.ParquetFile(pa.BufferReader(tail)).metadata
+    except (pa.ArrowException, OSError) as damaged:
+        raise _unreadable(label, str(damaged)) from damaged
+
+
+def map_footers(
+    sources: Iterable[S],
+    describe: Callable[[S, pq.FileMetaData], R],
+    *,
+    open_source: Callable[[S], FooterSource],
+    name: Callable[[S], str] = str,
+    threads: int = FOOTER_THREADS,
+) -> Iterator[R]:
+    """Yield ``describe(source, footer)`` for every source, in their order.
+
+    Sources are taken lazily and at most a few per thread are ahead of the caller, so memory
+    does not grow with their number. The first error is raised and the rest is abandoned;
+    files that ``open_source`` opened are closed.
+
+    Raises:
+        CorruptTableError: a file is not Parquet (FAILED_READ_FILE_FOOTER).
+    """
+
+    def task(source: S) -> R:
+        opened = open_source(source)
+        try:
+            return describe(source, read_footer(opened, name=name(source)))
+        finally:
+            if not isinstance(opened, str | bytes):
+                opened.close()
+
+    remaining = iter(sources)
+    first = list(itertools.islice(remaining, 2))
+    if len(first) < 2:  # noqa: PLR2004 - a pool for one file costs more than the file
+        yield from map(task, first)
+        return
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="puredelta-footers")
+    try:
+        running: deque[Future[R]] = deque()
+        for source in itertools.chain(first, remaining):
+            running.append(pool.submit(task, source))
+            if len(running) >= 4 * threads:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _read_tail(file: BinaryIO, label: str) -> bytes:
+    """Return the end of the file, long enough to hold the whole footer."""
+    size = file.seek(0, 2)
+    start = max(0, size - _TAIL_BYTES)
+    file.seek(start)
+    tail = file.read(size - start)
+    _require_parquet(tail, label)
+    needed = _footer_bytes(tail)
+    if needed > size:
+        raise _unreadable(label, f"it claims a footer of {needed} bytes in a file of {size}")
+    if needed > len(tail):
+        file.seek(size - needed)
+        tail = file.read(needed - len(tail)) + tail
+    return tail
+
+
+def _footer_bytes(tail: bytes) -> int:
+    return int.from_bytes(tail[-_TRAILER_BYTES:-4], "little") + _TRAILER_BYTES
+
+
+def _require_parquet(tail: bytes, label: str) -> None:
+    if tail[-4:] == _ENCRYPTED_MAGIC:
+        raise _unreadable(label, "its footer is encrypted")
+    if len(tail) < _TRAILER_BYTES or tail[-4:] != _MAGIC:
+        raise _unreadable(label, "it does not end with the magic bytes PAR1")
+
+
+def _unreadable(label: str, reason: str) -> CorruptTableError:
+    return CorruptTableError(
+        f"Could not read footer for file: {label} ({reason}). It is not a Parquet file that can "
+        "be read, or it is damaged.",
+        code=ErrorCode.FAILED_READ_FILE_FOOTER,
+        file=label,
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Parse the leading numbers: ``2.4.8-SNAPSHOT`` is (2, 4, 8)."""
+    match = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()
