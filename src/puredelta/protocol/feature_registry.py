@@ -1,0 +1,308 @@
+"""Every table feature the reference knows, one row each, and what this library does with it.
+
+This table decides whether a table may be touched, and ``docs/protocol-coverage.md`` is
+generated from it: a row is changed here and nowhere else. Names, kinds, versions and
+requirements are those of delta-spark 4.4.0 (X-50, X-52).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from puredelta.protocol import feature_usage as usage
+from puredelta.protocol.feature_usage import Usage
+
+READER_VERSION_MAX = 3
+"""Also the first version whose features are listed by name."""
+WRITER_VERSION_MAX = 7
+"""Also the first version whose features are listed by name."""
+
+
+class Capability(Enum):
+    """What a caller wants to do with a table."""
+
+    READ = "read"
+    APPEND = "append to"
+    OVERWRITE = "overwrite"
+    MERGE = "merge into"
+    CONVERT = "convert to"
+
+
+class Level(Enum):
+    """How far a capability goes on a table that lists a feature."""
+
+    SUPPORTED = "yes"
+    WHEN_INACTIVE = "while inactive"
+    REFUSED = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """One cell of the table; ``reason`` is what an error message and the docs say."""
+
+    level: Level
+    reason: str = ""
+
+
+YES = Support(Level.SUPPORTED)
+
+
+def yes(how: str) -> Support:
+    """Supported, with a remark for the docs."""
+    return Support(Level.SUPPORTED, how)
+
+
+def inactive(reason: str) -> Support:
+    """Supported as long as nothing in the table uses the feature."""
+    return Support(Level.WHEN_INACTIVE, reason)
+
+
+def no(reason: str) -> Support:
+    """Refused, even if nothing uses the feature (X-56)."""
+    return Support(Level.REFUSED, reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """One table feature.
+
+    ``legacy`` is the pair of reader and writer version that implies the feature without
+    listing it, where there is one; ``requires`` are features that come with it.
+    """
+
+    name: str
+    reader: bool = False
+    """Whether readers must understand it, or writers only."""
+    legacy: tuple[int, int] | None = None
+    requires: tuple[str, ...] = ()
+    used: Usage = field(default=usage.never)
+    read: Support = YES
+    append: Support = YES
+    overwrite: Support = YES
+    merge: Support = YES
+    convert: Support = YES
+
+    def support(self, capability: Capability) -> Support:
+        """Return the cell of one capability."""
+        match capability:
+            case Capability.READ:
+                return self.read
+            case Capability.APPEND:
+                return self.append
+            case Capability.OVERWRITE:
+                return self.overwrite
+            case Capability.MERGE:
+                return self.merge
+            case Capability.CONVERT:
+                return self.convert
+
+
+def _writer(name: str, support: Support, **row: object) -> Feature:
+    """Build a row whose four writing cells are the same."""
+    cells = dict.fromkeys(("append", "overwrite", "merge", "convert"), support)
+    return Feature(**{"name": name, **cells, **row})  # type: ignore[arg-type]
+
+
+_CATALOG = "commits of this table go through a catalog, which a log on storage alone cannot see"
+_ICEBERG = "files and metadata would have to keep Iceberg's rules, which is not implemented"
+_VARIANT = "columns of type variant are not implemented"
+_GEO = "columns of geometry and geography types are not implemented"
+_REDIRECT = "the table redirects to another place, which is not implemented"
+_ROW_IDS = "new files would need row ids, which are not implemented"
+_CHANGE_ROWS = "change rows are not written yet; switch the property off first"
+
+FEATURES: tuple[Feature, ...] = (
+    Feature(
+        name="appendOnly",
+        legacy=(1, 2),
+        used=usage.when_set("append_only"),
+        overwrite=yes("a commit that removes rows is refused while the property is set"),
+        merge=yes("a commit that removes rows is refused while the property is set"),
+    ),
+    _writer(
+        "invariants",
+        yes("checked on every written row"),
+        legacy=(1, 2),
+        used=usage.when_fields_have(usage.INVARIANTS),
+    ),
+    _writer(
+        "checkConstraints",
+        yes("checked on every written row"),
+        legacy=(1, 3),
+        used=usage.check_constraints,
+    ),
+    Feature(
+        name="changeDataFeed",
+        legacy=(1, 4),
+        used=usage.when_set("enable_change_data_feed"),
+        append=yes("readers infer inserts from the added files"),
+        overwrite=inactive(_CHANGE_ROWS),
+        merge=inactive(_CHANGE_ROWS),
+        convert=yes("readers infer inserts from the added files"),
+    ),
+    _writer(
+        "generatedColumns",
+        inactive("generated columns are not computed or checked yet"),
+        legacy=(1, 4),
+        used=usage.when_fields_have(usage.GENERATION_EXPRESSION),
+    ),
+    _writer(
+        "columnMapping",
+        YES,
+        reader=True,
+        legacy=(2, 5),
+        used=usage.column_mapping,
+        convert=inactive("the files to convert carry no physical names"),
+    ),
+    _writer(
+        "identityColumns",
+        inactive("identity values are not generated yet"),
+        legacy=(1, 6),
+        used=usage.when_fields_have(usage.IDENTITY_START, usage.IDENTITY_STEP),
+    ),
+    _writer(
+        "allowColumnDefaults",
+        inactive("column defaults are not filled in yet"),
+        used=usage.when_fields_have(usage.CURRENT_DEFAULT),
+    ),
+    Feature(
+        name="timestampNtz",
+        reader=True,
+        used=usage.when_types_are("timestamp_ntz"),
+    ),
+    _writer(
+        "deletionVectors",
+        yes("existing vectors are honoured; changed files are rewritten without one"),
+        reader=True,
+        used=usage.when_set("enable_deletion_vectors"),
+        read=yes("vectors are applied"),
+    ),
+    Feature(
+        name="typeWidening",
+        reader=True,
+        used=usage.any_of(
+            usage.when_set("enable_type_widening"), usage.when_fields_have(usage.TYPE_CHANGES)
+        ),
+        append=yes("no column is widened automatically"),
+        merge=yes("no column is widened automatically"),
+    ),
+    Feature(
+        name="typeWidening-preview",
+        reader=True,
+        used=usage.when_fields_have(usage.TYPE_CHANGES),
+        append=yes("no column is widened automatically"),
+        merge=yes("no column is widened automatically"),
+    ),
+    _writer("domainMetadata", yes("domains are kept")),
+    _writer(
+        "clustering",
+        yes("written without clustering the rows; the clustering columns are kept"),
+        requires=("domainMetadata",),
+    ),
+    _writer(
+        "rowTracking",
+        no(_ROW_IDS),
+        requires=("domainMetadata",),
+        used=usage.when_set("enable_row_tracking"),
+    ),
+    _writer(
+        "v2Checkpoint",
+        yes("checkpoints are written in one classic-named file"),
+        reader=True,
+        used=usage.v2_checkpoints,
+    ),
+    _writer("inCommitTimestamp", YES, used=usage.when_set("in_commit_timestamps")),
+    _writer("vacuumProtocolCheck", yes("nothing is vacuumed"), reader=True),
+    _writer("checkpointProtection", yes("no log file is removed")),
+    _writer(
+        "materializePartitionColumns",
+        no("partition columns are not written into data files"),
+        used=usage.when_set("enable_materialized_partition_columns"),
+    ),
+    _writer(
+        "icebergCompatV1",
+        inactive(_ICEBERG),
+        requires=("columnMapping",),
+        used=usage.when_set("enable_iceberg_compat_v1"),
+    ),
+    _writer(
+        "icebergCompatV2",
+        inactive(_ICEBERG),
+        requires=("columnMapping",),
+        used=usage.when_set("enable_iceberg_compat_v2"),
+    ),
+    _writer(
+        "icebergCompatV3",
+        inactive(_ICEBERG),
+        requires=("columnMapping", "rowTracking"),
+        used=usage.when_set("enable_iceberg_compat_v3"),
+    ),
+    *(
+        _writer(
+            name,
+            inactive(_VARIANT),
+            reader=True,
+            read=inactive(_VARIANT),
+            used=usage.when_types_are("variant"),
+        )
+        for name in ("variantType", "variantType-preview")
+    ),
+    *(
+        _writer(
+            name,
+            inactive(_VARIANT),
+            reader=True,
+            requires=requires,
+            read=inactive(_VARIANT),
+            used=usage.any_of(
+                usage.when_set("enable_variant_shredding"), usage.when_types_are("variant")
+            ),
+        )
+        for name, requires in (
+            ("variantShredding", ("variantType",)),
+            ("variantShredding-preview", ()),
+        )
+    ),
+    *(
+        _writer(
+            name,
+            inactive(_GEO),
+            reader=True,
+            read=inactive(_GEO),
+            used=usage.when_types_are("geometry", "geography"),
+        )
+        for name in ("geospatial", "geospatial-dev")
+    ),
+    _writer(
+        "catalogManaged",
+        no(_CATALOG),
+        reader=True,
+        requires=("inCommitTimestamp", "vacuumProtocolCheck"),
+        read=no(_CATALOG),
+    ),
+    _writer(
+        "coordinatedCommits-preview",
+        no(_CATALOG),
+        requires=("inCommitTimestamp", "vacuumProtocolCheck"),
+        read=no(_CATALOG),
+    ),
+    _writer(
+        "adaptiveMetadata-preview",
+        no("the layout of its log is not implemented"),
+        reader=True,
+        requires=(
+            "rowTracking",
+            "domainMetadata",
+            "catalogManaged",
+            "columnMapping",
+            "deletionVectors",
+        ),
+        read=no("the layout of its log is not implemented"),
+    ),
+    _writer("redirectReaderWriter-preview", no(_REDIRECT), reader=True, read=no(_REDIRECT)),
+    _writer("redirectWriterOnly-preview", no(_REDIRECT)),
+)
+
+FEATURES_BY_NAME: Mapping[str, Feature] = {feature.name: feature for feature in FEATURES}
