@@ -27,6 +27,30 @@ BITMAP = "__puredelta_bitmap"
 FILE_PATH = "__puredelta_file_path"
 """The location of a file as the session's own listing spells it."""
 
+SOURCE_FILE = "__puredelta_source_file"
+"""`FILE_ORDINAL` of a staged source row, beside that of a target row."""
+
+SOURCE_ROW = "__puredelta_source_row"
+"""`ROW_INDEX` of a staged source row; NULL where a target row has no match."""
+
+CLAUSE = "__puredelta_clause"
+"""Which clause of a statement fires for a row (int)."""
+
+MARK = "__puredelta_mark"
+"""Prefix of boolean columns: whether a row is in a set of rows."""
+
+ROW_SET = "__puredelta_row_set"
+"""Which of several sets of rows an aggregated record belongs to (int)."""
+
+WORD = "__puredelta_word"
+"""File ordinal and row index divided by 64, packed into one long."""
+
+WORD_BITS = "__puredelta_bits"
+"""Which of the 64 rows of a word are meant (long)."""
+
+WORD_HITS = "__puredelta_hits"
+"""How many records fell into a word (long)."""
+
 
 def require_no_helper_names(columns: Iterable[str]) -> None:
     """Refuse columns whose names start with our prefix (case ignored).

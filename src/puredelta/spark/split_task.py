@@ -1,0 +1,330 @@
+"""The code that copies one data file without some of its rows, inside a Spark worker.
+
+It is shipped by value and knows the standard library, numpy and pyarrow only: executors
+need no puredelta. No expression is evaluated; what stays is copied column by column in
+Arrow, so order, row groups, codecs, dictionaries, field ids and the key-value metadata of
+the old file (Spark's schema, calendar marks) live on.
+
+A task may run twice, at once or after a failure: every attempt writes a file of its own
+name, and only a name that was *returned* ever becomes part of a table.
+
+Traps this module knows:
+
+* Without ``use_dictionary`` limited to columns that had one, parquet-cpp tries one for
+  every column: slower by half, and files a quarter larger.
+* INT96 timestamps are read as nanoseconds, which overflow outside 1677..2262: microseconds
+  are asked for, and the instant is marked as one (INT96 carries no such mark).
+* parquet-cpp leaves NaN out of float bounds: the columns that hold one are reported, so
+  that nobody takes the bounds for true.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+BATCH_ROWS = 65_536
+GROUP_BYTES_MAX = 128 * 1024 * 1024
+"""Decoded bytes after which a row group is closed early: what bounds a task's memory."""
+
+LEGACY_INT96 = b"org.apache.spark.legacyINT96"
+_CODECS = frozenset({"SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4"})
+_UNFAITHFUL_TYPES = frozenset(
+    {"ENUM", "BSON", "JSON", "INTERVAL", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
+)
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+ORDER_SCHEMA = pa.schema(
+    [
+        ("ordinal", pa.int32()),
+        ("source", pa.string()),
+        ("directory", pa.string()),
+        ("name_prefix", pa.string()),
+        ("words", pa.binary()),
+        ("bits", pa.binary()),
+    ]
+)
+ANSWER_SCHEMA = pa.schema(
+    [
+        ("ordinal", pa.int32()),
+        ("name", pa.string()),
+        ("physical_rows", pa.int64()),
+        ("kept_rows", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("modified_ms", pa.int64()),
+        ("footer", pa.binary()),
+        ("nan_columns", pa.list_(pa.list_(pa.string()))),
+        ("refusal", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitOrder:
+    """Copy ``source`` without the rows of a bitmap to a new file in ``directory``."""
+
+    ordinal: int
+    source: str
+    directory: str
+    name_prefix: str
+    words: bytes
+    """Little-endian int64: which runs of 64 rows lose a row, ascending."""
+    bits: bytes
+    """Little-endian uint64 per word: a set bit is a row to drop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitAnswer:
+    """What became of one order. ``name`` is ``None`` where no row stayed."""
+
+    ordinal: int
+    name: str | None = None
+    physical_rows: int = 0
+    kept_rows: int = 0
+    size_bytes: int = 0
+    modified_ms: int = 0
+    footer: bytes = b""
+    """The new file's footer, as a Parquet file of metadata only."""
+    nan_columns: tuple[tuple[str, ...], ...] = ()
+    """Float columns, as paths through structs, that hold a NaN: their bounds leave it out."""
+    refusal: str | None = None
+    """Why this worker cannot do it; nothing was written then."""
+
+
+def split_file(order: SplitOrder) -> SplitAnswer:
+    """Copy the rows of ``order.source`` that stay; memory is bounded by one row group's share.
+
+    What another way of copying could still do (storage this worker cannot see, a type
+    that does not survive Arrow) is answered as a refusal; a full disk or a damaged file
+    is raised.
+    """
+    try:
+        source = pq.ParquetFile(order.source, coerce_int96_timestamp_unit="us", pre_buffer=False)
+    except (FileNotFoundError, PermissionError, NotADirectoryError) as unseen:
+        return SplitAnswer(ordinal=order.ordinal, refusal=f"{type(unseen).__name__}: {unseen}")
+    with source:
+        if (reason := unfaithful(source)) is not None:
+            return SplitAnswer(ordinal=order.ordinal, refusal=f"{order.source}: {reason}")
+        name = f"{order.name_prefix}-{uuid.uuid4()}.c000{_extension(source)}"
+        target = os.path.join(order.directory, name)  # noqa: PTH118 - text in, text out
+        try:
+            return _copy(source, order, name, target)
+        except (FileNotFoundError, PermissionError, NotADirectoryError) as unseen:
+            _remove(target)
+            return SplitAnswer(ordinal=order.ordinal, refusal=f"{type(unseen).__name__}: {unseen}")
+        except BaseException:
+            _remove(target)
+            raise
+
+
+def _copy(source: pq.ParquetFile, order: SplitOrder, name: str, target: str) -> SplitAnswer:
+    words = np.frombuffer(order.words, "<i8")
+    bits = np.frombuffer(order.bits, "<u8")
+    schema = target_schema(source)
+    footers: list[pq.FileMetaData] = []
+    nan_columns: set[tuple[str, ...]] = set()
+    kept_rows = 0
+    writer: pq.ParquetWriter | None = None
+    try:
+        for table in _kept_groups(source, words, bits):
+            rows = table.cast(schema) if table.schema != schema else table
+            if writer is None:
+                writer = pq.ParquetWriter(
+                    target, schema, metadata_collector=footers, **_writer_options(source)
+                )
+            nan_columns.update(_columns_with_nan(rows))
+            writer.write_table(rows, row_group_size=rows.num_rows)
+            kept_rows += rows.num_rows
+    finally:
+        if writer is not None:
+            writer.close()
+    if writer is None:
+        return SplitAnswer(ordinal=order.ordinal, physical_rows=source.metadata.num_rows)
+    written = os.stat(target)  # noqa: PTH116
+    return SplitAnswer(
+        ordinal=order.ordinal,
+        name=name,
+        physical_rows=source.metadata.num_rows,
+        kept_rows=kept_rows,
+        size_bytes=written.st_size,
+        modified_ms=written.st_mtime_ns // 1_000_000,
+        footer=_serialized(footers[0]),
+        nan_columns=tuple(sorted(nan_columns)),
+    )
+
+
+def _kept_groups(
+    source: pq.ParquetFile, words: npt.NDArray[np.int64], bits: npt.NDArray[np.uint64]
+) -> Iterator[pa.Table]:
+    """Yield what stays of each row group, a large one in several pieces."""
+    first_row = 0
+    for group in range(source.num_row_groups):
+        parts: list[pa.RecordBatch] = []
+        size_bytes = 0
+        for batch in source.iter_batches(BATCH_ROWS, row_groups=[group], use_threads=False):
+            dropped = dropped_rows(words, bits, first_row, batch.num_rows)
+            first_row += batch.num_rows
+            kept = batch if dropped is None else batch.filter(pa.array(~dropped))
+            if kept.num_rows == 0:
+                continue
+            parts.append(kept)
+            size_bytes += kept.nbytes
+            if size_bytes >= GROUP_BYTES_MAX:
+                yield pa.Table.from_batches(parts)
+                parts, size_bytes = [], 0
+        if parts:
+            yield pa.Table.from_batches(parts)
+
+
+def dropped_rows(
+    words: npt.NDArray[np.int64],
+    bits: npt.NDArray[np.uint64],
+    first_row: int,
+    num_rows: int,
+) -> Mask | None:
+    """Tell which of the rows from ``first_row`` on have their bit set; ``None`` if none has."""
+    first_word, last_word = first_row >> 6, (first_row + num_rows - 1) >> 6
+    low, high = np.searchsorted(words, [first_word, last_word + 1])
+    if low == high:
+        return None
+    dense = np.zeros(last_word - first_word + 1, "<u8")
+    dense[words[low:high] - first_word] = bits[low:high]
+    flags = np.unpackbits(dense.view(np.uint8), bitorder="little").view(np.bool_)
+    start = first_row - (first_word << 6)
+    return flags[start : start + num_rows]
+
+
+def unfaithful(source: pq.ParquetFile) -> str | None:
+    """Say why a copy through Arrow would not be the same file; ``None`` if it would."""
+    leaves = [source.schema.column(i) for i in range(len(source.schema))]
+    for leaf in leaves:
+        kind = leaf.logical_type.type
+        if kind in _UNFAITHFUL_TYPES:
+            return f"column {leaf.path} has logical type {kind}"
+    marks = source.metadata.metadata or {}
+    if LEGACY_INT96 in marks and any(leaf.physical_type == "INT96" for leaf in leaves):
+        return "INT96 timestamps in the hybrid calendar"
+    return None
+
+
+def target_schema(source: pq.ParquetFile) -> pa.Schema:
+    """Return the Arrow schema to write: the file's own, with INT96 marked as instants."""
+    schema: pa.Schema = source.schema_arrow
+    leaves = [source.schema.column(i) for i in range(len(source.schema))]
+    instants = {leaf.path.split(".", 1)[0] for leaf in leaves if leaf.physical_type == "INT96"}
+    for index, field in enumerate(schema):
+        if field.name in instants:
+            schema = schema.set(index, field.with_type(_as_instant(field.type)))
+    return schema
+
+
+def _as_instant(kind: pa.DataType) -> pa.DataType:
+    """Give the zone UTC to every zone-less timestamp within ``kind``."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC") if kind.tz is None else kind
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_as_instant(f.type)) for f in kind])
+    if pa.types.is_map(kind):
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(key.with_type(_as_instant(key.type)), item.with_type(_as_instant(item.type)))
+    if pa.types.is_list(kind):
+        value = kind.value_field
+        return pa.list_(value.with_type(_as_instant(value.type)))
+    return kind
+
+
+def _writer_options(source: pq.ParquetFile) -> Mapping[str, Any]:
+    """Choose what the old file chose: codec, dictionaries, page index, how decimals lie."""
+    options: dict[str, Any] = {
+        "compression": _codec(source),
+        "use_dictionary": _dictionary_columns(source.metadata),
+        "store_schema": b"ARROW:schema" in (source.metadata.metadata or {}),
+    }
+    known = inspect.signature(pq.write_table).parameters
+    if "store_decimal_as_integer" in known:
+        options["store_decimal_as_integer"] = True
+    if "write_page_index" in known:
+        options["write_page_index"] = source.metadata.row_group(0).column(0).has_column_index
+    return options
+
+
+def _codec(source: pq.ParquetFile) -> str:
+    codec = str(source.metadata.row_group(0).column(0).compression)
+    if codec == "UNCOMPRESSED":
+        return "none"
+    return codec.lower() if codec in _CODECS else "snappy"
+
+
+def _extension(source: pq.ParquetFile) -> str:
+    if source.num_row_groups == 0:
+        return ".parquet"
+    codec = _codec(source)
+    return ".parquet" if codec == "none" else f".{codec}.parquet"
+
+
+def _dictionary_columns(footer: pq.FileMetaData) -> list[str] | bool:
+    """Return the columns that the original writer found worth a dictionary."""
+    chunks = [footer.row_group(0).column(i) for i in range(footer.num_columns)]
+    found = [c.path_in_schema for c in chunks if any("DICTIONARY" in e for e in c.encodings)]
+    return found or False
+
+
+def _columns_with_nan(rows: pa.Table) -> Iterator[tuple[str, ...]]:
+    """Yield the float columns, struct fields included, that hold a NaN."""
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        yield from _leaves_with_nan((name,), column)
+
+
+def _leaves_with_nan(path: tuple[str, ...], column: pa.ChunkedArray) -> Iterator[tuple[str, ...]]:
+    if pa.types.is_floating(column.type):
+        if pc.any(pc.is_nan(column)).as_py():
+            yield path
+    elif pa.types.is_struct(column.type):
+        for index, field in enumerate(column.type):
+            yield from _leaves_with_nan((*path, field.name), pc.struct_field(column, [index]))
+
+
+def _serialized(footer: pq.FileMetaData) -> bytes:
+    out = io.BytesIO()
+    footer.write_metadata_file(out)
+    return out.getvalue()
+
+
+def _remove(path: str) -> None:
+    try:
+        os.remove(path)  # noqa: PTH107
+    except OSError:
+        return  # best effort: the job removes what no answer names
+
+
+# --- the two ways into a worker: plain tuples (RDD), Arrow batches (sessions without RDDs) ----
+
+
+def split_tuple(order: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Answer the fields of a `SplitOrder` with the fields of a `SplitAnswer`, in their order.
+
+    Tuples, because a class shipped by value cannot be pickled on its way back.
+    """
+    answer = split_file(SplitOrder(**dict(zip(ORDER_SCHEMA.names, order, strict=True))))
+    return tuple(getattr(answer, name) for name in ANSWER_SCHEMA.names)
+
+
+def split_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Answer every order of the batches (`ORDER_SCHEMA`) with one row of `ANSWER_SCHEMA`."""
+    for batch in batches:
+        for row in batch.to_pylist():
+            answer = split_file(SplitOrder(**row))
+            values = {name: [getattr(answer, name)] for name in ANSWER_SCHEMA.names}
+            yield pa.RecordBatch.from_pydict(values, schema=ANSWER_SCHEMA)

@@ -1,0 +1,209 @@
+"""The copy of a file without some rows, without Spark: it is pyarrow only."""
+
+from __future__ import annotations
+
+import ast
+import datetime as dt
+import decimal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from puredelta.spark import split_task
+from puredelta.spark.row_bitmap import RowBitmap
+from puredelta.spark.split_task import SplitAnswer, SplitOrder, split_file
+
+ROWS = 1000
+DROPPED = [0, 1, 63, 64, 500, 999]
+
+
+def order(source: Path, dropped: list[int], directory: Path | None = None) -> SplitOrder:
+    bitmap = RowBitmap.of_rows(np.array(dropped, np.int64))
+    return SplitOrder(
+        ordinal=7,
+        source=str(source),
+        directory=str(directory or source.parent),
+        name_prefix="part-job",
+        words=bitmap.words.tobytes(),
+        bits=bitmap.bits.tobytes(),
+    )
+
+
+def kept(answer: SplitAnswer, directory: Path) -> pa.Table:
+    assert answer.name is not None
+    return pq.read_table(directory / answer.name)
+
+
+def without(table: pa.Table, dropped: list[int]) -> pa.Table:
+    return table.take([n for n in range(table.num_rows) if n not in set(dropped)])
+
+
+@pytest.fixture
+def table() -> pa.Table:
+    numbers = range(ROWS)
+    instants = [
+        dt.datetime(1, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(hours=7 * n) for n in numbers
+    ]
+    return pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "text": pa.array([None if n % 7 == 0 else f"t{n % 13}" for n in numbers]),
+            "d9": pa.array([decimal.Decimal(n) / 4 for n in numbers], pa.decimal128(9, 2)),
+            "d38": pa.array([decimal.Decimal(n) for n in numbers], pa.decimal128(38, 10)),
+            "ts": pa.array(instants, pa.timestamp("us", "UTC")),
+            "ntz": pa.array([n * 10**13 for n in numbers], pa.timestamp("us")),
+            "flag": pa.array([n % 2 == 0 for n in numbers]),
+            "bytes": pa.array([bytes([n % 256]) for n in numbers]),
+            "x": pa.array([float("nan") if n == 77 else n / 3 for n in numbers]),
+            "y": pa.array([n / 3 for n in numbers], pa.float32()),
+            "st": pa.array([{"a": float("nan"), "b": [n, None]} for n in numbers]),
+            "m": pa.array([[("k", n)] for n in numbers], pa.map_(pa.string(), pa.int64())),
+        }
+    )
+
+
+@pytest.mark.parametrize("group_rows", [ROWS, 300, 64])
+def test_every_row_but_the_dropped_ones_stays(
+    table: pa.Table, tmp_path: Path, group_rows: int
+) -> None:
+    source = tmp_path / "old.parquet"
+    pq.write_table(table, source, row_group_size=group_rows)
+    answer = split_file(order(source, DROPPED))
+    new, wanted = kept(answer, tmp_path), without(table, DROPPED)
+    assert new.schema == wanted.schema
+    assert repr(new.to_pylist()) == repr(wanted.to_pylist())  # NaN is not equal to itself
+    assert (answer.physical_rows, answer.kept_rows) == (ROWS, ROWS - len(DROPPED))
+    assert answer.name is not None
+    written = tmp_path / answer.name
+    assert answer.size_bytes == written.stat().st_size
+    assert answer.nan_columns == (("st", "a"), ("x",))
+    footer = pq.read_metadata(pa.BufferReader(answer.footer))
+    assert footer.num_rows == answer.kept_rows
+    assert footer.num_row_groups == pq.read_metadata(source).num_row_groups
+    assert footer.row_group(0).column(0).statistics.min == 2
+
+
+def test_nothing_is_written_when_no_row_stays(tmp_path: Path) -> None:
+    source = tmp_path / "old.parquet"
+    pq.write_table(pa.table({"id": range(10)}), source)
+    answer = split_file(order(source, list(range(10))))
+    assert (answer.name, answer.physical_rows, answer.kept_rows) == (None, 10, 0)
+    assert [p.name for p in tmp_path.iterdir()] == ["old.parquet"]
+
+
+def test_a_row_group_that_loses_all_rows_vanishes(tmp_path: Path) -> None:
+    source = tmp_path / "old.parquet"
+    pq.write_table(pa.table({"id": range(30)}), source, row_group_size=10)
+    answer = split_file(order(source, list(range(10, 20))))
+    assert kept(answer, tmp_path)["id"].to_pylist() == [*range(10), *range(20, 30)]
+
+
+def test_memory_is_bounded_by_cutting_huge_row_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(split_task, "GROUP_BYTES_MAX", 8000)
+    monkeypatch.setattr(split_task, "BATCH_ROWS", 500)
+    source = tmp_path / "old.parquet"
+    pq.write_table(pa.table({"id": range(10_000)}), source)
+    answer = split_file(order(source, [5000]))
+    footer = pq.read_metadata(tmp_path / (answer.name or ""))
+    assert footer.num_row_groups == 10
+    assert kept(answer, tmp_path)["id"].to_pylist() == [n for n in range(10_000) if n != 5000]
+
+
+def test_properties_of_the_old_file_live_on(tmp_path: Path) -> None:
+    ids = pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "4"})
+    schema = pa.schema(
+        [ids, pa.field("plain", pa.string())],
+        metadata={"org.apache.spark.sql.parquet.row.metadata": "{}"},
+    )
+    table = pa.table([list(range(100)), [f"v{n}" for n in range(100)]], schema=schema)
+    source = tmp_path / "old.parquet"
+    pq.write_table(table, source, compression="zstd", use_dictionary=["id"], write_page_index=True)
+    answer = split_file(order(source, [3]))
+    assert answer.name is not None
+    assert answer.name.endswith(".c000.zstd.parquet")
+    file = pq.ParquetFile(tmp_path / answer.name)
+    assert file.metadata.metadata[b"org.apache.spark.sql.parquet.row.metadata"] == b"{}"
+    assert file.schema_arrow.field("id").metadata[b"PARQUET:field_id"] == b"4"
+    chunks = [file.metadata.row_group(0).column(n) for n in range(2)]
+    assert [c.compression for c in chunks] == ["ZSTD", "ZSTD"]
+    assert ["RLE_DICTIONARY" in c.encodings for c in chunks] == [True, False]
+    assert chunks[0].has_column_index
+
+
+def test_int96_becomes_an_instant_in_microseconds(tmp_path: Path) -> None:
+    instants = [dt.datetime(y, 1, 2, 3, 4, 5, 6, dt.timezone.utc) for y in (1969, 2024)]
+    naive = [instant.replace(tzinfo=None) for instant in instants]
+    table = pa.table(
+        {
+            "ts": pa.array(naive, pa.timestamp("ns")),
+            "nested": pa.array([{"ts": t} for t in naive], pa.struct({"ts": pa.timestamp("ns")})),
+        }
+    )
+    source = tmp_path / "old.parquet"
+    pq.write_table(table, source, use_deprecated_int96_timestamps=True)
+    assert pq.ParquetFile(source).schema.column(0).physical_type == "INT96"
+    answer = split_file(order(source, [0]))
+    new = kept(answer, tmp_path)
+    assert new.schema.field("ts").type == pa.timestamp("us", "UTC")
+    assert new["ts"].to_pylist() == [instants[1]]
+    assert new["nested"].to_pylist() == [{"ts": instants[1]}]
+
+
+def test_what_does_not_survive_arrow_is_refused_and_nothing_written(tmp_path: Path) -> None:
+    source = tmp_path / "old.parquet"
+    pq.write_table(
+        pa.table({"ts": pa.array([0], pa.timestamp("ns"))}).replace_schema_metadata(
+            {"org.apache.spark.legacyINT96": ""}
+        ),
+        source,
+        use_deprecated_int96_timestamps=True,
+    )
+    answer = split_file(order(source, [0]))
+    assert "hybrid calendar" in (answer.refusal or "")
+    assert [p.name for p in tmp_path.iterdir()] == ["old.parquet"]
+
+
+def test_storage_out_of_reach_is_refused(tmp_path: Path) -> None:
+    absent = split_file(order(tmp_path / "absent.parquet", [0]))
+    assert (absent.refusal or "").startswith("FileNotFoundError")
+    source = tmp_path / "old.parquet"
+    pq.write_table(pa.table({"id": range(10)}), source)
+    nowhere = split_file(order(source, [0], directory=tmp_path / "nowhere"))
+    assert (nowhere.refusal or "").startswith("FileNotFoundError")
+
+
+def test_a_failed_copy_removes_its_file_and_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "old.parquet"
+    pq.write_table(pa.table({"id": range(10)}), source)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    with pytest.raises(OSError, match="No space left"):
+        split_file(order(source, [0]))
+    assert [p.name for p in tmp_path.iterdir()] == ["old.parquet"]
+
+
+def test_workers_need_nothing_of_ours() -> None:
+    tree = ast.parse(Path(split_task.__file__).read_text())
+    imported = {
+        name.split(".")[0]
+        for node in ast.walk(tree)
+        for name in (
+            [a.name for a in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert imported - set(sys.stdlib_module_names) == {"numpy", "pyarrow"}
