@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -28,20 +27,6 @@ ID = T.StructType([T.StructField("id", T.LongType(), False)])
 
 def ids(*values: int) -> pa.Table:
     return pa.table({"id": pa.array(values, pa.int64())})
-
-
-@pytest.fixture
-def conf(spark: SparkSession) -> Iterator[Any]:
-    """Set session settings for one test."""
-    changed: list[str] = []
-
-    def change(key: str, value: str) -> None:
-        changed.append(key)
-        spark.conf.set(key, value)
-
-    yield change
-    for key in changed:
-        spark.conf.unset(key)
 
 
 def test_any_path_is_read_and_reported(spark: SparkSession, tmp_path: Path) -> None:
