@@ -67,7 +67,6 @@ def read_checkpoint(store: Store, checkpoint: CheckpointFiles) -> LogState:
         replay(EMPTY_STATE, actions),
         files=FileTable(pa.concat_tables([part.files for part in parts])),
         tombstones=pa.concat_tables([part.tombstones for part in parts]),
-        commit_info=None,
     )
 
 

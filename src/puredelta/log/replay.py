@@ -24,7 +24,6 @@ from puredelta.log.file_table import (
 from puredelta.protocol.actions import (
     Action,
     Add,
-    CommitInfo,
     DomainMetadata,
     FileAction,
     Metadata,
@@ -48,8 +47,6 @@ class LogState:
     set_transactions: Mapping[str, SetTransaction] = field(default_factory=dict)
     domain_metadata: Mapping[str, DomainMetadata] = field(default_factory=dict)
     """Without removed domains."""
-    commit_info: CommitInfo | None = None
-    """Of the newest commit applied; compaction files and checkpoints have none."""
 
 
 EMPTY_STATE = LogState()
@@ -74,7 +71,6 @@ class _Overlay:
     def __init__(self) -> None:
         self._protocol: Protocol | None = None
         self._metadata: Metadata | None = None
-        self._commit_info: CommitInfo | None = None
         self._files: dict[str, FileAction] = {}
         self._transactions: dict[str, SetTransaction] = {}
         self._domains: dict[str, DomainMetadata] = {}
@@ -95,9 +91,7 @@ class _Overlay:
                 self._transactions[action.app_id] = action
             case DomainMetadata():
                 self._domains[action.domain] = action
-            case CommitInfo():
-                self._commit_info = action
-            case _:  # change files and the actions of checkpoints are no part of the state
+            case _:  # provenance, change files and what only checkpoints hold are no state
                 pass
 
     def over(self, state: LogState) -> LogState:
@@ -112,7 +106,6 @@ class _Overlay:
             tombstones=tombstones,
             set_transactions={**state.set_transactions, **self._transactions},
             domain_metadata={k: d for k, d in domains.items() if not d.removed},
-            commit_info=self._commit_info,
         )
 
     def _lay_files(self, state: LogState) -> tuple[FileTable, pa.Table]:

@@ -7,8 +7,8 @@ empty ones, names nobody knows) is passed over. Nothing here reads a file.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from typing_extensions import assert_never
 
@@ -64,6 +64,11 @@ class LogListing:
     def latest_version(self) -> int | None:
         """The newest version there is."""
         return max((*self.commits, *self.checkpoints), default=None)
+
+    def without_checkpoints(self, versions: Collection[int]) -> LogListing:
+        """Return the listing as if these checkpoints had never been written."""
+        kept = {v: c for v, c in self.checkpoints.items() if v not in versions}
+        return replace(self, checkpoints=kept)
 
     def newest_checkpoint(self, through: int) -> CheckpointFiles | None:
         """Return the newest complete checkpoint at or below a version."""
@@ -133,11 +138,13 @@ def find_segment(listing: LogListing, root_uri: str, *, version: int | None = No
         raise table_not_found(root_uri)
     target = latest if version is None else version
     earliest = listing.earliest_version
-    if earliest is not None and not earliest <= target <= latest:
+    if earliest is None:
+        require_contiguous(listing, root_uri, after=-1, through=latest)
+    elif not earliest <= target <= latest:
         raise version_not_found(root_uri, target, earliest=earliest, latest=latest)
     checkpoint = listing.newest_checkpoint(target)
     after = -1 if checkpoint is None else checkpoint.version
-    _require_contiguous(listing, root_uri, after=after, through=target)
+    require_contiguous(listing, root_uri, after=after, through=target)
     return LogSegment(
         version=target,
         checkpoint=checkpoint,
@@ -219,7 +226,8 @@ def _newest_complete(version: int, candidates: Sequence[_Candidate]) -> Checkpoi
     return CheckpointFiles(version=version, files=tuple(part.file for part in parts))
 
 
-def _require_contiguous(listing: LogListing, root_uri: str, *, after: int, through: int) -> None:
+def require_contiguous(listing: LogListing, root_uri: str, *, after: int, through: int) -> None:
+    """Raise the reference's error unless every commit above ``after`` is listed."""
     gap = first_gap(listing, after=after, through=through)
     if gap is None:
         return
@@ -233,7 +241,7 @@ def _require_contiguous(listing: LogListing, root_uri: str, *, after: int, throu
             version=through,
             missing=gap,
         )
-    next_version = min(v for v in listing.commits if v > gap)
+    next_version = min((v for v in listing.commits if v > gap), default=through)
     raise CorruptTableError(
         f"Versions ({gap - 1}, {next_version}) of {root_uri} are not contiguous. A gap in the "
         f"delta log between versions {gap - 1} and {next_version} was detected while trying to "
