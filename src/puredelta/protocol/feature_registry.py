@@ -78,6 +78,8 @@ class Feature:
     legacy: tuple[int, int] | None = None
     requires: tuple[str, ...] = ()
     used: Usage = field(default=usage.never)
+    automatic: bool = True
+    """Whether a change of schema or property may add it to an existing table unasked."""
     read: Support = YES
     append: Support = YES
     overwrite: Support = YES
@@ -165,11 +167,13 @@ FEATURES: tuple[Feature, ...] = (
     _writer(
         "allowColumnDefaults",
         inactive("column defaults are not filled in yet"),
+        automatic=False,
         used=usage.when_fields_have(usage.CURRENT_DEFAULT),
     ),
     Feature(
         name="timestampNtz",
         reader=True,
+        automatic=False,
         used=usage.when_types_are("timestamp_ntz"),
     ),
     _writer(
@@ -244,6 +248,7 @@ FEATURES: tuple[Feature, ...] = (
             name,
             inactive(_VARIANT),
             reader=True,
+            automatic=False,
             read=inactive(_VARIANT),
             used=usage.when_types_are("variant"),
         )
@@ -270,6 +275,7 @@ FEATURES: tuple[Feature, ...] = (
             name,
             inactive(_GEO),
             reader=True,
+            automatic=False,
             read=inactive(_GEO),
             used=usage.when_types_are("geometry", "geography"),
         )

@@ -213,8 +213,29 @@ def required_protocol(
     """Return ``protocol``, raised where a changed schema or property needs more of it.
 
     Compare with the old one to see whether a ``protocol`` action has to be committed.
+
+    Raises:
+        InvalidRequestError: a new column type would raise it so far that older readers
+            are locked out, which the user has to ask for
+            (DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT).
     """
-    return with_features(protocol, {f.name for f in FEATURES if f.used(properties, schema)})
+    missing = [
+        f
+        for f in FEATURES
+        if f.name not in supported_features(protocol) and f.used(properties, schema)
+    ]
+    if manual := [f for f in missing if not f.automatic]:
+        listed = "; ".join(f"{f.name} ({', '.join(f.used(properties, schema))})" for f in manual)
+        raise InvalidRequestError(
+            "The changed schema needs table features that the table does not list and that "
+            f"are not added unasked, because older readers could not open it any more: "
+            f"{listed}. Enable them with ALTER TABLE ... SET TBLPROPERTIES "
+            "('delta.feature.<name>' = 'supported') in an engine that can, or write to a "
+            "new table.",
+            code=ErrorCode.FEATURES_REQUIRE_MANUAL_ENABLEMENT,
+            features=tuple(f.name for f in manual),
+        )
+    return with_features(protocol, (f.name for f in missing))
 
 
 def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
