@@ -1,0 +1,88 @@
+"""Where two outcomes of one case differ, as text; and the smallest case that still does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tests.reference.differential.execute import Outcome
+from tests.reference.differential.generate import Case
+
+WRAPPERS = {"TASK_WRITE_FAILED", "INTERNAL_ERROR", "_LEGACY_ERROR_TEMP_DELTA_0011"}
+
+
+def differences(theirs: Outcome, ours: Outcome) -> list[str]:
+    """Every way in which ``ours`` is not what the reference did; empty when equal."""
+    if theirs.error_classes or ours.error_classes:
+        return _error_differences(theirs, ours)
+    found = []
+    if theirs.result != ours.result:
+        found.append(f"result row: {theirs.result} / {ours.result}")
+    if theirs.rows != ours.rows:
+        lost = [row for row in theirs.rows if row not in ours.rows]
+        extra = [row for row in ours.rows if row not in theirs.rows]
+        found.append(f"rows: only theirs {lost[:4]} / only ours {extra[:4]}")
+    if theirs.schema != ours.schema:
+        found.append(f"schema: {theirs.schema} / {ours.schema}")
+    if theirs.committed != ours.committed:
+        found.append(f"committed: {theirs.committed} / {ours.committed}")
+    elif theirs.metrics != ours.metrics:
+        pairs = zip(theirs.metrics, ours.metrics, strict=False)
+        found.append("metrics: " + ", ".join(f"{a} / {b[1]}" for a, b in pairs if a != b))
+    if theirs.committed and ours.committed and theirs.changes != ours.changes:
+        found.append(f"change rows: {theirs.changes} / {ours.changes}")
+    return found
+
+
+def _error_differences(theirs: Outcome, ours: Outcome) -> list[str]:
+    if not theirs.error_classes:
+        return [f"only ours fails: {ours.error_text[:400]}"]
+    if not ours.error_classes:
+        return [f"only theirs fails: {theirs.error_classes} {theirs.error_text[:400]}"]
+    found = []
+    if ours.error_classes[0] not in theirs.error_classes:
+        found.append(f"error class: {theirs.error_classes} / {ours.error_classes}")
+    if ours.committed or theirs.rows != ours.rows:
+        found.append("a failed statement changed the table")
+    return found
+
+
+def minimise(case: Case, differs: Callable[[Case], bool], *, attempts_max: int = 60) -> Case:
+    """Return a smaller case for which ``differs`` still holds: greedy, bounded."""
+    attempts = 0
+    shrunk = True
+    while shrunk and attempts < attempts_max:
+        shrunk = False
+        for smaller in _smaller(case):
+            attempts += 1
+            if attempts > attempts_max:
+                break
+            if differs(smaller):
+                case, shrunk = smaller, True
+                break
+    return case
+
+
+def _smaller(case: Case) -> Iterator[Case]:
+    for key in case.properties:
+        yield replace(case, properties={k: v for k, v in case.properties.items() if k != key})
+    for key in case.conf:
+        yield replace(case, conf={k: v for k, v in case.conf.items() if k != key})
+    if case.partition_by:
+        yield replace(case, partition_by=())
+    if case.evolve:
+        yield replace(case, evolve=False)
+    for at in range(len(case.clauses)):
+        if len(case.clauses) > 1:
+            yield replace(case, clauses=case.clauses[:at] + case.clauses[at + 1 :])
+    for at, clause in enumerate(case.clauses):
+        if clause.condition is not None:
+            lighter = replace(clause, condition=None)
+            yield replace(case, clauses=(*case.clauses[:at], lighter, *case.clauses[at + 1 :]))
+    for at in range(len(case.source_rows)):
+        yield replace(case, source_rows=case.source_rows[:at] + case.source_rows[at + 1 :])
+    for file, rows in enumerate(case.target_files):
+        for at in range(len(rows)):
+            fewer = (*rows[:at], *rows[at + 1 :])
+            files = (*case.target_files[:file], fewer, *case.target_files[file + 1 :])
+            yield replace(case, target_files=files)
