@@ -36,6 +36,7 @@ from puredelta.protocol.types import (
 )
 
 PLAIN = StructType((StructField("id", LONG),))
+BASE = ("appendOnly", "invariants")
 WRITING = [c for c in Capability if c is not Capability.READ]
 
 
@@ -141,8 +142,8 @@ def test_a_cell_that_refuses_says_why(feature: object) -> None:
             2,
             6,
             (
-                "appendOnly invariants checkConstraints changeDataFeed generatedColumns columnMapping "
-                "identityColumns"
+                "appendOnly invariants checkConstraints changeDataFeed generatedColumns "
+                "columnMapping identityColumns"
             ),
         ),
     ],
@@ -389,11 +390,15 @@ def test_active_features_say_what_uses_them() -> None:
         (PLAIN, {}, (1, 2, None)),
         (PLAIN, {"delta.appendOnly": "true"}, (1, 2, None)),
         (PLAIN, {"delta.constraints.c": "id > 0"}, (1, 3, None)),
-        (PLAIN, {"delta.enableChangeDataFeed": "true"}, (1, 4, None)),
-        (PLAIN, {"delta.columnMapping.mode": "name"}, (2, 5, None)),
-        (column("g", **{"delta.generationExpression": "id"}), {}, (1, 4, None)),
-        (column("i", **{"delta.identity.start": 1}), {}, (1, 6, None)),
-        (PLAIN, {"delta.minWriterVersion": "5"}, (1, 5, None)),
+        (PLAIN, {"delta.enableChangeDataFeed": "true"}, (1, 7, {"changeDataFeed", *BASE})),
+        (PLAIN, {"delta.columnMapping.mode": "name"}, (2, 7, {"columnMapping", *BASE})),
+        (
+            column("g", **{"delta.generationExpression": "id"}),
+            {},
+            (1, 7, {"generatedColumns", *BASE}),
+        ),
+        (column("i", **{"delta.identity.start": 1}), {}, (1, 7, {"identityColumns", *BASE})),
+        (PLAIN, {"delta.minWriterVersion": "5"}, (1, 4, None)),
         (
             column("t", TIMESTAMP_NTZ),
             {},
@@ -419,7 +424,21 @@ def test_active_features_say_what_uses_them() -> None:
             (3, 7, {"deletionVectors", "appendOnly", "invariants"}),
         ),
         (PLAIN, {"delta.feature.checkConstraints": "supported"}, (1, 3, None)),
-        (PLAIN, {"delta.minReaderVersion": "3", "delta.minWriterVersion": "7"}, (1, 2, None)),
+        (
+            PLAIN,
+            {
+                "delta.feature.deletionVectors": "supported",
+                "delta.minReaderVersion": "3",
+                "delta.minWriterVersion": "7",
+            },
+            (3, 7, {"deletionVectors"}),
+        ),
+        (column("v", PrimitiveType("variant")), {}, (3, 7, {"variantType", *BASE})),
+        (
+            PLAIN,
+            {"delta.feature.clustering": "supported"},
+            (1, 7, {"domainMetadata", "clustering", *BASE}),
+        ),
     ],
 )
 def test_a_new_table_gets_the_lowest_protocol_that_does(
@@ -427,7 +446,7 @@ def test_a_new_table_gets_the_lowest_protocol_that_does(
     configuration: dict[str, str],
     expected: tuple[int, int, set[str] | None],
 ) -> None:
-    """C-54, X-55."""
+    """C-54, X-55; every row was compared with what delta-spark 4.4.0 wrote."""
     protocol = protocol_for_new_table(schema, configuration)
     reader, writer, names = expected
     assert (protocol.min_reader_version, protocol.min_writer_version) == (reader, writer)
@@ -474,8 +493,10 @@ def test_a_changed_schema_raises_the_protocol_only_as_far_as_the_reference_does(
     listed = listing("timestampNtz")
     assert required_protocol(listed, ntz, nothing) is listed
     feed = TableProperties.of({"delta.enableChangeDataFeed": "true"})
-    assert required_protocol(DEFAULT_PROTOCOL, PLAIN, feed) == Protocol(
-        min_reader_version=1, min_writer_version=4
+    assert required_protocol(DEFAULT_PROTOCOL, PLAIN, feed) == listing("changeDataFeed", *BASE)
+    checks = TableProperties.of({"delta.constraints.c": "id > 0"})
+    assert required_protocol(DEFAULT_PROTOCOL, PLAIN, checks) == Protocol(
+        min_reader_version=1, min_writer_version=3
     )
     vectors = TableProperties.of({"delta.enableDeletionVectors": "true"})
     assert required_protocol(DEFAULT_PROTOCOL, PLAIN, vectors) == Protocol(

@@ -38,6 +38,14 @@ class Level(Enum):
     REFUSED = "no"
 
 
+class Enablement(Enum):
+    """What brings a feature into a protocol."""
+
+    USE = "using it, in new and existing tables"
+    USE_IN_NEW_TABLE = "using it in a new table; in an existing one its name"
+    NAME = "its name only"
+
+
 @dataclass(frozen=True, slots=True)
 class Support:
     """One cell of the table; ``reason`` is what an error message and the docs say."""
@@ -78,8 +86,7 @@ class Feature:
     legacy: tuple[int, int] | None = None
     requires: tuple[str, ...] = ()
     used: Usage = field(default=usage.never)
-    automatic: bool = True
-    """Whether a change of schema or property may add it to an existing table unasked."""
+    enabled_by: Enablement = Enablement.USE
     read: Support = YES
     append: Support = YES
     overwrite: Support = YES
@@ -167,13 +174,13 @@ FEATURES: tuple[Feature, ...] = (
     _writer(
         "allowColumnDefaults",
         inactive("column defaults are not filled in yet"),
-        automatic=False,
+        enabled_by=Enablement.USE_IN_NEW_TABLE,
         used=usage.when_fields_have(usage.CURRENT_DEFAULT),
     ),
     Feature(
         name="timestampNtz",
         reader=True,
-        automatic=False,
+        enabled_by=Enablement.USE_IN_NEW_TABLE,
         used=usage.when_types_are("timestamp_ntz"),
     ),
     _writer(
@@ -195,6 +202,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         name="typeWidening-preview",
         reader=True,
+        enabled_by=Enablement.NAME,
         used=usage.when_fields_have(usage.TYPE_CHANGES),
         append=yes("no column is widened automatically"),
         merge=yes("no column is widened automatically"),
@@ -248,17 +256,21 @@ FEATURES: tuple[Feature, ...] = (
             name,
             inactive(_VARIANT),
             reader=True,
-            automatic=False,
+            enabled_by=enabled_by,
             read=inactive(_VARIANT),
             used=usage.when_types_are("variant"),
         )
-        for name in ("variantType", "variantType-preview")
+        for name, enabled_by in (
+            ("variantType", Enablement.USE_IN_NEW_TABLE),
+            ("variantType-preview", Enablement.NAME),
+        )
     ),
     *(
         _writer(
             name,
             inactive(_VARIANT),
             reader=True,
+            enabled_by=Enablement.NAME,
             requires=requires,
             read=inactive(_VARIANT),
             used=usage.any_of(
@@ -275,11 +287,14 @@ FEATURES: tuple[Feature, ...] = (
             name,
             inactive(_GEO),
             reader=True,
-            automatic=False,
+            enabled_by=enabled_by,
             read=inactive(_GEO),
             used=usage.when_types_are("geometry", "geography"),
         )
-        for name in ("geospatial", "geospatial-dev")
+        for name, enabled_by in (
+            ("geospatial", Enablement.USE_IN_NEW_TABLE),
+            ("geospatial-dev", Enablement.NAME),
+        )
     ),
     _writer(
         "catalogManaged",

@@ -21,6 +21,7 @@ from puredelta.protocol.feature_registry import (
     READER_VERSION_MAX,
     WRITER_VERSION_MAX,
     Capability,
+    Enablement,
     Feature,
     Level,
 )
@@ -182,7 +183,7 @@ def _implied_reader_features(protocol: Protocol) -> frozenset[str]:
 
 
 def protocol_for_new_table(schema: StructType, configuration: Mapping[str, str]) -> Protocol:
-    """Return the lowest protocol that supports what schema and properties use (C-54, X-55).
+    """Return the protocol that supports what schema and properties use, and no more (X-55).
 
     ``configuration`` may hold ``delta.feature.<name>=supported`` and
     ``delta.minReaderVersion``/``delta.minWriterVersion``; `stored_configuration` drops
@@ -192,10 +193,16 @@ def protocol_for_new_table(schema: StructType, configuration: Mapping[str, str])
         InvalidRequestError: a requested feature or version does not exist.
     """
     properties = TableProperties.of(configuration)
-    needed = {f.name for f in FEATURES if f.used(properties, schema)}
+    needed = {f.name for f in _enabled_by_use(properties, schema)}
     needed |= {_canonical_name(name) for name in properties.requested_features}
-    protocol = with_features(_requested_versions(configuration), needed)
-    return _legacy_form(protocol)
+    names = supported_features(_requested_versions(configuration)) | _closure(needed)
+    return _legacy_form(_listing(names))
+
+
+def _enabled_by_use(properties: TableProperties, schema: StructType) -> tuple[Feature, ...]:
+    return tuple(
+        f for f in FEATURES if f.enabled_by is not Enablement.NAME and f.used(properties, schema)
+    )
 
 
 def stored_configuration(configuration: Mapping[str, str]) -> Mapping[str, str]:
@@ -220,11 +227,9 @@ def required_protocol(
             (DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT).
     """
     missing = [
-        f
-        for f in FEATURES
-        if f.name not in supported_features(protocol) and f.used(properties, schema)
+        f for f in _enabled_by_use(properties, schema) if f.name not in supported_features(protocol)
     ]
-    if manual := [f for f in missing if not f.automatic]:
+    if manual := [f for f in missing if f.enabled_by is Enablement.USE_IN_NEW_TABLE]:
         listed = "; ".join(f"{f.name} ({', '.join(f.used(properties, schema))})" for f in manual)
         raise InvalidRequestError(
             "The changed schema needs table features that the table does not list and that "
@@ -241,23 +246,18 @@ def required_protocol(
 def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
     """Return the protocol that supports these features, and what they require, as well.
 
-    Stays in legacy form while versions alone can say it; never removes a feature.
+    Never removes a feature, and never adds one that was not asked for: legacy versions
+    are kept only where they imply exactly the wanted features, as in the reference.
     """
-    missing = _closure(names) - supported_features(protocol)
+    supported = supported_features(protocol)
+    missing = _closure(names) - supported
     if not missing:
         return protocol
-    features = [FEATURES_BY_NAME[name] for name in missing]
-    lists_features = protocol.min_writer_version >= WRITER_VERSION_MAX
-    if not lists_features and all(f.legacy is not None for f in features):
-        versions = [f.legacy for f in features if f.legacy is not None]
-        return Protocol(
-            min_reader_version=max(protocol.min_reader_version, *(r for r, _ in versions)),
-            min_writer_version=max(protocol.min_writer_version, *(w for _, w in versions)),
-        )
-    return _listing(supported_features(protocol) | missing, protocol.min_reader_version)
+    listing = _listing(supported | missing, protocol.min_reader_version)
+    return listing if protocol.writer_features is not None else _legacy_form(listing)
 
 
-def _listing(names: frozenset[str], reader_version: int) -> Protocol:
+def _listing(names: frozenset[str], reader_version: int = 1) -> Protocol:
     """Return a protocol at writer version 7 that lists exactly these features.
 
     The reader version rises to 3 only for a reader feature that has no legacy version:
@@ -266,12 +266,11 @@ def _listing(names: frozenset[str], reader_version: int) -> Protocol:
     readers = [f for f in map(FEATURES_BY_NAME.get, names) if f is not None and f.reader]
     needed = max((f.legacy[0] if f.legacy else READER_VERSION_MAX for f in readers), default=1)
     version = max(reader_version, needed)
+    listed = frozenset(f.name for f in readers) if version == READER_VERSION_MAX else None
     return Protocol(
         min_reader_version=version,
         min_writer_version=WRITER_VERSION_MAX,
-        reader_features=frozenset(f.name for f in readers)
-        if version == READER_VERSION_MAX
-        else None,
+        reader_features=listed,
         writer_features=names,
     )
 
@@ -279,9 +278,7 @@ def _listing(names: frozenset[str], reader_version: int) -> Protocol:
 def _legacy_form(protocol: Protocol) -> Protocol:
     """Write a listing protocol with versions alone where they say exactly the same."""
     names = supported_features(protocol)
-    versions = [FEATURES_BY_NAME[n].legacy for n in names]
-    if protocol.min_writer_version < WRITER_VERSION_MAX or None in versions:
-        return protocol
+    versions = [feature.legacy for name in names if (feature := FEATURES_BY_NAME.get(name))]
     legacy = Protocol(
         min_reader_version=max((v[0] for v in versions if v), default=1),
         min_writer_version=max((v[1] for v in versions if v), default=1),
@@ -334,7 +331,7 @@ def _requested_versions(configuration: Mapping[str, str]) -> Protocol:
         min_reader_version=reader,
         min_writer_version=writer,
         reader_features=frozenset() if reader == READER_VERSION_MAX else None,
-        writer_features=supported_features(DEFAULT_PROTOCOL),
+        writer_features=frozenset(),
     )
 
 
