@@ -2,15 +2,28 @@
 
 Nothing here knows what a command is. Every attribute of an analyzed plan has an
 *expression id*; a ``Column`` taken from a DataFrame (``source["id"]``) finds its attribute by
-that id, so frames that take another's place must carry the other's ids (`rebased`).
+that id, so frames that take another's place must carry the other's ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.classic.column import Column as ClassicColumn
+
+# The rules that bring conditions into a form worth reading, in an order that works on
+# 4.0 to 4.3. The whole optimizer is of no use: over empty relations it folds the plan away.
+_FOLDING = (
+    "ReplaceExpressions",
+    "RewriteWithExpression",
+    "ConstantFolding",
+    "UnwrapCastInBinaryComparison",
+    "LikeSimplification",
+    "ConstantFolding",
+    "BooleanSimplification",
+)
 
 
 class Catalyst:
@@ -18,28 +31,106 @@ class Catalyst:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self.jvm: Any = spark._jvm  # noqa: SLF001 - the edge itself
-        self.rules: Any = self.jvm.org.apache.spark.sql.catalyst.optimizer
-        self._expressions: Any = self.jvm.org.apache.spark.sql.catalyst.expressions
-        self._plans: Any = self.jvm.org.apache.spark.sql.catalyst.plans.logical
+        jvm: Any = spark._jvm  # noqa: SLF001 - the edge itself
+        self.jvm = jvm
+        self.session: Any = spark._jsparkSession  # noqa: SLF001
+        catalyst = jvm.org.apache.spark.sql.catalyst
+        self.rules: Any = catalyst.optimizer
+        self._expressions: Any = catalyst.expressions
+        self._plans: Any = catalyst.plans
+        self._none: Any = jvm.scala.Option.empty()
+
+    # frames and plans
 
     def analyzed(self, rows: DataFrame) -> Any:
         """Return the analyzed logical plan."""
-        return rows._jdf.queryExecution().analyzed()  # noqa: SLF001 - the edge itself
+        return rows._jdf.queryExecution().analyzed()  # noqa: SLF001
 
     def rows(self, plan: Any) -> DataFrame:
-        """Return a plan as a DataFrame of this session."""
-        session: Any = self.spark._jsparkSession  # noqa: SLF001 - the edge itself
+        """Return a plan as a DataFrame of this session; Spark checks the plan."""
         dataset = self.jvm.org.apache.spark.sql.classic.Dataset
-        return DataFrame(dataset.ofRows(session, plan), self.spark)
+        return DataFrame(dataset.ofRows(self.session, plan), self.spark)
+
+    def relation(self, attributes: Sequence[Any]) -> Any:
+        """Return an empty relation with these very attributes: ids, names, qualifiers."""
+        output, nothing = self.seq(attributes), self.seq([])
+        streaming = False
+        return self._plans.logical.LocalRelation(output, nothing, streaming, self._none)
+
+    def cross_join(self, left: Any, right: Any) -> Any:
+        """Return the plan of a cross join."""
+        cross = getattr(self._plans, "Cross$").__getattr__("MODULE$")
+        hint = self._plans.logical.JoinHint.NONE()
+        return self._plans.logical.Join(left, right, cross, self._none, hint)
+
+    def project(self, expressions: Sequence[Any], plan: Any) -> Any:
+        """Return the plan of a projection."""
+        return self._plans.logical.Project(self.seq(expressions), plan)
+
+    # expressions
+
+    def parsed(self, expression: str | Column) -> Any:
+        """Return SQL text or a Column as an expression that is not yet resolved.
+
+        Raises:
+            pyspark.errors.ParseException: the text is no expression.
+        """
+        if isinstance(expression, str):
+            return self.session.sessionState().sqlParser().parseExpression(expression)
+        column: Any = expression
+        return self.session.expression(column._jc)  # noqa: SLF001
+
+    def column(self, expression: Any) -> Column:
+        """Return a resolved expression as a Column: it is not resolved again."""
+        made: Any = self.jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression)
+        return ClassicColumn(made)
+
+    def alias(self, expression: Any, name: str, *, like: Any = None) -> Any:
+        """Return the expression under a name, with the id and qualifiers of ``like``."""
+        if like is None:
+            expr_id, qualifier = self._expressions.NamedExpression.newExprId(), self.seq([])
+        else:
+            expr_id, qualifier = like.exprId(), like.qualifier()
+        keys = self.seq([])
+        return self._expressions.Alias(expression, name, expr_id, qualifier, self._none, keys)
+
+    def resolved(self, expressions: Sequence[Any], plan: Any) -> Any:
+        """Return ``CollectMetrics(expressions)`` over the plan, analyzed but not checked.
+
+        That operator is the one whose expressions the analyzer resolves and coerces but
+        never moves: aggregates, windows and unresolved names stay where they are and can
+        be reported one by one.
+
+        Raises:
+            pyspark.errors.AnalysisException: what the analyzer refuses on sight, such as an
+                ambiguous name or an unknown function.
+        """
+        named = [self.alias(e, f"_{n}") for n, e in enumerate(expressions)]
+        plan = self._plans.logical.CollectMetrics("puredelta", self.seq(named), plan, 0)
+        return self.session.sessionState().analyzer().execute(plan)
+
+    def folded(self, plan: Any) -> Any:
+        """Return the plan with constants folded and needless casts gone."""
+        for rule in _FOLDING:
+            plan = getattr(self.rules, rule).apply(plan)
+        return plan
+
+    def unresolved_names(self, expression: Any) -> tuple[str, ...]:
+        """Return the names in an expression that the analyzer could not resolve."""
+        attributes = self._each(expression.references().iterator())
+        return tuple(a.sql() for a in attributes if not a.resolved())
+
+    # collections
 
     def seq(self, items: Sequence[Any]) -> Any:
         """Return a Scala ``Seq``."""
         return self.jvm.PythonUtils.toSeq(list(items))
 
-    def stand_in(self, rows: DataFrame) -> DataFrame:
-        """Return no rows, no plan, and the very attributes of ``rows``: ids, names, qualifiers."""
-        output = self.analyzed(rows).output()
-        no_stream, no_data = self.jvm.scala.Option.empty(), self.seq([])
-        relation = self._plans.LocalRelation(output, no_data, False, no_stream)  # noqa: FBT003
-        return self.rows(relation)
+    def items(self, seq: Any) -> tuple[Any, ...]:
+        """Return the elements of a Scala ``Seq``."""
+        return tuple(self._each(seq.iterator()))
+
+    @staticmethod
+    def _each(iterator: Any) -> Iterator[Any]:
+        while iterator.hasNext():
+            yield iterator.next()

@@ -65,3 +65,13 @@ def require_no_helper_names(columns: Iterable[str]) -> None:
             code=ErrorCode.RESERVED_COLUMN_NAME,
             columns=taken,
         )
+
+
+def source_column_name(ordinal: int) -> str:
+    """Return the unique name of the n-th column of a MERGE source."""
+    return f"{PREFIX}s{ordinal}"
+
+
+def target_copy_name(ordinal: int) -> str:
+    """Return the unique name of a second copy of the n-th column of a MERGE target."""
+    return f"{PREFIX}t{ordinal}"
