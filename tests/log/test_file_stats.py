@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.log.file_stats import LeafStatistics, StatisticsReader
+from puredelta.log.file_stats import LeafStatistics, StatisticsReader, combined
 from puredelta.log.parquet_footer import read_footer
 from puredelta.protocol.types import (
     BINARY,
@@ -342,3 +342,28 @@ def test_one_reader_serves_files_of_several_kinds():
     assert (
         found[:4] == found[4:] == [(1.0, 1.0, 0), (None, None, 0), (1.0, 1.0, 0), (None, None, 1)]
     )
+
+
+def test_a_caller_that_looked_for_nan_decides_about_float_bounds():
+    content = parquet({"a": pa.array([1.0, float("nan")]), "b": pa.array([1.0, 2.0])})
+    reader = StatisticsReader(struct(a=DOUBLE, b=DOUBLE))
+    footer = read_footer(content)
+    assert reader.leaves(footer, nan_leaves={("a",)}) == {
+        ("a",): (None, None, 0),
+        ("b",): (1.0, 2.0, 0),
+    }
+    assert reader.leaves(footer)["b",] == (None, None, 0)
+
+
+def test_several_files_add_up():
+    def stats(low, high, nulls):
+        return {("c",): LeafStatistics(low, high, nulls)}
+
+    assert combined([]) == {}
+    assert combined([(3, stats(1, 4, 0)), (2, stats(3, 9, 1))]) == stats(1, 9, 1)
+    assert combined([(3, stats(1, 4, 0)), (2, stats(None, None, 2))]) == stats(1, 4, 2)
+    assert combined([(2, stats(None, None, 2)), (3, stats(1, 4, 0))]) == stats(1, 4, 2)
+    assert combined([(3, stats(1, 4, 0)), (2, stats(None, 5, 1))]) == stats(None, 5, 1)
+    assert combined([(3, stats(1, 4, None)), (2, stats(2, 5, 1))]) == stats(1, 5, None)
+    assert combined([(3, stats(1, 4, 0)), (2, {})]) == {}
+    assert combined([(0, {}), (3, stats(1, 4, 0)), (0, {})]) == stats(1, 4, 0)

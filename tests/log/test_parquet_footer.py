@@ -124,3 +124,13 @@ def test_the_schema_spark_left():
     key = "org.apache.spark.sql.parquet.row.metadata"
     assert spark_schema_json(read_footer(parquet(metadata={key: "{}"}))) == "{}"
     assert spark_schema_json(read_footer(parquet())) is None
+
+
+def test_files_that_cannot_be_read_may_be_left_out():
+    found = map_footers(
+        [parquet(), b"no", parquet(5)],
+        lambda _, f: f.num_rows,
+        open_source=lambda c: c,
+        recover=lambda _, error: error.code,
+    )
+    assert list(found) == [3, ErrorCode.FAILED_READ_FILE_FOOTER, 5]

@@ -11,14 +11,14 @@ Who asks is unknown here: the writer, CONVERT and MERGE use the same functions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from puredelta.log.leaf_values import Bound, Decode, plan_decode
+from puredelta.log.leaf_values import Bound, Decode, may_hide_nan, plan_decode
 from puredelta.log.parquet_footer import ParquetWriter
 from puredelta.protocol.types import ArrayType, DataType, MapType, StructType
 
@@ -43,6 +43,52 @@ class LeafStatistics(NamedTuple):
     null_count: int | None = None
 
 
+def combined(
+    files: Iterable[tuple[int, Mapping[LeafPath, LeafStatistics]]],
+) -> dict[LeafPath, LeafStatistics]:
+    """Return what is known of each leaf over several files, given as (rows, leaves).
+
+    What one of them does not know is not known; where a leaf is all NULL it has no say in
+    the bounds.
+    """
+    total: dict[LeafPath, LeafStatistics] = {}
+    total_rows = 0
+    for num_rows, leaves in files:
+        if num_rows and total_rows:
+            total = {
+                path: _both(total[path], total_rows, leaves[path], num_rows)
+                for path in total
+                if path in leaves
+            }
+        elif num_rows:
+            total = dict(leaves)
+        total_rows += num_rows
+    return total
+
+
+def _both(
+    one: LeafStatistics, one_rows: int, other: LeafStatistics, other_rows: int
+) -> LeafStatistics:
+    nulls = None
+    if one.null_count is not None and other.null_count is not None:
+        nulls = one.null_count + other.null_count
+    if one.null_count == one_rows:
+        return LeafStatistics(other.minimum, other.maximum, nulls)
+    if other.null_count == other_rows:
+        return LeafStatistics(one.minimum, one.maximum, nulls)
+    return LeafStatistics(
+        _least(one.minimum, other.minimum), _greatest(one.maximum, other.maximum), nulls
+    )
+
+
+def _least(one: Any, other: Any) -> Any:
+    return None if one is None or other is None else min(one, other)
+
+
+def _greatest(one: Any, other: Any) -> Any:
+    return None if one is None or other is None else max(one, other)
+
+
 class StatisticsReader:
     """Reads the footers of many files of one table; safe for use by several threads.
 
@@ -57,9 +103,18 @@ class StatisticsReader:
         self._indexed = None if indexed is None else frozenset(indexed)
         self._kinds: list[_FileKind] = []
 
-    def leaves(self, footer: pq.FileMetaData) -> dict[LeafPath, LeafStatistics]:
-        """Return what the footer proves, by leaf in schema order; unknown leaves are absent."""
-        totals = [_Totals(plan) for plan in self._plan(footer)]
+    def leaves(
+        self, footer: pq.FileMetaData, *, nan_leaves: Collection[LeafPath] | None = None
+    ) -> dict[LeafPath, LeafStatistics]:
+        """Return what the footer proves, by leaf in schema order; unknown leaves are absent.
+
+        ``nan_leaves`` is for callers that have looked at every value: the float leaves with a
+        NaN, so that the bounds of all others count. Without it, who wrote the file decides.
+        """
+        totals = [
+            _Totals(plan, bounded=[_has_bounds(plan, nan_leaves)] * 2)
+            for plan in self._plan(footer)
+        ]
         for number in range(footer.num_row_groups):
             group = footer.row_group(number)
             if group.num_rows:
@@ -155,6 +210,7 @@ class _LeafPlan:
     decode: Decode | None = None
     absent: bool = False
     nested: bool = False
+    hides_nan: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +250,8 @@ def _plan_field(
         case _ if column.leaf is not None and column.leaf.max_repetition_level == 0:
             leaf = column.leaf
             decode = plan_decode(leaf.physical_type, leaf.logical_type.to_json(), data_type, writer)
-            yield _LeafPlan(path, column.leaves, decode=decode)
+            hides_nan = may_hide_nan(leaf.physical_type, writer)
+            yield _LeafPlan(path, column.leaves, decode=decode, hides_nan=hides_nan)
         case _:
             return
 
@@ -206,16 +263,20 @@ _ABSENT = _FileColumn(fields={})
 # --- adding up row groups -------------------------------------------------------------------
 
 
+def _has_bounds(plan: _LeafPlan, nan_leaves: Collection[LeafPath] | None) -> bool:
+    return not plan.hides_nan if nan_leaves is None else plan.path not in nan_leaves
+
+
 @dataclass(slots=True)
 class _Totals:
     """One leaf over the row groups of a file."""
 
     plan: _LeafPlan
+    bounded: list[bool]
+    """Whether the minimum and the maximum cover all row groups so far."""
     minimum: Any = None
     maximum: Any = None
     null_count: int | None = 0
-    bounded: list[bool] = field(default_factory=lambda: [True, True])
-    """Whether the minimum and the maximum cover all row groups so far."""
 
     def add(self, group: pq.RowGroupMetaData) -> None:
         if self.plan.absent:

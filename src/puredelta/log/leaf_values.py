@@ -62,12 +62,12 @@ def plan_decode(
     ``physical`` and ``logical`` are Parquet's types, the logical one as pyarrow's JSON. The
     types may differ as far as Spark reads one as the other (type widening); ``None`` means
     that these bounds say nothing: other types, untrusted writer, or a type Delta keeps no
-    bounds of (X-62).
+    bounds of (X-62). Ask `may_hide_nan`, too.
     """
     annotation: dict[str, Any] = json.loads(logical)
     kind = annotation["Type"]
     match physical:
-        case "FLOAT" | "DOUBLE" if table_type in {FLOAT, DOUBLE} and _has_nan_rule(writer):
+        case "FLOAT" | "DOUBLE" if table_type in {FLOAT, DOUBLE}:
             return _floats
         case "INT32" | "INT64" if kind == "Timestamp":
             return _timestamps(annotation, table_type, writer)
@@ -86,13 +86,15 @@ def plan_decode(
             return None
 
 
-def _has_nan_rule(writer: ParquetWriter) -> bool:
-    return (
-        writer.name == "parquet-mr"
-        and writer.version[:1] == (1,)
-        and writer.version[1:2] != ()
-        and writer.version[1] in _WRITES_NAN_INTO_BOUNDS
-    )
+def may_hide_nan(physical: str, writer: ParquetWriter) -> bool:
+    """Tell whether there may be NaN among the values although the bounds do not show it.
+
+    Spark orders NaN above everything, so such bounds are none (C-51b, X-67).
+    """
+    if physical not in {"FLOAT", "DOUBLE"}:
+        return False
+    major, minor = (*writer.version, 0, 0)[:2]
+    return not (writer.name == "parquet-mr" and major == 1 and minor in _WRITES_NAN_INTO_BOUNDS)
 
 
 def _sorts_bytes(writer: ParquetWriter) -> bool:

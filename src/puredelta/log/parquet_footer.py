@@ -23,8 +23,8 @@ from puredelta.errors import CorruptTableError, ErrorCode
 FooterSource: TypeAlias = str | bytes | BinaryIO
 """Local path, the bytes of a file or just its end (from the footer on), or an open file."""
 
-FOOTER_THREADS = 8
-"""Enough to hide the latency of storage; parsing itself holds the interpreter lock."""
+FOOTER_THREADS = 4
+"""Hides some latency of storage; parsing itself holds the interpreter lock."""
 
 _TAIL_BYTES = 64 * 1024
 """Read at once from the end: one request covers the footers of nearly all files."""
@@ -107,13 +107,15 @@ def map_footers(
     *,
     open_source: Callable[[S], FooterSource],
     name: Callable[[S], str] = str,
+    recover: Callable[[S, CorruptTableError], R] | None = None,
     threads: int = FOOTER_THREADS,
 ) -> Iterator[R]:
     """Yield ``describe(source, footer)`` for every source, in their order.
 
     Sources are taken lazily and at most a few per thread are ahead of the caller, so memory
     does not grow with their number. The first error is raised and the rest is abandoned;
-    files that ``open_source`` opened are closed.
+    files that ``open_source`` opened are closed. ``recover`` says what to yield for a file
+    whose footer cannot be read, instead of raising.
 
     Raises:
         CorruptTableError: a file is not Parquet (FAILED_READ_FILE_FOOTER).
@@ -122,7 +124,13 @@ def map_footers(
     def task(source: S) -> R:
         opened = open_source(source)
         try:
-            return describe(source, read_footer(opened, name=name(source)))
+            try:
+                footer = read_footer(opened, name=name(source))
+            except CorruptTableError as unreadable:
+                if recover is None:
+                    raise
+                return recover(source, unreadable)
+            return describe(source, footer)
         finally:
             if not isinstance(opened, str | bytes):
                 opened.close()
