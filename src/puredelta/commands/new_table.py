@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from puredelta.log.clock import Clock, IdSource, random_id, wall_clock
 from puredelta.protocol.actions import Metadata
 from puredelta.protocol.column_mapping import assign_columns
-from puredelta.protocol.features import protocol_for_new_table
+from puredelta.protocol.features import protocol_for_new_table, stored_configuration
 from puredelta.protocol.properties import (
     FEATURE_PREFIX,
     PROPERTY_KEYS,
@@ -30,7 +30,7 @@ DEFAULTS_PREFIX = "spark.databricks.delta.properties.defaults."
 
 _PROPERTY_PREFIX = "delta."
 _PROTOCOL_ONLY = ("delta.minReaderVersion", "delta.minWriterVersion")
-"""Wishes about the protocol: they shape it and are not stored (as ``delta.feature.*``)."""
+"""Wishes about the protocol, which are no properties of the table."""
 
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 _ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
@@ -67,7 +67,7 @@ def plan_new_table(
         id=new_id(),
         schema_string=encode_schema(schema),
         partition_columns=tuple(partition_columns),
-        configuration={key: value for key, value in wanted.items() if _is_stored(key)},
+        configuration=stored_configuration(wanted),
         created_ms=clock(),
         name=name,
         description=description,
@@ -92,10 +92,6 @@ def default_properties(settings: Mapping[str, str]) -> dict[str, str]:
     return {
         key: value for key, value in found.items() if key in known or key.startswith(FEATURE_PREFIX)
     }
-
-
-def _is_stored(key: str) -> bool:
-    return key not in _PROTOCOL_ONLY and not key.startswith(FEATURE_PREFIX)
 
 
 def _with_column_mapping(

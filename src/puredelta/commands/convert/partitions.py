@@ -1,0 +1,203 @@
+"""Partition values from directory names, as Hive and Spark write them (C-40 to C-48).
+
+Nothing is guessed: names, order and types are the caller's, and every directory must agree
+with them. Directories are looked at once each, however many files they hold.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from puredelta.commands.convert.spelling import is_log_spelling
+from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
+from puredelta.protocol.partition_values import HIVE_NULL, hive_unescape
+from puredelta.protocol.types import DataType, StructField
+from puredelta.spark.types import to_spark_type
+
+PartitionValues: TypeAlias = Mapping[str, str | None]
+
+CastText: TypeAlias = Callable[[DataType, Sequence[str]], Mapping[str, str | None]]
+"""Casts texts to a type as Spark does, and back to text; ``None`` for what is no such value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDirectory:
+    """The levels ``name=value`` of one directory, and a file in it for messages."""
+
+    levels: tuple[tuple[str, str | None], ...]
+    file_uri: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRules:
+    """What the caller says about the partitions."""
+
+    columns: tuple[StructField, ...]
+    cast: CastText
+    case_sensitive: bool = False
+    ignore_cast_failure: bool = False
+
+
+def read_partitions(
+    paths: Iterable[str], root_uri: str, rules: PartitionRules
+) -> Mapping[str, PartitionValues]:
+    """Return the partition values of every directory among ``paths`` (relative to the root).
+
+    Text that is a value of its column in the spelling the log asks for (X-83) is kept to the
+    letter (C-44, C-45). Another spelling Spark understands, such as ``yes`` for a boolean,
+    is stored in the log's, or most readers would stop at it. Text that is no value stops the
+    conversion; with ``ignore_cast_failure`` it is NULL, as the reference reads it.
+
+    Raises:
+        InvalidRequestError: a directory disagrees with the columns: another number
+            (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME), other names or another
+            order (DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME), or a value that is not
+            of the declared type (DELTA_FAILED_CAST_PARTITION_VALUE) or is NULL where the
+            column is declared NOT NULL (DELTA_NOT_NULL_CONSTRAINT_VIOLATED).
+    """
+    directories: dict[str, PartitionDirectory] = {}
+    for path in paths:
+        directory = posixpath.dirname(path)
+        if directory not in directories:
+            uri = f"{root_uri}/{path}"
+            found = PartitionDirectory(levels=parse_levels(directory, uri), file_uri=uri)
+            _require_count(found, rules.columns)
+            directories[directory] = found
+    respelled = _respell(directories.values(), rules)
+    for found in directories.values():
+        _require_names(found, rules)
+    return {
+        directory: _values(found, rules.columns, respelled)
+        for directory, found in directories.items()
+    }
+
+
+def _values(
+    found: PartitionDirectory,
+    columns: Sequence[StructField],
+    respelled: Mapping[tuple[str, str], str | None],
+) -> PartitionValues:
+    values: dict[str, str | None] = {}
+    for column, (_, text) in zip(columns, found.levels, strict=True):
+        value = None if text is None else respelled.get((column.name, text), text)
+        if value is None and not column.nullable:
+            raise InvalidRequestError(
+                f"NOT NULL constraint violated for column: {column.name}. The partition column is "
+                f"declared NOT NULL, but it is NULL for the file {found.file_uri}.",
+                code=ErrorCode.NOT_NULL_CONSTRAINT_VIOLATED,
+                column=column.name,
+                path=found.file_uri,
+            )
+        values[column.name] = value
+    return values
+
+
+def parse_levels(directory: str, file_uri: str) -> tuple[tuple[str, str | None], ...]:
+    """Return the pairs of column and value that a directory's path spells, outermost first.
+
+    Reading goes from the inside out: plain directories below the partitions are passed
+    over, one above them ends the search. Hive's ``%XX`` is undone in both halves (C-42), and
+    Hive's default partition is NULL (C-43).
+
+    >>> parse_levels("year=2024/place=a%2Fb", "")
+    (('year', '2024'), ('place', 'a/b'))
+    """
+    levels: list[tuple[str, str | None]] = []
+    for segment in reversed(directory.split("/")):
+        escaped_name, equals, escaped_value = segment.partition("=")
+        if equals:
+            name, value = hive_unescape(escaped_name), hive_unescape(escaped_value)
+            if not name or not value:
+                raise _empty("value" if name else "name", segment, file_uri)
+            levels.append((name, None if value == HIVE_NULL else value))
+        elif levels:
+            break
+    return tuple(reversed(levels))
+
+
+def _require_count(found: PartitionDirectory, columns: Sequence[StructField]) -> None:
+    if len(found.levels) == len(columns):
+        return
+    expected = [column.name for column in columns]
+    parsed = [name for name, _ in found.levels]
+    raise InvalidRequestError(
+        f"Expecting {len(expected)} partition column(s): {_listed(expected)}, but found "
+        f"{len(parsed)} partition column(s): {_listed(parsed)} from parsing the file name: "
+        f"{found.file_uri}",
+        code=ErrorCode.UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME,
+        expected_columns=expected,
+        parsed_columns=parsed,
+        path=found.file_uri,
+    )
+
+
+def _require_names(found: PartitionDirectory, rules: PartitionRules) -> None:
+    for column, (name, _) in zip(rules.columns, found.levels, strict=True):
+        same = name == column.name
+        if not same and not (name.lower() == column.name.lower() and not rules.case_sensitive):
+            raise InvalidRequestError(
+                f"Expecting partition column `{column.name}`, but found partition column "
+                f"`{name}` from parsing the file name: {found.file_uri}",
+                code=ErrorCode.UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
+                expected_column=column.name,
+                parsed_column=name,
+                path=found.file_uri,
+            )
+
+
+def _respell(
+    directories: Iterable[PartitionDirectory], rules: PartitionRules
+) -> Mapping[tuple[str, str], str | None]:
+    """Return, by column and text, what to store where it is not the text itself.
+
+    Python judges what is well spelled; only the rest is shown to Spark, each text once.
+    """
+    examples: dict[tuple[int, str], PartitionDirectory] = {}
+    for found in directories:
+        for index, (_, text) in enumerate(found.levels):
+            if text is not None:
+                examples.setdefault((index, text), found)
+    odd: dict[int, list[str]] = {}
+    for index, text in examples:
+        if not is_log_spelling(text, rules.columns[index].type):
+            odd.setdefault(index, []).append(text)
+    respelled: dict[tuple[str, str], str | None] = {}
+    for index, texts in odd.items():
+        column = rules.columns[index]
+        spellings = rules.cast(column.type, texts)
+        for text in texts:
+            spelling = spellings.get(text)
+            if spelling is None and not rules.ignore_cast_failure:
+                raise _cast_failure(text, column, examples[index, text])
+            respelled[column.name, text] = spelling
+    return respelled
+
+
+def _cast_failure(text: str, column: StructField, found: PartitionDirectory) -> DeltaError:
+    data_type = repr(to_spark_type(column.type)).removesuffix("()")
+    return InvalidRequestError(
+        f"Failed to cast partition value `{text}` to {data_type}, the type declared for the "
+        f"partition column `{column.name}`, from parsing the file name: {found.file_uri}",
+        code=ErrorCode.FAILED_CAST_PARTITION_VALUE,
+        value=text,
+        data_type=data_type,
+        column=column.name,
+        path=found.file_uri,
+    )
+
+
+def _empty(half: str, segment: str, file_uri: str) -> DeltaError:
+    return InvalidRequestError(
+        f"Empty partition column {half} in '{segment}', from parsing the file name: {file_uri}. "
+        f"Hive spells an absent value {HIVE_NULL}.",
+        code=ErrorCode.UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
+        directory=segment,
+        path=file_uri,
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return "[" + ", ".join(f"`{name}`" for name in names) + "]"

@@ -1,0 +1,70 @@
+"""The session settings a CONVERT TO DELTA depends on, read once (requirements 2.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+_DELTA = "spark.databricks.delta."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetTypes:
+    """Settings of Spark that decide which type a Parquet column without Spark's own schema
+    has (C-33).
+    """
+
+    binary_as_string: bool = False
+    int96_as_timestamp: bool = True
+    infer_timestamp_ntz: bool = True
+    nanos_as_long: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertSettings:
+    """What the session says at the start of the command; defaults are Spark's and Delta's."""
+
+    parquet: ParquetTypes = ParquetTypes()
+    case_sensitive: bool = False
+    """``spark.sql.caseSensitive``: names of partition columns and directories (C-35, C-41)."""
+    ignore_corrupt_files: bool = False
+    """``spark.sql.files.ignoreCorruptFiles``: leave files out whose footer is unreadable
+    (C-32)."""
+    ignore_cast_failure: bool = False
+    """``convert.partitionValues.ignoreCastFailure`` (C-44)."""
+    use_metadata_log: bool = True
+    """``convert.useMetadataLog``: trust the log of a streaming sink over a listing (C-20)."""
+    collect_stats: bool = True
+    """``stats.collect`` (C-52)."""
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> ConvertSettings:
+        """Read the settings of ``spark``; runs no job."""
+        return cls.parse(spark.conf.getAll)
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, str]) -> ConvertSettings:
+        """Read them from text by key; what nobody has set may be missing.
+
+        >>> ConvertSettings.parse({"spark.sql.caseSensitive": "true"}).case_sensitive
+        True
+        """
+
+        def flag(key: str, default: str) -> bool:
+            return settings.get(key, default).strip().lower() == "true"
+
+        return cls(
+            parquet=ParquetTypes(
+                binary_as_string=flag("spark.sql.parquet.binaryAsString", "false"),
+                int96_as_timestamp=flag("spark.sql.parquet.int96AsTimestamp", "true"),
+                infer_timestamp_ntz=flag("spark.sql.parquet.inferTimestampNTZ.enabled", "true"),
+                nanos_as_long=flag("spark.sql.legacy.parquet.nanosAsLong", "false"),
+            ),
+            case_sensitive=flag("spark.sql.caseSensitive", "false"),
+            ignore_corrupt_files=flag("spark.sql.files.ignoreCorruptFiles", "false"),
+            ignore_cast_failure=flag(f"{_DELTA}convert.partitionValues.ignoreCastFailure", "false"),
+            use_metadata_log=flag(f"{_DELTA}convert.useMetadataLog", "true"),
+            collect_stats=flag(f"{_DELTA}stats.collect", "true"),
+        )

@@ -1,0 +1,52 @@
+"""The two questions of a conversion that only Spark can answer, through public API.
+
+Both are rare: the schema of a Parquet file with an unusual shape, and whether an oddly
+spelled partition value is one. Each costs a small Spark job.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.protocol.types import DataType, StructType
+from puredelta.spark.types import from_spark, to_spark_type
+
+_GLOB = re.compile(r"([\\*?\[\]{}])")
+
+
+def read_parquet_schema(spark: SparkSession, uri: str) -> StructType:
+    """Return the schema Spark gives to one Parquet file; reads its footer in one job.
+
+    Raises:
+        UnsupportedError: Spark cannot read the file's types (PARQUET_TYPE_ILLEGAL).
+    """
+    try:
+        # Spark takes paths as glob patterns; a backslash makes a character plain.
+        return from_spark(spark.read.parquet(_GLOB.sub(r"\\\1", uri)).schema)
+    except PySparkException as refused:
+        raise UnsupportedError(
+            f"Spark cannot read the schema of the file {uri}, so it cannot be part of a table: "
+            f"{refused.getMessage() or refused}",
+            code=ErrorCode.PARQUET_TYPE_ILLEGAL,
+            file=uri,
+        ) from refused
+
+
+def cast_texts(
+    spark: SparkSession, data_type: DataType, texts: Sequence[str]
+) -> Mapping[str, str | None]:
+    """Cast each text to a type and back to text; ``None`` where it is no value of the type.
+
+    The cast is ``try_cast``: blanks around a number, ``yes`` for true and ``2024-1-1`` are
+    understood. Timestamps come back in the session's time zone. Runs one job.
+    """
+    target = to_spark_type(data_type)
+    given = spark.createDataFrame([(text,) for text in texts], "text string")
+    cast = F.col("text").try_cast(target).cast("string")
+    return {row[0]: row[1] for row in given.select("text", cast).collect()}

@@ -1,0 +1,67 @@
+"""2.1, 2.2: which identifiers can be converted, and what the others are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from puredelta.commands.convert.source import DeltaDirectory, ParquetDirectory, parse_source
+from puredelta.errors import InvalidRequestError, UnsupportedError
+
+
+@pytest.mark.parametrize(
+    ("identifier", "expected"),
+    [
+        ("parquet.`/data/t`", ParquetDirectory("/data/t")),
+        (" PARQUET . `/data/my t` ", ParquetDirectory("/data/my t")),
+        ("`parquet`.`file:/data/t`", ParquetDirectory("file:/data/t")),
+        ("parquet.`file:///data/t`", ParquetDirectory("file:///data/t")),
+        ("parquet.`/odd``name`", ParquetDirectory("/odd`name")),
+        ("parquet.`s3a://bucket/t`", ParquetDirectory("s3a://bucket/t")),
+        ("delta.`/data/t`", DeltaDirectory("/data/t")),
+    ],
+)
+def test_c_01_directories(identifier: str, expected: object) -> None:
+    assert parse_source(identifier) == expected
+
+
+@pytest.mark.parametrize(
+    ("identifier", "kind", "error_class", "text"),
+    [
+        (
+            "`/data/t`",
+            InvalidRequestError,
+            "DELTA_MISSING_PROVIDER_FOR_CONVERT",
+            "only supports parquet tables. Please rewrite your target as parquet.`/data/t` if",
+        ),
+        ("/data/t", InvalidRequestError, "DELTA_MISSING_PROVIDER_FOR_CONVERT", "parquet.`/data/t`"),
+        (
+            "json.`/data/t`",
+            InvalidRequestError,
+            "DELTA_CONVERT_NON_PARQUET_TABLE",
+            "but you are trying to convert a json source: `json`.`/data/t`",
+        ),
+        (
+            "iceberg.`/data/t`",
+            UnsupportedError,
+            "DELTA_MISSING_ICEBERG_CLASS",
+            "Iceberg class was not found.",
+        ),
+        ("events", UnsupportedError, "DELTA_MISSING_PROVIDER_FOR_CONVERT", "table `events`"),
+        ("db.events", UnsupportedError, "DELTA_MISSING_PROVIDER_FOR_CONVERT", "`db`.`events`"),
+        (
+            "parquet.`relative/t`",
+            UnsupportedError,
+            "DELTA_MISSING_PROVIDER_FOR_CONVERT",
+            "absolute path",
+        ),
+        ("", InvalidRequestError, "PARSE_SYNTAX_ERROR", "is not the name of a table"),
+        ("a.b.c", InvalidRequestError, "PARSE_SYNTAX_ERROR", "'a.b.c'"),
+        ("parquet.`/data/t", InvalidRequestError, "PARSE_SYNTAX_ERROR", "backticks"),
+        ("parquet./data/t", InvalidRequestError, "PARSE_SYNTAX_ERROR", "backticks"),
+    ],
+)
+def test_2_2_refusals(identifier: str, kind: type, error_class: str, text: str) -> None:
+    with pytest.raises(kind) as refused:
+        parse_source(identifier)
+    assert refused.value.getErrorClass() == error_class
+    assert text in refused.value.message
