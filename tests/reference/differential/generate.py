@@ -323,10 +323,9 @@ class _Maker:
                 needed = not last and not self.chance(0.03)
                 condition = self.condition(scope) if needed or self.chance(0.4) else None
                 found.append(self.clause(kind, condition, target, source, scope, evolve=evolve))
-        self.random.shuffle(found)
         if not found and not self.chance(0.05):
             return (Clause("matched_update", None, star=True),)
-        return tuple(sorted(found, key=lambda c: c.kind.split("_")[0]))
+        return tuple(found)  # kind by kind: the order that SQL text asks for
 
     def clause(
         self,
