@@ -187,15 +187,15 @@ def file_keys(rows: pa.Table) -> pa.ChunkedArray:
     vectors = rows["deletion_vector"]
     if vectors.null_count == len(vectors):
         return paths
-    offset = pc.struct_field(vectors, "offset")
-    suffix = pc.binary_join_element_wise("@", pc.cast(offset, pa.string()), "")
+    offset = pc.cast(pc.struct_field(vectors, "offset"), pa.string())
     vector_id = pc.binary_join_element_wise(
+        _KEY_SEPARATOR,
         pc.struct_field(vectors, "storage_type"),
         pc.struct_field(vectors, "path_or_inline"),
-        pc.fill_null(suffix, ""),
+        pc.fill_null(pc.binary_join_element_wise("@", offset, ""), ""),
         "",
     )
-    return pc.binary_join_element_wise(paths, vector_id, _KEY_SEPARATOR, null_handling="skip")
+    return pc.binary_join_element_wise(paths, pc.fill_null(vector_id, ""), "")
 
 
 def _canonical_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -203,7 +203,7 @@ def _canonical_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pc.any(free).as_py():
         return paths
     rewritten = pa.array([_canonical_path(p) for p in paths.filter(free).to_pylist()], pa.string())
-    return pc.replace_with_mask(paths, free, rewritten)
+    return _replaced(paths, free, rewritten)
 
 
 def _canonical_path(encoded: str) -> str:
@@ -219,7 +219,14 @@ def _record_counts(stats: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pc.any(unread).as_py():
         return counts
     parsed = [_parse_num_records(text) for text in stats.filter(unread).to_pylist()]
-    return pc.replace_with_mask(counts, unread, pa.array(parsed, pa.int64()))
+    return _replaced(counts, unread, pa.array(parsed, pa.int64()))
+
+
+def _replaced(column: pa.ChunkedArray, mask: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
+    """Put ``values``, in order, where ``mask`` is true; chunked masks are not Arrow's to take."""
+    position = pc.subtract(pc.cumulative_sum(pc.cast(mask, pa.int64())), 1)
+    scattered = pa.chunked_array([values]).take(pc.if_else(mask, position, None))
+    return pc.if_else(mask, scattered, column)
 
 
 def _parse_num_records(stats: str) -> int | None:

@@ -62,13 +62,11 @@ def _json_object(values: pa.StructArray) -> pa.Array:
     for index, field in enumerate(values.type):
         text = _json_text(pc.struct_field(values, [index]))
         if text.null_count < len(text):
-            members.append(pc.binary_join_element_wise(f"{json.dumps(field.name)}:", text, ""))
-    joined = (
-        pc.binary_join_element_wise(*members, ",", null_handling="skip")
-        if members
-        else pa.repeat("", len(values))
-    )
-    braced = pc.binary_join_element_wise("{", joined, "}", "")
+            member = pc.binary_join_element_wise(f",{json.dumps(field.name)}:", text, "")
+            members.append(pc.fill_null(member, ""))
+    # Not null_handling="skip": Arrow then loses the rows in which every member is null.
+    joined = pc.binary_join_element_wise(*members, pa.repeat("", len(values)), "")
+    braced = pc.binary_join_element_wise("{", pc.utf8_slice_codeunits(joined, 1), "}", "")
     return pc.if_else(pc.is_valid(values), braced, pa.scalar(None, pa.string()))
 
 
