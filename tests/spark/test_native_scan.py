@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, UnsupportedError
+from puredelta.protocol.partition_values import HIVE_NULL
 from puredelta.spark.data_file import DataFile
 from puredelta.spark.native_scan import native_scan
-from puredelta.spark.partition_directory import HIVE_NULL
 from tests.spark.files import data_file, executed_plan, write_file
 
 FLAT = T.StructType()

@@ -6,7 +6,8 @@ import pytest
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError
-from puredelta.spark.partition_directory import HIVE_NULL, partition_directory, spark_parses
+from puredelta.protocol.partition_values import HIVE_NULL
+from puredelta.spark.partition_directory import spark_parses, virtual_directory
 
 
 @pytest.mark.parametrize(
@@ -29,19 +30,19 @@ from puredelta.spark.partition_directory import HIVE_NULL, partition_directory, 
 def test_value_is_spelled_for_spark_x82(
     data_type: T.DataType, value: str | None, expected: str
 ) -> None:
-    assert partition_directory({"p": value}, [T.StructField("p", data_type)]) == expected
+    assert virtual_directory({"p": value}, [T.StructField("p", data_type)]) == expected
 
 
 def test_column_names_are_escaped_and_missing_values_are_null() -> None:
     fields = [T.StructField("a=b", T.StringType()), T.StructField("q", T.StringType())]
-    assert partition_directory({"a=b": "x"}, fields) == f"/a%3Db=x/q={HIVE_NULL}"
-    assert partition_directory({"a=b": "x"}, []) == ""
+    assert virtual_directory({"a=b": "x"}, fields) == f"/a%3Db=x/q={HIVE_NULL}"
+    assert virtual_directory({"a=b": "x"}, []) == ""
 
 
 @pytest.mark.parametrize("text", ["abc", "12345.6", "NaN", "Infinity"])
 def test_text_that_is_no_such_decimal_is_corrupt(text: str) -> None:
     with pytest.raises(CorruptTableError, match=text):
-        partition_directory({"p": text}, [T.StructField("p", T.DecimalType(5, 2))])
+        virtual_directory({"p": text}, [T.StructField("p", T.DecimalType(5, 2))])
 
 
 def test_which_types_are_carried_as_text() -> None:

@@ -53,7 +53,7 @@ class StructField:
     name: str
     type: DataType
     nullable: bool = True
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

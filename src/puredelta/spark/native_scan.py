@@ -36,7 +36,7 @@ from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.spark.data_file import DataFile, require_readable
-from puredelta.spark.partition_directory import partition_directory, spark_parses
+from puredelta.spark.partition_directory import spark_parses, virtual_directory
 from puredelta.spark.types import quoted, struct_as_nullable
 
 _BLOCK_SIZE_BYTES = 128 * 1024 * 1024
@@ -152,7 +152,7 @@ def _file_index(
             "A partition value in the log is not of its column's type "
             f"({', '.join(f'{f.name} {f.dataType.simpleString()}' for f in partitions.fields)}): "
             f"{malformed}",
-            code=ErrorCode.LOG_CORRUPTED,
+            code=ErrorCode.FAILED_CAST_PARTITION_VALUE,
         ) from malformed
     mapper.readerForUpdating(statuses).forType(map_type).readValue(real)
     return index
@@ -166,7 +166,7 @@ def _directories(files: Sequence[DataFile], fields: Sequence[T.StructField]) -> 
         key = tuple(file.partition_values.get(name) for name in names)
         directory = spelled.get(key)
         if directory is None:
-            directory = spelled[key] = partition_directory(file.partition_values, fields)
+            directory = spelled[key] = virtual_directory(file.partition_values, fields)
         directories.append(directory)
     return directories
 

@@ -12,11 +12,7 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, ErrorCode
-
-HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-
-# Everything Spark's unescapePathName undoes, plus the space.
-_ESCAPED = frozenset("\"#%'*/:=?\\\x7f{[]^ ") | {chr(code) for code in range(1, 32)}
+from puredelta.protocol.partition_values import HIVE_NULL, hive_escape
 
 
 def spark_parses(data_type: T.DataType) -> bool:
@@ -31,7 +27,7 @@ def spark_parses(data_type: T.DataType) -> bool:
     )
 
 
-def partition_directory(values: Mapping[str, str | None], fields: Iterable[T.StructField]) -> str:
+def virtual_directory(values: Mapping[str, str | None], fields: Iterable[T.StructField]) -> str:
     """Return ``/a=1/b=x%3Ay`` for the values of one file, ``""`` without partition columns.
 
     A value that is missing, ``None`` or ``""`` is NULL, whatever the type (X-82).
@@ -39,7 +35,7 @@ def partition_directory(values: Mapping[str, str | None], fields: Iterable[T.Str
     Raises:
         CorruptTableError: text that is no number where a decimal is due.
 
-    >>> partition_directory({"p": "a b"}, T.StructType().add("p", "string").add("q", "int"))
+    >>> virtual_directory({"p": "a b"}, T.StructType().add("p", "string").add("q", "int"))
     '/p=a%20b/q=__HIVE_DEFAULT_PARTITION__'
     """
     return "".join(f"/{_escape(f.name)}={_text(values, f)}" for f in fields)
@@ -72,11 +68,11 @@ def _in_scale(value: str, column: str, data_type: T.DecimalType) -> str:
         raise CorruptTableError(
             f"The log has the value {value!r} for the partition column {column!r}, which is no "
             f"{data_type.simpleString()}.",
-            code=ErrorCode.LOG_CORRUPTED,
+            code=ErrorCode.FAILED_CAST_PARTITION_VALUE,
             column=column,
             value=value,
         ) from malformed
 
 
 def _escape(text: str) -> str:
-    return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in text)
+    return hive_escape(text).replace(" ", "%20")
