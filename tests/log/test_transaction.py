@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +50,7 @@ from puredelta.protocol.operations import Operation
 from puredelta.protocol.predicates import TRUE
 from puredelta.protocol.types import LONG, StructField, StructType
 from puredelta.store.base import PutOutcome, StorageError
+from puredelta.store.local import LocalStore
 from tests.faults import MemoryStore
 from tests.log.tables import (
     ENGINE,
@@ -787,3 +791,23 @@ def test_many_adds_stay_adds() -> None:
     transact(log).commit(files, WRITE)
     assert len(lines(store, 1)) == 1_001
     assert all(isinstance(file, Add) for file in log.snapshot().files.adds())
+
+
+def test_threads_race_on_a_real_directory(tmp_path: Path) -> None:
+    create_table(LocalStore(tmp_path), delta__checkpointInterval="5")
+    writers, commits = 4, 8
+    start = threading.Barrier(writers)
+
+    def write(writer: int) -> list[int]:
+        log = TableLog(LocalStore(tmp_path))
+        start.wait()
+        return [
+            transact(log).commit([add(f"w{writer}-{n}")], WRITE).version for n in range(commits)
+        ]
+
+    with ThreadPoolExecutor(writers) as pool:
+        versions = [v for got in pool.map(write, range(writers)) for v in got]
+    assert sorted(versions) == list(range(1, writers * commits + 1))
+    snapshot = TableLog(LocalStore(tmp_path)).snapshot()
+    assert len(snapshot.files) == writers * commits
+    assert snapshot.last_checkpoint_version == 30

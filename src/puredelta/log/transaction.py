@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
+from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.checkpoint_write import write_checkpoint
 from puredelta.log.clock import Clock, IdSource, random_id, wall_clock
 from puredelta.log.commit import Created, LostRace, create_version
@@ -320,14 +320,17 @@ class Transaction:
         return draft.without_table_definition()
 
     def _checkpoint_if_due(self, version: int, config: TableConfig, wish: CheckpointWish) -> None:
-        """Write a checkpoint; whatever goes wrong, the commit stands."""
+        """Write a checkpoint; whatever goes wrong, the commit stands.
+
+        An exception from here would tell the caller to remove files that the table has.
+        """
         try:
             interval = config.properties.checkpoint_interval
             due = version != 0 and version % interval == 0
             if due or wish is CheckpointWish.ALWAYS:
                 snapshot = self._log.snapshot(version=version)
                 write_checkpoint(self._store, snapshot, now_ms=self._clock())
-        except (OSError, DeltaError, ValueError) as error:
+        except Exception as error:
             logger.warning(
                 "Version %d of %s is committed, but no checkpoint was written for it: %s",
                 version,
