@@ -312,13 +312,16 @@ def _remove(path: str) -> None:
 # --- the two ways into a worker: plain tuples (RDD), Arrow batches (sessions without RDDs) ----
 
 
-def split_tuple(order: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Answer the fields of a `SplitOrder` with the fields of a `SplitAnswer`, in their order.
+def split_tuples(orders: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Answer the fields of each `SplitOrder` with the fields of a `SplitAnswer`, in their order.
 
     Tuples, because a class shipped by value cannot be pickled on its way back.
     """
-    answer = split_file(SplitOrder(**dict(zip(ORDER_SCHEMA.names, order, strict=True))))
-    return tuple(getattr(answer, name) for name in ANSWER_SCHEMA.names)
+    answers = [
+        split_file(SplitOrder(**dict(zip(ORDER_SCHEMA.names, order, strict=True))))
+        for order in orders
+    ]
+    return [tuple(getattr(answer, name) for name in ANSWER_SCHEMA.names) for answer in answers]
 
 
 def split_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
