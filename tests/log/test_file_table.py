@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from puredelta.errors import CorruptTableError
 from puredelta.log.file_table import (
     FILE_SCHEMA,
     FILE_WIRE_NAMES,
@@ -104,6 +106,14 @@ def test_record_counts(stats: str | None, count: int | None) -> None:
 
 def test_num_records_leaves_out_deleted_rows() -> None:
     assert FileTable.of([FULL, _add("b", stats='{"numRecords":1}')]).num_records() == 8
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("path", "half \ud83d"), ("size_bytes", 2**63), ("tags", {"a": "\udc00"})]
+)
+def test_values_no_column_can_hold_are_a_damaged_log(column: str, value: object) -> None:
+    with pytest.raises(CorruptTableError, match=column):
+        FileTable.of([replace(FULL, **{column: value})])
 
 
 def test_spellings_of_one_path_have_one_key() -> None:

@@ -37,6 +37,35 @@ def test_no_temporary_stays_behind(tmp_path: Path) -> None:
     assert _names(tmp_path / "d") == ["a", "b"]
 
 
+@pytest.mark.parametrize("verb", ["put", "put_if_absent", "delete"])
+def test_a_checksum_hadoop_kept_goes_with_the_content_it_was_for(tmp_path: Path, verb: str) -> None:
+    store = LocalStore(tmp_path)
+    (tmp_path / ".a.crc").touch()
+    if verb == "put_if_absent":
+        assert store.put_if_absent("a", b"new") is PutOutcome.CREATED
+    elif verb == "put":
+        (tmp_path / "a").write_bytes(b"old")
+        store.put("a", b"new")
+    else:
+        (tmp_path / "a").write_bytes(b"old")
+        store.delete("a")
+    assert ".a.crc" not in _names(tmp_path)
+
+
+def test_a_lost_race_leaves_the_winners_checksum(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    (tmp_path / "a").write_bytes(b"theirs")
+    (tmp_path / ".a.crc").touch()
+    assert store.put_if_absent("a", b"mine") is PutOutcome.ALREADY_EXISTS
+    assert _names(tmp_path) == [".a.crc", "a"]
+
+
+def test_names_may_be_as_long_as_the_file_system_allows(tmp_path: Path) -> None:
+    name = "n" * 250  # with the dot and the ending of a checksum, 255
+    LocalStore(tmp_path).put(name, b"")
+    assert _names(tmp_path) == [name]
+
+
 def _fail(error: OSError) -> object:
     def broken(*_: object, **__: object) -> None:
         raise error

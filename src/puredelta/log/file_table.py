@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.protocol.actions import Add, DeletionVectorDescriptor, FileAction, Remove
 from puredelta.protocol.paths import canonical_path
 
@@ -249,7 +250,14 @@ def _column(actions: Sequence[FileAction], field: pa.Field) -> pa.Array:
         values = [None if v is None else list(v.items()) for v in values]
     elif field.type == DELETION_VECTOR_TYPE:
         values = [None if v is None else _vector_row(v) for v in values]
-    return pa.array(values, type=field.type)
+    try:
+        return pa.array(values, type=field.type)
+    except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid) as error:
+        raise CorruptTableError(
+            f"The log holds file actions whose {field.name!r} is not a value of its type: {error}.",
+            code=ErrorCode.LOG_CORRUPTED,
+            column=field.name,
+        ) from error
 
 
 def _vector_row(vector: DeletionVectorDescriptor) -> dict[str, Any]:

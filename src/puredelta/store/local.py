@@ -87,6 +87,8 @@ class LocalStore:
         """
         target = self._path(path)
         with _translated(), self._temporary(target, content) as temporary:
+            if not target.exists():
+                _drop_checksum(target)
             outcome = _link(temporary, target)
             if outcome is PutOutcome.CREATED:
                 _flush_directory(target.parent)
@@ -96,13 +98,16 @@ class LocalStore:
         """Write aside, flush, then rename over whatever is there."""
         target = self._path(path)
         with _translated(), self._temporary(target, content) as temporary:
+            _drop_checksum(target)
             temporary.replace(target)
             _flush_directory(target.parent)
 
     def delete(self, path: str) -> None:
         """Remove one file."""
+        target = self._path(path)
         with _translated(), contextlib.suppress(FileNotFoundError):
-            self._path(path).unlink()
+            target.unlink()
+            _drop_checksum(target)
 
     def delete_tree(self, directory: str) -> None:
         """Remove a directory with its content, links themselves and not what they lead to."""
@@ -131,7 +136,7 @@ class LocalStore:
     def _temporary(self, target: Path, content: bytes) -> Iterator[Path]:
         """Give a flushed file with this content next to the target, and clean up after."""
         _make_directories(target.parent)
-        temporary = target.parent / f".{target.name}.{uuid.uuid4().hex}.tmp"
+        temporary = target.parent / f".{uuid.uuid4().hex}.tmp"
         try:
             with temporary.open("xb") as stream:
                 stream.write(content)
@@ -161,6 +166,15 @@ def _stored(directory: str, entry: os.DirEntry[str]) -> StoredFile | None:
         size_bytes=status.st_size,
         modified_ms=status.st_mtime_ns // 1_000_000,
     )
+
+
+def _drop_checksum(target: Path) -> None:
+    """Remove the checksum Hadoop keeps beside a file: for new content it is wrong.
+
+    Spark would refuse the file; without a checksum it reads unverified.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        target.with_name(f".{target.name}.crc").unlink()
 
 
 def _link(temporary: Path, target: Path) -> PutOutcome:
