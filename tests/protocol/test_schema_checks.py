@@ -30,8 +30,8 @@ NESTED = StructType(
 
 
 def test_a_good_schema_passes_and_partition_columns_take_its_spelling() -> None:
-    assert require_valid_schema(NESTED, ["p"], NONE) == ("P",)
-    assert require_valid_schema(StructType(()), [], NONE) == ()
+    assert require_valid_schema(NESTED, ["p"], column_mapping=NONE) == ("P",)
+    assert require_valid_schema(StructType(()), [], column_mapping=NONE) == ()
 
 
 @pytest.mark.parametrize(
@@ -45,16 +45,16 @@ def test_a_good_schema_passes_and_partition_columns_take_its_spelling() -> None:
 )
 def test_names_that_differ_in_case_only_are_refused(schema: StructType, named: str) -> None:
     with pytest.raises(InvalidRequestError, match=f"duplicate column.*: {named}") as caught:
-        require_valid_schema(schema, [], NAME)
+        require_valid_schema(schema, [], column_mapping=NAME)
     assert caught.value.code is ErrorCode.DUPLICATE_COLUMNS_FOUND
 
 
 @pytest.mark.parametrize("character", INVALID_CHARACTERS)
 def test_characters_parquet_cannot_take_need_column_mapping(character: str) -> None:
     schema = StructType((StructField("s", struct("ok", f"a{character}b")),))
-    assert require_valid_schema(schema, [], NAME) == ()
+    assert require_valid_schema(schema, [], column_mapping=NAME) == ()
     with pytest.raises(InvalidRequestError, match="enable column mapping") as caught:
-        require_valid_schema(schema, [], NONE)
+        require_valid_schema(schema, [], column_mapping=NONE)
     assert caught.value.code is ErrorCode.INVALID_CHARACTERS_IN_COLUMN_NAMES
     assert caught.value.details["columns"] == (f"a{character}b",)
 

@@ -20,7 +20,7 @@ INVALID_CHARACTERS = " ,;{}()\n\t="
 
 
 def require_valid_schema(
-    schema: StructType, partition_columns: Sequence[str], mode: ColumnMappingMode
+    schema: StructType, partition_columns: Sequence[str], *, column_mapping: ColumnMappingMode
 ) -> tuple[str, ...]:
     """Check everything below; return the partition columns as the schema spells them.
 
@@ -28,7 +28,7 @@ def require_valid_schema(
         InvalidRequestError: as the single checks.
     """
     require_no_duplicates(schema)
-    require_valid_names(schema, mode)
+    require_valid_names(schema, column_mapping)
     return resolve_partition_columns(schema, partition_columns)
 
 
