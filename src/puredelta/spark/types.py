@@ -92,6 +92,19 @@ def as_nullable(data_type: T.DataType) -> T.DataType:
             return data_type
 
 
+def holds_struct(data_type: T.DataType) -> bool:
+    """Tell whether the type is a struct or has one inside."""
+    match data_type:
+        case T.StructType():
+            return True
+        case T.ArrayType():
+            return holds_struct(data_type.elementType)
+        case T.MapType():
+            return holds_struct(data_type.keyType) or holds_struct(data_type.valueType)
+        case _:
+            return False
+
+
 def struct_as_nullable(schema: T.StructType) -> T.StructType:
     """Return the schema with everything in it nullable; field metadata stays."""
     return T.StructType(
@@ -99,29 +112,33 @@ def struct_as_nullable(schema: T.StructType) -> T.StructType:
     )
 
 
-def without_table_metadata(data_type: T.DataType) -> T.DataType:
-    """Return the type as a user of the table sees it: comments stay, table machinery goes."""
+def without_table_metadata(schema: T.StructType) -> T.StructType:
+    """Return the schema as a user of the table sees it: comments stay, table machinery goes."""
+    return T.StructType(
+        [
+            T.StructField(
+                f.name,
+                _without_table_metadata(f.dataType),
+                f.nullable,
+                {k: v for k, v in f.metadata.items() if not k.startswith(_TABLE_METADATA)},
+            )
+            for f in schema.fields
+        ]
+    )
+
+
+def _without_table_metadata(data_type: T.DataType) -> T.DataType:
     match data_type:
         case T.StructType():
-            return T.StructType(
-                [
-                    T.StructField(
-                        f.name,
-                        without_table_metadata(f.dataType),
-                        f.nullable,
-                        {k: v for k, v in f.metadata.items() if not k.startswith(_TABLE_METADATA)},
-                    )
-                    for f in data_type.fields
-                ]
-            )
+            return without_table_metadata(data_type)
         case T.ArrayType():
             return T.ArrayType(
-                without_table_metadata(data_type.elementType), data_type.containsNull
+                _without_table_metadata(data_type.elementType), data_type.containsNull
             )
         case T.MapType():
             return T.MapType(
-                without_table_metadata(data_type.keyType),
-                without_table_metadata(data_type.valueType),
+                _without_table_metadata(data_type.keyType),
+                _without_table_metadata(data_type.valueType),
                 data_type.valueContainsNull,
             )
         case _:

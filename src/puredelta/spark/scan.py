@@ -1,0 +1,229 @@
+"""The rows of a table version as a DataFrame: exactly its files, under its schema.
+
+Reads no data and runs no job; deletion vectors are read when the frame is made. Columns come
+out under their logical names and current types, whatever names (column mapping) or narrower
+types (type widening) the files have. Everything is nullable.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.deletion_vectors import read_positions
+from puredelta.log.file_table import FileTable
+from puredelta.log.snapshot import Snapshot
+from puredelta.protocol.column_mapping import physical_name, physical_schema
+from puredelta.protocol.deletion_vector import Positions
+from puredelta.protocol.paths import absolute_uri
+from puredelta.protocol.properties import ColumnMappingMode
+from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.types import VOID, StructField, StructType
+from puredelta.spark.connect_scan import connect_scan
+from puredelta.spark.data_file import DataFile
+from puredelta.spark.dv_filter import bitmap_rows, bitmap_table, rows_outside
+from puredelta.spark.names import FILE_ORDINAL, ROW_INDEX, require_no_helper_names
+from puredelta.spark.native_scan import native_scan
+from puredelta.spark.session import is_connect
+from puredelta.spark.types import (
+    as_nullable,
+    holds_struct,
+    quoted,
+    to_spark,
+    without_table_metadata,
+)
+
+_FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")
+_NO_FILE_MAY_BE_MISSING = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+"""A user may choose to read past lost files, but rows that are to be rewritten must be there."""
+
+
+def scan(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    files: FileTable | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    with_position: bool = False,
+) -> DataFrame:
+    """Return the rows of ``files``, by default all files of the snapshot.
+
+    ``columns`` are top-level columns by their exact logical names, in the order wanted; only
+    they are read. ``with_position`` adds `FILE_ORDINAL` (int, index into ``files``) and
+    `ROW_INDEX` (long, physical row in its file, deleted rows counted). Rows that a deletion
+    vector deletes are left out. On classic sessions ``_metadata`` stays reachable.
+
+    Raises:
+        InvalidRequestError: the table has no columns, or not the one asked for.
+        UnsupportedError: Spark cannot read a file, or this kind of session the table.
+        CorruptTableError: a deletion vector or a partition value is damaged.
+
+    Examples:
+        >>> scan(spark, log.snapshot(), columns=["id"]).count()  # doctest: +SKIP
+        1200
+    """
+    chosen = snapshot.files if files is None else files
+    config = snapshot.config
+    layout = _Layout.of(config, _fields(config.schema, columns))
+    deleted = read_positions(chosen, snapshot.root_uri)
+    ordinals = range(len(chosen)) if with_position else deleted
+    data_files = _data_files(chosen, snapshot.root_uri, frozenset(ordinals))
+    rows = _read(
+        spark,
+        data_files,
+        layout,
+        has_ordinal=with_position or bool(deleted),
+        strict=with_position,
+        by_field_id=config.column_mapping is ColumnMappingMode.ID,
+    )
+    live = _without(spark, rows, deleted)
+    return live.select(*layout.columns, *([FILE_ORDINAL, ROW_INDEX] if with_position else []))
+
+
+def scan_parquet(
+    spark: SparkSession,
+    files: Sequence[DataFile],
+    *,
+    schema: T.StructType,
+    with_position: bool = False,
+) -> DataFrame:
+    """Return the rows of any Parquet files, read by column name under ``schema``.
+
+    For files that no log names, such as staged ones; their partition values are not looked
+    at. ``with_position`` as in `scan`, the ordinal being the index into ``files``.
+    """
+    layout = _Layout(
+        data_schema=schema,
+        partition_schema=T.StructType(),
+        columns=tuple(F.col(quoted(f.name)) for f in schema.fields),
+    )
+    numbered = [
+        dataclasses.replace(file, partition_values={FILE_ORDINAL: str(n)})
+        for n, file in enumerate(files)
+    ]
+    rows = _read(spark, numbered, layout, has_ordinal=with_position, strict=True, by_field_id=False)
+    return rows.select(*layout.columns, *([FILE_ORDINAL, ROW_INDEX] if with_position else []))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """What is read from the files, and the columns to make of it."""
+
+    data_schema: T.StructType
+    """Physical names."""
+    partition_schema: T.StructType
+    """Physical names, the keys of ``partitionValues``."""
+    columns: tuple[Column, ...]
+    """Over both schemas: one per column asked for, under its logical name."""
+
+    @classmethod
+    def of(cls, config: TableConfig, fields: Sequence[StructField]) -> _Layout:
+        mode = config.column_mapping
+        partitioned = frozenset(config.partition_columns)
+        # Parquet has no type for a column that is always NULL (M-56).
+        stored = [f for f in fields if not _is_void(f)]
+        data = StructType(tuple(f for f in stored if f.name not in partitioned))
+        partitions = StructType(tuple(f for f in stored if f.name in partitioned))
+        return cls(
+            data_schema=to_spark(
+                physical_schema(data, mode, field_ids=mode is ColumnMappingMode.ID)
+            ),
+            partition_schema=to_spark(physical_schema(partitions, mode)),
+            columns=tuple(_logical(f, mode) for f in fields),
+        )
+
+
+def _fields(schema: StructType, columns: Sequence[str] | None) -> Sequence[StructField]:
+    require_no_helper_names(schema.names)
+    if columns is None:
+        if not schema.fields:
+            raise InvalidRequestError(
+                "You are trying to read a Delta table that does not have any columns. "
+                "Write some new data with the option `mergeSchema = true` to be able to read "
+                "the table.",
+                code=ErrorCode.READ_TABLE_WITHOUT_COLUMNS,
+            )
+        return schema.fields
+    by_name = {f.name: f for f in schema.fields}
+    if unknown := [name for name in columns if name not in by_name]:
+        raise InvalidRequestError(
+            f"The table has no column {unknown[0]!r}, only {list(schema.names)}.",
+            code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
+            column=unknown[0],
+        )
+    return [by_name[name] for name in columns]
+
+
+def _is_void(field: StructField) -> bool:
+    return field.type == VOID
+
+
+def _logical(field: StructField, mode: ColumnMappingMode) -> Column:
+    """Return the column as the user knows it.
+
+    A flat column is a plain alias, so that filters reach Parquet through it; in one that
+    holds structs the nested names change by a cast, position by position.
+    """
+    (wanted,) = without_table_metadata(to_spark(StructType((field,)))).fields
+    column = F.lit(None) if _is_void(field) else F.col(quoted(physical_name(field, mode)))
+    if mode is not ColumnMappingMode.NONE and holds_struct(wanted.dataType):
+        column = column.cast(as_nullable(wanted.dataType))
+    if wanted.metadata:
+        return column.alias(field.name, metadata=wanted.metadata)
+    return column.alias(field.name)
+
+
+def _data_files(files: FileTable, root_uri: str, ordinals: frozenset[int]) -> list[DataFile]:
+    columns = [files.rows[name].to_pylist() for name in _FILE_COLUMNS]
+    return [
+        DataFile(
+            uri=absolute_uri(root_uri, path),
+            size_bytes=size_bytes,
+            modified_ms=modified_ms,
+            partition_values={
+                **dict(values or ()),
+                FILE_ORDINAL: str(n) if n in ordinals else None,
+            },
+        )
+        for n, (path, size_bytes, modified_ms, values) in enumerate(zip(*columns, strict=True))
+    ]
+
+
+def _read(
+    spark: SparkSession,
+    files: Sequence[DataFile],
+    layout: _Layout,
+    *,
+    has_ordinal: bool,
+    strict: bool,
+    by_field_id: bool,
+) -> DataFrame:
+    """Return physical columns, with `FILE_ORDINAL` and `ROW_INDEX` if they are needed."""
+    ordinal = [T.StructField(FILE_ORDINAL, T.IntegerType())] if has_ordinal else []
+    read = connect_scan if is_connect(spark) else native_scan
+    rows = read(
+        spark,
+        files,
+        data_schema=layout.data_schema,
+        partition_schema=T.StructType([*layout.partition_schema.fields, *ordinal]),
+        options=_NO_FILE_MAY_BE_MISSING if strict else None,
+        by_field_id=by_field_id,
+    )
+    if not has_ordinal:
+        return rows
+    if not files and is_connect(spark):  # an empty relation there has no _metadata
+        return rows.withColumn(ROW_INDEX, F.lit(0).cast("long"))
+    return rows.withColumn(ROW_INDEX, F.col("_metadata.row_index"))
+
+
+def _without(spark: SparkSession, rows: DataFrame, deleted: Mapping[int, Positions]) -> DataFrame:
+    """Leave out deleted rows; a table without deletion vectors stays one pure scan."""
+    if not deleted:
+        return rows
+    return rows_outside(rows, bitmap_rows(spark, bitmap_table(deleted)))
