@@ -193,13 +193,13 @@ def _encode_float(value: float) -> str:
     if not math.isfinite(value):
         return _encode_double(value)
     texts = (f"{value:.{digits}g}" for digits in range(1, 18))
-    return repr(float(next(text for text in texts if _single(text) == struct.pack("f", value))))
+    return repr(float(next(text for text in texts if _single(text) == struct.pack("<f", value))))
 
 
 def _single(text: str) -> bytes | None:
     """Return the bits of a number in single precision; the largest ones may round too far up."""
     try:
-        return struct.pack("f", float(text))
+        return struct.pack("<f", float(text))
     except OverflowError:
         return None
 

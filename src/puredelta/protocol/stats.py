@@ -1,0 +1,255 @@
+"""Per-file statistics: which columns, how bounds are widened, and their JSON (X-60 to X-68).
+
+A bound that is wrong loses rows silently, for every reader, so a value without a safe text
+is left out (X-72). Bounds are widened, never narrowed: text is cut to a prefix, timestamps
+to milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import TypeAlias
+
+from puredelta.protocol.properties import ALL_COLUMNS_INDEXED, TableProperties
+from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.timestamps import shift
+from puredelta.protocol.types import StructType
+
+LeafPath: TypeAlias = tuple[str, ...]
+"""A column without fields of its own, through structs; an array or map is one leaf (X-61)."""
+Bound: TypeAlias = int | float | str | Decimal | date | datetime
+"""Datetimes are aware for ``timestamp`` and naive for ``timestamp_ntz``."""
+
+STRING_PREFIX_LENGTH = 32
+
+_ASCII_MAX, _CODE_POINT_MAX = "\x7f", "\U0010ffff"
+_ONE_UNIT_MAX = 0xFFFF
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStatistics:
+    """What is known of the rows of one file, by physical leaf path.
+
+    A leaf that is absent from a map is unknown there. ``num_records`` counts physical
+    rows, those a deletion vector hides included (X-71).
+    """
+
+    num_records: int | None
+    minimum: Mapping[LeafPath, Bound] = field(default_factory=dict)
+    maximum: Mapping[LeafPath, Bound] = field(default_factory=dict)
+    null_count: Mapping[LeafPath, int] = field(default_factory=dict)
+    tight_bounds: bool | None = None
+    """Whether the bounds are those of the visible rows; said only where deletion vectors
+    are supported (X-60)."""
+
+
+# --- which columns --------------------------------------------------------------------------
+
+
+def indexed_columns(schema: StructType, properties: TableProperties) -> tuple[LeafPath, ...]:
+    """Return the leaves of a data schema that get statistics, in schema order (X-61).
+
+    ``schema`` leaves the partition columns out and speaks in the same names as the
+    property ``delta.dataSkippingStatsColumns``: logical ones.
+    """
+    leaves = tuple(_leaf_paths(schema))
+    wanted = properties.data_skipping_stats_columns
+    if wanted is not None:
+        named = [tuple(part.lower() for part in path) for path in wanted]
+        return tuple(
+            leaf
+            for leaf in leaves
+            if any(tuple(p.lower() for p in leaf[: len(path)]) == path for path in named)
+        )
+    count = properties.data_skipping_indexed_cols
+    return leaves if count == ALL_COLUMNS_INDEXED else leaves[:count]
+
+
+def indexed_leaves(config: TableConfig) -> tuple[LeafPath, ...]:
+    """Return the leaves of the data files of a table that get statistics, physical names."""
+    return tuple(
+        config.physical_path(leaf)
+        for leaf in indexed_columns(config.data_schema, config.properties)
+    )
+
+
+def _leaf_paths(struct: StructType, prefix: LeafPath = ()) -> Iterator[LeafPath]:
+    for part in struct.fields:
+        path = (*prefix, part.name)
+        if isinstance(part.type, StructType):
+            yield from _leaf_paths(part.type, path)
+        else:
+            yield path
+
+
+# --- widening -------------------------------------------------------------------------------
+
+
+def truncate_minimum(text: str, length: int = STRING_PREFIX_LENGTH) -> str:
+    """Return a text of at most ``length`` code points that is not above ``text`` (X-63)."""
+    return text[:length]
+
+
+def truncate_maximum(text: str, length: int = STRING_PREFIX_LENGTH) -> str | None:
+    r"""Return a short text that is not below ``text``, ``None`` where there is none (X-63).
+
+    Cuts after ``length`` UTF-16 units, never inside a surrogate pair, and appends a
+    character above whatever was cut off: U+007F where that is plain ASCII, else U+10FFFF.
+    Where the cut-off part starts with U+10FFFF nothing is above it, so the prefix grows
+    past those, up to twice ``length``. These are the reference's rules, unit for unit.
+
+    >>> truncate_maximum("ab", 1)
+    'a\x7f'
+    """
+    kept = units = 0
+    while kept < len(text) and units < length:
+        units += 2 if ord(text[kept]) > _ONE_UNIT_MAX else 1
+        kept += 1
+    while kept < len(text) and text[kept] == _CODE_POINT_MAX:
+        if units + 2 > 2 * length:
+            return None
+        units += 2
+        kept += 1
+    if kept == len(text):
+        return text
+    return text[:kept] + (_ASCII_MAX if text[kept] < _ASCII_MAX else _CODE_POINT_MAX)
+
+
+def floor_to_millisecond(value: datetime) -> datetime:
+    """Return the last millisecond that is not after ``value``."""
+    return value.replace(microsecond=value.microsecond // 1000 * 1000)
+
+
+def ceil_to_millisecond(value: datetime) -> datetime:
+    """Return the first millisecond that is not before ``value``.
+
+    Raises:
+        ValueError: it would lie in the year 10000.
+    """
+    floor = floor_to_millisecond(value)
+    return floor if floor == value else shift(floor, _MILLISECOND)
+
+
+# --- writing --------------------------------------------------------------------------------
+
+
+def encode_statistics(
+    statistics: FileStatistics, *, string_prefix_length: int = STRING_PREFIX_LENGTH
+) -> str:
+    """Write the JSON text of ``add.stats``.
+
+    Decimals are numbers with all their digits. Timestamps have milliseconds, in UTC with
+    a ``Z``; a minimum is rounded down and a maximum **up**: the reference cuts both and
+    leaves it to the reader to add a millisecond, which not every reader does (X-65).
+    Bounds without a text (NaN, binary, booleans) are left out.
+
+    >>> encode_statistics(FileStatistics(num_records=2, minimum={("s", "x"): Decimal("0.10")}))
+    '{"numRecords":2,"minValues":{"s":{"x":0.10}},"maxValues":{},"nullCount":{}}'
+    """
+    minimum = {
+        path: _encode_minimum(value, string_prefix_length)
+        for path, value in statistics.minimum.items()
+    }
+    maximum = {
+        path: _encode_maximum(value, string_prefix_length)
+        for path, value in statistics.maximum.items()
+    }
+    null_count: dict[LeafPath, str | None] = {
+        path: str(count) for path, count in statistics.null_count.items()
+    }
+    members: dict[str, str | None] = {
+        "numRecords": None if statistics.num_records is None else str(statistics.num_records),
+        "minValues": _nested_object(minimum),
+        "maxValues": _nested_object(maximum),
+        "nullCount": _nested_object(null_count),
+        "tightBounds": None
+        if statistics.tight_bounds is None
+        else json.dumps(statistics.tight_bounds),
+    }
+    return "{" + ",".join(f'"{k}":{v}' for k, v in members.items() if v is not None) + "}"
+
+
+def _encode_minimum(value: Bound, length: int) -> str | None:
+    if isinstance(value, str):
+        return _quoted(truncate_minimum(value, length))
+    if isinstance(value, datetime):
+        return _encode_timestamp(floor_to_millisecond(value))
+    return _encode_exact(value)
+
+
+def _encode_maximum(value: Bound, length: int) -> str | None:
+    if isinstance(value, str):
+        short = truncate_maximum(value, length)
+        return None if short is None else _quoted(short)
+    if isinstance(value, datetime):
+        try:
+            return _encode_timestamp(ceil_to_millisecond(value))
+        except ValueError:
+            return None
+    return _encode_exact(value)
+
+
+def _encode_exact(value: object) -> str | None:
+    """Write a bound that needs no widening, as JSON."""
+    match value:
+        case bool():
+            return None
+        case int():
+            return str(value)
+        case float() if math.isinf(value):
+            return '"Infinity"' if value > 0 else '"-Infinity"'
+        case float():
+            return None if math.isnan(value) else repr(value)
+        case Decimal():
+            return f"{value:f}" if value.is_finite() else None
+        case date():
+            return f'"{value.isoformat()}"'
+        case _:
+            return None
+
+
+def _encode_timestamp(value: datetime) -> str | None:
+    if value.tzinfo is None:
+        return f'"{value.isoformat(timespec="milliseconds")}"'
+    try:
+        utc = value.astimezone(timezone.utc).replace(tzinfo=None)
+    except OverflowError:
+        return None
+    return f'"{utc.isoformat(timespec="milliseconds")}Z"'
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+_Tree: TypeAlias = "dict[str, str | _Tree]"
+
+
+def _nested_object(values: Mapping[LeafPath, str | None]) -> str:
+    """Write values by path as objects within objects; those without a text are left out."""
+    tree: _Tree = {}
+    for path, text in values.items():
+        if text is None:
+            continue
+        level = tree
+        for name in path[:-1]:
+            inner = level.setdefault(name, {})
+            if isinstance(inner, str):
+                raise ValueError(f"{path} runs through a leaf")  # noqa: TRY004 - not about types
+            level = inner
+        level[path[-1]] = text
+    return _object(tree)
+
+
+def _object(tree: _Tree) -> str:
+    members = (
+        f"{_quoted(name)}:{value if isinstance(value, str) else _object(value)}"
+        for name, value in tree.items()
+    )
+    return "{" + ",".join(members) + "}"
