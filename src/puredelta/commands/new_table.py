@@ -21,6 +21,7 @@ from puredelta.protocol.properties import (
     ColumnMappingMode,
     TableProperties,
 )
+from puredelta.protocol.schema_checks import require_valid_schema
 from puredelta.protocol.schema_json import encode_schema
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import StructType
@@ -61,6 +62,8 @@ def plan_new_table(
     """
     wanted = {**default_properties(spark.conf.getAll), **(properties or {})}
     TableProperties.of(wanted).validate()
+    mode = TableProperties.of(wanted).column_mapping_mode
+    require_valid_schema(schema, partition_columns, column_mapping=mode)
     schema, wanted = _with_column_mapping(schema, wanted)
     wanted = _with_row_tracking_columns(wanted, new_id)
     metadata = Metadata(

@@ -80,7 +80,7 @@ def schema_of_message(text: str, settings: ParquetTypes) -> StructType:
         if match := _LINE.fullmatch(line.rstrip()):
             root = _node(match)
             root.children.extend(_children(lines))
-            return _struct(root, settings)
+            return StructType(tuple(_field(child, settings) for child in root.children))
     raise UnknownShapeError(text[:200])
 
 
@@ -120,6 +120,7 @@ def _node(match: re.Match[str]) -> _Node:
 
 
 def _struct(group: _Node, settings: ParquetTypes) -> StructType:
+    """Read a nested group; one without fields is for Spark to judge."""
     if not group.children:
         raise UnknownShapeError(f"the group {group.name} is empty")
     return StructType(tuple(_field(child, settings) for child in group.children))

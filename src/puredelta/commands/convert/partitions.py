@@ -13,8 +13,10 @@ from typing import TypeAlias
 
 from puredelta.commands.convert.spelling import is_log_spelling
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
-from puredelta.protocol.partition_values import HIVE_NULL, hive_unescape
-from puredelta.protocol.types import DataType, StructField
+from puredelta.protocol.partition_values import HIVE_NULL, hive_unescape, is_partition_type
+from puredelta.protocol.schema_checks import INVALID_CHARACTERS, require_no_duplicates
+from puredelta.protocol.schema_json import simple_string
+from puredelta.protocol.types import DataType, StructField, StructType
 from puredelta.spark.types import to_spark_type
 
 PartitionValues: TypeAlias = Mapping[str, str | None]
@@ -39,6 +41,35 @@ class PartitionRules:
     cast: CastText
     case_sensitive: bool = False
     ignore_cast_failure: bool = False
+
+
+def require_partition_columns(columns: StructType) -> None:
+    """Refuse what cannot partition any table, before a directory is looked at (X-07, C-36).
+
+    Raises:
+        InvalidRequestError: a name twice (DELTA_DUPLICATE_COLUMNS_FOUND), a type that is not
+            atomic (DELTA_INVALID_PARTITION_COLUMN_TYPE), or a character that names may not
+            have (DELTA_INVALID_PARTITION_COLUMN_NAME).
+    """
+    require_no_duplicates(columns)
+    for column in columns.fields:
+        if not is_partition_type(column.type):
+            kind = simple_string(column.type)
+            raise InvalidRequestError(
+                f"Using column {column.name} of type {kind} as a partition column is not "
+                "supported.",
+                code=ErrorCode.INVALID_PARTITION_COLUMN_TYPE,
+                column=column.name,
+                type=kind,
+            )
+        if set(column.name) & set(INVALID_CHARACTERS):
+            raise InvalidRequestError(
+                "Found partition columns having invalid character(s) among "
+                f"{INVALID_CHARACTERS!r}: {column.name!r}. Please change the name to your "
+                "partition columns.",
+                code=ErrorCode.INVALID_PARTITION_COLUMN_NAME,
+                column=column.name,
+            )
 
 
 def read_partitions(

@@ -1,0 +1,200 @@
+"""From a directory to the content of version 0: what will be committed, nothing written yet."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from puredelta.commands.convert.collect import (
+    DescribeStatistics,
+    ReadFile,
+    distinct_schemas,
+    read_files,
+)
+from puredelta.commands.convert.infer import FileSchemas, with_partition_columns
+from puredelta.commands.convert.parquet_dir import list_data_files, require_files
+from puredelta.commands.convert.partitions import (
+    PartitionRules,
+    PartitionValues,
+    read_partitions,
+    require_partition_columns,
+)
+from puredelta.commands.convert.settings import ConvertSettings
+from puredelta.commands.convert.with_spark import cast_texts, read_parquet_schema
+from puredelta.commands.new_table import DEFAULTS_PREFIX, plan_new_table
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.file_stats import StatisticsReader
+from puredelta.protocol.actions import Add
+from puredelta.protocol.feature_registry import Capability
+from puredelta.protocol.paths import encode_path
+from puredelta.protocol.properties import ColumnMappingMode
+from puredelta.protocol.stats import FileStatistics, encode_statistics, indexed_leaves
+from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.types import StructType
+from puredelta.store.base import Store, StoredFile
+
+_MAPPING_SETTING = f"{DEFAULTS_PREFIX}columnMapping.mode"
+_ROW_TRACKING = "rowTracking"
+
+_ROW_TRACKING_WITHOUT_STATS = f"""\
+Cannot enable row tracking without collecting statistics.
+If you want to enable row tracking, do the following:
+  1. Enable statistics collection: set spark.databricks.delta.stats.collect to true.
+  2. Convert with collect_stats=True.
+
+If you do not want to collect statistics, disable row tracking:
+  1. Unset {DEFAULTS_PREFIX}feature.rowTracking.
+  2. Unset {DEFAULTS_PREFIX}enableRowTracking."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversionPlan:
+    """The content of version 0."""
+
+    config: TableConfig
+    adds: tuple[Add, ...]
+    """Ordered by path, each file once."""
+    collects_stats: bool
+
+
+class ConversionPlanner:
+    """Plans one conversion. Reads names and footers, writes nothing."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        store: Store,
+        partitions: StructType,
+        settings: ConvertSettings,
+        *,
+        collect_stats: bool,
+    ) -> None:
+        self._spark = spark
+        self._store = store
+        self._partitions = partitions
+        self._settings = settings
+        self._collects_stats = collect_stats
+        self._schemas = FileSchemas(settings.parquet, partial(read_parquet_schema, spark))
+
+    def plan(self) -> ConversionPlan:
+        """Find the files, their partition values, the schema and the statistics.
+
+        Cheap checks come first: partition values before any footer is opened. Files without
+        rows are part of the table like all others, with ``numRecords`` 0, so that the count
+        of files is the same everywhere and does not depend on statistics (C-25, W-23).
+
+        Raises:
+            InvalidRequestError, UnsupportedError, CorruptTableError, TableNotFoundError: see
+                the functions for files, partitions, footers, schema and new tables.
+        """
+        require_partition_columns(self._partitions)
+        files = list_data_files(self._store, use_metadata_log=self._settings.use_metadata_log)
+        values = self._partition_values(files)
+        read, config = self._read(files)
+        adds = tuple(_add(file, values) for file in read)
+        return ConversionPlan(config=config, adds=adds, collects_stats=self._collects_stats)
+
+    def _partition_values(self, files: Sequence[StoredFile]) -> Mapping[str, PartitionValues]:
+        rules = PartitionRules(
+            columns=self._partitions.fields,
+            cast=partial(cast_texts, self._spark),
+            case_sensitive=self._settings.case_sensitive,
+            ignore_cast_failure=self._settings.ignore_cast_failure,
+        )
+        return read_partitions((f.path for f in files), self._store.root_uri, rules)
+
+    def _read(self, files: Sequence[StoredFile]) -> tuple[Sequence[ReadFile], TableConfig]:
+        """Read all footers; again only if they show another schema than the guess."""
+        guess = self._guess_schema(files)
+        read = self._read_footers(files, guess)
+        schema = self._schema_of(read)
+        if self._collects_stats and schema != guess:
+            read = self._read_footers([r.file for r in read], schema)
+        return read, self._config(schema)
+
+    def _guess_schema(self, files: Sequence[StoredFile]) -> StructType | None:
+        """Return the schema of the first and the last file, if statistics need one."""
+        if not self._collects_stats:
+            return None
+        ends = files if len(files) == 1 else (files[0], files[-1])
+        read = self._read_footers(ends, None)
+        return self._schema_of(read) if read else None
+
+    def _read_footers(
+        self, files: Sequence[StoredFile], schema: StructType | None
+    ) -> Sequence[ReadFile]:
+        return read_files(
+            self._store,
+            files,
+            _no_statistics if schema is None else _statistics(self._config(schema)),
+            ignore_corrupt=self._settings.ignore_corrupt_files,
+        )
+
+    def _schema_of(self, read: Sequence[ReadFile]) -> StructType:
+        require_files(self._store, [r.file for r in read])
+        data = self._schemas.merge(distinct_schemas(self._store, read))
+        return with_partition_columns(
+            data, self._partitions.fields, case_sensitive=self._settings.case_sensitive
+        )
+
+    def _config(self, schema: StructType) -> TableConfig:
+        config = plan_new_table(self._spark, schema, self._partitions.names)
+        _require_convertible(config, collects_stats=self._collects_stats)
+        return config
+
+
+def _add(read: ReadFile, values: Mapping[str, PartitionValues]) -> Add:
+    return Add(
+        path=encode_path(read.file.path),
+        partition_values=values[posixpath.dirname(read.file.path)],
+        size_bytes=read.file.size_bytes,
+        modified_ms=read.file.modified_ms,
+        data_change=True,
+        stats=read.stats,
+    )
+
+
+def _statistics(config: TableConfig) -> DescribeStatistics:
+    """Return what describes the files of this table, as one JSON text per footer (X-60)."""
+    reader = StatisticsReader(config.physical_data_schema(), indexed=indexed_leaves(config))
+
+    def describe(footer: pq.FileMetaData) -> str | None:
+        leaves = reader.leaves(footer)
+        return encode_statistics(
+            FileStatistics(
+                num_records=footer.num_rows,
+                minimum={p: v.minimum for p, v in leaves.items() if v.minimum is not None},
+                maximum={p: v.maximum for p, v in leaves.items() if v.maximum is not None},
+                null_count={p: v.null_count for p, v in leaves.items() if v.null_count is not None},
+                tight_bounds=True if config.supports("deletionVectors") else None,
+            )
+        )
+
+    return describe
+
+
+def _no_statistics(_: pq.FileMetaData) -> str | None:
+    return None
+
+
+def _require_convertible(config: TableConfig, *, collects_stats: bool) -> None:
+    """Refuse default properties that existing files cannot live up to (requirements 2.2)."""
+    if config.column_mapping is not ColumnMappingMode.NONE:
+        mode = config.column_mapping.value
+        raise InvalidRequestError(
+            f"The configuration '{_MAPPING_SETTING}' cannot be set to `{mode}` when using CONVERT "
+            "TO DELTA.",
+            code=ErrorCode.CONVERSION_UNSUPPORTED_COLUMN_MAPPING,
+            config=_MAPPING_SETTING,
+            mode=mode,
+        )
+    if config.supports(_ROW_TRACKING) and not collects_stats:
+        raise InvalidRequestError(
+            _ROW_TRACKING_WITHOUT_STATS, code=ErrorCode.CONVERT_ROW_TRACKING_WITHOUT_STATS
+        )
+    config.require(Capability.CONVERT)

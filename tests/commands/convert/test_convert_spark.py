@@ -1,0 +1,247 @@
+"""Directories that Spark wrote, and questions only Spark can answer."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.errors import ParseException
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.commands.convert.run import convert_to_delta
+from puredelta.errors import DeltaError, InvalidRequestError, UnsupportedError
+from tests.commands.convert.directories import adds, first_commit, schema, write
+
+ALL_TYPES = """select * from values
+  (1, 'é''"', named_struct('x', 5, 'y', named_struct('z', 'q')), 1.25BD, date'2020-01-02',
+   timestamp'2020-01-01 10:11:12.123456', timestamp_ntz'2020-01-01 10:11:12.123456', 1.5D, 2.5F,
+   true, X'00ff', array(1, null), map('k', array(named_struct('v', 1L))), 7Y, 300S, 9L,
+   cast(12345678901234567890123456789012345678 as decimal(38, 0))),
+  (2, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+   null)
+  as t(i, s, n, dec, d, ts, ntz, dbl, f, b, bin, arr, m, y, sh, l, big)"""
+
+
+@contextmanager
+def settings(spark: SparkSession, **values: str) -> Iterator[None]:
+    keys = {name.replace("__", "."): value for name, value in values.items()}
+    old = {key: spark.conf.get(key, None) for key in keys}
+    for key, value in keys.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in old.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
+
+
+def rows(table: pa.Table) -> list[str]:
+    return sorted(json.dumps(row, default=str, sort_keys=True) for row in table.to_pylist())
+
+
+def rows_of(frame: DataFrame, columns: list[str]) -> list[str]:
+    return rows(frame.select(*[f"`{c}`" for c in columns]).toArrow())
+
+
+def require_same_rows(spark: SparkSession, root: Path) -> pa.Table:
+    """Read the table with delta-rs and the directory with Spark."""
+    table = DeltaTable(root).to_pyarrow_table()
+    given = spark.read.option("mergeSchema", "true").parquet(str(root))
+    assert rows(table) == rows_of(given, table.column_names)
+    return table
+
+
+@pytest.mark.smoke
+def test_every_type(spark: SparkSession, tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    frame = spark.sql(ALL_TYPES)
+    with settings(spark, spark__sql__parquet__outputTimestampType="TIMESTAMP_MICROS"):
+        frame.coalesce(1).write.parquet(str(root))
+    assert convert_to_delta(spark, f"parquet.`{root}`").num_files == 1
+    text = first_commit(root)["metaData"][0]["schemaString"]
+    assert json.loads(text) == json.loads(spark.read.parquet(str(root)).schema.json())
+    require_same_rows(spark, root)
+    (add,) = adds(root).values()
+    low = add["stats"]["minValues"]
+    assert low["n"] == {"x": 5, "y": {"z": "q"}}
+    assert low["d"] == "2020-01-02"
+    assert low["ts"].startswith("2020-01-01T10:11:12.123")
+    assert low["ntz"].startswith("2020-01-01T10:11:12.123")
+    assert Decimal(str(low["dec"])) == Decimal("1.25")
+    assert low["dbl"] == 1.5, "parquet-mr is trusted with floats (C-51b)"
+    assert not {"b", "bin", "arr", "m"} & set(low)
+
+
+def test_int96_and_legacy_lists(spark: SparkSession, tmp_path: Path) -> None:
+    """What Spark writes by default, and what it wrote long ago."""
+    root = tmp_path / "t"
+    with settings(
+        spark,
+        spark__sql__parquet__outputTimestampType="INT96",
+        spark__sql__parquet__writeLegacyFormat="true",
+    ):
+        spark.sql(ALL_TYPES).write.parquet(str(root))
+    convert_to_delta(spark, f"parquet.`{root}`")
+    require_same_rows(spark, root)
+    for add in adds(root).values():
+        assert "ts" not in add["stats"].get("minValues", {})
+
+
+def test_c_46_special_characters_in_partition_values(spark: SparkSession, tmp_path: Path) -> None:
+    root = tmp_path / "t [1] %20"
+    values = ["a b", "%!@#$^&*-?.+<_>|/", "é ü", "x=y", "10:00", "", None, "#", "[", "日本", "'\""]
+    frame = spark.createDataFrame(list(enumerate(values)), "id int, `p.q` string")
+    frame.write.partitionBy("p.q").parquet(str(root))
+    convert_to_delta(spark, f"parquet.`{root}`", "`p.q` string")
+    table = DeltaTable(root).to_pyarrow_table()
+    expected = [value or None for value in values]
+    assert [row["p.q"] for row in sorted(table.to_pylist(), key=lambda r: r["id"])] == expected
+
+
+def test_partition_types(spark: SparkSession, tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    frame = spark.sql(
+        """select id, cast(id as int) i, date'2024-01-30' + cast(id as int) d, id > 1 b,
+        timestamp'2024-01-01 10:00:00.5' t, cast(id as decimal(5, 2)) x, id / 4 f
+        from range(4)"""
+    )
+    frame.write.partitionBy("i", "d", "b", "t", "x", "f").parquet(str(root))
+    convert_to_delta(
+        spark,
+        f"parquet.`{root}`",
+        "i int, d date, b boolean, t timestamp, x decimal(5, 2), f double",
+    )
+    table = DeltaTable(root).to_pyarrow_table()
+    assert rows(table) == rows_of(frame, table.column_names)
+
+
+def test_odd_spellings_of_partition_values(spark: SparkSession, tmp_path: Path) -> None:
+    for value in ("yes", "0", "true"):
+        write(tmp_path, f"b={value}/d=2024-1-{value.count('e') + 1}/f", {"id": [value]})
+    convert_to_delta(spark, f"parquet.`{tmp_path}`", "b boolean, d date")
+    found = {path: add["partitionValues"] for path, add in adds(tmp_path).items()}
+    assert found == {
+        "b=yes/d=2024-1-2/f": {"b": "true", "d": "2024-01-02"},
+        "b=0/d=2024-1-1/f": {"b": "false", "d": "2024-01-01"},
+        "b=true/d=2024-1-2/f": {"b": "true", "d": "2024-01-02"},
+    }
+
+
+def test_c_44_cast_failures(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, "k=x1/f", {"id": [1]})
+    for data_type, name in (("int", "IntegerType"), ("decimal(3,1)", "DecimalType(3,1)")):
+        with pytest.raises(InvalidRequestError) as refused:
+            convert_to_delta(spark, f"parquet.`{tmp_path}`", f"k {data_type}")
+        assert f"Failed to cast partition value `x1` to {name}" in refused.value.message
+    key = "spark.databricks.delta.convert.partitionValues.ignoreCastFailure"
+    with settings(spark, **{key.replace(".", "__"): "true"}):
+        convert_to_delta(spark, f"parquet.`{tmp_path}`", "k int")
+    assert DeltaTable(tmp_path).to_pyarrow_table().to_pylist() == [{"id": 1, "k": None}]
+
+
+@pytest.mark.parametrize(
+    ("table", "names"), [({"a b": [1], "c": [1]}, "a b"), ({"s": [{"x;y": 1}]}, "s.x;y")]
+)
+def test_c_36_names_a_table_cannot_have(
+    spark: SparkSession, tmp_path: Path, table: dict[str, list[object]], names: str
+) -> None:
+    write(tmp_path, "f", table)
+    with pytest.raises(InvalidRequestError) as refused:
+        convert_to_delta(spark, f"parquet.`{tmp_path}`")
+    assert refused.value.getErrorClass() == "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"
+    assert names in refused.value.message
+    assert not (tmp_path / "_delta_log").exists()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1], pa.timestamp("ns")),
+        pa.array([1], pa.time64("us")),
+        pa.array([1.0]).cast(pa.float16()),
+    ],
+    ids=str,
+)
+def test_types_a_table_cannot_have(spark: SparkSession, tmp_path: Path, column: pa.Array) -> None:
+    write(tmp_path, "odd", {"t": column})
+    with pytest.raises((UnsupportedError, InvalidRequestError)) as refused:
+        convert_to_delta(spark, f"parquet.`{tmp_path}`")
+    assert f"file:{tmp_path}/odd" in refused.value.message
+    assert not (tmp_path / "_delta_log").exists()
+
+
+def test_nan_rows_survive_the_pruning_of_other_readers(spark: SparkSession, tmp_path: Path) -> None:
+    """C-51b: "keeps NaN rows for finite-threshold predicate"."""
+    write(tmp_path, "f", {"x": [1.0, math.nan], "y": pa.array([1.0, 2.0], pa.float32())})
+    convert_to_delta(spark, f"parquet.`{tmp_path}`")
+    found = DeltaTable(tmp_path).to_pyarrow_table(filters=[("y", ">", 1.5)])
+    assert found.num_rows == 1
+    assert found["x"].is_valid().to_pylist() == [True]
+
+
+def test_unsigned_integers_and_binary_as_string(spark: SparkSession, tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "f",
+        {
+            "u8": pa.array([255], pa.uint8()),
+            "u16": pa.array([65535], pa.uint16()),
+            "u32": pa.array([4294967295], pa.uint32()),
+            "u64": pa.array([18446744073709551615], pa.uint64()),
+            "bin": pa.array([b"text"]),
+        },
+    )
+    with settings(spark, spark__sql__parquet__binaryAsString="true"):
+        convert_to_delta(spark, f"parquet.`{tmp_path}`")
+        given = spark.read.parquet(str(tmp_path)).collect()[0].asDict()
+    assert schema(tmp_path) == {
+        "u8": "short",
+        "u16": "integer",
+        "u32": "long",
+        "u64": "decimal(20,0)",
+        "bin": "string",
+    }
+    stats = adds(tmp_path)["f"]["stats"]
+    for bounds in (stats["minValues"], stats["maxValues"]):
+        for name, bound in bounds.items():
+            assert str(bound) == str(given[name])
+
+
+def test_the_partition_schema_is_ddl(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, "k=1/f", {"id": [1]})
+    with pytest.raises(ParseException):
+        convert_to_delta(spark, f"parquet.`{tmp_path}`", "k int,,")
+    with pytest.raises(InvalidRequestError, match="no list of partition columns"):
+        convert_to_delta(spark, f"parquet.`{tmp_path}`", "int")
+    convert_to_delta(spark, f"parquet.`{tmp_path}`", "k INT COMMENT 'key'")
+    text = first_commit(tmp_path)["metaData"][0]["schemaString"]
+    assert json.loads(text)["fields"][1]["metadata"] == {"comment": "key"}
+
+
+def test_no_job_runs_for_a_plain_directory(spark: SparkSession, tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    spark.sql(ALL_TYPES).write.parquet(str(root))
+    write(tmp_path, "pyarrow/f", {"id": [1]})
+    tracker = spark.sparkContext.statusTracker()
+    spark.sparkContext.setJobGroup("convert", "convert")
+    try:
+        convert_to_delta(spark, f"parquet.`{root}`")
+        convert_to_delta(spark, f"parquet.`{tmp_path / 'pyarrow'}`")
+        assert list(tracker.getJobIdsForGroup("convert")) == []
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+
+
+def test_refusals_are_delta_errors(spark: SparkSession) -> None:
+    with pytest.raises(DeltaError, match="DELTA_PATH_DOES_NOT_EXIST"):
+        convert_to_delta(spark, "parquet.`/no/such/directory`")
