@@ -74,7 +74,8 @@ def test_a_local_time_survives_its_text(value: datetime) -> None:
     )
 )
 def test_an_instant_survives_its_text(value: datetime) -> None:
-    assert parse_timestamp(encode_utc(value), NEW_YORK) == value
+    # In UTC, because a local time that the clocks skip equals nothing in another zone.
+    assert parse_timestamp(encode_utc(value), NEW_YORK) == value.astimezone(UTC)
 
 
 @given(st.dates())
