@@ -5,7 +5,8 @@ its number of children. What this module does not know becomes ``Opaque``, which
 pruning and never rows. Traps it knows about:
 
 * The JSON leaves out enumerations, so a ``Cast`` that returns NULL on failure looks like one
-  that fails: every cast is ``Opaque``. Spark's own rule has removed the harmless ones.
+  that fails: every cast is ``Opaque`` but those that widen an integer, which change neither
+  order nor equality.
 * Collations are not in it either: a reference to a collated string has no type, and what
   compares it is ``Opaque``.
 * A timestamp literal is printed in the session's zone; in the hour that autumn repeats it
@@ -40,9 +41,12 @@ from puredelta.protocol.predicates import (
     conjuncts,
     references,
 )
+from puredelta.protocol.types import DataType, PrimitiveType
 from puredelta.spark.types import from_spark_type
 
 Node: TypeAlias = Mapping[str, Any]
+
+_INTEGERS = ("byte", "short", "integer", "long")
 
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - timestamp_ntz has no zone
 
@@ -75,7 +79,7 @@ class Attribute:
         return Ref(self.side, (self.name,), comparable_type(self.type))
 
 
-def comparable_type(data_type: T.DataType) -> Any:
+def comparable_type(data_type: T.DataType) -> DataType | None:
     """Return the protocol's type, or ``None`` where ``=`` and ``<`` go by a collation."""
     if isinstance(data_type, T.StringType) and not data_type.isUTF8BinaryCollation():
         return None
@@ -147,11 +151,19 @@ def _part(
             field = struct.fields[node["ordinal"]]
             step = Ref(ref.side, (*ref.path, field.name), comparable_type(field.dataType))
             return _Part(step, field.dataType)
+        case "Cast", [_Part(Ref(type=PrimitiveType(narrow)), _)] if _widens(narrow, node):
+            return kids[0]
         case name, _:
             made = _known(name, [k.tree for k in kids])
             if made is not None:
                 return _Part(made)
     return _Part(Opaque(_references_below(node, kids, attributes)))
+
+
+def _widens(narrow: str, cast: Node) -> bool:
+    wide = cast["dataType"]
+    both_integers = narrow in _INTEGERS and wide in _INTEGERS
+    return both_integers and _INTEGERS.index(narrow) < _INTEGERS.index(wide)
 
 
 def _known(name: str, kids: Sequence[Predicate]) -> Predicate | None:
@@ -210,7 +222,7 @@ def _literal(node: Node, time_zone: str) -> Predicate:
 def _value(text: str, kind: str) -> object:
     """Return the literal as a Python value, ``None`` for a type without one."""
     match kind:
-        case "byte" | "short" | "integer" | "long":
+        case _ if kind in _INTEGERS:
             return int(text)
         case "boolean":
             return text == "true"
@@ -224,7 +236,8 @@ def _value(text: str, kind: str) -> object:
             return _EPOCH + dt.timedelta(microseconds=int(text))
         case _ if kind.startswith("decimal"):
             return decimal.Decimal(text)
-    return None
+        case _:
+            return None
 
 
 def _instant(text: str, time_zone: str) -> dt.datetime | None:

@@ -22,10 +22,10 @@ class ConnectFrames:
     aliases of a joined source.
     """
 
-    def __init__(self, target: DataFrame, source: DataFrame, *, target_alias: str | None) -> None:
+    def __init__(self, target: DataFrame, source: DataFrame) -> None:
         self.target_columns = target_columns(target)
         self.source_columns = source_columns(source)
-        self._target_alias = target_alias
+        self._target_alias = outer_alias(target)
         self._source_alias = outer_alias(source)
         self._target = target
         self._source = source

@@ -69,8 +69,15 @@ def target_columns(rows: DataFrame) -> tuple[TargetColumn, ...]:
 class Frames(Protocol):
     """Both sides of a command, and how other rows take their place. No method runs a job."""
 
-    target_columns: tuple[TargetColumn, ...]
-    source_columns: tuple[SourceColumn, ...]
+    @property
+    def target_columns(self) -> tuple[TargetColumn, ...]:
+        """The columns of the target in order."""
+        ...
+
+    @property
+    def source_columns(self) -> tuple[SourceColumn, ...]:
+        """The columns of the source in order."""
+        ...
 
     @property
     def target_qualifier(self) -> tuple[str, ...]:

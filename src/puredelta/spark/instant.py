@@ -47,6 +47,9 @@ class FixedInstant:
 
     def fix(self, rows: DataFrame) -> DataFrame:
         """Return the same rows with every reading of the clock replaced by this moment."""
-        catalyst = self._catalyst
-        plan = catalyst.rules.ReplaceExpressions.apply(catalyst.analyzed(rows))
-        return catalyst.rows(plan.transformAllExpressions(self._moments))
+        return self._catalyst.rows(self.fixed(self._catalyst.analyzed(rows)))
+
+    def fixed(self, plan: Any) -> Any:
+        """Do the same to an analyzed plan."""
+        plain = self._catalyst.rules.ReplaceExpressions.apply(plan)
+        return plain.transformAllExpressions(self._moments)

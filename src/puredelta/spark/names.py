@@ -75,3 +75,7 @@ def source_column_name(ordinal: int) -> str:
 def target_copy_name(ordinal: int) -> str:
     """Return the unique name of a second copy of the n-th column of a MERGE target."""
     return f"{PREFIX}t{ordinal}"
+
+
+NO_SOURCE_COLUMN = "__puredelta_s"
+"""The only column of a staged source of which nothing is read."""

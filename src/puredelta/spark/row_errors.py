@@ -16,6 +16,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
+from puredelta.spark.cast_errors import decode_cast_error
 
 _MARKER = "__puredelta_error__"
 
@@ -51,6 +52,8 @@ def decode_row_error(error: BaseException) -> DeltaError | None:
             return InvalidRequestError(
                 payload["message"], code=ErrorCode[payload["code"]], **details
             )
+        if (cast_error := decode_cast_error(text)) is not None:
+            return cast_error
     return None
 
 

@@ -1,3 +1,267 @@
-"""Names, types and rules of a MERGE, judged before anything runs (requirements 1.2 to 1.4)."""
+"""Names, types and rules of a MERGE, judged before anything runs (requirements 1.2 to 1.4).
+
+The order of the checks is the reference's: shape of the statement, names, conditions,
+conflicts, types. Spark's own errors pass as they are.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from typing_extensions import assert_never
+
+from puredelta.commands.merge.assign import AssignedValue, RowBuilder
+from puredelta.commands.merge.bind import Binder, BoundAssignment
+from puredelta.commands.merge.clauses import (
+    Clause,
+    Delete,
+    Matched,
+    MergeSpec,
+    NotMatched,
+    NotMatchedBySource,
+    Update,
+    require_clauses,
+)
+from puredelta.commands.merge.column_paths import (
+    ColumnPath,
+    TargetNames,
+    require_insertable,
+    require_no_conflict,
+)
+from puredelta.commands.merge.conditions import split_condition
+from puredelta.commands.merge.evolve import final_schema
+from puredelta.commands.merge.failures import (
+    require_columns,
+    require_condition,
+    require_same_schema,
+)
+from puredelta.commands.merge.frames import MergeFrames
+from puredelta.commands.merge.requests import SEARCH_CONDITION, DraftClause, draft
+from puredelta.commands.merge.resolved import (
+    MatchedClause,
+    NotMatchedBySourceClause,
+    NotMatchedClause,
+    ResolvedClause,
+    ResolvedCondition,
+    ResolvedDelete,
+    ResolvedMerge,
+    ResolvedUpdate,
+)
+from puredelta.commands.merge.settings import MergeSettings
+from puredelta.protocol.table_config import TableConfig
+from puredelta.spark.analysis import open_analysis
+from puredelta.spark.expressions import ResolvedExpression, Resolver
+from puredelta.spark.frames import Frames, Scope, SourceColumn
+from puredelta.spark.names import require_no_helper_names
+from puredelta.spark.session import SessionInfo
+from puredelta.spark.store_assignment import StoreAssigner, Value, cast_mode
+from puredelta.spark.types import to_spark
+
+
+def resolve_merge(
+    spec: MergeSpec,
+    *,
+    target_rows: DataFrame,
+    source_rows: DataFrame,
+    config: TableConfig,
+    session: SessionInfo,
+) -> ResolvedMerge:
+    """Resolve a statement against the table as it is now; runs no Spark job.
+
+    Args:
+        spec: the statement.
+        target_rows: what the user knows as the target: its alias, its attributes.
+        source_rows: the source as the user gave it.
+        config: the table at the version the MERGE reads.
+        session: settings read at the start of the command.
+
+    Raises:
+        InvalidRequestError: see requirements 1.13; nothing was read or written.
+        UnsupportedError: the statement asks for schema evolution.
+        pyspark.errors.PySparkException: Spark itself refuses an expression.
+    """
+    require_clauses(spec)
+    spark = target_rows.sparkSession
+    settings = MergeSettings.of(spark)
+    require_no_helper_names(source_rows.columns)
+    current = to_spark(config.schema)
+    require_columns(current)
+    require_same_schema(target_rows.schema, current)
+    schema = final_schema(spec, config.schema, settings)
+
+    drafted = draft(spec)
+    analysis = open_analysis(spark, target_rows, source_rows, session=session)
+    resolution = analysis.resolver.resolve(drafted.requests)
+    frames = analysis.resolver.frames
+    binder = Binder(
+        frames=frames,
+        names=TargetNames(
+            schema=config.schema,
+            qualifier=frames.target_qualifier,
+            displayed=frames.displayed(Scope.TARGET),
+            case_sensitive=session.case_sensitive,
+        ),
+        flaws={f.position: f for f in resolution.flaws},
+    )
+    bound = binder.bind(drafted)
+    mode = cast_mode(session, follows_ansi_flag=settings.casts_follow_ansi_flag)
+    assembler = _Assembler(
+        frames=frames,
+        expressions=resolution.expressions,
+        rows=RowBuilder(
+            frames=frames,
+            schema=to_spark(schema),
+            assigner=StoreAssigner(caster=analysis.caster, mode=mode),
+        ),
+    )
+    on = assembler.condition(0, SEARCH_CONDITION)
+    clauses = assembler.clauses(drafted.clauses, bound)
+    _require_types(clauses, analysis.resolver)
+    conditions = [on, *(c.condition for c in clauses if c.condition is not None)]
+    return ResolvedMerge(
+        spec=spec,
+        schema=schema,
+        schema_evolves=schema is not config.schema,
+        on=on,
+        matched=tuple(c for c in clauses if isinstance(c, MatchedClause)),
+        not_matched=tuple(c for c in clauses if isinstance(c, NotMatchedClause)),
+        not_matched_by_source=tuple(c for c in clauses if isinstance(c, NotMatchedBySourceClause)),
+        target_columns=frozenset().union(*(c.target_columns for c in conditions)),
+        source_columns=(used := _used_source_columns(frames, conditions, clauses)),
+        frames=MergeFrames(frames=frames, source_columns=used),
+        is_source_deterministic=analysis.is_source_deterministic,
+        instant=analysis.instant,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Assembler:
+    """Puts resolved expressions where positions stand for them."""
+
+    frames: Frames
+    expressions: Sequence[ResolvedExpression]
+    rows: RowBuilder
+
+    def clauses(
+        self, drafts: Sequence[DraftClause], bound: Sequence[Sequence[BoundAssignment]]
+    ) -> tuple[ResolvedClause, ...]:
+        """Return the clauses: all conditions are judged before any assignment."""
+        conditions = [
+            None if d.condition is None else self.condition(d.condition, d.condition_words)
+            for d in drafts
+        ]
+        for d, assigned in zip(drafts, bound, strict=True):
+            _require_consistent(d.clause, [a.path for a in assigned])
+        return tuple(
+            self._clause(d.clause, condition, assigned)
+            for d, condition, assigned in zip(drafts, conditions, bound, strict=True)
+        )
+
+    def condition(self, position: int, words: str) -> ResolvedCondition:
+        """Return the condition of a clause, or ON."""
+        resolved = self.expressions[position]
+        require_condition(resolved, words=words)
+        given = resolved.request.expression
+        return ResolvedCondition(
+            column=resolved.column,
+            predicate=resolved.predicate,
+            parts=split_condition(resolved.predicate),
+            sql=given.strip() if isinstance(given, str) else resolved.sql,
+            target_columns=resolved.target_columns,
+            source_columns=resolved.source_columns,
+        )
+
+    def _clause(
+        self,
+        clause: Clause,
+        condition: ResolvedCondition | None,
+        bound: Sequence[BoundAssignment],
+    ) -> ResolvedClause:
+        match clause:
+            case Matched():
+                return MatchedClause(action=self._change(clause.action, bound), condition=condition)
+            case NotMatchedBySource():
+                return NotMatchedBySourceClause(
+                    action=self._change(clause.action, bound), condition=condition
+                )
+            case NotMatched():
+                row = self.rows.insert(self._assigned(bound))
+                return NotMatchedClause(action=row, condition=condition)
+            case _:
+                assert_never(clause)
+
+    def _change(
+        self, action: Update | Delete, bound: Sequence[BoundAssignment]
+    ) -> ResolvedUpdate | ResolvedDelete:
+        if isinstance(action, Delete):
+            return ResolvedDelete()
+        return self.rows.update(self._assigned(bound))
+
+    def _assigned(self, bound: Sequence[BoundAssignment]) -> list[AssignedValue]:
+        return [self._value(b) for b in bound]
+
+    def _value(self, bound: BoundAssignment) -> AssignedValue:
+        if isinstance(bound.value, SourceColumn):
+            found = bound.value
+            return AssignedValue(
+                path=bound.path,
+                value=Value(
+                    column=self.frames.source_column(found.staged),
+                    type=found.type,
+                    sql=self.frames.displayed(Scope.SOURCE)[found.ordinal],
+                ),
+                target_columns=frozenset(),
+                source_columns=frozenset({found.staged}),
+            )
+        resolved = self.expressions[bound.value]
+        return AssignedValue(
+            path=bound.path,
+            value=Value(column=resolved.column, type=resolved.type, sql=resolved.sql),
+            target_columns=resolved.target_columns,
+            source_columns=resolved.source_columns,
+        )
+
+
+def _require_consistent(clause: Clause, paths: Sequence[ColumnPath]) -> None:
+    if isinstance(clause, NotMatched):
+        require_insertable(paths)
+    else:
+        require_no_conflict(paths)
+
+
+def _require_types(clauses: Sequence[ResolvedClause], resolver: Resolver) -> None:
+    """Let Spark say which values cannot be cast to the type of their column.
+
+    Raises:
+        pyspark.errors.AnalysisException: DATATYPE_MISMATCH, names both types.
+    """
+    values: dict[Scope, list[Column]] = {scope: [] for scope in Scope}
+    for clause in clauses:
+        match clause:
+            case MatchedClause(action=ResolvedUpdate() as update):
+                values[Scope.PAIR] += _assigned_values(update)
+            case NotMatchedBySourceClause(action=ResolvedUpdate() as update):
+                values[Scope.TARGET] += _assigned_values(update)
+            case NotMatchedClause(action=insert):
+                values[Scope.SOURCE] += insert.values.values()
+            case MatchedClause() | NotMatchedBySourceClause():
+                pass
+    for scope, some in values.items():
+        if some:
+            resolver.check(some, scope)
+
+
+def _assigned_values(update: ResolvedUpdate) -> list[Column]:
+    return [value for name, value in update.values.items() if name not in update.unchanged]
+
+
+def _used_source_columns(
+    frames: Frames, conditions: Sequence[ResolvedCondition], clauses: Sequence[ResolvedClause]
+) -> tuple[SourceColumn, ...]:
+    used = frozenset[str]().union(*(c.source_columns for c in conditions))
+    for clause in clauses:
+        if not isinstance(clause.action, ResolvedDelete):
+            used |= clause.action.source_columns
+    return tuple(c for c in frames.source_columns if c.staged in used)

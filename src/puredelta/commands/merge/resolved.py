@@ -1,19 +1,19 @@
 """A MERGE after resolution: every name known, every value of the type of its column.
 
 The stages that search and write read these types and nothing of the user's spelling. The
-``Column`` values are evaluated over frames made by `puredelta.commands.merge.frames`:
+``Column`` values are evaluated over the frames of ``ResolvedMerge.frames``:
 
-==========================  ==================================================
-ON, MATCHED                 ``target_frame(...)`` joined with ``source_frame(...)``
-NOT MATCHED                 ``source_frame(...)``
-NOT MATCHED BY SOURCE       ``target_frame(...)``
-==========================  ==================================================
+=====================  ========================================================
+ON, MATCHED            ``frames.target(rows).join(frames.source(rows), ...)``
+NOT MATCHED            ``frames.source(rows)``
+NOT MATCHED BY SOURCE  ``frames.target(rows)``
+=====================  ========================================================
 
 Frames may hold fewer columns than target and source have: those named by
 ``target_columns`` and ``source_columns`` of what is evaluated are enough.
 
 Target columns are named as the final schema spells them. Source columns are named by
-*staged name* (`SourceColumn.staged`), which is unique although two columns of a source may
+*staged name* (``SourceColumn.staged``), which is unique although two columns of a source may
 share a name; predicates use the staged name as the first step of a source path.
 """
 
@@ -26,21 +26,11 @@ from typing import TypeAlias
 from pyspark.sql import Column
 
 from puredelta.commands.merge.clauses import MergeSpec
+from puredelta.commands.merge.frames import MergeFrames
 from puredelta.protocol.predicates import Predicate, Ref
-from puredelta.protocol.types import DataType, StructType
+from puredelta.protocol.types import StructType
+from puredelta.spark.frames import SourceColumn
 from puredelta.spark.instant import Instant
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceColumn:
-    """One column of the source, by position: names may repeat in a source."""
-
-    ordinal: int
-    name: str
-    """As the user knows it, for messages."""
-    staged: str
-    """Unique; the name of the column in staged files and in ``source_frame``."""
-    type: DataType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +147,7 @@ class ResolvedMerge:
     """Target columns that ON or any clause condition reads."""
     source_columns: tuple[SourceColumn, ...]
     """Source columns that anything reads, in the source's order."""
+    frames: MergeFrames = field(repr=False)
     is_source_deterministic: bool | None
     """Whether the source's plan gives the same rows twice; ``None`` on Connect: unknown."""
     instant: Instant = field(repr=False)

@@ -1,0 +1,107 @@
+"""Assignments bound to columns: keys found in the target, stars spelt out (M-21, M-25, M-40)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from puredelta.commands.merge.clauses import Delete, Star
+from puredelta.commands.merge.column_paths import (
+    ColumnPath,
+    TargetNames,
+)
+from puredelta.commands.merge.failures import (
+    aggregate_flaw,
+    ambiguous,
+    name_flaw,
+    unresolved,
+)
+from puredelta.commands.merge.requests import SEARCH_CONDITION, Draft, DraftClause
+from puredelta.spark.expressions import Flawed
+from puredelta.spark.frames import Frames, Scope, SourceColumn
+from puredelta.spark.identifiers import display_name
+
+
+@dataclass(frozen=True, slots=True)
+class BoundAssignment:
+    """A column of the target and where its value comes from."""
+
+    path: ColumnPath
+    value: int | SourceColumn
+    """Which request, or the source column a star found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binder:
+    """Walks a statement in the order its errors are reported."""
+
+    frames: Frames
+    names: TargetNames
+    flaws: Mapping[int, Flawed]
+    """By position of the request."""
+
+    def bind(self, draft: Draft) -> tuple[tuple[BoundAssignment, ...], ...]:
+        """Return the assignments of every clause; nothing is left to resolve afterwards.
+
+        Raises:
+            InvalidRequestError: a name that does not exist or is not in scope, an aggregate.
+        """
+        self._require_names(0, SEARCH_CONDITION, Scope.PAIR)
+        bound = tuple(self._clause(clause) for clause in draft.clauses)
+        self._require_no_aggregates(draft)
+        return bound
+
+    def _clause(self, clause: DraftClause) -> tuple[BoundAssignment, ...]:
+        if clause.condition is not None:
+            self._require_names(clause.condition, clause.condition_words, clause.scope)
+        match clause.clause.action:
+            case Delete():
+                return ()
+            case action if action.assignments is Star.STAR:
+                return self._star(clause.action_words)
+            case action:
+                bound: list[BoundAssignment] = []
+                for assignment, value in zip(action.assignments, clause.values, strict=True):
+                    path = self.names.find(assignment.column, clause=clause.action_words)
+                    self._require_names(value, clause.action_words, clause.scope)
+                    bound.append(BoundAssignment(path, value))
+                return tuple(bound)
+
+    def _star(self, words: str) -> tuple[BoundAssignment, ...]:
+        """Find every column of the target in the source by name; others are ignored (M-40)."""
+        bound: list[BoundAssignment] = []
+        for field in self.names.schema.fields:
+            found = [c for c in self.frames.source_columns if self._is_same(c.name, field.name)]
+            if not found:
+                raise unresolved(
+                    display_name((field.name,)),
+                    clause=words,
+                    columns=self.frames.displayed(Scope.SOURCE),
+                )
+            if len(found) > 1:
+                shown = [self.frames.displayed(Scope.SOURCE)[c.ordinal] for c in found]
+                raise ambiguous(field.name, could_be=shown)
+            path = ColumnPath(names=(field.name,), written=(field.name,), type=field.type)
+            bound.append(BoundAssignment(path, found[0]))
+        return tuple(bound)
+
+    def _is_same(self, one: str, other: str) -> bool:
+        return one == other if self.names.case_sensitive else one.lower() == other.lower()
+
+    def _require_names(self, position: int, words: str, scope: Scope) -> None:
+        flawed = self.flaws.get(position)
+        if flawed is None:
+            return
+        error = name_flaw(flawed, clause=words, columns=self.frames.displayed(scope))
+        if error is not None:
+            raise error
+
+    def _require_no_aggregates(self, draft: Draft) -> None:
+        places = {0: (SEARCH_CONDITION, True)}
+        for clause in draft.clauses:
+            if clause.condition is not None:
+                places[clause.condition] = (clause.condition_words, True)
+            places |= dict.fromkeys(clause.values, (clause.action_words, False))
+        for position, flawed in sorted(self.flaws.items()):
+            words, is_condition = places[position]
+            raise aggregate_flaw(flawed, words=words, is_condition=is_condition)

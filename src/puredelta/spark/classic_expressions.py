@@ -1,0 +1,160 @@
+"""Expressions of a classic session: one analysis and one JSON text per scope."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import types as T
+
+from puredelta.protocol.predicates import Opaque, Predicate, Side
+from puredelta.spark.catalyst_tree import (
+    Attribute,
+    Node,
+    attribute_ids,
+    class_name,
+    predicate_of,
+)
+from puredelta.spark.classic_frames import ClassicFrames
+from puredelta.spark.expressions import (
+    Flaw,
+    Flawed,
+    Request,
+    Resolution,
+    ResolvedExpression,
+)
+from puredelta.spark.frames import Scope
+from puredelta.spark.instant import FixedInstant
+
+_AGGREGATES = frozenset({"AggregateExpression", "PythonUDAF", "WindowExpression"})
+_SUBQUERIES = frozenset({"ScalarSubquery", "ListQuery", "Exists", "LateralSubquery", "InSubquery"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Analyzed:
+    """One request after the analyzer: its expression in the JVM, and the nodes of it."""
+
+    position: int
+    request: Request
+    expression: Any
+    nodes: list[Node]
+
+
+class ClassicResolver:
+    """Resolves over empty relations that carry the attributes of target and source.
+
+    The Columns it gives are bound to expression ids: nothing is resolved a second time, and
+    a random function keeps its seed wherever the Column is used.
+    """
+
+    def __init__(self, frames: ClassicFrames, *, instant: FixedInstant, time_zone: str) -> None:
+        self._frames = frames
+        self._catalyst = frames.catalyst
+        self._instant = instant
+        self._time_zone = time_zone
+
+    @property
+    def frames(self) -> ClassicFrames:
+        """The target and the source, and other rows in their place."""
+        return self._frames
+
+    def resolve(self, requests: Sequence[Request]) -> Resolution:
+        """Resolve all requests, or say what is wrong with some."""
+        plans: dict[Scope, Any] = {}
+        analyzed: list[_Analyzed] = []
+        for scope in Scope:
+            some = [(n, r) for n, r in enumerate(requests) if r.scope is scope]
+            if some:
+                plans[scope] = self._analyze([r for _, r in some], scope)
+                analyzed += self._analyzed(plans[scope], some)
+        analyzed.sort(key=lambda a: a.position)
+        flawed = [f for a in analyzed if (f := self._flaw(a)) is not None]
+        if flawed:
+            return Resolution(flaws=tuple(flawed))
+        done: dict[int, ResolvedExpression] = {}
+        for scope, plan in plans.items():
+            some_analyzed = [a for a in analyzed if a.request.scope is scope]
+            for a, r in zip(some_analyzed, self._resolved(plan, some_analyzed), strict=True):
+                done[a.position] = r
+        return Resolution(expressions=tuple(done[n] for n in range(len(requests))))
+
+    def check(self, values: Sequence[Column], scope: Scope) -> tuple[T.DataType, ...]:
+        """Return the types of values that are evaluated over a scope."""
+        rows = self._catalyst.rows(self._frames.stand_in(scope))
+        named = [v.alias(f"_{n}") for n, v in enumerate(values)]
+        return tuple(f.dataType for f in rows.select(*named).schema.fields)
+
+    def _analyze(self, requests: Sequence[Request], scope: Scope) -> Any:
+        parsed = [self._catalyst.parsed(r.expression) for r in requests]
+        return self._catalyst.resolved(parsed, self._frames.stand_in(scope))
+
+    def _analyzed(self, plan: Any, requests: Sequence[tuple[int, Request]]) -> list[_Analyzed]:
+        trees = json.loads(plan.toJSON())[0]["metrics"]
+        aliases = self._catalyst.items(plan.metrics())
+        return [
+            _Analyzed(position=n, request=r, expression=alias.child(), nodes=nodes[1:])
+            for (n, r), alias, nodes in zip(requests, aliases, trees, strict=True)
+        ]
+
+    def _flaw(self, analyzed: _Analyzed) -> Flawed | None:
+        classes = {class_name(n) for n in analyzed.nodes}
+        if "UnresolvedAttribute" in classes:
+            names = self._catalyst.unresolved_names(analyzed.expression)
+            return self._flawed(analyzed, Flaw.UNRESOLVED, names)
+        attributes = [n for n in analyzed.nodes if class_name(n) == "AttributeReference"]
+        foreign = [n["name"] for n in attributes if not self._is_visible(n, analyzed.request)]
+        if foreign:
+            return self._flawed(analyzed, Flaw.FOREIGN, foreign)
+        if classes & _AGGREGATES:
+            return self._flawed(analyzed, Flaw.AGGREGATE, ())
+        return None
+
+    def _is_visible(self, attribute: Node, request: Request) -> bool:
+        known = self._frames.attributes.get(attribute["exprId"]["id"])
+        return known is not None and known.side in request.scope.value
+
+    def _flawed(self, analyzed: _Analyzed, flaw: Flaw, names: Sequence[str]) -> Flawed:
+        sql = str(analyzed.expression.sql())
+        return Flawed(position=analyzed.position, flaw=flaw, names=tuple(names), sql=sql)
+
+    def _resolved(self, plan: Any, analyzed: Sequence[_Analyzed]) -> list[ResolvedExpression]:
+        catalyst = self._catalyst
+        checked = catalyst.rows(
+            catalyst.project(
+                [catalyst.alias(a.expression, f"_{a.position}") for a in analyzed], plan.child()
+            )
+        )
+        certain = bool(plan.deterministic())
+        folded = catalyst.folded(self._instant.fixed(plan))
+        trees: list[list[Node]] = json.loads(folded.toJSON())[0]["metrics"]
+        return [
+            self._expression(a, field.dataType, tree, certain or a.expression.deterministic())
+            for a, field, tree in zip(analyzed, checked.schema.fields, trees, strict=True)
+        ]
+
+    def _expression(
+        self, analyzed: _Analyzed, data_type: T.DataType, tree: Sequence[Node], certain: Any
+    ) -> ResolvedExpression:
+        attributes = self._frames.attributes
+        used = [attributes[i] for i in attribute_ids(analyzed.nodes) if i in attributes]
+        return ResolvedExpression(
+            request=analyzed.request,
+            column=self._catalyst.column(analyzed.expression),
+            type=data_type,
+            is_deterministic=bool(certain),
+            has_subquery=any(class_name(n) in _SUBQUERIES for n in analyzed.nodes),
+            predicate=self._predicate(tree, used, certain=bool(certain)),
+            target_columns=frozenset(a.name for a in used if a.side is Side.TARGET),
+            source_columns=frozenset(a.name for a in used if a.side is Side.SOURCE),
+            sql=str(analyzed.expression.sql()),
+        )
+
+    def _predicate(
+        self, tree: Sequence[Node], used: Sequence[Attribute], *, certain: bool
+    ) -> Predicate:
+        if not certain:  # never reordered, never pruned with
+            return Opaque(frozenset(a.ref() for a in used))
+        return predicate_of(tree, self._frames.attributes, time_zone=self._time_zone)

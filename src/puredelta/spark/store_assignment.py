@@ -1,0 +1,200 @@
+"""Values made to fit the columns they are written to (requirements 1.4, M-42 to M-44, M-50).
+
+Structs are matched by field name at every depth, inside arrays and maps too; what remains
+different is cast by the session's store assignment policy:
+
+* ``ANSI``: a value that does not fit is an error, whatever ``spark.sql.ansi.enabled`` says.
+* ``LEGACY``: it wraps around or becomes NULL.
+* ``STRICT``: only casts that cannot lose anything are allowed at all.
+
+Which types may be cast is Spark's to say, when the values are analyzed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.spark.identifiers import quote
+from puredelta.spark.session import SessionInfo, StoreAssignment
+from puredelta.spark.types import as_nullable
+from puredelta.spark.up_cast import can_up_cast
+
+
+class CastMode(Enum):
+    """What becomes of a value that does not fit."""
+
+    CHECKED = "checked"
+    """An error that names the column."""
+    ANSI = "ansi"
+    """Spark's own error."""
+    LEGACY = "legacy"
+    """NULL, or the low bits of a number."""
+    UP_CAST = "up cast"
+    """Nothing: only casts that always fit are allowed."""
+
+
+def cast_mode(session: SessionInfo, *, follows_ansi_flag: bool) -> CastMode:
+    """Return how values are cast in this session.
+
+    ``follows_ansi_flag`` is the reference's
+    ``updateAndMergeCastingFollowsAnsiEnabledFlag`` (M-61): the policy is ignored then.
+    """
+    if follows_ansi_flag:
+        return CastMode.ANSI if session.ansi else CastMode.LEGACY
+    match session.store_assignment:
+        case StoreAssignment.ANSI:
+            return CastMode.CHECKED
+        case StoreAssignment.LEGACY:
+            return CastMode.LEGACY
+        case StoreAssignment.STRICT:
+            return CastMode.UP_CAST
+
+
+class Caster(Protocol):
+    """Casts one value without looking at the session's settings."""
+
+    def cast(self, value: Column, to: T.DataType, *, mode: CastMode, column: str) -> Column:
+        """Return the value as ``to``; ``column`` is what an error of a row names."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """An expression with its type, and its text for messages."""
+
+    column: Column
+    type: T.DataType
+    sql: str
+
+    def field(self, field: T.StructField) -> Value:
+        """Return a field of a struct."""
+        column = self.column.getField(field.name)
+        return Value(column=column, type=field.dataType, sql=f"{self.sql}.{quote(field.name)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreAssigner:
+    """Assigns values to columns under one policy."""
+
+    caster: Caster
+    mode: CastMode
+
+    def assign(self, value: Value, to: T.DataType, *, column: str) -> Column:
+        """Return the value with exactly the type ``to``, nullability apart.
+
+        ``column`` is the column or field that is written, for the errors of rows.
+
+        Raises:
+            InvalidRequestError: a struct lacks a field or has one too many (M-42, M-43), or
+                the policy is STRICT and the cast could lose something.
+        """
+        match value.type, to:
+            case _ if is_same_type(value.type, to):
+                return value.column
+            case T.NullType(), _:
+                return value.column.cast(as_nullable(to))
+            case T.StructType(), T.StructType():
+                return self._struct(value, value.type, to)
+            case T.ArrayType(), T.ArrayType() if _has_struct(to):
+                return self._array(value, value.type, to, column)
+            case T.MapType(), T.MapType() if _has_struct(to):
+                return self._map(value, value.type, to, column)
+            case _:
+                return self._cast(value, to, column)
+
+    def _struct(self, value: Value, given: T.StructType, to: T.StructType) -> Column:
+        by_name = {f.name.lower(): f for f in given.fields}
+        missing = [f for f in to.fields if f.name.lower() not in by_name]
+        if missing or len(given.fields) != len(to.fields):
+            raise InvalidRequestError(
+                f"Cannot cast {given.simpleString()} to {to.simpleString()}. "
+                "All nested columns must match.",
+                code=ErrorCode.UPDATE_SCHEMA_MISMATCH_EXPRESSION,
+                given=given.simpleString(),
+                wanted=to.simpleString(),
+            )
+        fields = [
+            self.assign(value.field(by_name[f.name.lower()]), f.dataType, column=f.name).alias(
+                f.name
+            )
+            for f in to.fields
+        ]
+        return F.when(value.column.isNotNull(), F.struct(*fields))
+
+    def _array(self, value: Value, given: T.ArrayType, to: T.ArrayType, column: str) -> Column:
+        def element(item: Column) -> Column:
+            inner = Value(column=item, type=given.elementType, sql=f"{value.sql}.element")
+            return self.assign(inner, to.elementType, column=column)
+
+        return F.transform(value.column, element)
+
+    def _map(self, value: Value, given: T.MapType, to: T.MapType, column: str) -> Column:
+        def key(item: Column, _: Column) -> Column:
+            inner = Value(column=item, type=given.keyType, sql=f"{value.sql}.key")
+            return self.assign(inner, to.keyType, column=column)
+
+        def item(_: Column, item: Column) -> Column:
+            inner = Value(column=item, type=given.valueType, sql=f"{value.sql}.value")
+            return self.assign(inner, to.valueType, column=column)
+
+        made = value.column
+        if not is_same_type(given.valueType, to.valueType):
+            made = F.transform_values(made, item)
+        if not is_same_type(given.keyType, to.keyType):
+            made = F.transform_keys(made, key)
+        return made
+
+    def _cast(self, value: Value, to: T.DataType, column: str) -> Column:
+        if self.mode is CastMode.UP_CAST and not can_up_cast(value.type, to):
+            raise InvalidRequestError(
+                f"Cannot up cast {value.sql} from {sql_type(value.type)} to {sql_type(to)}. "
+                "Add an explicit cast to the value, or set spark.sql.storeAssignmentPolicy to "
+                "ANSI.",
+                code=ErrorCode.CANNOT_UP_CAST_DATATYPE,
+                expression=value.sql,
+                source_type=sql_type(value.type),
+                target_type=sql_type(to),
+            )
+        return self.caster.cast(value.column, as_nullable(to), mode=self.mode, column=column)
+
+
+def is_same_type(one: T.DataType, other: T.DataType) -> bool:
+    """Tell whether two types hold the same values: names count, nullability does not."""
+    match one, other:
+        case T.StructType(), T.StructType():
+            return len(one.fields) == len(other.fields) and all(
+                a.name == b.name and is_same_type(a.dataType, b.dataType)
+                for a, b in zip(one.fields, other.fields, strict=True)
+            )
+        case T.ArrayType(), T.ArrayType():
+            return is_same_type(one.elementType, other.elementType)
+        case T.MapType(), T.MapType():
+            return is_same_type(one.keyType, other.keyType) and is_same_type(
+                one.valueType, other.valueType
+            )
+        case _:
+            return one == other
+
+
+def sql_type(data_type: T.DataType) -> str:
+    """Return a type as messages show it: ``"BIGINT"``."""
+    return f'"{data_type.simpleString().upper()}"'
+
+
+def _has_struct(data_type: T.DataType) -> bool:
+    match data_type:
+        case T.StructType():
+            return True
+        case T.ArrayType():
+            return _has_struct(data_type.elementType)
+        case T.MapType():
+            return _has_struct(data_type.keyType) or _has_struct(data_type.valueType)
+        case _:
+            return False
