@@ -27,7 +27,7 @@ class Capability(Enum):
     APPEND = "append to"
     OVERWRITE = "overwrite"
     MERGE = "merge into"
-    CONVERT = "convert to"
+    CONVERT = "convert a directory into"
 
 
 class Level(Enum):
