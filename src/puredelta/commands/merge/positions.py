@@ -1,0 +1,178 @@
+"""The search of a MERGE: which rows of which files change, by which clause.
+
+One join of the staged source with the *needed* columns of the candidate files. A row is
+(file, row index); rows come back as bitmaps, so nothing per row reaches the driver. Several
+source rows for one target row show as more records than set bits, at no extra cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from puredelta.commands.merge.context import MergeContext
+from puredelta.commands.merge.matches import multiple_match_error
+from puredelta.commands.merge.plan import MergePlan, Search
+from puredelta.commands.merge.resolved import (
+    MatchedClause,
+    NotMatchedBySourceClause,
+    ResolvedCondition,
+)
+from puredelta.spark.bitmaps import CountedWords, FileRows, collect_words
+from puredelta.spark.names import CLAUSE, FILE_ORDINAL, ROW_INDEX, SOURCE_FILE, SOURCE_ROW
+from puredelta.spark.row_bitmap import RowBitmap
+
+IDLE = -1
+"""The clause of a matched row for which none fires (M-78)."""
+_SOURCE_SETS = 1 << 20
+"""Added to the clause of a record that names the source row of a pair."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Positions:
+    """The rows a MERGE acts on. Target files count by candidate, staged files as staged."""
+
+    matched: tuple[FileRows, ...] = ()
+    """Per MATCHED clause: the target rows it fires for."""
+    by_source: tuple[FileRows, ...] = ()
+    """The same per NOT MATCHED BY SOURCE clause."""
+    matched_source: FileRows = field(default_factory=dict)
+    """Staged rows with a match, where the plan asked for them."""
+    source_of: tuple[FileRows, ...] | None = None
+    """Per MATCHED clause: the staged rows it fires with; ``None`` where they are not known or
+    some staged row is used for several target rows (M-74)."""
+
+    def touched(self) -> dict[int, RowBitmap]:
+        """Return the rows that leave their files, by candidate file."""
+        return united(*self.matched, *self.by_source)
+
+
+def united(*sets: FileRows) -> dict[int, RowBitmap]:
+    """Return the rows of any of the sets, by file."""
+    result: dict[int, RowBitmap] = {}
+    for rows in sets:
+        for file, bitmap in rows.items():
+            result[file] = result[file] | bitmap if file in result else bitmap
+    return result
+
+
+def count_rows(rows: FileRows) -> int:
+    """Count the rows of a set."""
+    return sum(map(len, rows.values()))
+
+
+def find_positions(context: MergeContext, plan: MergePlan) -> Positions:
+    """Find every row some clause acts on. Runs one Spark query, none if nothing can match.
+
+    Raises:
+        InvalidRequestError: several source rows match one target row
+            (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE, M-76). A second query
+            fetches the offending keys.
+    """
+    merge = context.merge
+    nothing = Positions(
+        matched=tuple({} for _ in merge.matched),
+        by_source=tuple({} for _ in merge.not_matched_by_source),
+        source_of=tuple({} for _ in merge.matched) if context.source.num_rows == 0 else None,
+    )
+    if plan.search is Search.NOTHING:
+        return nothing
+    pairs = merge.instant.fix(_pairs(context, plan))
+    words = collect_words(
+        _records(pairs, plan, insert_only=merge.is_insert_only),
+        row_set=F.col("row_set"),
+        file=F.col("file"),
+        row=F.col("row"),
+    )
+    first_by_source = len(merge.matched)
+    on_target = words.select(IDLE, *range(first_by_source))
+    if plan.checks_multiple_matches and len(repeated := on_target.repeated()):
+        raise multiple_match_error(context, plan, repeated)
+    return Positions(
+        matched=tuple(words.select(n).files() for n in range(first_by_source)),
+        by_source=tuple(
+            words.select(first_by_source + n).files()
+            for n in range(len(merge.not_matched_by_source))
+        ),
+        matched_source=words.select(*_source_sets(range(IDLE, first_by_source))).files(),
+        source_of=_source_of(words, first_by_source) if plan.finds_source_rows else None,
+    )
+
+
+def _pairs(context: MergeContext, plan: MergePlan) -> DataFrame:
+    """Return (clause, target row, source row) of every pair, and of what NMBS clauses act on."""
+    merge = context.merge
+    target = context.target_frame(plan.candidates, merge.target_columns)
+    by_source = first_clause(merge.not_matched_by_source, start=len(merge.matched))
+    if plan.search is Search.TARGET_ONLY:
+        nobody = F.lit(None)
+        joined = target.withColumns(
+            {SOURCE_FILE: nobody.cast("int"), SOURCE_ROW: nobody.cast("long")}
+        )
+        clause = by_source
+    else:
+        source = context.source_frame(_searched_columns(merge.on, merge.matched))
+        how = "inner" if plan.search is Search.INNER else "left"
+        joined = target.join(
+            F.broadcast(source) if plan.broadcast_source else source, merge.on.column, how=how
+        )
+        clause = first_clause(merge.matched, start=0, otherwise=F.lit(IDLE))
+        if plan.search is Search.LEFT_OUTER:
+            clause = F.when(F.col(SOURCE_ROW).isNotNull(), clause).otherwise(by_source)
+    pairs = joined.select(
+        clause.cast("int").alias(CLAUSE), FILE_ORDINAL, ROW_INDEX, SOURCE_FILE, SOURCE_ROW
+    )
+    return pairs.where(F.col(CLAUSE).isNotNull())
+
+
+def _records(pairs: DataFrame, plan: MergePlan, *, insert_only: bool) -> DataFrame:
+    """Name each pair's rows one by one: (row_set, file, row)."""
+    source = _record(F.col(CLAUSE) + _SOURCE_SETS, SOURCE_FILE, SOURCE_ROW)
+    if insert_only:
+        return pairs.select(source.alias("record")).select("record.*")
+    target = _record(F.col(CLAUSE), FILE_ORDINAL, ROW_INDEX)
+    if not plan.finds_source_rows:
+        return pairs.select(target.alias("record")).select("record.*")
+    return pairs.select(F.inline(F.array(target, source)))
+
+
+def _record(row_set: Column, file: str, row: str) -> Column:
+    return F.struct(
+        row_set.alias("row_set"), F.col(file).cast("int").alias("file"), F.col(row).alias("row")
+    )
+
+
+def first_clause(
+    clauses: Sequence[MatchedClause | NotMatchedBySourceClause],
+    *,
+    start: int,
+    otherwise: Column | None = None,
+) -> Column:
+    """Return the number of the first clause whose condition is TRUE, counted from ``start``."""
+    rest = F.lit(None) if otherwise is None else otherwise
+    for number, clause in reversed(list(enumerate(clauses, start))):
+        if clause.condition is None:
+            rest = F.lit(number)
+        else:
+            rest = F.when(clause.condition.column, F.lit(number)).otherwise(rest)
+    return rest
+
+
+def _searched_columns(on: ResolvedCondition, matched: Sequence[MatchedClause]) -> frozenset[str]:
+    conditions = [clause.condition for clause in matched if clause.condition is not None]
+    return on.source_columns.union(*(condition.source_columns for condition in conditions))
+
+
+def _source_sets(clauses: range) -> list[int]:
+    return [_SOURCE_SETS + clause for clause in clauses]
+
+
+def _source_of(words: CountedWords, num_matched: int) -> tuple[FileRows, ...] | None:
+    """Return the staged rows per clause, unless one of them is used twice."""
+    acting = words.select(*_source_sets(range(num_matched)))
+    if len(acting.repeated()):
+        return None
+    return tuple(words.select(_SOURCE_SETS + n).files() for n in range(num_matched))

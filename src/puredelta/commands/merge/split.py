@@ -1,0 +1,92 @@
+"""From positions to files: which are rewritten, which vanish, and the copy of the rest."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.merge.plan import MergePlan
+from puredelta.commands.merge.positions import Positions
+from puredelta.log.deletion_vectors import read_positions
+from puredelta.log.row_counts import physical_rows
+from puredelta.log.snapshot import Snapshot
+from puredelta.protocol.actions import Add
+from puredelta.spark.copy_rewrite import SparkCopier
+from puredelta.spark.file_splitter import ArrowSplitter
+from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriter, Rewritten
+from puredelta.spark.row_bitmap import RowBitmap
+from puredelta.store.base import Store
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SplitPlan:
+    """What happens to the touched files: those some clause fired in (M-82, W-3)."""
+
+    orders: tuple[RewriteOrder, ...]
+    """Files of which rows stay."""
+    emptied: tuple[Add, ...]
+    """Files that lose every row: no task, no new file (M-83)."""
+
+    @property
+    def touched(self) -> tuple[Add, ...]:
+        """Every file that leaves the table."""
+        return (*(order.add for order in self.orders), *self.emptied)
+
+
+def plan_split(plan: MergePlan, positions: Positions, *, root_uri: str) -> SplitPlan:
+    """Join the rows to drop with those already deleted, file by file.
+
+    Reads the deletion vectors of touched files, nothing else.
+    """
+    touched = positions.touched()
+    numbers = sorted(touched)
+    files = plan.candidates.take(numbers)
+    deleted = read_positions(files, root_uri)
+    orders: list[RewriteOrder] = []
+    emptied: list[Add] = []
+    for at, (number, add) in enumerate(zip(numbers, files.adds(), strict=True)):
+        dropped = touched[number]
+        if at in deleted:
+            dropped |= RowBitmap.of_rows(deleted[at])
+        if _loses_every_row(add, dropped):
+            emptied.append(add)
+        else:
+            orders.append(RewriteOrder(add=add, dropped=dropped))
+    return SplitPlan(orders=tuple(orders), emptied=tuple(emptied))
+
+
+def _loses_every_row(add: Add, dropped: RowBitmap) -> bool:
+    """Tell from the log alone; only a count that the positions themselves confirm is taken."""
+    rows = physical_rows(add)
+    return rows is not None and len(dropped) == rows and dropped.last == rows - 1
+
+
+def rewrite_files(rewriters: tuple[Rewriter, ...], split: SplitPlan) -> Rewritten:
+    """Copy what stays with the first rewriter that can. One Spark job, none if nothing stays."""
+    if not split.orders:
+        return Rewritten(adds=(), num_rows=0)
+    for rewriter in rewriters:
+        match rewriter.rewrite(split.orders):
+            case Rewritten() as done:
+                return done
+            case Refused(reason=reason):
+                logger.warning("%s cannot copy here: %s", type(rewriter).__name__, reason)
+    raise RuntimeError("the last rewriter refuses nothing")
+
+
+def rewriters_of(spark: SparkSession, store: Store, snapshot: Snapshot) -> tuple[Rewriter, ...]:
+    """Return the ways to copy, the fastest first."""
+    return (
+        ArrowSplitter(spark=spark, store=store, config=snapshot.config),
+        SparkCopier(spark=spark, store=store, snapshot=snapshot),
+    )
+
+
+def rows_by_file(split: SplitPlan) -> Mapping[str, int]:
+    """Return how many rows each order drops, by path: for logs and tests."""
+    return {order.add.path: len(order.dropped) for order in split.orders}

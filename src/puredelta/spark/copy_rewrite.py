@@ -1,0 +1,62 @@
+"""Copies files without some of their rows by letting Spark read and write them.
+
+The other implementation of `puredelta.spark.rewriting.Rewriter`: slower, but it needs no
+Python workers, reaches whatever storage the JVM reaches and copies any type Spark knows.
+Copied rows are not checked against constraints: they were in the table before (W-17).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from puredelta.log.file_table import FileTable
+from puredelta.log.snapshot import Snapshot
+from puredelta.spark.bitmaps import mark_rows
+from puredelta.spark.names import FILE_ORDINAL, MARK, ROW_INDEX
+from puredelta.spark.rewriting import RewriteOrder, Rewritten
+from puredelta.spark.scan import scan
+from puredelta.spark.writer import WriteResult, discard, write_rows
+from puredelta.store.base import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkCopier:
+    """Copies files of one snapshot for one command."""
+
+    spark: SparkSession
+    store: Store
+    snapshot: Snapshot
+    _written: list[WriteResult] = field(default_factory=list, init=False)
+
+    def rewrite(self, orders: Sequence[RewriteOrder]) -> Rewritten:
+        """Copy all files in one Spark job; rows keep their partition, not their file."""
+        files = FileTable.of(order.add for order in orders)
+        rows = scan(self.spark, self.snapshot, files, with_position=True)
+        dropped = {number: order.dropped for number, order in enumerate(orders)}
+        marked = mark_rows(rows, {MARK: dropped}, file=FILE_ORDINAL, row=ROW_INDEX)
+        config = self.snapshot.config
+        kept = marked.where(~F.col(MARK)).select(
+            *(F.col(f"`{n}`") for n in _names(config.schema.names))
+        )
+        result = write_rows(
+            kept,
+            store=self.store,
+            config=config,
+            enforce_constraints=False,
+            rebalance=bool(config.partition_columns),
+        )
+        self._written.append(result)
+        return Rewritten(adds=result.adds, num_rows=result.num_rows)
+
+    def discard(self) -> None:
+        """Delete every file written so far."""
+        for result in self._written:
+            discard(result, self.store)
+
+
+def _names(names: Sequence[str]) -> list[str]:
+    return [name.replace("`", "``") for name in names]
