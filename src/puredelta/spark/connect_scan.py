@@ -24,11 +24,8 @@ from puredelta.spark.names import FILE_PATH
 from puredelta.spark.types import quoted, struct_as_nullable
 
 _FILE_SCHEME = "^file:/+"
-_EXACTLY_THESE_FILES = {
-    # No partition columns are made up from directory names, no character is a wildcard.
-    "recursiveFileLookup": "true",
-    "__globPaths__": "false",
-}
+_WILDCARD = re.compile(r"[\\{}\[\]*?]")
+_NO_PARTITIONS_FROM_PATHS = {"recursiveFileLookup": "true"}
 
 
 def connect_scan(
@@ -61,8 +58,9 @@ def connect_scan(
     schema = struct_as_nullable(data_schema)
     if not files:
         return spark.createDataFrame([], T.StructType([*schema.fields, *partition_schema.fields]))
-    reader = spark.read.options(**{**(options or {}), **_EXACTLY_THESE_FILES}).schema(schema)
-    rows = reader.parquet(*(file.uri for file in files))
+    every_option = {**(options or {}), **_NO_PARTITIONS_FROM_PATHS}
+    reader = spark.read.options(**every_option).schema(schema)
+    rows = reader.parquet(*(_WILDCARD.sub(r"\\\g<0>", file.uri) for file in files))
     spelled = _spelled_by_server(rows, files)
     if not partition_schema.fields:
         return rows
@@ -70,7 +68,9 @@ def connect_scan(
         FILE_PATH, F.regexp_replace(F.col("_metadata.file_path"), _FILE_SCHEME, "file:/")
     )
     values = _value_rows(spark, files, partition_schema, spelled)
-    return keyed.join(F.broadcast(values), FILE_PATH).select(
+    # A join by column name would hide `_metadata`.
+    is_its_file = keyed[FILE_PATH] == values[FILE_PATH]
+    return keyed.join(F.broadcast(values), is_its_file).select(
         *(F.col(quoted(name)) for name in [*schema.names, *partition_schema.names])
     )
 

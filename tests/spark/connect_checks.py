@@ -1,0 +1,168 @@
+"""What `test_connect` asks of a Spark Connect session, run as a program of its own.
+
+A process cannot hold a classic and a Connect session, and starting one is dear: all questions
+are asked in one go, the answers are one JSON object on the last line.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.api import read
+from puredelta.errors import DeltaError
+from puredelta.protocol.types import INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
+from puredelta.spark.names import FILE_ORDINAL, ROW_INDEX
+from puredelta.spark.scan import scan, scan_parquet
+from puredelta.spark.session import SessionInfo
+from puredelta.spark.types import to_spark
+from tests.spark.files import write_file
+from tests.spark.tables import TableFiles
+
+
+def longs(*values: int) -> pa.Array:
+    return pa.array(values, pa.int64())
+
+
+def schema(**columns: Any) -> StructType:
+    return StructType(tuple(StructField(n, t) for n, t in columns.items()))
+
+
+def tuples(rows: DataFrame) -> list[list[Any]]:
+    return sorted(list(map(str, row)) for row in rows.collect())
+
+
+def session(spark: SparkSession, _: Path) -> Any:
+    return SessionInfo.of(spark).is_connect
+
+
+def mixed(directory: Path) -> TableFiles:
+    """Odd paths, typed partition values, deletion vectors, a column old files lack."""
+    table = TableFiles.create(
+        directory / "t b", schema(p=STRING, id=LONG, n=INTEGER), partition_columns=["p", "n"]
+    )
+    ids = {"id": longs(0, 1, 2, 3)}
+    table.write("p=a b/0 %20+é.parquet", ids, values={"p": "a b", "n": "-1"}, deleted=[0, 3])
+    table.write("p={x}[y]*/1.parquet", ids, values={"p": "", "n": None})
+    table.write("p=a b/2.parquet", ids, values={"p": "a b", "n": "7"}, deleted=[1], inline=True)
+    return table
+
+
+def rows(spark: SparkSession, directory: Path) -> Any:
+    return tuples(read(spark, mixed(directory).root))
+
+
+def filtered(spark: SparkSession, directory: Path) -> Any:
+    found = read(spark, mixed(directory).root).filter("p = 'a b' and n > 0")
+    return tuples(found.select("id", "_metadata.row_index"))
+
+
+def positions(spark: SparkSession, directory: Path) -> Any:
+    snapshot = mixed(directory).snapshot()
+    some = snapshot.files.take([2, 1])
+    found = scan(spark, snapshot, some, columns=["id"], with_position=True)
+    return tuples(found.select(FILE_ORDINAL, ROW_INDEX, "id"))
+
+
+def only_positions(spark: SparkSession, directory: Path) -> Any:
+    return scan(spark, mixed(directory).snapshot(), columns=[], with_position=True).count()
+
+
+def empty(spark: SparkSession, directory: Path) -> Any:
+    snapshot = mixed(directory).snapshot()
+    found = scan(spark, snapshot, snapshot.files.take([]), with_position=True)
+    return [found.columns, tuples(found)]
+
+
+def staged(spark: SparkSession, directory: Path) -> Any:
+    files = [write_file(directory / f"{n}.parquet", {"id": longs(n)}) for n in range(2)]
+    return tuples(scan_parquet(spark, files, schema=to_spark(schema(id=LONG)), with_position=True))
+
+
+def mapped_table(directory: Path, mode: str) -> TableFiles:
+    metadata = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
+    table = TableFiles.create(
+        directory / "t",
+        StructType((StructField("a b", LONG, metadata=metadata),)),
+        configuration={"delta.columnMapping.mode": mode},
+    )
+    table.write("x.parquet", {"col-1": longs(5)})
+    return table
+
+
+def mapped_by_name(spark: SparkSession, directory: Path) -> Any:
+    found = read(spark, mapped_table(directory, "name").root)
+    return [found.columns, tuples(found)]
+
+
+def refused(action: Callable[[], Any]) -> str:
+    try:
+        action()
+    except DeltaError as error:
+        return error.code.error_class
+    return "not refused"
+
+
+def mapped_by_id(spark: SparkSession, directory: Path) -> Any:
+    return refused(lambda: read(spark, mapped_table(directory, "id").root))
+
+
+def hidden(spark: SparkSession, directory: Path) -> Any:
+    table = TableFiles.create(directory / "t", schema(id=LONG))
+    table.write("_x.parquet", {"id": longs(1)})
+    return refused(lambda: read(spark, table.root))
+
+
+def time_travel(spark: SparkSession, directory: Path) -> Any:
+    root = mixed(directory).root
+    both = refused(lambda: read(spark, root, version=1, timestamp="2020-01-01"))
+    early = refused(lambda: read(spark, root, timestamp="2020-01-01"))
+    wrong = refused(lambda: read(spark, root, timestamp="soon"))
+    return [read(spark, root, version=1).count(), both, early, wrong]
+
+
+def instants(spark: SparkSession, directory: Path) -> Any:
+    table = TableFiles.create(
+        directory / "t", schema(id=LONG, at=TIMESTAMP), partition_columns=["at"]
+    )
+    table.write("x.parquet", {"id": longs(1)}, values={"at": "2020-01-01T05:00:00.000000Z"})
+    return tuples(read(spark, table.root).selectExpr("unix_micros(at)"))
+
+
+CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
+    session,
+    rows,
+    filtered,
+    positions,
+    only_positions,
+    empty,
+    staged,
+    mapped_by_name,
+    mapped_by_id,
+    hidden,
+    time_travel,
+    instants,
+)
+
+
+def main(directory: Path) -> None:
+    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    answers = {}
+    for check in CHECKS:
+        try:
+            answers[check.__name__] = check(spark, directory / check.__name__)
+        except Exception as error:  # noqa: BLE001, PERF203 - the test shows which
+            answers[check.__name__] = f"{type(error).__name__}: {error}"[:2000]
+    spark.stop()
+    print(json.dumps(answers))  # noqa: T201 - the answer
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
