@@ -306,7 +306,6 @@ def test_writable_features(
 @pytest.mark.parametrize(
     "name",
     [
-        "rowTracking",
         "catalogManaged",
         "coordinatedCommits-preview",
         "materializePartitionColumns",
@@ -364,12 +363,20 @@ def test_legacy_versions_are_judged_by_what_is_active() -> None:
         check(Capability.MERGE, protocol, PLAIN, {"delta.enableChangeDataFeed": "true"})
 
 
-def test_an_append_needs_no_change_rows() -> None:
-    """Readers infer inserts from the added files of a commit without change files."""
+@pytest.mark.parametrize("capability", [Capability.APPEND, Capability.OVERWRITE])
+def test_whole_files_need_no_change_rows(capability: Capability) -> None:
+    """Readers infer changes from the file actions of a commit without change files (M-123)."""
     enabled = {"delta.enableChangeDataFeed": "true"}
-    check(Capability.APPEND, listing("changeDataFeed"), PLAIN, enabled)
-    with pytest.raises(UnsupportedError, match="overwrite this table"):
-        check(Capability.OVERWRITE, listing("changeDataFeed"), PLAIN, enabled)
+    check(capability, listing("changeDataFeed"), PLAIN, enabled)
+
+
+def test_row_ids_are_given_out_at_commit_but_not_carried_through_a_merge() -> None:
+    """X-14: every new file gets ids; copied rows would need theirs materialised (M-110)."""
+    enabled = {"delta.enableRowTracking": "true"}
+    check(Capability.APPEND, listing("rowTracking"), PLAIN, enabled)
+    check(Capability.MERGE, listing("rowTracking"))
+    with pytest.raises(UnsupportedError, match="rowTracking"):
+        check(Capability.MERGE, listing("rowTracking"), PLAIN, enabled)
 
 
 def test_active_features_say_what_uses_them() -> None:

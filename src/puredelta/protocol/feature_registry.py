@@ -119,7 +119,7 @@ _ICEBERG = "files and metadata would have to keep Iceberg's rules, which is not 
 _VARIANT = "columns of type variant are not implemented"
 _GEO = "columns of geometry and geography types are not implemented"
 _REDIRECT = "the table redirects to another place, which is not implemented"
-_ROW_IDS = "new files would need row ids, which are not implemented"
+_ROW_IDS = "rows that are copied would lose their row ids; switch the property off first"
 _CHANGE_ROWS = "change rows are not written yet; switch the property off first"
 
 FEATURES: tuple[Feature, ...] = (
@@ -132,13 +132,13 @@ FEATURES: tuple[Feature, ...] = (
     ),
     _writer(
         "invariants",
-        yes("checked on every written row"),
+        yes("checked on every row that is computed; copied rows are not checked again"),
         legacy=(1, 2),
         used=usage.when_fields_have(usage.INVARIANTS),
     ),
     _writer(
         "checkConstraints",
-        yes("checked on every written row"),
+        yes("checked on every row that is computed; copied rows are not checked again"),
         legacy=(1, 3),
         used=usage.check_constraints,
     ),
@@ -147,7 +147,7 @@ FEATURES: tuple[Feature, ...] = (
         legacy=(1, 4),
         used=usage.when_set("enable_change_data_feed"),
         append=yes("readers infer inserts from the added files"),
-        overwrite=inactive(_CHANGE_ROWS),
+        overwrite=yes("readers infer changes from the added and removed files"),
         merge=inactive(_CHANGE_ROWS),
         convert=yes("readers infer inserts from the added files"),
     ),
@@ -213,9 +213,12 @@ FEATURES: tuple[Feature, ...] = (
         yes("written without clustering the rows; the clustering columns are kept"),
         requires=("domainMetadata",),
     ),
-    _writer(
-        "rowTracking",
-        no(_ROW_IDS),
+    Feature(
+        name="rowTracking",
+        append=yes("new files get row ids at commit"),
+        overwrite=yes("new files get row ids at commit"),
+        merge=inactive(_ROW_IDS),
+        convert=yes("new files get row ids at commit"),
         requires=("domainMetadata",),
         used=usage.when_set("enable_row_tracking"),
     ),
