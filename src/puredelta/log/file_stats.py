@@ -11,19 +11,20 @@ Who asks is unknown here: the writer, CONVERT and MERGE use the same functions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeGuard
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from puredelta.log.leaf_values import Bound, Decode, may_hide_nan, plan_decode
+from puredelta.log.leaf_values import Decode, may_hide_nan, plan_decode
 from puredelta.log.parquet_footer import ParquetWriter
+from puredelta.protocol.stats import Bound, FileStatistics, LeafPath
 from puredelta.protocol.types import ArrayType, DataType, MapType, StructType
 
-LeafPath: TypeAlias = tuple[str, ...]
-"""A leaf of the table by physical names. An array or map is one leaf (X-61)."""
+__all__ = ["LeafPath", "LeafStatistics", "StatisticsReader", "combined", "file_statistics"]
 
 _COUNTS_NULLS_OF_LISTS = frozenset({"parquet-mr", "parquet-cpp", "parquet-cpp-arrow"})
 """Writers known to count a NULL array or map among the NULLs of the values inside it."""
@@ -41,6 +42,30 @@ class LeafStatistics(NamedTuple):
     minimum: Bound | None = None
     maximum: Bound | None = None
     null_count: int | None = None
+
+
+def file_statistics(
+    leaves: Mapping[LeafPath, LeafStatistics],
+    num_records: int,
+    *,
+    tight_bounds: bool | None = None,
+) -> FileStatistics:
+    """Return the statistics of one file as the log keeps them.
+
+    Infinite bounds are left out: JSON has no number for them, and not every reader takes
+    the text that the reference writes instead (X-67).
+    """
+    return FileStatistics(
+        num_records=num_records,
+        minimum={p: s.minimum for p, s in leaves.items() if _has_number(s.minimum)},
+        maximum={p: s.maximum for p, s in leaves.items() if _has_number(s.maximum)},
+        null_count={p: s.null_count for p, s in leaves.items() if s.null_count is not None},
+        tight_bounds=tight_bounds,
+    )
+
+
+def _has_number(bound: Bound | None) -> TypeGuard[Bound]:
+    return bound is not None and not (isinstance(bound, float) and math.isinf(bound))
 
 
 def combined(

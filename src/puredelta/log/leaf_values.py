@@ -15,6 +15,7 @@ from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
 from puredelta.log.parquet_footer import ParquetWriter
+from puredelta.protocol.stats import Bound
 from puredelta.protocol.types import (
     BYTE,
     DATE,
@@ -29,10 +30,6 @@ from puredelta.protocol.types import (
     DataType,
     DecimalType,
 )
-
-Bound: TypeAlias = int | float | str | Decimal | dt.date | dt.datetime
-"""As `puredelta.protocol.predicates.Const`: datetimes are aware for ``timestamp`` and naive
-for ``timestamp_ntz``."""
 
 Raw: TypeAlias = int | float | bytes
 Decode: TypeAlias = Callable[[Raw, Raw], tuple[Bound | None, Bound | None]]

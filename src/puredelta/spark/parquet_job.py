@@ -59,6 +59,8 @@ def run_parquet_job(
     if partition_columns:
         writer = writer.partitionBy(*partition_columns)
     location = f"{store.root_uri}/{directory}"
+    if store.exists(directory):
+        raise ValueError(f"{location} exists: a job needs a directory of its own")
     with removed_on_failure(directory, store), named_failures(location):
         writer.mode("error").parquet(location)
         return sorted(

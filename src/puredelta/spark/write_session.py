@@ -1,8 +1,9 @@
 """A session in which Spark's Parquet writer writes what the Delta protocol wants.
 
 These settings are no writer options: Spark takes them from the session. A classic session
-is cloned for the length of one job, so the user's own is never touched; on Spark Connect,
-where there is nothing to clone, they are set and put back under a lock.
+is cloned for the length of one job, so the user's own is never touched. On Spark Connect,
+where there is nothing to clone, and for rows somebody observes, whose metrics the clone
+would keep to itself, they are set and put back under a lock.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ WRITE_SETTINGS: Mapping[str, str] = {
     "spark.sql.variant.writeShredding.enabled": "false",
 }
 
-_CONNECT_LOCK = threading.RLock()
+_LOCK = threading.RLock()
 """Two writes must not put back each other's settings."""
 
 
@@ -40,11 +41,16 @@ def write_session(rows: DataFrame) -> Iterator[DataFrame]:
     the time zone, adaptive execution, job groups and tags of the calling thread.
     """
     spark = rows.sparkSession
-    if is_connect(spark):
-        with _CONNECT_LOCK, _settings(spark):
+    if is_connect(spark) or _is_observed(rows):
+        with _LOCK, _settings(spark):
             yield rows
     else:
         yield _rebound(spark, rows)
+
+
+def _is_observed(rows: DataFrame) -> bool:
+    """Tell whether the plan holds an `Observation`: its ``get`` would wait for ever."""
+    return "CollectMetrics" in rows._jdf.logicalPlan().toString()  # noqa: SLF001
 
 
 def _rebound(spark: SparkSession, rows: DataFrame) -> DataFrame:

@@ -1,0 +1,184 @@
+"""What a write does to the table's configuration: pure decisions, taken before a job runs.
+
+A write states a frame's schema, a partitioning or none, and how far it may change the
+table; the answer is the configuration the new version has, or the reason why the rows do
+not fit (X-07, section "Schema enforcement" of the reference's writer).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.column_mapping import assign_columns
+from puredelta.protocol.features import required_protocol
+from puredelta.protocol.properties import ColumnMappingMode
+from puredelta.protocol.schema_checks import require_valid_schema
+from puredelta.protocol.schema_json import encode_schema, simple_string
+from puredelta.protocol.schema_merge import merge_schemas
+from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.types import ArrayType, DataType, MapType, StructType
+
+_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaChange:
+    """How far a write may change the table it meets."""
+
+    merge: bool = False
+    """Add what the frame has and the table lacks (``mergeSchema``)."""
+    overwrite: bool = False
+    """Take the frame's schema and partitioning instead (``overwriteSchema``, overwrites only)."""
+
+
+def config_for_rows(
+    config: TableConfig,
+    rows: StructType,
+    partition_columns: Sequence[str],
+    *,
+    change: SchemaChange,
+    case_sensitive: bool,
+) -> TableConfig:
+    """Return the configuration under which ``rows`` can be written, ``config`` if unchanged.
+
+    Without `SchemaChange.overwrite` every column of the rows must be in the table with the
+    same type; byte, short and int may be narrower than the table's. Columns the rows lack
+    become NULL. There are no other casts, as in the reference.
+
+    Raises:
+        InvalidRequestError: the rows do not fit (METADATA_MISMATCH, FAILED_TO_MERGE_FIELDS),
+            or the new schema cannot be a table's.
+    """
+    wanted = resolve_columns(partition_columns, rows, case_sensitive=case_sensitive)
+    if change.overwrite:
+        return _replaced(config, rows, wanted)
+    _require_same_partitioning(config, wanted)
+    merged = merge_schemas(config.schema, rows)
+    if shape(merged) == shape(config.schema):
+        return config
+    if not change.merge:
+        raise _mismatch(config, rows)
+    return _with_schema(config, merged, config.partition_columns)
+
+
+def resolve_columns(
+    columns: Sequence[str], schema: StructType, *, case_sensitive: bool
+) -> tuple[str, ...]:
+    """Return the columns as the schema spells them; one it lacks stays as it is."""
+    found = (
+        schema.find(name) if case_sensitive else schema.find_ignoring_case(name) for name in columns
+    )
+    return tuple(
+        name if field is None else field.name for name, field in zip(columns, found, strict=True)
+    )
+
+
+def shape(data_type: DataType) -> DataType:
+    """Return the type without what enforcement ignores: nullability and metadata."""
+    match data_type:
+        case StructType(fields):
+            return StructType(
+                tuple(
+                    dataclasses.replace(f, type=shape(f.type), nullable=True, metadata={})
+                    for f in fields
+                )
+            )
+        case ArrayType(element):
+            return ArrayType(shape(element))
+        case MapType(key, value):
+            return MapType(shape(key), shape(value))
+        case _:
+            return data_type
+
+
+def _replaced(
+    config: TableConfig, schema: StructType, partition_columns: tuple[str, ...]
+) -> TableConfig:
+    unchanged = shape(schema) == shape(config.schema)
+    if unchanged and partition_columns == config.partition_columns:
+        return config
+    return _with_schema(config, schema, partition_columns)
+
+
+def _with_schema(
+    config: TableConfig, schema: StructType, partition_columns: tuple[str, ...]
+) -> TableConfig:
+    """Change metadata, and the protocol where the new columns need more of it."""
+    mapped = config.column_mapping is not ColumnMappingMode.NONE
+    require_valid_schema(schema, partition_columns, column_mapping=config.column_mapping)
+    configuration = dict(config.metadata.configuration)
+    if mapped:
+        schema, highest = assign_columns(
+            schema, max_column_id=config.properties.column_mapping_max_id
+        )
+        configuration[_MAX_COLUMN_ID] = str(highest)
+    metadata = dataclasses.replace(
+        config.metadata,
+        schema_string=encode_schema(schema),
+        partition_columns=partition_columns,
+        configuration=configuration,
+    )
+    return TableConfig.of(required_protocol(config.protocol, schema, config.properties), metadata)
+
+
+def _require_same_partitioning(config: TableConfig, wanted: tuple[str, ...]) -> None:
+    """A write that names partition columns must name the table's, in their order."""
+    if not wanted or [w.lower() for w in wanted] == [c.lower() for c in config.partition_columns]:
+        return
+    raise InvalidRequestError(
+        "A metadata mismatch was detected when writing to the Delta table.\n"
+        "- Partition columns do not match the partition columns of the table.\n"
+        f"Given: {_quoted(wanted)}\nTable: {_quoted(config.partition_columns)}\n"
+        "Leave partition_by out to keep the table's. To change it, overwrite the table with "
+        "the option overwriteSchema.",
+        code=ErrorCode.SCHEMA_MISMATCH,
+        given=wanted,
+        table=config.partition_columns,
+    )
+
+
+def _quoted(columns: Sequence[str]) -> str:
+    return "[" + ", ".join(f"`{c}`" for c in columns) + "]"
+
+
+def _mismatch(config: TableConfig, rows: StructType) -> InvalidRequestError:
+    extra = _extra_paths(rows, config.schema, ())
+    return InvalidRequestError(
+        "A metadata mismatch was detected when writing to the Delta table.\n"
+        "- A schema mismatch detected when writing to the Delta table (Table ID: "
+        f"{config.metadata.id}). Not in the table, or wider than there: {', '.join(extra)}.\n"
+        "To enable schema migration, set the option mergeSchema to true (or the session "
+        "setting spark.databricks.delta.schema.autoMerge.enabled). To keep the table's "
+        "schema, drop or cast these columns.\n"
+        f"Table schema: {simple_string(config.schema)}\nData schema: {simple_string(rows)}",
+        code=ErrorCode.SCHEMA_MISMATCH,
+        columns=tuple(extra),
+    )
+
+
+def _extra_paths(rows: DataType, table: DataType, path: tuple[str, ...]) -> list[str]:
+    """Name what the rows have beyond the table."""
+    match rows, table:
+        case StructType(fields), StructType():
+            found = []
+            for field in fields:
+                known = table.find_ignoring_case(field.name)
+                here = (*path, field.name)
+                found += (
+                    [".".join(here)]
+                    if known is None
+                    else _extra_paths(field.type, known.type, here)
+                )
+            return found
+        case ArrayType(element), ArrayType(known_element):
+            return _extra_paths(element, known_element, (*path, "element"))
+        case MapType(key, value), MapType(known_key, known_value):
+            return [
+                *_extra_paths(key, known_key, (*path, "key")),
+                *_extra_paths(value, known_value, (*path, "value")),
+            ]
+        case _:
+            return [] if rows == table else [".".join(path)]

@@ -1,0 +1,282 @@
+"""Rows that Spark computes become data files of a table, described for the log.
+
+Spark's own Parquet writer does the work in one job, in a new directory directly under the
+table root (`puredelta.spark.parquet_job`); rules of the table are checked in the same job
+(`puredelta.spark.constraints`); statistics come from the footers. Nothing is committed
+here: the caller commits `WriteResult.adds`, or calls `discard`.
+
+Partition columns are left out of the files, as the protocol allows, unless the table asks
+for them (M-144); their values come back through the names of the directories.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import partial
+
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from puredelta.log.clock import Clock, IdSource, random_id, wall_clock
+from puredelta.log.file_stats import StatisticsReader, file_statistics
+from puredelta.log.parquet_footer import map_footers
+from puredelta.protocol.actions import Add
+from puredelta.protocol.column_mapping import PARQUET_FIELD_ID
+from puredelta.protocol.partition_values import hive_unescape
+from puredelta.protocol.paths import encode_path
+from puredelta.protocol.properties import ColumnMappingMode
+from puredelta.protocol.stats import encode_statistics, indexed_leaves
+from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.types import (
+    STRING,
+    VOID,
+    DecimalType,
+    PrimitiveType,
+    StructField,
+)
+from puredelta.spark.constraints import guarded, padded_columns, table_checks
+from puredelta.spark.parquet_job import named_failures, removed_on_failure, run_parquet_job
+from puredelta.spark.partition_text import log_value, partition_text
+from puredelta.spark.types import as_nullable, quoted, to_spark_type
+from puredelta.spark.write_session import write_session
+from puredelta.store.base import Store, StoredFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteResult:
+    """Data files that exist and belong to no version yet."""
+
+    directory: str
+    """Relative to the table root; all files lie in it and nothing else does."""
+    adds: tuple[Add, ...]
+    num_rows: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all files."""
+        return sum(add.size_bytes for add in self.adds)
+
+
+def write_rows(
+    rows: DataFrame,
+    *,
+    store: Store,
+    config: TableConfig,
+    enforce_constraints: bool = True,
+    rebalance: bool = False,
+    clock: Clock = wall_clock,
+    new_id: IdSource = random_id,
+) -> WriteResult:
+    """Write ``rows`` as data files of the table; runs one Spark job.
+
+    ``rows`` has exactly the table's columns, by logical name and of the table's types.
+    Files without rows are dropped, so no rows make no file (M-83). ``rebalance`` first
+    brings the rows of a partition together, for fewer and larger files. Without
+    ``enforce_constraints`` rows are taken as they are: for rows the table already had.
+
+    Raises:
+        InvalidRequestError: a row breaks a rule of the table
+            (NOT_NULL_CONSTRAINT_VIOLATED, VIOLATE_CONSTRAINT_WITH_VALUES,
+            EXCEED_CHAR_VARCHAR_LIMIT).
+        DeltaError: the storage refused (WRITE_FAILED). Whatever is raised, every file is
+            removed again.
+    """
+    layout = _Layout.of(config)
+    directory = _directory_name(config, clock(), new_id())
+    with write_session(rows) as bound:
+        files = run_parquet_job(
+            _physical_rows(
+                bound, layout, enforce_constraints=enforce_constraints, rebalance=rebalance
+            ),
+            directory,
+            store=store,
+            partition_columns=tuple(layout.partition_copies.values()),
+            compression=config.properties.compression_codec,
+        )
+    with removed_on_failure(directory, store), named_failures(f"{store.root_uri}/{directory}"):
+        return _describe(files, directory, layout, store)
+
+
+def discard(result: WriteResult, store: Store) -> None:
+    """Remove the files of a write that will not be committed, as far as storage lets us."""
+    with contextlib.suppress(OSError):
+        store.delete_tree(result.directory)
+
+
+def _directory_name(config: TableConfig, now_ms: int, unique: str) -> str:
+    """Name the directory of one job so that a human can tell when it ran.
+
+    The name is visible: VACUUM of any engine finds orphans in it, where names that start
+    with ``_`` or ``.`` would hide them. Mapped tables get a random prefix in front, which
+    spreads the keys of object stores (X-85).
+    """
+    moment = datetime.fromtimestamp(now_ms / 1000, tz=timezone.utc)
+    name = f"job-{moment:%Y%m%d-%H%M%S}-{unique.replace('-', '')[:12]}"
+    properties = config.properties
+    if config.column_mapping is ColumnMappingMode.NONE and not properties.randomize_file_prefixes:
+        return name
+    letters = string.ascii_letters + string.digits
+    prefix = "".join(random.choices(letters, k=properties.random_prefix_length))  # noqa: S311
+    return f"{prefix}-{name}"
+
+
+# --- from the table's columns to those of a file --------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """Which columns a file of the table has, and how rows are partitioned."""
+
+    config: TableConfig
+    file_fields: tuple[tuple[StructField, StructField], ...]
+    """Logical and physical field of every column of a file; void columns have none (M-113)."""
+    partition_copies: Mapping[str, str]
+    """Partition column (logical name) to the text column that names the directories."""
+
+    @classmethod
+    def of(cls, config: TableConfig) -> _Layout:
+        materialized = _materializes_partition_columns(config)
+        partitioned = frozenset(config.partition_columns)
+        both = zip(config.schema.fields, config.physical_schema(field_ids=True).fields, strict=True)
+        fields = tuple(
+            (logical, physical)
+            for logical, physical in both
+            if logical.type != VOID and (materialized or logical.name not in partitioned)
+        )
+        taken = {physical.name.lower() for _, physical in fields}
+        copies = {}
+        for name in config.partition_columns:
+            # A directory must not look hidden, or no VACUUM would ever clean it.
+            copy = config.physical_name(name)
+            while copy.lower() in taken:
+                copy = f"by_{copy}"
+            taken.add(copy.lower())
+            copies[name] = copy
+        return cls(config=config, file_fields=fields, partition_copies=copies)
+
+
+def _materializes_partition_columns(config: TableConfig) -> bool:
+    """Tell whether data files must hold the partition columns, too."""
+    wish = config.metadata.configuration.get("delta.writePartitionColumnsToParquet", "")
+    return config.is_active("materializePartitionColumns") or wish.lower() == "true"
+
+
+def _physical_rows(
+    rows: DataFrame, layout: _Layout, *, enforce_constraints: bool, rebalance: bool
+) -> DataFrame:
+    """Return the rows as the files hold them, followed by the partition copies."""
+    config = layout.config
+    stored = rows.select(*(_stored_value(f, config) for f in config.schema.fields))
+    checks = table_checks(config) if enforce_constraints else []
+    columns = []
+    for position, (logical, physical) in enumerate(layout.file_fields):
+        value = _physical_value(logical, physical)
+        # One column carries all checks: Spark needs every column of a written row.
+        value = guarded(value, checks) if position == 0 else value
+        columns.append(value.alias(physical.name, metadata=_metadata(physical)))
+    types = {f.name: f.type for f in config.schema.fields}
+    copies = [
+        partition_text(F.col(quoted(name)), types[name]).alias(copy)
+        for name, copy in layout.partition_copies.items()
+    ]
+    physical_rows = stored.select(*columns, *copies)
+    if not rebalance:
+        return physical_rows
+    return physical_rows.hint("rebalance", *map(quoted, layout.partition_copies.values()))
+
+
+def _stored_value(field: StructField, config: TableConfig) -> Column:
+    """Apply what the table does to values before it checks them."""
+    value = F.col(quoted(field.name))
+    if field.name in config.partition_columns and field.type == STRING:
+        value = F.nullif(value, F.lit(""))  # M-108
+    length = padded_columns(config).get(field.name)
+    if length is not None:
+        value = F.when(F.length(value) < length, F.rpad(value, length, " ")).otherwise(value)
+    return value.alias(field.name)
+
+
+def _physical_value(logical: StructField, physical: StructField) -> Column:
+    """Rename nested fields by a cast, which goes by position and keeps NULL structs NULL."""
+    value = F.col(quoted(logical.name))
+    if isinstance(logical.type, PrimitiveType | DecimalType):
+        return value
+    return value.cast(as_nullable(to_spark_type(physical.type)))
+
+
+def _metadata(field: StructField) -> dict[str, int]:
+    """Keep the field id alone: other metadata of a frame would end up in the file."""
+    return {k: v for k, v in field.metadata.items() if k == PARQUET_FIELD_ID}
+
+
+# --- from files to actions ------------------------------------------------------------------
+
+
+def _describe(
+    files: list[StoredFile], directory: str, layout: _Layout, store: Store
+) -> WriteResult:
+    reader = StatisticsReader(
+        layout.config.physical_data_schema(), indexed=indexed_leaves(layout.config)
+    )
+    described = map_footers(
+        files,
+        partial(_add, reader=reader, layout=layout, directory=directory),
+        open_source=lambda file: store.open(file.path),
+        name=lambda file: file.path,
+    )
+    adds, num_rows = [], 0
+    for file, (add, rows) in zip(files, described, strict=True):
+        if rows:
+            adds.append(add)
+            num_rows += rows
+        else:
+            store.delete(file.path)
+    if not adds:
+        store.delete_tree(directory)
+    return WriteResult(directory=directory, adds=tuple(adds), num_rows=num_rows)
+
+
+def _add(
+    file: StoredFile,
+    footer: pq.FileMetaData,
+    *,
+    reader: StatisticsReader,
+    layout: _Layout,
+    directory: str,
+) -> tuple[Add, int]:
+    add = Add(
+        path=encode_path(file.path),
+        partition_values=_partition_values(file, directory, layout),
+        size_bytes=file.size_bytes,
+        modified_ms=file.modified_ms,
+        data_change=True,
+        stats=_statistics(footer, reader, layout.config),
+    )
+    return add, footer.num_rows
+
+
+def _statistics(footer: pq.FileMetaData, reader: StatisticsReader, config: TableConfig) -> str:
+    """Bounds of a new file are tight; that is said where deletion vectors may change it (X-60)."""
+    tight_bounds = True if config.supports("deletionVectors") else None
+    return encode_statistics(
+        file_statistics(reader.leaves(footer), footer.num_rows, tight_bounds=tight_bounds),
+        string_prefix_length=config.properties.data_skipping_string_prefix_length,
+    )
+
+
+def _partition_values(file: StoredFile, directory: str, layout: _Layout) -> dict[str, str | None]:
+    """Read the partition of a file back from its directories, by physical name (X-82)."""
+    fields = layout.config.partition_schema.fields
+    parents = file.path.removeprefix(f"{directory}/").split("/")[:-1]
+    return {
+        physical: log_value(hive_unescape(parent.partition("=")[2]), field.type)
+        for physical, field, parent in zip(
+            layout.config.physical_partition_columns, fields, parents, strict=True
+        )
+    }
