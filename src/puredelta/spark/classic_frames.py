@@ -27,20 +27,20 @@ class ClassicFrames:
         self.target_columns = target_columns(target)
         self.source_columns = source_columns(source)
         self._target = self._output(target)
-        taken = {_expr_id(a) for a in self._target}
+        taken = {expr_id(a) for a in self._target}
         self._source = tuple(
-            a.newInstance() if _expr_id(a) in taken else a for a in self._output(source)
+            a.newInstance() if expr_id(a) in taken else a for a in self._output(source)
         )
 
     @cached_property
     def attributes(self) -> Mapping[int, Attribute]:
         """What each expression id stands for; a source column goes by its staged name."""
         known = {
-            _expr_id(a): Attribute(Side.TARGET, c.name, c.type)
+            expr_id(a): Attribute(Side.TARGET, c.name, c.type)
             for a, c in zip(self._target, self.target_columns, strict=True)
         }
         known |= {
-            _expr_id(a): Attribute(Side.SOURCE, c.staged, c.type)
+            expr_id(a): Attribute(Side.SOURCE, c.staged, c.type)
             for a, c in zip(self._source, self.source_columns, strict=True)
         }
         return known
@@ -62,12 +62,12 @@ class ClassicFrames:
     def target(self, rows: DataFrame) -> DataFrame:
         """Give scanned rows the identity of the target."""
         named = zip(self.target_columns, self._target, strict=True)
-        return self._rebased(rows, {c.name: (c.name, a) for c, a in named})
+        return rebased(self.catalyst, rows, {c.name: (c.name, a) for c, a in named})
 
     def source(self, rows: DataFrame) -> DataFrame:
         """Give staged rows the identity of the source."""
         named = zip(self.source_columns, self._source, strict=True)
-        return self._rebased(rows, {c.staged: (c.name, a) for c, a in named})
+        return rebased(self.catalyst, rows, {c.staged: (c.name, a) for c, a in named})
 
     def target_column(self, name: str) -> Column:
         """Return a column of ``target(...)``."""
@@ -86,27 +86,30 @@ class ClassicFrames:
     def _output(self, rows: DataFrame) -> tuple[Any, ...]:
         return self.catalyst.items(self.catalyst.analyzed(rows).output())
 
-    def _rebased(self, rows: DataFrame, named: Mapping[str, tuple[str, Any]]) -> DataFrame:
-        """Project rows onto other attributes; columns that are not named pass through.
 
-        An alias must not carry the id of the attribute it renames, so rows that have the
-        id already pass through as well.
-        """
-        projected: list[Any] = []
-        given: set[int] = set()
-        for name, attribute in zip(rows.columns, self._output(rows), strict=True):
-            found = named.get(name)
-            if found is None:
-                projected.append(attribute)
-                continue
-            like = found[1]
-            if _expr_id(like) in given:
-                continue  # the source selects one attribute twice
-            given.add(_expr_id(like))
-            same = _expr_id(like) == _expr_id(attribute)
-            projected.append(like if same else self.catalyst.alias(attribute, found[0], like=like))
-        return self.catalyst.rows(self.catalyst.project(projected, self.catalyst.analyzed(rows)))
+def rebased(catalyst: Catalyst, rows: DataFrame, named: Mapping[str, tuple[str, Any]]) -> DataFrame:
+    """Project rows onto other attributes; columns that are not named pass through.
+
+    ``named`` gives for a column of ``rows`` its new name and the attribute whose id and
+    qualifiers it takes. An alias must not carry the id of the attribute it renames, so a
+    column that has the id already passes through as that attribute.
+    """
+    plan = catalyst.analyzed(rows)
+    projected: list[Any] = []
+    given: set[int] = set()
+    for column, attribute in zip(rows.columns, catalyst.items(plan.output()), strict=True):
+        if column not in named:
+            projected.append(attribute)
+            continue
+        name, like = named[column]
+        if expr_id(like) in given:
+            continue  # the source selects one attribute twice
+        given.add(expr_id(like))
+        same = expr_id(like) == expr_id(attribute)
+        projected.append(like if same else catalyst.alias(attribute, name, like=like))
+    return catalyst.rows(catalyst.project(projected, plan))
 
 
-def _expr_id(attribute: Any) -> int:
+def expr_id(attribute: Any) -> int:
+    """Return the id by which plans know an attribute."""
     return int(attribute.exprId().id())

@@ -1,0 +1,58 @@
+"""What a table is, as one row in the columns of DESCRIBE DETAIL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.commands.history import utc_time
+from puredelta.log.snapshot import Snapshot
+from puredelta.protocol.actions import DomainMetadata
+from puredelta.protocol.paths import short_uri
+from puredelta.protocol.table_config import TableConfig
+
+CLUSTERING_DOMAIN = "delta.clustering"
+
+_SCHEMA = """
+    format STRING, id STRING, name STRING, description STRING, location STRING,
+    createdAt TIMESTAMP, lastModified TIMESTAMP, partitionColumns ARRAY<STRING>,
+    clusteringColumns ARRAY<STRING>, numFiles BIGINT, sizeInBytes BIGINT,
+    properties MAP<STRING, STRING>, minReaderVersion INT, minWriterVersion INT,
+    tableFeatures ARRAY<STRING>
+"""
+
+
+def detail_rows(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
+    """Return one row that describes the table at this version; reads nothing."""
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    created_ms = metadata.created_ms
+    row = (
+        "delta",
+        metadata.id,
+        metadata.name,
+        metadata.description,
+        short_uri(snapshot.root_uri),
+        None if created_ms is None else utc_time(created_ms),
+        utc_time(snapshot.timestamp_ms),
+        list(metadata.partition_columns),
+        clustering_columns(snapshot.config, snapshot.domain_metadata),
+        len(snapshot.files),
+        snapshot.files.total_size_bytes,
+        dict(metadata.configuration),
+        protocol.min_reader_version,
+        protocol.min_writer_version,
+        sorted(snapshot.config.supported_features),
+    )
+    return spark.createDataFrame([row], _SCHEMA)
+
+
+def clustering_columns(config: TableConfig, domains: Mapping[str, DomainMetadata]) -> list[str]:
+    """Return the logical names of the clustering columns, dotted where nested."""
+    domain = domains.get(CLUSTERING_DOMAIN)
+    if domain is None:
+        return []
+    physical: list[list[str]] = json.loads(domain.configuration).get("clusteringColumns", [])
+    logical = {config.physical_path((f.name,)): f.name for f in config.schema.fields}
+    return [".".join((logical.get(tuple(path[:1]), path[0]), *path[1:])) for path in physical]

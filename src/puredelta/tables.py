@@ -1,0 +1,290 @@
+"""``delta.tables`` for a stock PySpark: the same classes, methods and argument names.
+
+Nothing is decided here: arguments are checked and calls are forwarded to the commands.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from puredelta.commands.convert.run import convert_to_delta
+from puredelta.commands.detail import detail_rows
+from puredelta.commands.history import history_rows
+from puredelta.commands.merge.arguments import (
+    assignments,
+    optional_condition,
+    require_merge_condition,
+    require_source,
+)
+from puredelta.commands.merge.clauses import (
+    Clause,
+    Delete,
+    Insert,
+    Matched,
+    MergeSpec,
+    NotMatched,
+    NotMatchedBySource,
+    Star,
+    Update,
+)
+from puredelta.commands.merge.run import run_merge
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.log.table_log import TableLog
+from puredelta.spark.identity import table_identity, with_identity
+from puredelta.spark.scan import scan
+
+ExpressionOrColumn: TypeAlias = str | Column
+ColumnMapping: TypeAlias = dict[str, str | Column] | dict[str, str] | dict[str, Column]
+
+__all__ = ["DeltaMergeBuilder", "DeltaTable"]
+
+
+class DeltaTable:
+    """A Delta table at a path.
+
+    Create one with `forPath` or `convertToDelta`.
+
+    Examples:
+        >>> events = DeltaTable.forPath(spark, "/data/events").alias("t")  # doctest: +SKIP
+        >>> (
+        ...     events.merge(updates.alias("s"), "t.id = s.id")
+        ...     .whenMatchedUpdateAll()
+        ...     .whenNotMatchedInsertAll()
+        ...     .execute()
+        ... )  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, spark: SparkSession, log: TableLog, identity: DataFrame, alias: str | None = None
+    ) -> None:
+        self._spark = spark
+        self._log = log
+        self._identity = identity
+        self._alias = alias
+
+    @classmethod
+    def forPath(  # noqa: N802 - the reference's name
+        cls,
+        sparkSession: SparkSession,  # noqa: N803
+        path: str | os.PathLike[str],
+        hadoopConf: Mapping[str, str] | None = None,  # noqa: N803
+    ) -> DeltaTable:
+        """Return the table at a path: an absolute or relative path, or a ``file:`` URI.
+
+        Raises:
+            TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
+            UnsupportedError: reading the table needs a feature that is not implemented.
+            InvalidRequestError: ``hadoopConf`` has entries; storage is reached without Hadoop.
+        """
+        if hadoopConf:
+            raise InvalidRequestError(
+                f"hadoopConf {dict(hadoopConf)} has no effect here: the log is read without "
+                "Hadoop. Leave the argument out.",
+                code=ErrorCode.TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF,
+                unsupported_options=dict(hadoopConf),
+            )
+        log = TableLog.open(os.fspath(path))
+        if not log.exists():
+            raise TableNotFoundError(
+                f"`{path}` is not a Delta table.", code=ErrorCode.MISSING_DELTA_TABLE, path=path
+            )
+        return cls(sparkSession, log, table_identity(sparkSession, log.snapshot().config.schema))
+
+    @classmethod
+    def isDeltaTable(  # noqa: N802
+        cls,
+        sparkSession: SparkSession,  # noqa: ARG003, N803 - the reference's signature
+        identifier: str,
+    ) -> bool:
+        """Tell whether there is a Delta table at a path."""
+        return TableLog.open(identifier).exists()
+
+    @classmethod
+    def convertToDelta(  # noqa: N802
+        cls,
+        sparkSession: SparkSession,  # noqa: N803
+        identifier: str,
+        partitionSchema: str | StructType | None = None,  # noqa: N803
+        *,
+        collect_stats: bool = True,
+    ) -> DeltaTable:
+        """Make a Delta table of Parquet files where they are, and return it.
+
+        ``identifier`` is ``parquet.`/path` ``; ``partitionSchema`` names and types the partition
+        directories, outermost first. ``collect_stats=False`` leaves the columns' statistics out.
+
+        Raises:
+            InvalidRequestError: the directory, a file or the partitioning is not as promised;
+                nothing was changed.
+        """
+        result = convert_to_delta(
+            sparkSession, identifier, partitionSchema, collect_stats=collect_stats
+        )
+        return cls.forPath(sparkSession, result.location)
+
+    def toDF(self) -> DataFrame:  # noqa: N802
+        """Return the rows of the latest version.
+
+        Columns taken from it (``table.toDF()["id"]``) may be used in `merge` on classic
+        sessions.
+        """
+        snapshot = self._log.snapshot()
+        self._identity = self._latest_identity()
+        rows = with_identity(scan(self._spark, snapshot), self._identity)
+        return rows if self._alias is None else rows.alias(self._alias)
+
+    def alias(self, aliasName: str) -> DeltaTable:  # noqa: N803
+        """Return the same table under an alias for the expressions of a merge."""
+        return DeltaTable(self._spark, self._log, self._identity, aliasName)
+
+    def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
+        """Start a MERGE of ``source`` into this table.
+
+        Raises:
+            ValueError: an argument is None.
+            TypeError: an argument is of the wrong type.
+        """
+        require_source(source)
+        spec = MergeSpec(on=require_merge_condition(condition), clauses=())
+        self._identity = self._latest_identity()
+        known = self._identity if self._alias is None else self._identity.alias(self._alias)
+        return DeltaMergeBuilder(
+            self._spark, self._log, spec, target_rows=known, source_rows=source
+        )
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """Return the commits of this table, newest first, in the columns of DESCRIBE HISTORY."""
+        return history_rows(self._spark, self._log, limit=limit)
+
+    def detail(self) -> DataFrame:
+        """Return one row about this table, in the columns of DESCRIBE DETAIL."""
+        return detail_rows(self._spark, self._log.snapshot())
+
+    def _latest_identity(self) -> DataFrame:
+        """Return the columns of the latest version, the known ones while they are the same."""
+        latest = table_identity(self._spark, self._log.snapshot().config.schema)
+        return self._identity if self._identity.schema == latest.schema else latest
+
+
+class DeltaMergeBuilder:
+    """A MERGE in the making: every method returns a new builder, `execute` runs it.
+
+    Conditions and values are SQL text or Columns. Clauses of a kind are tried in the order
+    they were added; only the last may have no condition.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        log: TableLog,
+        spec: MergeSpec,
+        *,
+        target_rows: DataFrame,
+        source_rows: DataFrame,
+    ) -> None:
+        self._spark = spark
+        self._log = log
+        self._spec = spec
+        self._target_rows = target_rows
+        self._source_rows = source_rows
+
+    def whenMatchedUpdate(  # noqa: N802
+        self,
+        condition: ExpressionOrColumn | None = None,
+        set: ColumnMapping | None = None,  # noqa: A002 - the reference's name
+    ) -> DeltaMergeBuilder:
+        """Update matched rows; ``set`` maps columns of the target to values.
+
+        An empty ``set`` without a condition adds nothing (M-11).
+        """
+        values = assignments(set, argument="'set' in whenMatchedUpdate")
+        when = optional_condition(condition)
+        return self if not values and when is None else self._with(Matched(Update(values), when))
+
+    def whenMatchedUpdateAll(  # noqa: N802
+        self, condition: ExpressionOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Update every column of matched rows with the source's column of the same name."""
+        return self._with(Matched(Update(Star.STAR), optional_condition(condition)))
+
+    def whenMatchedDelete(  # noqa: N802
+        self, condition: ExpressionOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Delete matched rows."""
+        return self._with(Matched(Delete(), optional_condition(condition)))
+
+    def whenNotMatchedInsert(  # noqa: N802
+        self,
+        condition: ExpressionOrColumn | None = None,
+        values: ColumnMapping | None = None,
+    ) -> DeltaMergeBuilder:
+        """Insert source rows without a match; columns that ``values`` leaves out are NULL."""
+        row = assignments(values, argument="'values' in whenNotMatchedInsert")
+        return self._with(NotMatched(Insert(row), optional_condition(condition)))
+
+    def whenNotMatchedInsertAll(  # noqa: N802
+        self, condition: ExpressionOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Insert source rows without a match, every column by name."""
+        return self._with(NotMatched(Insert(Star.STAR), optional_condition(condition)))
+
+    def whenNotMatchedBySourceUpdate(  # noqa: N802
+        self,
+        condition: ExpressionOrColumn | None = None,
+        set: ColumnMapping | None = None,  # noqa: A002
+    ) -> DeltaMergeBuilder:
+        """Update target rows without a match; values may use the target's columns only."""
+        values = assignments(set, argument="'set' in whenNotMatchedBySourceUpdate")
+        when = optional_condition(condition)
+        if not values and when is None:
+            return self
+        return self._with(NotMatchedBySource(Update(values), when))
+
+    def whenNotMatchedBySourceDelete(  # noqa: N802
+        self, condition: ExpressionOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Delete target rows without a match."""
+        return self._with(NotMatchedBySource(Delete(), optional_condition(condition)))
+
+    def withSchemaEvolution(self) -> DeltaMergeBuilder:  # noqa: N802
+        """Let the table take on the source's new columns and fields."""
+        return self._replaced(replace(self._spec, evolve_schema=True))
+
+    def execute(self) -> DataFrame:
+        """Run the MERGE and return its counts.
+
+        Returns:
+            One row: ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows``,
+            ``num_inserted_rows``.
+
+        Raises:
+            InvalidRequestError: the statement is wrong, a row breaks a rule of the table, or
+                several source rows match one target row. The table is unchanged.
+            UnsupportedError: the table or the statement needs what is not implemented.
+            ConflictError: another writer changed what this MERGE read.
+        """
+        return run_merge(
+            self._spark,
+            self._log,
+            self._spec,
+            target_rows=self._target_rows,
+            source_rows=self._source_rows,
+        )
+
+    def _with(self, clause: Clause) -> DeltaMergeBuilder:
+        return self._replaced(replace(self._spec, clauses=(*self._spec.clauses, clause)))
+
+    def _replaced(self, spec: MergeSpec) -> DeltaMergeBuilder:
+        return DeltaMergeBuilder(
+            self._spark,
+            self._log,
+            spec,
+            target_rows=self._target_rows,
+            source_rows=self._source_rows,
+        )
