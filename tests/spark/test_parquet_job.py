@@ -74,7 +74,7 @@ def test_an_observation_on_the_rows_still_reports(spark, tmp_path):
 
 
 def test_long_text_keeps_bounds_and_null_counts(spark, tmp_path):
-    (file,) = job(spark.range(1).selectExpr("repeat('é', 3000) s"), LocalStore(tmp_path))
+    (file,) = job(spark.range(0, 1, 1, 1).selectExpr("repeat('é', 3000) s"), LocalStore(tmp_path))
     statistics = pq.read_metadata(tmp_path / file.path).row_group(0).column(0).statistics
     assert statistics.has_min_max
     assert len(statistics.max_raw) <= 1024
@@ -103,7 +103,7 @@ def test_storage_that_refuses_is_named(spark, tmp_path):
     with pytest.raises(DeltaError) as caught:
         job(spark.range(3), LocalStore(tmp_path / "file"))
     assert caught.value.code is ErrorCode.WRITE_FAILED
-    assert "Mkdirs failed to create" in caught.value.message
+    assert "not a directory" in caught.value.message
     assert caught.value.__cause__ is not None
 
 

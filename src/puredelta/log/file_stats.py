@@ -21,10 +21,24 @@ import pyarrow.parquet as pq
 
 from puredelta.log.leaf_values import Decode, may_hide_nan, plan_decode
 from puredelta.log.parquet_footer import ParquetWriter
-from puredelta.protocol.stats import Bound, FileStatistics, LeafPath
+from puredelta.protocol.stats import (
+    Bound,
+    FileStatistics,
+    LeafPath,
+    encode_statistics,
+    indexed_leaves,
+)
+from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import ArrayType, DataType, MapType, StructType
 
-__all__ = ["LeafPath", "LeafStatistics", "StatisticsReader", "combined", "file_statistics"]
+__all__ = [
+    "LeafPath",
+    "LeafStatistics",
+    "StatisticsReader",
+    "TableStatistics",
+    "combined",
+    "file_statistics",
+]
 
 _COUNTS_NULLS_OF_LISTS = frozenset({"parquet-mr", "parquet-cpp", "parquet-cpp-arrow"})
 """Writers known to count a NULL array or map among the NULLs of the values inside it."""
@@ -162,6 +176,31 @@ class StatisticsReader:
         kind = _FileKind(schema=footer.schema, writer=writer, plans=plans)
         self._kinds = [*self._kinds[-_KINDS_REMEMBERED:], kind]
         return plans
+
+
+class TableStatistics:
+    """Describes data files of one table as the log does: ``add.stats`` from a footer.
+
+    Safe for use by several threads.
+    """
+
+    def __init__(self, config: TableConfig) -> None:
+        self._reader = StatisticsReader(
+            config.physical_data_schema(), indexed=indexed_leaves(config)
+        )
+        # Bounds of a new file are tight; said only where a deletion vector may end that (X-60).
+        self._tight_bounds = True if config.supports("deletionVectors") else None
+        self._prefix_length = config.properties.data_skipping_string_prefix_length
+
+    def encode(
+        self, footer: pq.FileMetaData, *, nan_leaves: Collection[LeafPath] | None = None
+    ) -> str:
+        """Return the JSON text; ``nan_leaves`` as for `StatisticsReader.leaves`."""
+        leaves = self._reader.leaves(footer, nan_leaves=nan_leaves)
+        return encode_statistics(
+            file_statistics(leaves, footer.num_rows, tight_bounds=self._tight_bounds),
+            string_prefix_length=self._prefix_length,
+        )
 
 
 # --- finding the leaves of a file -----------------------------------------------------------

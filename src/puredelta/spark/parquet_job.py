@@ -31,7 +31,8 @@ _WRITER_OPTIONS: Mapping[str, str] = {
 
 _STORAGE_FAILURE = re.compile(
     r"No space left on device|Disk quota exceeded|Read-only file system|Permission denied"
-    r"|Mkdirs failed to create [^\n]*|File name too long|Input/output error"
+    r"|Mkdirs failed to create [^\n]*|Parent path is not a directory[^\n]*"
+    r"|File name too long|Input/output error"
 )
 
 

@@ -24,14 +24,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from puredelta.log.clock import Clock, IdSource, random_id, wall_clock
-from puredelta.log.file_stats import StatisticsReader, file_statistics
+from puredelta.log.file_stats import TableStatistics
 from puredelta.log.parquet_footer import map_footers
 from puredelta.protocol.actions import Add
 from puredelta.protocol.column_mapping import PARQUET_FIELD_ID
 from puredelta.protocol.partition_values import hive_unescape
 from puredelta.protocol.paths import encode_path
 from puredelta.protocol.properties import ColumnMappingMode
-from puredelta.protocol.stats import encode_statistics, indexed_leaves
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import (
     STRING,
@@ -221,12 +220,11 @@ def _metadata(field: StructField) -> dict[str, int]:
 def _describe(
     files: list[StoredFile], directory: str, layout: _Layout, store: Store
 ) -> WriteResult:
-    reader = StatisticsReader(
-        layout.config.physical_data_schema(), indexed=indexed_leaves(layout.config)
-    )
     described = map_footers(
         files,
-        partial(_add, reader=reader, layout=layout, directory=directory),
+        partial(
+            _add, statistics=TableStatistics(layout.config), layout=layout, directory=directory
+        ),
         open_source=lambda file: store.open(file.path),
         name=lambda file: file.path,
     )
@@ -246,7 +244,7 @@ def _add(
     file: StoredFile,
     footer: pq.FileMetaData,
     *,
-    reader: StatisticsReader,
+    statistics: TableStatistics,
     layout: _Layout,
     directory: str,
 ) -> tuple[Add, int]:
@@ -256,18 +254,9 @@ def _add(
         size_bytes=file.size_bytes,
         modified_ms=file.modified_ms,
         data_change=True,
-        stats=_statistics(footer, reader, layout.config),
+        stats=statistics.encode(footer),
     )
     return add, footer.num_rows
-
-
-def _statistics(footer: pq.FileMetaData, reader: StatisticsReader, config: TableConfig) -> str:
-    """Bounds of a new file are tight; that is said where deletion vectors may change it (X-60)."""
-    tight_bounds = True if config.supports("deletionVectors") else None
-    return encode_statistics(
-        file_statistics(reader.leaves(footer), footer.num_rows, tight_bounds=tight_bounds),
-        string_prefix_length=config.properties.data_skipping_string_prefix_length,
-    )
 
 
 def _partition_values(file: StoredFile, directory: str, layout: _Layout) -> dict[str, str | None]:
