@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.read import Instant, read_table
+from puredelta.commands.write import SaveMode, WriteOutcome, write_table
+from puredelta.log.table_log import TableLog
 
 
 def read(
@@ -35,3 +38,48 @@ def read(
         >>> read(spark, "/data/events", timestamp="2025-01-31 12:00:00")  # doctest: +SKIP
     """
     return read_table(spark, path, version=version, timestamp=timestamp)
+
+
+def write(
+    rows: DataFrame,
+    path: str | os.PathLike[str],
+    *,
+    mode: str = "error",
+    partition_by: Sequence[str] | str = (),
+    options: Mapping[str, object] | None = None,
+    properties: Mapping[str, str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+) -> WriteOutcome:
+    """Write a DataFrame into the Delta table at ``path``, which is created if it is not there.
+
+    One Spark job writes the files, one commit makes them the table; if anything fails the
+    table is as before and the files are gone. ``mode`` is Spark's: ``error``, ``append``,
+    ``overwrite`` (every row is replaced) or ``ignore``. Columns go by name; what the rows
+    lack is NULL, and what the table lacks is an error unless an option says otherwise.
+
+    ``options``: ``mergeSchema`` adds new columns, ``overwriteSchema`` (with ``overwrite``)
+    takes the frame's columns and ``partition_by``, ``userMetadata`` is kept in the history.
+    ``properties`` (``delta.*``), ``name`` and ``description`` are for a new table.
+
+    Raises:
+        InvalidRequestError: the table is there, the rows do not fit or break a constraint.
+        UnsupportedError: the table needs a feature that is not implemented.
+        ConflictError: another writer changed what this write relies on.
+        DeltaError: the storage refused (DELTA_WRITE_FAILED).
+
+    Examples:
+        >>> write(events, "/data/events", partition_by=["day"])  # doctest: +SKIP
+        >>> write(more, "/data/events", mode="append").version  # doctest: +SKIP
+        1
+    """
+    return write_table(
+        rows,
+        TableLog.open(os.fspath(path)),
+        mode=SaveMode.parse(mode),
+        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
+        options=options,
+        properties=properties,
+        name=name,
+        description=description,
+    )
