@@ -8,7 +8,8 @@ types (type widening) the files have. Everything is nullable.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -21,7 +22,7 @@ from puredelta.log.file_table import FileTable
 from puredelta.log.snapshot import Snapshot
 from puredelta.protocol.column_mapping import physical_name, physical_schema
 from puredelta.protocol.deletion_vector import Positions
-from puredelta.protocol.paths import absolute_uri
+from puredelta.protocol.paths import absolute_uri, short_uri
 from puredelta.protocol.properties import ColumnMappingMode
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import VOID, StructField, StructType
@@ -39,6 +40,8 @@ from puredelta.spark.types import (
     without_table_metadata,
 )
 
+_SPELLED_FREELY = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
+_POSITION = (FILE_ORDINAL, ROW_INDEX)
 _FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")
 _NO_FILE_MAY_BE_MISSING = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 """A user may choose to read past lost files, but rows that are to be rewritten must be there."""
@@ -83,7 +86,7 @@ def scan(
         by_field_id=config.column_mapping is ColumnMappingMode.ID,
     )
     live = _without(spark, rows, deleted)
-    return live.select(*layout.columns, *([FILE_ORDINAL, ROW_INDEX] if with_position else []))
+    return layout.select(live, *(_POSITION if with_position else ()))
 
 
 def scan_parquet(
@@ -101,33 +104,39 @@ def scan_parquet(
     layout = _Layout(
         data_schema=schema,
         partition_schema=T.StructType(),
-        columns=tuple(F.col(quoted(f.name)) for f in schema.fields),
+        wanted=without_table_metadata(schema),
+        sources=tuple(schema.names),
+        is_mapped=False,
     )
     numbered = [
         dataclasses.replace(file, partition_values={FILE_ORDINAL: str(n)})
         for n, file in enumerate(files)
     ]
     rows = _read(spark, numbered, layout, has_ordinal=with_position, strict=True, by_field_id=False)
-    return rows.select(*layout.columns, *([FILE_ORDINAL, ROW_INDEX] if with_position else []))
+    return layout.select(rows, *(_POSITION if with_position else ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
-    """What is read from the files, and the columns to make of it."""
+    """What is read from the files, and what is made of it."""
 
     data_schema: T.StructType
     """Physical names."""
     partition_schema: T.StructType
     """Physical names, the keys of ``partitionValues``."""
-    columns: tuple[Column, ...]
-    """Over both schemas: one per column asked for, under its logical name."""
+    wanted: T.StructType
+    """The columns asked for, as the user knows them."""
+    sources: tuple[str | None, ...]
+    """For each of them the physical name, ``None`` for one that is always NULL."""
+    is_mapped: bool
+    """Whether names inside of structs are physical, too."""
 
     @classmethod
     def of(cls, config: TableConfig, fields: Sequence[StructField]) -> _Layout:
         mode = config.column_mapping
         partitioned = frozenset(config.partition_columns)
         # Parquet has no type for a column that is always NULL (M-56).
-        stored = [f for f in fields if not _is_void(f)]
+        stored = [f for f in fields if f.type != VOID]
         data = StructType(tuple(f for f in stored if f.name not in partitioned))
         partitions = StructType(tuple(f for f in stored if f.name in partitioned))
         return cls(
@@ -135,8 +144,34 @@ class _Layout:
                 physical_schema(data, mode, field_ids=mode is ColumnMappingMode.ID)
             ),
             partition_schema=to_spark(physical_schema(partitions, mode)),
-            columns=tuple(_logical(f, mode) for f in fields),
+            wanted=without_table_metadata(to_spark(StructType(tuple(fields)))),
+            sources=tuple(None if f.type == VOID else physical_name(f, mode) for f in fields),
+            is_mapped=mode is not ColumnMappingMode.NONE,
         )
+
+    def select(self, rows: DataFrame, *helpers: str) -> DataFrame:
+        """Make the columns asked for out of what was read, and keep these helper columns."""
+        read = [*self.data_schema.names, *self.partition_schema.names]
+        simple = not self.is_mapped and None not in self.sources
+        if any(f.metadata for f in self.wanted.fields) or not simple:
+            return rows.select(*self._columns(), *helpers)
+        if self.wanted.names == read == rows.columns:
+            return rows
+        # A Column costs many round trips to the JVM, an expression one.
+        return rows.selectExpr(*map(quoted, [*self.wanted.names, *helpers]))
+
+    def _columns(self) -> Iterator[Column]:
+        """A flat column is a plain alias, so that filters reach Parquet through it; in one that
+        holds structs the nested names change by a cast, position by position.
+        """
+        for source, field in zip(self.sources, self.wanted.fields, strict=True):
+            column = F.lit(None) if source is None else F.col(quoted(source))
+            if self.is_mapped and holds_struct(field.dataType):
+                column = column.cast(as_nullable(field.dataType))
+            if field.metadata:
+                yield column.alias(field.name, metadata=field.metadata)
+            else:
+                yield column.alias(field.name)
 
 
 def _fields(schema: StructType, columns: Sequence[str] | None) -> Sequence[StructField]:
@@ -160,30 +195,13 @@ def _fields(schema: StructType, columns: Sequence[str] | None) -> Sequence[Struc
     return [by_name[name] for name in columns]
 
 
-def _is_void(field: StructField) -> bool:
-    return field.type == VOID
-
-
-def _logical(field: StructField, mode: ColumnMappingMode) -> Column:
-    """Return the column as the user knows it.
-
-    A flat column is a plain alias, so that filters reach Parquet through it; in one that
-    holds structs the nested names change by a cast, position by position.
-    """
-    (wanted,) = without_table_metadata(to_spark(StructType((field,)))).fields
-    column = F.lit(None) if _is_void(field) else F.col(quoted(physical_name(field, mode)))
-    if mode is not ColumnMappingMode.NONE and holds_struct(wanted.dataType):
-        column = column.cast(as_nullable(wanted.dataType))
-    if wanted.metadata:
-        return column.alias(field.name, metadata=wanted.metadata)
-    return column.alias(field.name)
-
-
 def _data_files(files: FileTable, root_uri: str, ordinals: frozenset[int]) -> list[DataFile]:
     columns = [files.rows[name].to_pylist() for name in _FILE_COLUMNS]
+    root = short_uri(root_uri).rstrip("/")
     return [
         DataFile(
-            uri=absolute_uri(root_uri, path),
+            # Most paths are spelled plainly, and there are many.
+            uri=absolute_uri(root, path) if _SPELLED_FREELY(path) else f"{root}/{path}",
             size_bytes=size_bytes,
             modified_ms=modified_ms,
             partition_values={
