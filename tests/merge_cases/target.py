@@ -1,0 +1,38 @@
+"""A Delta table of chosen rows in chosen files, nullability included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from puredelta.commands.new_table import plan_new_table
+from puredelta.log.table_log import TableLog
+from puredelta.log.transaction import Transaction
+from puredelta.protocol.operations import create_table
+from puredelta.spark.types import from_spark
+from puredelta.spark.writer import write_rows
+
+
+def create_target(
+    spark: SparkSession,
+    log: TableLog,
+    schema: T.StructType,
+    files: Sequence[Sequence[tuple]],
+    *,
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+) -> None:
+    """Create version 0 with the rows of each element of ``files`` in files of their own."""
+    config = plan_new_table(spark, from_spark(schema), partition_by, properties=properties)
+    adds = []
+    for rows in files:
+        if rows:
+            frame = spark.createDataFrame(list(rows), schema).coalesce(1)
+            adds += write_rows(frame, store=log.store, config=config).adds
+    Transaction(log, None, engine_info="test").commit(
+        [config.protocol, config.metadata, *adds],
+        create_table(partition_by=partition_by, as_select=True),
+        is_blind_append=True,
+    )
