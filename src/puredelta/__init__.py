@@ -2,4 +2,7 @@
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+from puredelta.api import read, write
+from puredelta.version import __version__
+
+__all__ = ["__version__", "read", "write"]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
-
 from pyspark.sql import SparkSession
 
-_PACKAGE = "puredelta"
+from puredelta.version import __version__
 
 
 def engine_info(spark: SparkSession) -> str:
@@ -15,11 +13,4 @@ def engine_info(spark: SparkSession) -> str:
     >>> engine_info(spark)  # doctest: +SKIP
     'Apache-Spark/4.1.0 puredelta/0.1.0'
     """
-    return f"Apache-Spark/{spark.version} {_PACKAGE}/{_own_version()}"
-
-
-def _own_version() -> str:
-    try:
-        return version(_PACKAGE)
-    except PackageNotFoundError:
-        return "source"  # run from a checkout that nobody installed
+    return f"Apache-Spark/{spark.version} puredelta/{__version__}"
