@@ -8,6 +8,7 @@ The data are the 336,776 flights that left New York City in 2013 (PyPI package
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import sys
 import time
@@ -35,6 +36,7 @@ SHOWN = "time_hour, carrier, flight, origin, dest, dep_delay, arr_delay, tailnum
 
 
 def main() -> int:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers: the same environment
     shutil.rmtree(OUTPUT, ignore_errors=True)
     OUTPUT.mkdir()
     spark = (
