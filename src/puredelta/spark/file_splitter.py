@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.clock import random_id
-from puredelta.log.file_stats import StatisticsReader
+from puredelta.log.file_stats import TableStatistics
 from puredelta.protocol.actions import Add
 from puredelta.protocol.paths import (
     absolute_uri,
@@ -35,9 +35,9 @@ from puredelta.protocol.paths import (
     is_absolute_path,
     relative_path,
 )
-from puredelta.protocol.stats import FileStatistics, encode_statistics, indexed_leaves
 from puredelta.protocol.table_config import TableConfig
 from puredelta.spark import split_task
+from puredelta.spark.parquet_job import named_failures
 from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriting, Rewritten
 from puredelta.spark.session import is_connect
 from puredelta.spark.split_task import ANSWER_SCHEMA, ORDER_SCHEMA, SplitAnswer
@@ -78,7 +78,8 @@ class ArrowSplitter:
         """Copy all files in one Spark job, or refuse.
 
         Raises:
-            DeltaError: a file does not hold the rows it should (DELTA_NUM_RECORDS_MISMATCH).
+            DeltaError: a file does not hold the rows it should (NUM_RECORDS_MISMATCH), or the
+                storage is full (WRITE_FAILED).
         """
         root = _local_path(self.store.root_uri)
         sources = [_local_path(absolute_uri(self.store.root_uri, o.add.path)) for o in orders]
@@ -100,7 +101,8 @@ class ArrowSplitter:
             )
         ]
         try:
-            answers = self._run(tasks, [order.add.size_bytes for order in orders])
+            with named_failures(self.store.root_uri):
+                answers = self._run(tasks, [order.add.size_bytes for order in orders])
         except Exception as failure:
             if (reason := _unfit_worker(failure)) is None:
                 raise
@@ -145,14 +147,14 @@ class ArrowSplitter:
     def _rewritten(
         self, orders: Sequence[RewriteOrder], directories: list[str], answers: list[SplitAnswer]
     ) -> Rewritten:
-        config = self.config
-        reader = StatisticsReader(config.physical_data_schema(), indexed=indexed_leaves(config))
+        statistics = TableStatistics(self.config)
         adds: list[Add] = []
         for answer in sorted(answers, key=lambda a: a.ordinal):
             order = orders[answer.ordinal]
             _require_complete(order, answer)
             if answer.name is None:
                 continue
+            footer = pq.read_metadata(pa.BufferReader(answer.footer))
             path = posixpath.join(directories[answer.ordinal], answer.name)
             adds.append(
                 Add(
@@ -161,7 +163,7 @@ class ArrowSplitter:
                     size_bytes=answer.size_bytes,
                     modified_ms=answer.modified_ms,
                     data_change=True,
-                    stats=_statistics(answer, reader, config),
+                    stats=statistics.encode(footer, nan_leaves=answer.nan_columns),
                     tags=order.add.tags,
                     clustering_provider=order.add.clustering_provider,
                 )
@@ -191,20 +193,6 @@ class ArrowSplitter:
                         self.store.delete(file.path)
             except OSError as failure:
                 logger.warning("Could not clean up %s of %s: %s", prefix, directory, failure)
-
-
-def _statistics(answer: SplitAnswer, reader: StatisticsReader, config: TableConfig) -> str:
-    footer = pq.read_metadata(pa.BufferReader(answer.footer))
-    leaves = reader.leaves(footer, nan_leaves=answer.nan_columns)
-    return encode_statistics(
-        FileStatistics(
-            num_records=footer.num_rows,
-            minimum={p: v.minimum for p, v in leaves.items() if v.minimum is not None},
-            maximum={p: v.maximum for p, v in leaves.items() if v.maximum is not None},
-            null_count={p: v.null_count for p, v in leaves.items() if v.null_count is not None},
-            tight_bounds=True if config.supports("deletionVectors") else None,
-        )
-    )
 
 
 def balanced(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -18,9 +18,9 @@ class AmbiguousError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """A clause: ``make`` is None for DELETE."""
+    """A clause: ``fires`` is None without a condition, ``make`` is None for DELETE."""
 
-    fires: Condition = field(default=lambda _t, _s: True)
+    fires: Condition | None = None
     make: Values | None = None
 
 
@@ -45,7 +45,7 @@ def merge_rows(
     updated = deleted = 0
     matched_source: set[int] = set()
     insert_only = not matched and not by_source
-    sole_delete = len(matched) == 1 and matched[0].make is None and matched[0].fires(None, None)
+    sole_delete = len(matched) == 1 and matched[0] == Action()
     for old in target:
         partners = [n for n, new in enumerate(source) if on(old, new)]
         matched_source.update(partners)
@@ -72,4 +72,4 @@ def merge_rows(
 
 
 def _first(actions: Sequence[Action], old: Row | None, new: Row | None) -> Action | None:
-    return next((action for action in actions if action.fires(old, new)), None)
+    return next((a for a in actions if a.fires is None or a.fires(old, new)), None)

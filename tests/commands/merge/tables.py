@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -29,6 +30,7 @@ from puredelta.commands.merge.clauses import (
 )
 from puredelta.commands.merge.run import MergeOutcome, execute_merge
 from puredelta.log.table_log import TableLog
+from puredelta.protocol.deletion_vector import encode_inline
 from puredelta.spark.scan import scan
 
 _DELTA_TYPES = {
@@ -88,8 +90,13 @@ def lay_table(
     with_stats: bool = True,
     fields: list[dict[str, Any]] | None = None,
     physical: Mapping[str, str] | None = None,
+    deleted: Mapping[int, Sequence[int]] | None = None,
+    field_ids: Mapping[str, int] | None = None,
 ) -> TableLog:
-    """One file per element of ``files``; the rows of a file share their partition values."""
+    """One file per element of ``files``; the rows of a file share their partition values.
+
+    ``deleted`` are positions by file number: they go into a deletion vector.
+    """
     root.mkdir(parents=True, exist_ok=True)
     names = dict(physical or {})
     actions: list[dict[str, Any]] = [
@@ -108,18 +115,18 @@ def lay_table(
         },
     ]
     for number, rows in enumerate(files):
-        actions.append(
-            {
-                "add": lay_file(
-                    root,
-                    pa.Table.from_pylist(list(rows), schema),
-                    number=number,
-                    partition_by=partition_by,
-                    names=names,
-                    with_stats=with_stats,
-                )
-            }
+        add = lay_file(
+            root,
+            pa.Table.from_pylist(list(rows), schema),
+            number=number,
+            partition_by=partition_by,
+            names=names,
+            with_stats=with_stats,
+            field_ids=field_ids or {},
         )
+        if number in (deleted or {}):
+            add["deletionVector"] = inline_vector((deleted or {})[number])
+        actions.append({"add": add})
     log = root / "_delta_log"
     log.mkdir()
     (log / f"{0:020d}.json").write_text("\n".join(map(json.dumps, actions)) + "\n")
@@ -134,6 +141,7 @@ def lay_file(
     partition_by: Sequence[str],
     names: Mapping[str, str],
     with_stats: bool,
+    field_ids: Mapping[str, int],
 ) -> dict[str, Any]:
     values = {
         names.get(c, c): None if table[c][0].as_py() is None else str(table[c][0].as_py())
@@ -141,6 +149,11 @@ def lay_file(
     }
     data = table.drop_columns(list(partition_by))
     data = data.rename_columns([names.get(c, c) for c in data.column_names])
+    fields = [
+        f.with_metadata({"PARQUET:field_id": str(field_ids[f.name])}) if f.name in field_ids else f
+        for f in data.schema
+    ]
+    data = pa.Table.from_arrays(data.columns, schema=pa.schema(fields))
     directory = "/".join(f"{c}={v}" for c, v in values.items())
     path = f"{directory}/part-{number:05d}.parquet".lstrip("/")
     (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -155,6 +168,16 @@ def lay_file(
     if with_stats:
         add["stats"] = json.dumps(statistics(data))
     return add
+
+
+def inline_vector(positions: Sequence[int]) -> dict[str, Any]:
+    made = encode_inline(np.array(positions, np.uint64))
+    return {
+        "storageType": made.storage_type,
+        "pathOrInlineDv": made.path_or_inline,
+        "sizeInBytes": made.size_bytes,
+        "cardinality": made.cardinality,
+    }
 
 
 def statistics(data: pa.Table) -> dict[str, Any]:
