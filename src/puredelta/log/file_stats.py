@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from puredelta.log.leaf_values import Decode, may_hide_nan, plan_decode
-from puredelta.log.parquet_footer import ParquetWriter
+from puredelta.log.parquet_footer import ParquetWriter, schema_message
 from puredelta.protocol.stats import (
     Bound,
     FileStatistics,
@@ -164,16 +164,16 @@ class StatisticsReader:
 
     def _plan(self, footer: pq.FileMetaData) -> tuple[_LeafPlan, ...]:
         """Return the plan for files of this schema and writer, made at the first of them."""
-        writer = ParquetWriter.of(footer)
+        writer, message = ParquetWriter.of(footer), schema_message(footer)
         for kind in reversed(self._kinds):
-            if kind.writer == writer and kind.schema.equals(footer.schema):
+            if kind.writer == writer and kind.message == message:
                 return kind.plans
         plans = tuple(
             plan
             for plan in _plan_struct(self._schema, _file_columns(footer.schema), writer, ())
             if self._indexed is None or plan.path in self._indexed
         )
-        kind = _FileKind(schema=footer.schema, writer=writer, plans=plans)
+        kind = _FileKind(message=message, writer=writer, plans=plans)
         self._kinds = [*self._kinds[-_KINDS_REMEMBERED:], kind]
         return plans
 
@@ -281,8 +281,7 @@ class _LeafPlan:
 class _FileKind:
     """Files of one schema and writer, which one plan serves."""
 
-    schema: Any
-    """pyarrow's ``ParquetSchema``."""
+    message: str
     writer: ParquetWriter
     plans: tuple[_LeafPlan, ...]
 

@@ -75,6 +75,16 @@ def spark_schema_json(footer: pq.FileMetaData) -> str | None:
     return None if text is None else text.decode()
 
 
+def schema_message(footer: pq.FileMetaData) -> str:
+    """Return the message type as text, the same for two files exactly if they agree on it.
+
+    ``ParquetSchema.equals`` is no substitute: it compares the leaves alone, so that a field
+    ``x`` of the struct ``s`` equals one of the struct ``t``.
+    """
+    # The first line is the object's address.
+    return str(footer.schema).partition("\n")[2]
+
+
 def read_footer(source: FooterSource, *, name: str | None = None) -> pq.FileMetaData:
     """Parse one footer; ``name`` is what messages call the file.
 

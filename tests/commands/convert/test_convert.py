@@ -212,6 +212,20 @@ def test_statistics_are_those_of_the_merged_schema(tmp_path: Path) -> None:
     assert adds(tmp_path)["a"]["stats"]["nullCount"] == {"id": 0, "new": 1}
 
 
+def test_x_72_structs_that_share_the_names_of_their_fields(tmp_path: Path) -> None:
+    """pyarrow calls two schemas equal whose leaves are, whatever structs they are in."""
+    write(tmp_path, "f1", {"s": [{"x": 1}], "t": [{"y": 2}]})
+    write(tmp_path, "f2", {"t": [{"x": 3}], "s": [{"y": 4}]})
+    write(tmp_path, "f3", {"u": [{"x": 5}], "v": [{"y": 6}]})
+    convert(tmp_path)
+    found = {path: add["stats"]["minValues"] for path, add in adds(tmp_path).items()}
+    assert found == {
+        "f1": {"s": {"x": 1}, "t": {"y": 2}},
+        "f2": {"t": {"x": 3}, "s": {"y": 4}},
+        "f3": {"u": {"x": 5}, "v": {"y": 6}},
+    }
+
+
 # --- schema -----------------------------------------------------------------------------------
 
 

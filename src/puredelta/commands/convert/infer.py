@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from puredelta.commands.convert.parquet_schema import UnknownShapeError, schema_of_message
 from puredelta.commands.convert.settings import ParquetTypes
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
-from puredelta.log.parquet_footer import spark_schema_json
+from puredelta.log.parquet_footer import schema_message, spark_schema_json
 from puredelta.protocol.schema_json import parse_type, simple_string
 from puredelta.protocol.schema_merge import merge_schemas
 from puredelta.protocol.types import (
@@ -69,10 +69,7 @@ def schema_text(footer: pq.FileMetaData) -> str:
     JSON where Spark wrote the file (C-33), else the Parquet message type.
     """
     spark_schema = spark_schema_json(footer)
-    if spark_schema is not None:
-        return spark_schema
-    # The first line of pyarrow's text is the object's address.
-    return str(footer.schema).partition("\n")[2]
+    return schema_message(footer) if spark_schema is None else spark_schema
 
 
 class FileSchemas:

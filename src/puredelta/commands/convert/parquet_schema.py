@@ -70,7 +70,7 @@ class _Node:
 
 
 def schema_of_message(text: str, settings: ParquetTypes) -> StructType:
-    """Return the schema of a printed message type (``str(footer.schema)``).
+    """Return the schema of a printed message type (`schema_message`).
 
     Raises:
         UnknownShapeError: ask Spark.

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from puredelta.commands.convert.collect import (
-    DescribeStatistics,
     ReadFile,
     distinct_schemas,
     read_files,
@@ -28,12 +27,11 @@ from puredelta.commands.convert.settings import ConvertSettings
 from puredelta.commands.convert.with_spark import cast_texts, read_parquet_schema
 from puredelta.commands.new_table import DEFAULTS_PREFIX, plan_new_table
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.file_stats import StatisticsReader
+from puredelta.log.file_stats import TableStatistics
 from puredelta.protocol.actions import Add
 from puredelta.protocol.feature_registry import Capability
 from puredelta.protocol.paths import encode_path
 from puredelta.protocol.properties import ColumnMappingMode
-from puredelta.protocol.stats import FileStatistics, encode_statistics, indexed_leaves
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import StructType
 from puredelta.store.base import Store, StoredFile
@@ -131,7 +129,7 @@ class ConversionPlanner:
         return read_files(
             self._store,
             files,
-            _no_statistics if schema is None else _statistics(self._config(schema)),
+            _no_statistics if schema is None else TableStatistics(self._config(schema)).encode,
             ignore_corrupt=self._settings.ignore_corrupt_files,
         )
 
@@ -157,25 +155,6 @@ def _add(read: ReadFile, values: Mapping[str, PartitionValues]) -> Add:
         data_change=True,
         stats=read.stats,
     )
-
-
-def _statistics(config: TableConfig) -> DescribeStatistics:
-    """Return what describes the files of this table, as one JSON text per footer (X-60)."""
-    reader = StatisticsReader(config.physical_data_schema(), indexed=indexed_leaves(config))
-
-    def describe(footer: pq.FileMetaData) -> str | None:
-        leaves = reader.leaves(footer)
-        return encode_statistics(
-            FileStatistics(
-                num_records=footer.num_rows,
-                minimum={p: v.minimum for p, v in leaves.items() if v.minimum is not None},
-                maximum={p: v.maximum for p, v in leaves.items() if v.maximum is not None},
-                null_count={p: v.null_count for p, v in leaves.items() if v.null_count is not None},
-                tight_bounds=True if config.supports("deletionVectors") else None,
-            )
-        )
-
-    return describe
 
 
 def _no_statistics(_: pq.FileMetaData) -> str | None:
