@@ -132,7 +132,7 @@ def test_x83_partition_values_of_every_type(spark, tmp_path, time_zone):
     }
     assert set(by_id[3].partition_values.values()) == {None}
     for add in result.adds:
-        assert footer(tmp_path, add).schema_arrow.names == ["i"], "left out of the file"
+        assert footer(tmp_path, add).schema_arrow.names == ["i"], "M-144: left out of the file"
         assert set(stats(add)["nullCount"]) == {"i"}
     assert "/dec=1.50/d=0001-01-01/" in by_id[1].path
 
@@ -143,18 +143,6 @@ def test_bytes_that_are_no_text_cannot_partition(spark, tmp_path):
         written(rows, tmp_path, partitions=["b"])
     assert caught.value.code is ErrorCode.INVALID_PARTITION_COLUMN_TYPE
     assert list(tmp_path.iterdir()) == []
-
-
-def test_m144_partition_columns_in_the_files_where_the_table_wants_them(spark, tmp_path):
-    rows = spark.sql("select 1 a, date'2020-01-01' P, '' q, 2 `by_P`")
-    wish = {"delta.writePartitionColumnsToParquet": "true"}
-    result, _ = written(rows, tmp_path, partitions=["P", "q"], **wish)
-    (add,) = result.adds
-    assert add.partition_values == {"P": "2020-01-01", "q": None}
-    assert footer(tmp_path, add).read().to_pylist()[0]["by_P"] == 2
-    assert footer(tmp_path, add).schema_arrow.names == ["a", "P", "q", "by_P"]
-    assert stats(add)["minValues"] == {"a": 1, "by_P": 2}
-    assert not any(part.startswith(("_", ".")) for part in Path(add.path).parts)
 
 
 NESTED = """
@@ -205,7 +193,8 @@ ALL_TYPES = """
     select * from values
     (1, 'a', 1.25BD, date'2020-01-02', timestamp'2020-01-01 10:11:12.123456',
      timestamp_ntz'2020-01-01 10:11:12.123456', 1.5D, float(0.1), true, X'00ff', array(1),
-     map('a', 1), 1Y, 2S, 9007199254740993L, double('NaN'), double('Infinity'), -0.0D, array(1, null)),
+     map('a', 1), 1Y, 2S,
+     9007199254740993L, double('NaN'), double('Infinity'), -0.0D, array(1, null)),
     (2, null, 12345678901234567890.5BD, date'0001-01-01', timestamp'1500-01-01 00:00:00',
      timestamp_ntz'9999-12-31 23:59:59.999999', -2.5D, float(3.4e38), null, null, array(), map(),
      null, null, null, 1.0D, double('-Infinity'), 0.0D, array(2))
@@ -278,6 +267,12 @@ def test_m83_files_without_rows_are_dropped(spark, tmp_path):
     result, _ = written(rows, tmp_path)
     assert (result.adds, result.num_rows) == ((), 0)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_of_void_columns_has_no_files(spark, tmp_path):
+    with pytest.raises(InvalidRequestError, match="void: v") as caught:
+        written(spark.sql("select null v"), tmp_path)
+    assert caught.value.code is ErrorCode.UNSUPPORTED_DATA_TYPES
 
 
 def test_rebalance_brings_partitions_together(spark, tmp_path):

@@ -5,8 +5,9 @@ table root (`puredelta.spark.parquet_job`); rules of the table are checked in th
 (`puredelta.spark.constraints`); statistics come from the footers. Nothing is committed
 here: the caller commits `WriteResult.adds`, or calls `discard`.
 
-Partition columns are left out of the files, as the protocol allows, unless the table asks
-for them (M-144); their values come back through the names of the directories.
+Partition columns are left out of the files, as the protocol allows (M-144): their values
+come back through the directories, which carry the columns' own names because some readers
+(Polars) take ``column=value`` in a path for a column of the table.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import random
 import string
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.clock import Clock, IdSource, random_id, wall_clock
 from puredelta.log.file_stats import TableStatistics
 from puredelta.log.parquet_footer import map_footers
@@ -86,20 +87,19 @@ def write_rows(
         DeltaError: the storage refused (WRITE_FAILED). Whatever is raised, every file is
             removed again.
     """
-    layout = _Layout.of(config)
     directory = _directory_name(config, clock(), new_id())
     with write_session(rows) as bound:
         files = run_parquet_job(
             _physical_rows(
-                bound, layout, enforce_constraints=enforce_constraints, rebalance=rebalance
+                bound, config, enforce_constraints=enforce_constraints, rebalance=rebalance
             ),
             directory,
             store=store,
-            partition_columns=tuple(layout.partition_copies.values()),
+            partition_columns=config.physical_partition_columns,
             compression=config.properties.compression_codec,
         )
     with removed_on_failure(directory, store), named_failures(f"{store.root_uri}/{directory}"):
-        return _describe(files, directory, layout, store)
+        return _describe(files, directory, config, store)
 
 
 def discard(result: WriteResult, store: Store) -> None:
@@ -128,66 +128,37 @@ def _directory_name(config: TableConfig, now_ms: int, unique: str) -> str:
 # --- from the table's columns to those of a file --------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
-    """Which columns a file of the table has, and how rows are partitioned."""
-
-    config: TableConfig
-    file_fields: tuple[tuple[StructField, StructField], ...]
-    """Logical and physical field of every column of a file; void columns have none (M-113)."""
-    partition_copies: Mapping[str, str]
-    """Partition column (logical name) to the text column that names the directories."""
-
-    @classmethod
-    def of(cls, config: TableConfig) -> _Layout:
-        materialized = _materializes_partition_columns(config)
-        partitioned = frozenset(config.partition_columns)
-        both = zip(config.schema.fields, config.physical_schema(field_ids=True).fields, strict=True)
-        fields = tuple(
-            (logical, physical)
-            for logical, physical in both
-            if logical.type != VOID and (materialized or logical.name not in partitioned)
-        )
-        taken = {physical.name.lower() for _, physical in fields}
-        copies = {}
-        for name in config.partition_columns:
-            # A directory must not look hidden, or no VACUUM would ever clean it.
-            copy = config.physical_name(name)
-            while copy.lower() in taken:
-                copy = f"by_{copy}"
-            taken.add(copy.lower())
-            copies[name] = copy
-        return cls(config=config, file_fields=fields, partition_copies=copies)
-
-
-def _materializes_partition_columns(config: TableConfig) -> bool:
-    """Tell whether data files must hold the partition columns, too."""
-    wish = config.metadata.configuration.get("delta.writePartitionColumnsToParquet", "")
-    return config.is_active("materializePartitionColumns") or wish.lower() == "true"
-
-
 def _physical_rows(
-    rows: DataFrame, layout: _Layout, *, enforce_constraints: bool, rebalance: bool
+    rows: DataFrame, config: TableConfig, *, enforce_constraints: bool, rebalance: bool
 ) -> DataFrame:
-    """Return the rows as the files hold them, followed by the partition copies."""
-    config = layout.config
+    """Return the rows as the files hold them, followed by the partition values as text."""
     stored = rows.select(*(_stored_value(f, config) for f in config.schema.fields))
     checks = table_checks(config) if enforce_constraints else []
-    columns = []
-    for position, (logical, physical) in enumerate(layout.file_fields):
-        value = _physical_value(logical, physical)
+    physical_fields = config.physical_data_schema(field_ids=True).fields
+    columns: list[Column] = []
+    for logical, physical in zip(config.data_schema.fields, physical_fields, strict=True):
+        if logical.type == VOID:
+            continue  # a file cannot hold it (M-113)
         # One column carries all checks: Spark needs every column of a written row.
-        value = guarded(value, checks) if position == 0 else value
+        value = _physical_value(logical, physical)
+        value = value if columns else guarded(value, checks)
         columns.append(value.alias(physical.name, metadata=_metadata(physical)))
-    types = {f.name: f.type for f in config.schema.fields}
-    copies = [
-        partition_text(F.col(quoted(name)), types[name]).alias(copy)
-        for name, copy in layout.partition_copies.items()
+    if not columns:
+        raise InvalidRequestError(
+            "A data file needs a column, but the only columns of the table that do not partition "
+            f"it are void: {', '.join(config.data_schema.names)}. Cast one to another type.",
+            code=ErrorCode.UNSUPPORTED_DATA_TYPES,
+        )
+    texts = [
+        partition_text(F.col(quoted(field.name)), field.type).alias(name)
+        for field, name in zip(
+            config.partition_schema.fields, config.physical_partition_columns, strict=True
+        )
     ]
-    physical_rows = stored.select(*columns, *copies)
+    physical_rows = stored.select(*columns, *texts)
     if not rebalance:
         return physical_rows
-    return physical_rows.hint("rebalance", *map(quoted, layout.partition_copies.values()))
+    return physical_rows.hint("rebalance", *map(quoted, config.physical_partition_columns))
 
 
 def _stored_value(field: StructField, config: TableConfig) -> Column:
@@ -218,13 +189,11 @@ def _metadata(field: StructField) -> dict[str, int]:
 
 
 def _describe(
-    files: list[StoredFile], directory: str, layout: _Layout, store: Store
+    files: list[StoredFile], directory: str, config: TableConfig, store: Store
 ) -> WriteResult:
     described = map_footers(
         files,
-        partial(
-            _add, statistics=TableStatistics(layout.config), layout=layout, directory=directory
-        ),
+        partial(_add, statistics=TableStatistics(config), config=config, directory=directory),
         open_source=lambda file: store.open(file.path),
         name=lambda file: file.path,
     )
@@ -245,12 +214,12 @@ def _add(
     footer: pq.FileMetaData,
     *,
     statistics: TableStatistics,
-    layout: _Layout,
+    config: TableConfig,
     directory: str,
 ) -> tuple[Add, int]:
     add = Add(
         path=encode_path(file.path),
-        partition_values=_partition_values(file, directory, layout),
+        partition_values=_partition_values(file, directory, config),
         size_bytes=file.size_bytes,
         modified_ms=file.modified_ms,
         data_change=True,
@@ -259,13 +228,15 @@ def _add(
     return add, footer.num_rows
 
 
-def _partition_values(file: StoredFile, directory: str, layout: _Layout) -> dict[str, str | None]:
+def _partition_values(
+    file: StoredFile, directory: str, config: TableConfig
+) -> dict[str, str | None]:
     """Read the partition of a file back from its directories, by physical name (X-82)."""
-    fields = layout.config.partition_schema.fields
+    fields = config.partition_schema.fields
     parents = file.path.removeprefix(f"{directory}/").split("/")[:-1]
     return {
         physical: log_value(hive_unescape(parent.partition("=")[2]), field.type)
         for physical, field, parent in zip(
-            layout.config.physical_partition_columns, fields, parents, strict=True
+            config.physical_partition_columns, fields, parents, strict=True
         )
     }
