@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError
 from puredelta.log.table_log import TableLog
-from puredelta.spark import file_splitter, split_task
+from puredelta.spark import file_splitter, split_job, split_task
 from puredelta.spark.copy_rewrite import SparkCopier
-from puredelta.spark.file_splitter import ArrowSplitter, balanced
+from puredelta.spark.file_splitter import ArrowSplitter
 from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriter, Rewritten
 from puredelta.spark.row_bitmap import RowBitmap
 from tests.commands.merge.tables import lay_table
@@ -115,13 +115,13 @@ def test_files_of_attempts_that_lost_are_deleted(
     spark: SparkSession, log: TableLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A task that ran twice leaves two files; only the one that was returned stays."""
-    run = ArrowSplitter._run
+    run = split_job.run_split
 
-    def twice(self: ArrowSplitter, tasks: Any, sizes: Any) -> Any:
-        run(self, tasks, sizes)
-        return run(self, tasks, sizes)
+    def twice(*arguments: Any) -> Any:
+        run(*arguments)
+        return run(*arguments)
 
-    monkeypatch.setattr(ArrowSplitter, "_run", twice)
+    monkeypatch.setattr(file_splitter, "run_split", twice)
     done = rewriter(ArrowSplitter, spark, log).rewrite(orders(log, [0], [0], [0]))
     assert isinstance(done, Rewritten)
     root = Path(log.root_uri.removeprefix("file:"))
@@ -150,6 +150,24 @@ def test_workers_without_the_libraries_are_refused(
     assert "ModuleNotFoundError" in answer.reason
 
 
+def test_a_worker_without_the_libraries_says_so_quietly() -> None:
+    no_such_module = b"cno_such_module\nsplit\n."
+    (answer,) = split_task.split_if_able(no_such_module, [(3, "old", "dir", "part", b"", b"")])
+    fields = dict(zip(split_task.ANSWER_SCHEMA.names, answer, strict=True))
+    assert (fields["ordinal"], fields["name"]) == (3, None)
+    assert "No module named 'no_such_module'" in fields["refusal"]
+
+
+def test_local_workers_are_the_drivers_own_python(
+    spark: SparkSession, log: TableLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without PYSPARK_PYTHON Spark would run the first python3 of the PATH."""
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/usr/bin/no-such-python")
+    done = rewriter(ArrowSplitter, spark, log).rewrite(orders(log, [0]))
+    assert isinstance(done, Rewritten)
+    assert spark.sparkContext.pythonExec == "/usr/bin/no-such-python"
+
+
 def test_another_failure_is_raised(
     spark: SparkSession, log: TableLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,8 +181,11 @@ def test_another_failure_is_raised(
 
 def test_tasks_are_dealt_by_size() -> None:
     tasks = [(n,) for n in range(5)]
-    assert balanced(tasks, [10, 1, 1, 1, 7], num_batches=2) == [[(0,)], [(4,), (3,), (2,), (1,)]]
-    assert balanced(tasks[:1], [5], num_batches=4) == [[(0,)]]
-    assert file_splitter._num_tasks([100] * 64, 2) == 2
-    assert file_splitter._num_tasks([8_000_000] * 64, 2) == 62
-    assert file_splitter._num_tasks([1], 8) == 1
+    assert split_job.balanced(tasks, [10, 1, 1, 1, 7], num_batches=2) == [
+        [(0,)],
+        [(4,), (3,), (2,), (1,)],
+    ]
+    assert split_job.balanced(tasks[:1], [5], num_batches=4) == [[(0,)]]
+    assert split_job.num_tasks([100] * 64, 2) == 2
+    assert split_job.num_tasks([8_000_000] * 64, 2) == 62
+    assert split_job.num_tasks([1], 8) == 1

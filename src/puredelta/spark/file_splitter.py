@@ -6,22 +6,18 @@ file's directory, partition values and tags are kept, statistics come from the f
 the task sends back.
 
 Needs workers with Python, numpy and pyarrow that reach the storage themselves; otherwise
-the answer is `Refused`. A classic session runs the tasks through an RDD: ``mapInArrow``
-would need pandas there, which a stock PySpark does not bring.
+the answer is `Refused`.
 """
 
 from __future__ import annotations
 
-import heapq
 import logging
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError, ErrorCode
@@ -36,32 +32,13 @@ from puredelta.protocol.paths import (
     relative_path,
 )
 from puredelta.protocol.table_config import TableConfig
-from puredelta.spark import split_task
 from puredelta.spark.parquet_job import named_failures
 from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriting, Rewritten
-from puredelta.spark.session import is_connect
-from puredelta.spark.split_task import ANSWER_SCHEMA, ORDER_SCHEMA, SplitAnswer
+from puredelta.spark.split_job import run_split, unfit_worker
+from puredelta.spark.split_task import SplitAnswer, SplitOrder
 from puredelta.store.base import Store
 
 logger = logging.getLogger(__name__)
-
-# Executors have no puredelta: its code travels with the task.
-cloudpickle.register_pickle_by_value(split_task)  # type: ignore[no-untyped-call]
-
-_TASK_BYTES = 8 * 1024 * 1024
-"""How much a task should at least copy, once every core has one."""
-_CONNECT_TASKS_MIN = 16
-_ANSWER_DDL = (
-    "ordinal int, name string, physical_rows long, kept_rows long, size_bytes long, "
-    "modified_ms long, footer binary, nan_columns array<array<string>>, refusal string"
-)
-_UNFIT_WORKER = (
-    "ModuleNotFoundError",
-    "ImportError",
-    "PYTHON_VERSION_MISMATCH",
-    "Cannot run program",
-)
-"""What an error names when the workers' Python is not up to the task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,24 +64,25 @@ class ArrowSplitter:
             return Refused(reason=f"no local file system under {self.store.root_uri}")
         directories = [self._directory(order.add) for order in orders]
         self._directories.update(directories)
-        tasks: list[tuple[Any, ...]] = [
-            (
-                number,
-                source,
-                posixpath.join(root, directory),
-                f"part-{self.job_id}-{number:05d}",
-                order.dropped.words.astype("<i8").tobytes(),
-                order.dropped.bits.astype("<u8").tobytes(),
+        tasks = [
+            SplitOrder(
+                ordinal=number,
+                source=source,
+                directory=posixpath.join(root, directory),
+                name_prefix=f"part-{self.job_id}-{number:05d}",
+                words=order.dropped.words.astype("<i8").tobytes(),
+                bits=order.dropped.bits.astype("<u8").tobytes(),
             )
             for number, (order, source, directory) in enumerate(
                 zip(orders, sources, directories, strict=True)
             )
+            if source is not None
         ]
         try:
             with named_failures(self.store.root_uri):
-                answers = self._run(tasks, [order.add.size_bytes for order in orders])
+                answers = run_split(self.spark, tasks, [o.add.size_bytes for o in orders])
         except Exception as failure:
-            if (reason := _unfit_worker(failure)) is None:
+            if (reason := unfit_worker(failure)) is None:
                 raise
             return Refused(reason=reason)
         if (refusal := next((a.refusal for a in answers if a.refusal), None)) is not None:
@@ -115,34 +93,6 @@ class ArrowSplitter:
     def discard(self) -> None:
         """Delete every file of this job; best effort."""
         self._delete_all_but(frozenset())
-
-    def _run(self, tasks: list[tuple[Any, ...]], sizes: list[int]) -> list[SplitAnswer]:
-        """Answer every order, in no order. One Spark job."""
-        if is_connect(self.spark):
-            return self._run_on_connect(tasks, sizes)
-        context = self.spark.sparkContext
-        batches = balanced(tasks, sizes, num_batches=_num_tasks(sizes, context.defaultParallelism))
-        rdd = context.parallelize(batches, len(batches))
-        found = rdd.flatMap(split_task.split_tuples).collect()
-        names = ANSWER_SCHEMA.names
-        return [SplitAnswer(**dict(zip(names, answer, strict=True))) for answer in found]
-
-    def _run_on_connect(self, tasks: list[tuple[Any, ...]], sizes: list[int]) -> list[SplitAnswer]:
-        columns = list(zip(*tasks, strict=True))
-        table = pa.table(
-            [
-                pa.array(values, part.type)
-                for values, part in zip(columns, ORDER_SCHEMA, strict=True)
-            ],
-            schema=ORDER_SCHEMA,
-        )
-        orders = self.spark.createDataFrame(table)
-        spread = orders.repartition(_num_tasks(sizes, _CONNECT_TASKS_MIN))
-        found = spread.mapInArrow(split_task.split_batches, _ANSWER_DDL).toArrow()
-        return [
-            SplitAnswer(**{**row, "nan_columns": tuple(map(tuple, row["nan_columns"]))})
-            for row in found.to_pylist()
-        ]
 
     def _rewritten(
         self, orders: Sequence[RewriteOrder], directories: list[str], answers: list[SplitAnswer]
@@ -195,32 +145,8 @@ class ArrowSplitter:
                 logger.warning("Could not clean up %s of %s: %s", prefix, directory, failure)
 
 
-def balanced(
-    tasks: Sequence[tuple[Any, ...]], sizes: Sequence[int], *, num_batches: int
-) -> list[list[tuple[Any, ...]]]:
-    """Deal tasks out so that all batches are of about one size, largest first."""
-    batches: list[list[tuple[Any, ...]]] = [[] for _ in range(num_batches)]
-    loads = [(0, number) for number in range(num_batches)]
-    for size, number in sorted(((s, n) for n, s in enumerate(sizes)), reverse=True):
-        load, batch = heapq.heappop(loads)
-        batches[batch].append(tasks[number])
-        heapq.heappush(loads, (load + max(1, size), batch))
-    return [batch for batch in batches if batch]
-
-
-def _num_tasks(sizes: list[int], parallelism: int) -> int:
-    return min(len(sizes), max(parallelism, -(-sum(sizes) // _TASK_BYTES)))
-
-
 def _local_path(uri: str) -> str | None:
     return uri.removeprefix("file:") if uri.startswith("file:/") else None
-
-
-def _unfit_worker(failure: Exception) -> str | None:
-    text = str(failure)
-    return next(
-        (f"workers: {sign} in {text[:500]}" for sign in _UNFIT_WORKER if sign in text), None
-    )
 
 
 def _require_complete(order: RewriteOrder, answer: SplitAnswer) -> None:

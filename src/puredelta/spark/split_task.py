@@ -23,8 +23,9 @@ from __future__ import annotations
 import inspect
 import io
 import os
+import pickle
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -310,6 +311,20 @@ def _remove(path: str) -> None:
 
 
 # --- the two ways into a worker: plain tuples (RDD), Arrow batches (sessions without RDDs) ----
+
+
+def split_if_able(payload: bytes, orders: Iterable[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
+    """Unpack `split_tuples` from ``payload`` and run it; refuse if its libraries are missing.
+
+    Itself it needs the standard library only, so it can be unpacked anywhere.
+    """
+    try:
+        split = pickle.loads(payload)  # noqa: S301 - our own code, on its way to us
+    except ImportError as missing:
+        reason = f"{type(missing).__name__} on a worker: {missing}"
+        return [(order[0], None, 0, 0, 0, 0, b"", (), reason) for order in orders]
+    answers: Sequence[tuple[Any, ...]] = split(orders)
+    return answers
 
 
 def split_tuples(orders: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
