@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +25,7 @@ from puredelta.errors import (
     UnsupportedError,
 )
 from puredelta.log.transaction import Phase
+from puredelta.store.base import StorageError
 from tests.commands.convert.directories import (
     StubSession,
     adds,
@@ -265,33 +268,54 @@ def test_x_55_timestamps_without_zone_raise_the_protocol(tmp_path: Path) -> None
     assert "timestampNtz" in protocol["writerFeatures"]
 
 
+SPARK_SCHEMA = "org.apache.spark.sql.parquet.row.metadata"
+
+
+def spark_file(root: Path, path: str, **fields: dict[str, Any]) -> None:
+    """Write integers under a schema that Spark would have left in the footer."""
+    table = pa.table({name: pa.array([1], pa.int32()) for name in fields})
+    stated = [
+        {"name": name, "nullable": False, "metadata": {}} | field for name, field in fields.items()
+    ]
+    text = json.dumps({"type": "struct", "fields": stated})
+    write(root, path, table.replace_schema_metadata({SPARK_SCHEMA: text}))
+
+
 def test_c_33_sparks_own_schema_wins(tmp_path: Path) -> None:
-    spark_schema = {
-        "type": "struct",
-        "fields": [
-            {
-                "name": "b",
-                "type": "byte",
-                "nullable": False,
-                "metadata": {"comment": "small", "__CHAR_VARCHAR_TYPE_STRING": "char(3)"},
-            },
-            {
-                "name": "u",
-                "type": {"type": "udt", "class": "x.Y", "sqlType": "integer"},
-                "nullable": True,
-                "metadata": {},
-            },
-        ],
-    }
-    table = pa.table({"b": pa.array([1], pa.int32()), "u": pa.array([1], pa.int32())})
-    key = "org.apache.spark.sql.parquet.row.metadata"
-    write(tmp_path, "f", table.replace_schema_metadata({key: json.dumps(spark_schema)}))
+    spark_file(
+        tmp_path,
+        "f",
+        b={
+            "type": "byte",
+            "metadata": {"comment": "small", "__CHAR_VARCHAR_TYPE_STRING": "char(3)"},
+        },
+        u={"type": {"type": "udt", "class": "x.Y", "sqlType": "integer"}},
+    )
     convert(tmp_path)
     text = first_commit(tmp_path)["metaData"][0]["schemaString"]
     assert json.loads(text)["fields"] == [
         {"name": "b", "type": "byte", "nullable": True, "metadata": {"comment": "small"}},
         {"name": "u", "type": "integer", "nullable": True, "metadata": {}},
     ]
+
+
+@pytest.mark.parametrize(
+    ("field", "shown"),
+    [
+        ({"type": "interval day"}, "c: interval day"),
+        ({"type": {"type": "array", "elementType": "time(6)", "containsNull": True}}, "time(6)"),
+        (
+            {"type": "string", "metadata": {"__COLLATIONS": {"c": "spark.UTF8_LCASE"}}},
+            "c: string collate spark.UTF8_LCASE",
+        ),
+    ],
+)
+def test_types_no_table_can_have(tmp_path: Path, field: dict[str, Any], shown: str) -> None:
+    spark_file(tmp_path, "odd", c=field)
+    error = require_untouched(tmp_path, lambda: convert(tmp_path), InvalidRequestError)
+    assert error.getErrorClass() == "DELTA_UNSUPPORTED_DATA_TYPES"
+    assert shown in error.message
+    assert f"file:{tmp_path}/odd" in error.message
 
 
 # --- refusals ---------------------------------------------------------------------------------
@@ -468,16 +492,30 @@ def test_c_59_a_rival_creates_the_table_first(tmp_path: Path) -> None:
     assert len(list((tmp_path / "_delta_log").glob("*.json"))) == 1
 
 
-def test_permission_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied", "_delta_log"), PermissionError),
+        (StorageError(errno.ENOSPC, "No space left on device", "_delta_log"), StorageError),
+    ],
+    ids=str,
+)
+def test_permission_denied_or_disk_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: OSError, kind: type[OSError]
+) -> None:
     write(tmp_path, "f", {"id": [1]})
+    before = contents(tmp_path)
 
     def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied", str(tmp_path / "_delta_log"))
+        raise failure
 
-    monkeypatch.setattr("puredelta.store.local.LocalStore.put_if_absent", refuse)
-    with pytest.raises(PermissionError, match="_delta_log"):
-        convert(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("puredelta.store.local.LocalStore.put_if_absent", refuse)
+        with pytest.raises(kind, match=failure.strerror):
+            convert(tmp_path)
+    assert contents(tmp_path) == before
     assert not (tmp_path / "_delta_log").exists()
+    assert convert(tmp_path).version == 0, "nothing is in the way of another try"
 
 
 @pytest.mark.parametrize("scheme", ["s3a://bucket/t", "hdfs://name/t"])

@@ -191,6 +191,20 @@ def test_types_a_table_cannot_have(spark: SparkSession, tmp_path: Path, column: 
     assert not (tmp_path / "_delta_log").exists()
 
 
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [("StructType(List(StructField(a,ShortType,true)))", "short"), ("garbage", "integer")],
+)
+def test_schemas_of_very_old_sparks(
+    spark: SparkSession, tmp_path: Path, stated: str, expected: str
+) -> None:
+    table = pa.table({"a": pa.array([1], pa.int32())})
+    key = "org.apache.spark.sql.parquet.row.metadata"
+    write(tmp_path, "f", table.replace_schema_metadata({key: stated}))
+    convert_to_delta(spark, f"parquet.`{tmp_path}`")
+    assert schema(tmp_path) == {"a": expected}
+
+
 def test_nan_rows_survive_the_pruning_of_other_readers(spark: SparkSession, tmp_path: Path) -> None:
     """C-51b: "keeps NaN rows for finite-threshold predicate"."""
     write(tmp_path, "f", {"x": [1.0, math.nan], "y": pa.array([1.0, 2.0], pa.float32())})

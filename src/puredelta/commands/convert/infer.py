@@ -32,6 +32,9 @@ from puredelta.protocol.types import (
 _KEPT_METADATA = ("comment",)
 """What of a field's metadata belongs to the column and not to the job that wrote the file."""
 
+_COLLATIONS = "__COLLATIONS"
+"""Where Spark keeps the collations of a string column and of strings inside it."""
+
 _DELTA_TYPES = frozenset(
     {
         "string",
@@ -115,11 +118,11 @@ class FileSchemas:
         """
         schema = self._known.get(found.text)
         if schema is None:
-            schema = _schema_of_text(found.text, self._settings)
-            if schema is None:
-                schema = _cleaned(self._ask_spark(found.file_uri))
-            _require_delta_types(schema, found.file_uri)
-            self._known[found.text] = schema
+            stated = _schema_of_text(found.text, self._settings)
+            if stated is None:
+                stated = self._ask_spark(found.file_uri)
+            _require_delta_types(stated, found.file_uri)
+            schema = self._known[found.text] = _cleaned(stated)
         return schema
 
 
@@ -169,11 +172,11 @@ def _schema_of_text(text: str, settings: ParquetTypes) -> StructType | None:
     """Return the schema behind a text, ``None`` where only Spark knows."""
     try:
         if not text.startswith("{"):
-            return _cleaned(schema_of_message(text, settings))
+            return schema_of_message(text, settings)
         schema = parse_type(_without_user_types(json.loads(text)))
     except (UnknownShapeError, DeltaError, ValueError):
         return None
-    return _cleaned(schema) if isinstance(schema, StructType) else None
+    return schema if isinstance(schema, StructType) else None
 
 
 def _without_user_types(value: Any) -> Any:
@@ -217,9 +220,7 @@ def _cleaned_type(data_type: DataType) -> DataType:
 
 
 def _require_delta_types(schema: StructType, file_uri: str) -> None:
-    bad = [
-        f"{f.name}: {simple_string(kind)}" for f in schema.fields for kind in _foreign_types(f.type)
-    ]
+    bad = [f"{f.name}: {kind}" for f in schema.fields for kind in _foreign_types(f)]
     if bad:
         raise InvalidRequestError(
             f"Found columns using unsupported data types: [{', '.join(bad)}] in the file "
@@ -230,15 +231,21 @@ def _require_delta_types(schema: StructType, file_uri: str) -> None:
         )
 
 
-def _foreign_types(data_type: DataType) -> list[PrimitiveType]:
+def _foreign_types(field: StructField) -> list[str]:
+    """Return what of a field's type, at any depth, a Delta table cannot hold."""
+    collations = field.metadata.get(_COLLATIONS, {})
+    return [*(f"string collate {c}" for c in collations.values()), *_foreign_names(field.type)]
+
+
+def _foreign_names(data_type: DataType) -> list[str]:
     match data_type:
         case PrimitiveType(name):
-            return [] if name in _DELTA_TYPES else [data_type]
+            return [] if name in _DELTA_TYPES else [name]
         case ArrayType(element):
-            return _foreign_types(element)
+            return _foreign_names(element)
         case MapType(key, value):
-            return [*_foreign_types(key), *_foreign_types(value)]
+            return [*_foreign_names(key), *_foreign_names(value)]
         case StructType(fields):
-            return [kind for f in fields for kind in _foreign_types(f.type)]
+            return [kind for f in fields for kind in _foreign_types(f)]
         case _:
             return []
