@@ -319,7 +319,7 @@ def compare(op: CompareOp, left: Any, right: Any) -> bool | None:
 
 @settings(
     deadline=None,
-    max_examples=400,
+    max_examples=200,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(st.lists(files(), min_size=1, max_size=5), PREDICATES)

@@ -327,21 +327,6 @@ def test_narrow_files_read_with_the_widened_type(spark: SparkSession, tmp_path: 
             assert [r.n for r in rows.filter(same).collect()] == [row.n], (large, row)
 
 
-def test_void_column_reads_as_null(spark: SparkSession, tmp_path: Path) -> None:
-    file = write_file(tmp_path / "x.parquet", {"id": pa.array([1], pa.int64()), "s": [{"a": 1}]})
-    schema = T.StructType.fromJson(
-        {
-            "type": "struct",
-            "fields": [
-                {"name": "id", "type": "long", "nullable": True, "metadata": {}},
-                {"name": "v", "type": "void", "nullable": True, "metadata": {}},
-            ],
-        }
-    )
-    rows = native_scan(spark, [file], data_schema=schema, partition_schema=FLAT)
-    assert [tuple(r) for r in rows.collect()] == [(1, None)]
-
-
 def test_decimal_text_keeps_the_value_whatever_its_digits(
     spark: SparkSession, tmp_path: Path
 ) -> None:
