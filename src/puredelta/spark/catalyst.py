@@ -122,6 +122,11 @@ class Catalyst:
 
     # collections
 
+    def attribute_map(self, pairs: Sequence[tuple[Any, Any]]) -> Any:
+        """Return an ``AttributeMap``, which finds attributes by id, however they are spelt."""
+        maps = getattr(self._expressions, "AttributeMap$").__getattr__("MODULE$")
+        return maps.apply(self.seq([self.jvm.scala.Tuple2(*pair) for pair in pairs]))
+
     def seq(self, items: Sequence[Any]) -> Any:
         """Return a Scala ``Seq``."""
         return self.jvm.PythonUtils.toSeq(list(items))

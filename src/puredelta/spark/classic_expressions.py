@@ -83,13 +83,13 @@ class ClassicResolver:
 
     def check(self, values: Sequence[Column], scope: Scope) -> tuple[T.DataType, ...]:
         """Return the types of values that are evaluated over a scope."""
-        rows = self._catalyst.rows(self._frames.stand_in(scope))
+        rows = self._catalyst.rows(self._frames.own(scope))
         named = [v.alias(f"_{n}") for n, v in enumerate(values)]
         return tuple(f.dataType for f in rows.select(*named).schema.fields)
 
     def _analyze(self, requests: Sequence[Request], scope: Scope) -> Any:
         parsed = [self._catalyst.parsed(r.expression) for r in requests]
-        return self._catalyst.resolved(parsed, self._frames.stand_in(scope))
+        return self._catalyst.resolved(parsed, self._frames.known(scope))
 
     def _analyzed(self, plan: Any, requests: Sequence[tuple[int, Request]]) -> list[_Analyzed]:
         trees = json.loads(plan.toJSON())[0]["metrics"]
@@ -128,25 +128,40 @@ class ClassicResolver:
             )
         )
         certain = bool(plan.deterministic())
+        own = [alias.child() for alias in catalyst.items(self._frames.moved(plan).metrics())]
         folded = catalyst.folded(self._instant.fixed(plan))
         trees: list[list[Node]] = json.loads(folded.toJSON())[0]["metrics"]
         return [
-            self._expression(a, field.dataType, tree, certain or a.expression.deterministic())
-            for a, field, tree in zip(analyzed, checked.schema.fields, trees, strict=True)
+            self._expression(
+                a,
+                column=catalyst.column(moved),
+                data_type=field.dataType,
+                tree=tree,
+                is_deterministic=certain or bool(a.expression.deterministic()),
+            )
+            for a, moved, field, tree in zip(
+                analyzed, own, checked.schema.fields, trees, strict=True
+            )
         ]
 
     def _expression(
-        self, analyzed: _Analyzed, data_type: T.DataType, tree: Sequence[Node], certain: Any
+        self,
+        analyzed: _Analyzed,
+        *,
+        column: Column,
+        data_type: T.DataType,
+        tree: Sequence[Node],
+        is_deterministic: bool,
     ) -> ResolvedExpression:
         attributes = self._frames.attributes
         used = [attributes[i] for i in attribute_ids(analyzed.nodes) if i in attributes]
         return ResolvedExpression(
             request=analyzed.request,
-            column=self._catalyst.column(analyzed.expression),
+            column=column,
             type=data_type,
-            is_deterministic=bool(certain),
+            is_deterministic=is_deterministic,
             has_subquery=any(class_name(n) in _SUBQUERIES for n in analyzed.nodes),
-            predicate=self._predicate(tree, used, certain=bool(certain)),
+            predicate=self._predicate(tree, used, certain=is_deterministic),
             target_columns=frozenset(a.name for a in used if a.side is Side.TARGET),
             source_columns=frozenset(a.name for a in used if a.side is Side.SOURCE),
             sql=str(analyzed.expression.sql()),

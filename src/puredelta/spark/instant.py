@@ -28,8 +28,8 @@ class UnfixedInstant:
 class FixedInstant:
     """Spark's own reading of the clock, taken once, put into plans as literals.
 
-    A Scala ``Map`` is a ``PartialFunction``, so ``transformAllExpressions(map)`` replaces
-    expressions by equality without any Scala code. ``ReplaceExpressions`` comes first:
+    A Scala ``Map`` is a ``PartialFunction``, so ``transformAllExpressionsWithSubqueries(map)``
+    replaces expressions by equality without any Scala code. ``ReplaceExpressions`` comes first:
     ``current_timestamp() - interval 1 day`` keeps a copy of its own inside until then.
     """
 
@@ -52,4 +52,4 @@ class FixedInstant:
     def fixed(self, plan: Any) -> Any:
         """Do the same to an analyzed plan."""
         plain = self._catalyst.rules.ReplaceExpressions.apply(plan)
-        return plain.transformAllExpressions(self._moments)
+        return plain.transformAllExpressionsWithSubqueries(self._moments)

@@ -18,12 +18,14 @@ _DIGITS: dict[type[T.DataType], int] = {
     T.IntegerType: 10,
     T.LongType: 20,
 }
-_TEMPORAL: frozenset[tuple[type[T.DataType], type[T.DataType]]] = frozenset(
+_OTHERS: frozenset[tuple[type[T.DataType], type[T.DataType]]] = frozenset(
     {
         (T.DateType, T.TimestampType),
         (T.DateType, T.TimestampNTZType),
         (T.TimestampNTZType, T.TimestampType),
         (T.TimestampType, T.TimestampNTZType),
+        (T.TimestampType, T.LongType),
+        (T.LongType, T.TimestampType),
     }
 )
 
@@ -57,4 +59,4 @@ def _can_up_cast_atom(given: T.DataType, to: T.DataType) -> bool:
         case _ if type(given) in _WIDTH and type(to) in _WIDTH:
             return _WIDTH.index(type(given)) <= _WIDTH.index(type(to))
         case _:
-            return (type(given), type(to)) in _TEMPORAL
+            return (type(given), type(to)) in _OTHERS
