@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,23 @@ def test_a_file_that_loses_all_rows_has_no_successor(spark: SparkSession, log: T
     assert isinstance(done, Rewritten)
     assert len(done.adds) == 1
     assert done.num_rows == 9
+
+
+def test_a_file_outside_of_the_table_gets_a_successor_inside(
+    spark: SparkSession, log: TableLog, tmp_path: Path
+) -> None:
+    """As in a shallow clone: the other table's directory is not ours to write to."""
+    (order, *_) = orders(log, [0])
+    root = Path(log.root_uri.removeprefix("file:"))
+    outside = tmp_path / "other" / "p=a b" / "part.parquet"
+    outside.parent.mkdir(parents=True)
+    (root / "p=a b" / "part-00000.parquet").rename(outside)
+    moved = replace(order.add, path=f"file://{str(outside).replace(' ', '%20')}")
+    done = rewriter(ArrowSplitter, spark, log).rewrite([replace(order, add=moved)])
+    assert isinstance(done, Rewritten)
+    (add,) = done.adds
+    assert add.path.startswith("p=a%20b/part-")
+    assert len(read(log, done)) == 9
 
 
 def test_rows_the_file_does_not_have_are_an_error(spark: SparkSession, log: TableLog) -> None:

@@ -11,6 +11,7 @@ the answer is `Refused`.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import posixpath
 from collections.abc import Sequence
@@ -28,7 +29,6 @@ from puredelta.protocol.paths import (
     absolute_uri,
     decode_path,
     encode_path,
-    is_absolute_path,
     relative_path,
 )
 from puredelta.protocol.table_config import TableConfig
@@ -124,12 +124,18 @@ class ArrowSplitter:
         return Rewritten(adds=tuple(adds), num_rows=sum(a.kept_rows for a in answers))
 
     def _directory(self, add: Add) -> str:
-        """Return where the new file goes: beside the old one, unless that lies elsewhere."""
-        path: str | None = decode_path(add.path)
-        if is_absolute_path(add.path):
-            root = self.store.root_uri
-            path = relative_path(root, absolute_uri(root, add.path))
-        return "" if path is None else posixpath.dirname(posixpath.normpath(path))
+        """Return where the new file goes: beside the old one, unless that lies elsewhere.
+
+        Then it keeps the tail of partition directories: some readers take values from there.
+        """
+        root = self.store.root_uri
+        uri = absolute_uri(root, add.path)
+        path = relative_path(root, uri)
+        if path is not None:
+            return posixpath.dirname(path)
+        parents = posixpath.dirname(uri).split("/")
+        tail = itertools.takewhile(lambda part: "=" in part, reversed(parents))
+        return "/".join(reversed(list(tail)))
 
     def _delete_all_but(self, kept: frozenset[str]) -> None:
         """Delete files of this job that are no part of its answer: attempts that failed or lost."""

@@ -209,6 +209,19 @@ def test_one_source_row_changes_many_target_rows(
     assert [r for r in table_rows(spark, log) if r["v"] == -1] == [row(1, -1, "x")] * 4
 
 
+def test_one_source_row_updates_one_row_and_deletes_others(
+    spark: SparkSession, log: TableLog, source: Callable[..., DataFrame]
+) -> None:
+    """The staged row alone still makes the one new row."""
+    outcome = merge(
+        spark, log, source((1, "x", -1)), "t.v >= 18 AND t.v < 22", delete("t.v <> 20"), update()
+    )
+    assert (outcome.rows.updated, outcome.rows.deleted) == (1, 3)
+    rows = table_rows(spark, log)
+    assert [r for r in rows if r["v"] == -1] == [row(1, -1, "x")]
+    assert len(rows) == 37
+
+
 def test_unmatched_source_rows_are_all_inserted(
     spark: SparkSession, log: TableLog, source: Callable[..., DataFrame]
 ) -> None:

@@ -20,6 +20,7 @@ from puredelta.commands.merge.resolved import (
     MatchedClause,
     NotMatchedBySourceClause,
     ResolvedCondition,
+    ResolvedUpdate,
 )
 from puredelta.spark.bitmaps import CountedWords, FileRows, collect_words
 from puredelta.spark.names import CLAUSE, FILE_ORDINAL, ROW_INDEX, SOURCE_FILE, SOURCE_ROW
@@ -43,7 +44,7 @@ class Positions:
     """Staged rows with a match, where the plan asked for them."""
     source_of: tuple[FileRows, ...] | None = None
     """Per MATCHED clause: the staged rows it fires with; ``None`` where they are not known or
-    some staged row is used for several target rows (M-74)."""
+    some staged row updates several target rows (M-74)."""
 
     def touched(self) -> dict[int, RowBitmap]:
         """Return the rows that leave their files, by candidate file."""
@@ -98,7 +99,7 @@ def find_positions(context: MergeContext, plan: MergePlan) -> Positions:
             for n in range(len(merge.not_matched_by_source))
         ),
         matched_source=words.select(*_source_sets(range(IDLE, first_by_source))).files(),
-        source_of=_source_of(words, first_by_source) if plan.finds_source_rows else None,
+        source_of=_source_of(words, merge.matched) if plan.finds_source_rows else None,
     )
 
 
@@ -170,9 +171,11 @@ def _source_sets(clauses: range) -> list[int]:
     return [_SOURCE_SETS + clause for clause in clauses]
 
 
-def _source_of(words: CountedWords, num_matched: int) -> tuple[FileRows, ...] | None:
-    """Return the staged rows per clause, unless one of them is used twice."""
-    acting = words.select(*_source_sets(range(num_matched)))
-    if len(acting.repeated()):
+def _source_of(
+    words: CountedWords, matched: Sequence[MatchedClause]
+) -> tuple[FileRows, ...] | None:
+    """Return the staged rows per clause, unless one of them updates several target rows."""
+    updates = [n for n, clause in enumerate(matched) if isinstance(clause.action, ResolvedUpdate)]
+    if len(words.select(*(_SOURCE_SETS + n for n in updates)).repeated()):
         return None
-    return tuple(words.select(_SOURCE_SETS + n).files() for n in range(num_matched))
+    return tuple(words.select(_SOURCE_SETS + n).files() for n in range(len(matched)))
