@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from functools import lru_cache
 from typing import TypeAlias
 
 from puredelta.protocol.properties import ALL_COLUMNS_INDEXED, TableProperties
@@ -224,8 +225,11 @@ def _encode_timestamp(value: datetime) -> str | None:
     return f'"{utc.isoformat(timespec="milliseconds")}Z"'
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+# Made once: json.dumps with an option makes an encoder for every call.
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
+
+_quoted_name = lru_cache(maxsize=4096)(_quoted)
+"""For column names, which repeat from file to file."""
 
 
 _Tree: TypeAlias = "dict[str, str | _Tree]"
@@ -249,7 +253,7 @@ def _nested_object(values: Mapping[LeafPath, str | None]) -> str:
 
 def _object(tree: _Tree) -> str:
     members = (
-        f"{_quoted(name)}:{value if isinstance(value, str) else _object(value)}"
+        f"{_quoted_name(name)}:{value if isinstance(value, str) else _object(value)}"
         for name, value in tree.items()
     )
     return "{" + ",".join(members) + "}"
