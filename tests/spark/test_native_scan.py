@@ -29,6 +29,7 @@ def ids(*values: int) -> pa.Table:
     return pa.table({"id": pa.array(values, pa.int64())})
 
 
+@pytest.mark.smoke
 def test_any_path_is_read_and_reported(spark: SparkSession, tmp_path: Path) -> None:
     names = ["plain", "a b", "100%25 x%", "ünï-文", "q=1,[x]{y}#z?w&v+", "colon:in:dir"]
     files = [
@@ -148,6 +149,7 @@ def partitioned(spark: SparkSession, tmp_path: Path) -> DataFrame:
     return native_scan(spark, files, data_schema=ID, partition_schema=schema)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_partition_values_are_what_a_cast_of_the_log_text_gives_x82_x83(
     spark: SparkSession, tmp_path: Path, conf: Any, zone: str
@@ -175,6 +177,7 @@ def test_partition_values_are_what_a_cast_of_the_log_text_gives_x82_x83(
         assert str({c: found[n][c] for c in PARTITION_TYPES}) == str(expected.asDict())
 
 
+@pytest.mark.smoke
 def test_partition_pruning_pushdown_and_column_pruning_are_in_the_plan(
     partitioned: DataFrame,
 ) -> None:
@@ -236,6 +239,7 @@ def test_two_scans_are_the_same_only_with_the_same_files(
     spark.catalog.clearCache()
 
 
+@pytest.mark.smoke
 def test_no_files_give_no_rows_but_the_schema_and_metadata(spark: SparkSession) -> None:
     by_p = T.StructType.fromDDL("p int")
     for partition_schema in (FLAT, by_p):

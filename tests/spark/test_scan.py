@@ -55,6 +55,7 @@ def mixed(tmp_path: Path) -> TableFiles:
     return table
 
 
+@pytest.mark.smoke
 def test_deleted_rows_are_left_out_m138(spark: SparkSession, mixed: TableFiles) -> None:
     rows = scan(spark, mixed.snapshot())
     assert rows.columns == ["p", "id", "v"]
@@ -67,6 +68,7 @@ def test_deleted_rows_are_left_out_m138(spark: SparkSession, mixed: TableFiles) 
     assert "p#" in plan.split("PartitionFilters: [")[1].split("]")[0]
 
 
+@pytest.mark.smoke
 def test_metadata_stays_reachable(spark: SparkSession, mixed: TableFiles) -> None:
     rows = scan(spark, mixed.snapshot()).select("id", "_metadata.row_index", "_metadata.file_path")
     assert all(r.id == r.row_index for r in rows.collect())
@@ -81,6 +83,7 @@ def test_files_without_a_vector_make_a_pure_scan(spark: SparkSession, mixed: Tab
     assert "Join" in executed_plan(scan(spark, snapshot))
 
 
+@pytest.mark.smoke
 def test_positions_index_into_the_given_files(spark: SparkSession, mixed: TableFiles) -> None:
     snapshot = mixed.snapshot()
     rows = scan(spark, snapshot, snapshot.files.take([2, 1]), columns=["v"], with_position=True)
@@ -171,6 +174,7 @@ def test_log_values_win_over_partition_columns_in_files_m144(
     assert tuples(scan(spark, table.snapshot())) == [(1, 8)]
 
 
+@pytest.mark.smoke
 def test_void_column_is_null(spark: SparkSession, tmp_path: Path) -> None:
     table = TableFiles.create(tmp_path / "t", schema(v=VOID, id=LONG))
     table.write("x.parquet", {"id": longs(1)})
@@ -277,6 +281,7 @@ def mapped_file(ids: dict[str, int]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_mapped_columns_come_out_under_logical_names_at_every_depth_m109(
     spark: SparkSession, tmp_path: Path, mode: str
@@ -309,6 +314,7 @@ def test_mapped_columns_come_out_under_logical_names_at_every_depth_m109(
         assert "EqualTo(col-1,2)" in executed_plan(rows.filter("id = 2")).replace("`", "")
 
 
+@pytest.mark.smoke
 def test_ids_find_columns_whose_names_are_foreign(spark: SparkSession, tmp_path: Path) -> None:
     """As in a table that was converted from Iceberg; a filter by name would lose the row."""
     table = TableFiles.create(

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 
 from puredelta.errors import DeltaError
 from puredelta.log.file_table import FileTable
-from puredelta.log.stats_columns import StatsColumns, read_stats_columns
+from puredelta.log.stats_columns import read_stats_columns
+from puredelta.log.stats_json import StatsColumns
 from puredelta.log.stats_text import find_timestamp_span
 from puredelta.log.value_order import FLOATING, order_type, order_value, single_precision
 from puredelta.protocol.partition_values import parse_partition_value

@@ -8,61 +8,25 @@ understood is null, that is unknown, and an unknown bound keeps its file (X-69, 
 
 from __future__ import annotations
 
-import decimal
-import io
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.json as pj
 
-from puredelta.log.stats_text import find_date, find_timestamp_span
-from puredelta.log.value_order import FLOATING, INTEGRAL, order_type, single_precision
-from puredelta.protocol.types import (
-    DATE,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    DataType,
-    DecimalType,
-    PrimitiveType,
+from puredelta.log.stats_json import (
+    LeafStatistics,
+    Path,
+    StatsColumns,
+    read_with_arrow,
+    read_with_python,
 )
+from puredelta.log.stats_text import find_date, find_timestamp_span
+from puredelta.log.value_order import FLOATING, single_precision
+from puredelta.protocol.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, PrimitiveType
 
-Path: TypeAlias = tuple[str, ...]
-
-_BLOCK_BYTES_MIN = 1 << 20
 _WRITTEN_MILLISECOND_MICROS = 1000
 """Timestamps are written in milliseconds, cut down: the true maximum may be a millisecond
 later (X-65)."""
-_NOT_A_NUMBER = r':\s*"(?:NaN|-?Infinity)"'
-_LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
-_LONG_DIGITS = 19
-
-
-@dataclass(frozen=True, slots=True)
-class LeafStatistics:
-    """What the files say of one column; null where a file says nothing usable."""
-
-    low: pa.Array | None
-    """A value at most as great as every value that is not null nor NaN; in the column's order
-    type (`puredelta.log.value_order`). ``None`` for types without an order."""
-    high: pa.Array | None
-    """A value at least as great as every value that is not null nor NaN."""
-    null_count: pa.Array
-    """int64."""
-
-
-@dataclass(frozen=True, slots=True)
-class StatsColumns:
-    """The statistics of some files, one array element per file."""
-
-    num_records: pa.Array
-    """Physical rows (int64)."""
-    leaves: Mapping[Path, LeafStatistics]
 
 
 def read_stats_columns(
@@ -74,225 +38,13 @@ def read_stats_columns(
     while the column had a narrower type is read as one of the wider type.
     """
     texts = pa.chunked_array([stats]) if isinstance(stats, pa.Array) else stats
-    raw = _read_with_arrow(texts, leaves)
+    raw = read_with_arrow(texts, leaves)
     if raw is None:
-        raw = _read_with_python(texts, leaves)
+        raw = read_with_python(texts, leaves)
     return StatsColumns(
         raw.num_records,
         {path: _typed(raw.leaves[path], data_type) for path, data_type in leaves.items()},
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Raw:
-    """Bounds as parsed: numbers are typed, dates and timestamps still text."""
-
-    num_records: pa.Array
-    leaves: Mapping[Path, LeafStatistics]
-
-
-def _wire_type(data_type: DataType) -> pa.DataType | None:
-    """Return the Arrow type a bound is parsed as; ``None`` if the type has no bounds (X-62)."""
-    match data_type:
-        case DecimalType():
-            return order_type(data_type)
-        case PrimitiveType() if data_type in INTEGRAL | FLOATING:
-            return order_type(data_type)
-        case PrimitiveType() if data_type in {STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ}:
-            return pa.string()
-        case _:
-            return None
-
-
-# --- Arrow ----------------------------------------------------------------------------------
-
-
-def _read_with_arrow(texts: pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> _Raw | None:
-    """Parse all texts at once; ``None`` if any of them is not what the schema expects."""
-    lines = _lines(texts, has_floats=any(t in FLOATING for t in _primitives(leaves)))
-    if lines is None:
-        return None
-    content, longest = lines
-    bounds = {path: wire for path, t in leaves.items() if (wire := _wire_type(t)) is not None}
-    counts = dict.fromkeys(leaves, pa.int64())
-    fields = [
-        ("numRecords", pa.int64()),
-        *((name, _struct(paths)) for name, paths in _sections(bounds, counts) if paths),
-    ]
-    try:
-        table = pj.read_json(
-            io.BytesIO(content),
-            read_options=pj.ReadOptions(block_size=max(_BLOCK_BYTES_MIN, longest + 2)),
-            parse_options=pj.ParseOptions(
-                explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"
-            ),
-        )
-    except pa.ArrowInvalid:
-        return None
-    if table.num_rows != len(texts):
-        return None
-    return _Raw(
-        _one_array(table["numRecords"]),
-        {
-            path: LeafStatistics(
-                _field(table, "minValues", path) if path in bounds else None,
-                _field(table, "maxValues", path) if path in bounds else None,
-                _field(table, "nullCount", path),
-            )
-            for path in leaves
-        },
-    )
-
-
-def _primitives(leaves: Mapping[Path, DataType]) -> list[PrimitiveType]:
-    return [t for t in leaves.values() if isinstance(t, PrimitiveType)]
-
-
-def _sections(
-    bounds: Mapping[Path, pa.DataType], counts: Mapping[Path, pa.DataType]
-) -> tuple[tuple[str, Mapping[Path, pa.DataType]], ...]:
-    return ("minValues", bounds), ("maxValues", bounds), ("nullCount", counts)
-
-
-def _lines(texts: pa.ChunkedArray, *, has_floats: bool) -> tuple[bytes, int] | None:
-    """Return one JSON object a line and the longest line's length.
-
-    A file without statistics becomes ``{}``. Raw line breaks are white space in JSON, since
-    within a string they must be escaped. NaN and infinities are written as text where a
-    number is due; as null they are merely unknown.
-    """
-    objects = pc.fill_null(texts, "{}")
-    objects = pc.replace_substring_regex(objects, r"[\r\n]", " ")
-    if has_floats:
-        objects = pc.replace_substring_regex(objects, _NOT_A_NUMBER, ":null")
-    if not pc.all(pc.match_substring_regex(objects, r"^\s*\{.*\}\s*$"), min_count=0).as_py():
-        return None
-    lines = [text for chunk in objects.chunks for text in chunk.to_pylist()]
-    longest = int(pc.max(pc.binary_length(objects)).as_py() or 0)
-    return "\n".join(lines).encode(), longest
-
-
-def _struct(leaves: Mapping[Path, pa.DataType]) -> pa.DataType:
-    """Nest leaf types as the statistics nest their values."""
-    nested: dict[str, dict[Path, pa.DataType]] = {}
-    for path, data_type in leaves.items():
-        nested.setdefault(path[0], {})[path[1:]] = data_type
-    return pa.struct(
-        [(name, inner[()] if () in inner else _struct(inner)) for name, inner in nested.items()]
-    )
-
-
-def _field(table: pa.Table, section: str, path: Path) -> pa.Array:
-    column: Any = table[section]
-    for name in path:
-        column = pc.struct_field(column, name)
-    return _one_array(column)
-
-
-def _one_array(column: Any) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-# --- Python ---------------------------------------------------------------------------------
-
-
-def _read_with_python(texts: pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> _Raw:
-    objects = [_parse(text) for text in texts.to_pylist()]
-    return _Raw(
-        pa.array([_whole(o.get("numRecords")) for o in objects], pa.int64()),
-        {
-            path: LeafStatistics(
-                _bounds(objects, "minValues", path, data_type, decimal.ROUND_FLOOR),
-                _bounds(objects, "maxValues", path, data_type, decimal.ROUND_CEILING),
-                pa.array([_whole(_walk(o, ("nullCount", *path))) for o in objects], pa.int64()),
-            )
-            for path, data_type in leaves.items()
-        },
-    )
-
-
-def _parse(text: str | None) -> Mapping[str, Any]:
-    if text is None:
-        return {}
-    try:
-        parsed = json.loads(text, parse_float=decimal.Decimal, parse_constant=_unknown)
-    except (ValueError, RecursionError, decimal.InvalidOperation):
-        return {}
-    return parsed if isinstance(parsed, dict) else {}
-
-
-def _unknown(_: str) -> None:
-    """Read a bare NaN or Infinity as nothing."""
-
-
-def _walk(value: Any, path: Sequence[str]) -> Any:
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
-
-
-def _bounds(
-    objects: Sequence[Mapping[str, Any]],
-    section: str,
-    path: Path,
-    data_type: DataType,
-    rounding: str,
-) -> pa.Array | None:
-    wire = _wire_type(data_type)
-    if wire is None:
-        return None
-    read = _reader(data_type, rounding)
-    return pa.array([read(_walk(o, (section, *path))) for o in objects], wire)
-
-
-def _reader(data_type: DataType, rounding: str) -> Callable[[Any], Any]:
-    match data_type:
-        case DecimalType():
-            step = decimal.Decimal(1).scaleb(-data_type.scale)
-            return lambda value: _in_scale(value, step, rounding)
-        case PrimitiveType() if data_type in INTEGRAL:
-            return _whole
-        case PrimitiveType() if data_type in FLOATING:
-            return _number
-        case _:
-            return _text
-
-
-def _whole(value: Any) -> int | None:
-    if isinstance(value, decimal.Decimal) and 0 <= value.adjusted() <= _LONG_DIGITS:
-        value = int(value) if value == int(value) else None
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if _LONG_MIN <= value <= _LONG_MAX else None
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | decimal.Decimal):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _in_scale(value: Any, step: decimal.Decimal, rounding: str) -> decimal.Decimal | None:
-    if isinstance(value, bool) or not isinstance(value, int | decimal.Decimal):
-        return None
-    try:
-        fitting = decimal.Context(prec=38, traps=[decimal.InvalidOperation])
-        return decimal.Decimal(value).quantize(step, rounding=rounding, context=fitting)
-    except decimal.InvalidOperation:
-        return None
-
-
-def _text(value: Any) -> str | None:
-    if not isinstance(value, str) or any("\ud800" <= c <= "\udfff" for c in value):
-        return None
-    return value
-
-
-# --- types ----------------------------------------------------------------------------------
 
 
 def _typed(raw: LeafStatistics, data_type: DataType) -> LeafStatistics:
