@@ -59,7 +59,7 @@ def find_snapshot(
     log = TableLog.open(os.fspath(path))
     if timestamp is not None:
         return log.snapshot(timestamp_ms=resolve_instant(spark, timestamp))
-    return log.snapshot(version=None if version is None else _whole(version))
+    return log.snapshot(version=None if version is None else parse_version(version))
 
 
 def resolve_instant(spark: SparkSession, instant: Instant) -> int:
@@ -90,7 +90,12 @@ def _not_an_instant(instant: Instant) -> InvalidRequestError:
     )
 
 
-def _whole(version: object) -> int:
+def parse_version(version: object) -> int:
+    """Return a version as a number; a user may give it as text.
+
+    Raises:
+        InvalidRequestError: it is no whole number (DELTA_VERSION_INVALID).
+    """
     match version:
         case bool():
             raise _not_a_version(version)

@@ -101,16 +101,50 @@ def find_version_at(
     newest_ms = time_of(versions[-1])
     if timestamp_ms > newest_ms:
         raise _too_late(store.root_uri, timestamp_ms, newest_ms)
-    # File times and in-commit timestamps come from different clocks: each part is in order,
-    # both together need not be.
+    version = _last_not_after(versions, time_of, timestamped_from, timestamp_ms)
+    if version is None:
+        raise _too_early(store.root_uri, timestamp_ms, time_of(versions[0]))
+    return version
+
+
+def find_version_from(
+    store: Store, listing: LogListing, config: TableConfig, *, timestamp_ms: int
+) -> int:
+    """Return the oldest version committed at or after a time, its commit file still there.
+
+    One more than the newest version if there is none. Arguments as of `find_version_at`.
+
+    Raises:
+        CorruptTableError: no commit file is left to tell any time (DELTA_LOG_FILE_NOT_FOUND).
+    """
+    versions = sorted(listing.commits)
+    if not versions:
+        raise log_file_not_found(store, log_path(commit_name(listing.earliest_version or 0)))
+    timestamped_from = first_timestamped_version(config)
+    time_of = _clock(store, listing, versions, timestamped_from)
+    before = _last_not_after(versions, time_of, timestamped_from, timestamp_ms)
+    if before is None:
+        return versions[0]
+    return before if time_of(before) == timestamp_ms else before + 1
+
+
+def _last_not_after(
+    versions: Sequence[int],
+    time_of: Callable[[int], int],
+    timestamped_from: int | None,
+    timestamp_ms: int,
+) -> int | None:
+    """Return the newest version at or before a time.
+
+    File times and in-commit timestamps come from different clocks: each part is in order,
+    both together need not be.
+    """
     split = len(versions) if timestamped_from is None else bisect_left(versions, timestamped_from)
     timestamped = versions[split:]
     if timestamped and timestamp_ms >= time_of(timestamped[0]):
         return timestamped[bisect_right(timestamped, timestamp_ms, key=time_of) - 1]
     position = bisect_right(versions[:split], timestamp_ms, key=time_of) - 1
-    if position < 0:
-        raise _too_early(store.root_uri, timestamp_ms, time_of(versions[0]))
-    return versions[position]
+    return None if position < 0 else versions[position]
 
 
 def _clock(

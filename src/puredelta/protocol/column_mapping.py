@@ -83,7 +83,9 @@ def physical_schema(
     """Return the schema as files spell it, all the way down.
 
     Nullability is kept and metadata dropped, but for the Parquet field ids that
-    ``field_ids`` asks for (both mapped modes write them; only mode ``id`` reads by them).
+    ``field_ids`` asks for (both mapped modes write them; only mode ``id`` reads by them). A
+    field without an id stays without: files hold columns, such as that of the change data
+    feed, which are no columns of the table and are found by name in every mode.
     """
     return StructType(
         tuple(
@@ -92,7 +94,7 @@ def physical_schema(
                 _physical_type(f.type, mode, field_ids=field_ids),
                 f.nullable,
                 {PARQUET_FIELD_ID: field_id(f)}
-                if field_ids and mode is not ColumnMappingMode.NONE
+                if field_ids and mode is not ColumnMappingMode.NONE and _has_id(f)
                 else {},
             )
             for f in schema.fields

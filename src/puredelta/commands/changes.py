@@ -1,0 +1,144 @@
+"""Read the change data feed of a table: what every commit of a range did to which rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.commands.change_settings import ChangeSettings, MappedSchema
+from puredelta.commands.read import Instant, parse_version, resolve_instant
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.change_files import ChangeFiles, find_change_files
+from puredelta.log.change_range import (
+    AtTime,
+    AtVersion,
+    Bound,
+    ChangeRange,
+    commit_times,
+    last_metadata,
+    require_readable_range,
+    resolve_range,
+)
+from puredelta.log.commit_files import Commit
+from puredelta.log.segment import list_log
+from puredelta.log.snapshot import Snapshot
+from puredelta.log.table_log import TableLog
+from puredelta.protocol.actions import Metadata
+from puredelta.protocol.properties import ColumnMappingMode
+from puredelta.protocol.read_compatibility import TableShape
+from puredelta.spark.change_scan import scan_changes
+
+
+def read_changes(
+    spark: SparkSession,
+    log: TableLog,
+    *,
+    starting_version: int | str | None = None,
+    starting_timestamp: Instant | None = None,
+    ending_version: int | str | None = None,
+    ending_timestamp: Instant | None = None,
+) -> DataFrame:
+    """Return the changed rows of a range of versions, both ends included.
+
+    The columns are those of the table, then ``_change_type`` (``insert``,
+    ``update_preimage``, ``update_postimage`` or ``delete``), ``_commit_version`` (long) and
+    ``_commit_timestamp``. The schema is the newest version's; with column mapping it is that
+    of the end of the range. A start by time means the first version from then on, an end by
+    time the last one up to then; without an end the range goes up to the newest version as
+    of this call. The log of the range is read and checked here, and no job runs.
+
+    Raises:
+        InvalidRequestError: no start, an end before it, two ways to say one bound, a bound
+            outside of the history, a version without the feed (DELTA_MISSING_CHANGE_DATA), or
+            a schema change that the rows of the range cannot be read across
+            (DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE, ..._DATA_SCHEMA).
+        TableNotFoundError: there is no table, or the commit of the start is gone.
+        UnsupportedError: the table needs a feature that is not implemented.
+        CorruptTableError: the log is damaged.
+
+    Examples:
+        >>> log = TableLog.open("/data/events")  # doctest: +SKIP
+        >>> changes = read_changes(spark, log, starting_version=3)  # doctest: +SKIP
+        >>> changes.filter("_change_type = 'delete'").count()  # doctest: +SKIP
+        12
+    """
+    settings = ChangeSettings.of(spark)
+    start = _bound(spark, starting_version, starting_timestamp, which="starting")
+    end = _bound(spark, ending_version, ending_timestamp, which="ending")
+    if start is None:
+        raise InvalidRequestError(
+            "No startingVersion or startingTimestamp provided for CDC read. Pass one of them.",
+            code=ErrorCode.NO_START_FOR_CDC_READ,
+        )
+    listing = list_log(log.store)
+    # Of the listing, not newer: both must speak of the same versions.
+    newest = log.snapshot(version=listing.latest_version)
+    chosen = resolve_range(
+        log.store,
+        listing,
+        newest,
+        start=start,
+        end=end,
+        may_exceed_newest=settings.may_exceed_newest,
+    )
+    if chosen is None:
+        return scan_changes(spark, newest, ChangeFiles())
+    commits = log.commits_after(chosen.start - 1, through=chosen.end)
+    first = _metadata_at_start(log, newest, commits)
+    read = _read_snapshot(log, newest, chosen, first, settings.mapped_schema)
+    require_readable_range(commits, first, read if settings.checks_schema else None)
+    return scan_changes(spark, read, find_change_files(commits, commit_times(commits, listing)))
+
+
+def _bound(
+    spark: SparkSession,
+    version: int | str | None,
+    timestamp: Instant | None,
+    *,
+    which: str,
+) -> Bound | None:
+    if version is not None and timestamp is not None:
+        raise InvalidRequestError(
+            f"Multiple {which} arguments provided for CDC read. Please provide one of either "
+            f"{which}Timestamp ({timestamp!r}) or {which}Version ({version!r}).",
+            code=ErrorCode.MULTIPLE_CDC_BOUNDARY,
+            startingOrEnding=which,
+        )
+    if version is not None:
+        return AtVersion(parse_version(version))
+    return None if timestamp is None else AtTime(resolve_instant(spark, timestamp))
+
+
+def _metadata_at_start(log: TableLog, newest: Snapshot, commits: Sequence[Commit]) -> Metadata:
+    """Return the metadata in force at the first commit.
+
+    Rebuilding an old version is dear and often not needed: the commit may bring its own, or
+    the newest may date from before.
+    """
+    first, *later = commits
+    own = last_metadata([first])
+    if own is not None:
+        return own
+    if commits[-1].version == newest.version and last_metadata(later) is None:
+        return newest.metadata
+    return log.snapshot(version=first.version).metadata
+
+
+def _read_snapshot(
+    log: TableLog,
+    newest: Snapshot,
+    chosen: ChangeRange,
+    first: Metadata,
+    mapped_schema: MappedSchema,
+) -> Snapshot:
+    """Return the version whose schema the rows are read under, as the reference chooses it."""
+    if mapped_schema is not MappedSchema.END_VERSION or chosen.end == newest.version:
+        return newest
+    at_end = log.snapshot(version=chosen.end)
+    modes = (
+        newest.config.column_mapping,
+        at_end.config.column_mapping,
+        TableShape.of(first).column_mapping,
+    )
+    return at_end if any(mode is not ColumnMappingMode.NONE for mode in modes) else newest
