@@ -105,7 +105,9 @@ class RecordedCase:
         builder = table.merge(source, self.record["condition"])
         for clause in self.record["clauses"]:
             builder = self._with(builder, clause, source)
-        return builder
+        return (
+            builder.withSchemaEvolution() if self.record.get("with_schema_evolution") else builder
+        )
 
     def _with(
         self, builder: DeltaMergeBuilder, clause: dict[str, Any], source: DataFrame
@@ -143,9 +145,12 @@ class RecordedCase:
         return values
 
     def _all_but(self, left_out: list[str], source: DataFrame) -> dict[str, str]:
+        """Spell a star out; without evolution a star means the target's columns (M-40)."""
         alias = self.record["source_alias"]
         prefix = "" if alias is None else f"`{alias}`."
-        return {f"`{c}`": f"{prefix}`{c}`" for c in source.columns if c not in left_out}
+        evolves = self.record.get("with_schema_evolution")
+        every = source.columns if evolves else self.record["target_columns"]
+        return {f"`{c}`": f"{prefix}`{c}`" for c in every if c not in left_out}
 
     def row_metrics(self) -> dict[str, str]:
         """The counts of changed rows; counts of copied rows and files may be lower here."""

@@ -1,0 +1,269 @@
+"""The facade: arguments and texts as ``delta.tables`` has them (1.1), and what it forwards."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from typing_extensions import Self
+
+from puredelta import tables
+from puredelta.commands.merge.clauses import (
+    Assignment,
+    Delete,
+    Insert,
+    Matched,
+    MergeSpec,
+    NotMatched,
+    NotMatchedBySource,
+    Star,
+    Update,
+)
+from puredelta.commands.write import SaveMode, write_table
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.log.table_log import TableLog
+from puredelta.tables import DeltaMergeBuilder, DeltaTable
+
+NOT_AN_EXPRESSION = "'condition' must be a Spark SQL Column or a string (expression in SQL syntax)"
+NOT_VALUES = "must contain only Spark SQL Columns or strings (expressions in SQL syntax) as values"
+
+
+class AnyFrame(DataFrame):
+    """A DataFrame as far as argument checks look."""
+
+    def __new__(cls) -> Self:
+        return object.__new__(cls)
+
+
+@pytest.fixture
+def builder() -> DeltaMergeBuilder:
+    return DeltaMergeBuilder(
+        None, None, MergeSpec(on="true", clauses=()), target_rows=None, source_rows=None
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "condition", "error", "text"),
+    [
+        (None, "a = b", ValueError, "'source' in merge cannot be None"),
+        ("rows", "a = b", TypeError, "Type of 'source' in merge must be DataFrame."),
+        (AnyFrame, None, ValueError, "'condition' in merge cannot be None"),
+        (
+            AnyFrame,
+            5,
+            TypeError,
+            f"{NOT_AN_EXPRESSION}, found to be of type <class 'int'>",
+        ),
+    ],
+)
+def test_merge_arguments(source: Any, condition: Any, error: type[Exception], text: str) -> None:
+    rows = AnyFrame() if source is AnyFrame else source
+    with pytest.raises(error) as caught:
+        DeltaTable(None, None, None).merge(rows, condition)
+    assert str(caught.value) == text
+
+
+WITH_MAPPING = [
+    ("whenMatchedUpdate", "set"),
+    ("whenNotMatchedInsert", "values"),
+    ("whenNotMatchedBySourceUpdate", "set"),
+]
+CONDITIONAL = [
+    "whenMatchedUpdateAll",
+    "whenMatchedDelete",
+    "whenNotMatchedInsertAll",
+    "whenNotMatchedBySourceDelete",
+]
+
+
+@pytest.mark.parametrize(("method", "name"), WITH_MAPPING)
+@pytest.mark.parametrize(
+    ("mapping", "error", "text"),
+    [
+        (None, ValueError, "{} cannot be None"),
+        ("k = v", TypeError, "{} must be a dict, found to be <class 'str'>"),
+        ({1: "1"}, TypeError, "Keys of dict in {} must contain only strings with column names"),
+        (
+            {"k": 1},
+            TypeError,
+            f"Values of dict in {{}} {NOT_VALUES}, found '1' of type '<class 'int'>'",
+        ),
+    ],
+)
+def test_mappings(
+    builder: DeltaMergeBuilder, *, method: str, name: str, mapping: Any, error: Any, text: str
+) -> None:
+    with pytest.raises(error) as caught:
+        getattr(builder, method)(**{name: mapping})
+    assert str(caught.value).startswith(text.format(f"'{name}' in {method}"))
+
+
+@pytest.mark.parametrize("method", CONDITIONAL)
+def test_conditions_are_text_or_columns(builder: DeltaMergeBuilder, method: str) -> None:
+    with pytest.raises(TypeError, match="'condition' must be a Spark SQL Column or a string"):
+        getattr(builder, method)(7)
+
+
+@pytest.mark.parametrize(("method", "name"), WITH_MAPPING)
+def test_conditions_beside_a_mapping(builder: DeltaMergeBuilder, method: str, name: str) -> None:
+    with pytest.raises(TypeError, match="'condition' must be a Spark SQL Column or a string"):
+        getattr(builder, method)(7, **{name: {"a": "b"}})
+
+
+def test_every_call_gives_a_new_builder(builder: DeltaMergeBuilder) -> None:
+    extended = (
+        builder.whenMatchedUpdate("a", {"k": "v"})
+        .whenMatchedUpdateAll("b")
+        .whenMatchedDelete()
+        .whenNotMatchedInsert(values={"k": "v"})
+        .whenNotMatchedInsertAll()
+        .whenNotMatchedBySourceUpdate(set={"k": "v"})
+        .whenNotMatchedBySourceDelete("c")
+        .withSchemaEvolution()
+    )
+    one = (Assignment("k", "v"),)
+    assert builder._spec.clauses == ()
+    assert extended._spec == MergeSpec(
+        on="true",
+        clauses=(
+            Matched(Update(one), "a"),
+            Matched(Update(Star.STAR), "b"),
+            Matched(Delete()),
+            NotMatched(Insert(one)),
+            NotMatched(Insert(Star.STAR)),
+            NotMatchedBySource(Update(one)),
+            NotMatchedBySource(Delete(), "c"),
+        ),
+        evolve_schema=True,
+    )
+
+
+def test_an_empty_update_without_condition_adds_nothing(builder: DeltaMergeBuilder) -> None:
+    """M-11; with a condition it stays, and shields rows from later clauses."""
+    assert builder.whenMatchedUpdate(set={}) is builder
+    assert builder.whenNotMatchedBySourceUpdate(set={}) is builder
+    kept = builder.whenMatchedUpdate("a", {}).whenNotMatchedInsert(values={})
+    assert kept._spec.clauses == (Matched(Update(()), "a"), NotMatched(Insert(())))
+
+
+PARAMETERS: dict[Callable[..., Any], list[str]] = {
+    DeltaTable.forPath: ["sparkSession", "path", "hadoopConf"],
+    DeltaTable.isDeltaTable: ["sparkSession", "identifier"],
+    DeltaTable.convertToDelta: ["sparkSession", "identifier", "partitionSchema", "collect_stats"],
+    DeltaTable.alias: ["self", "aliasName"],
+    DeltaTable.toDF: ["self"],
+    DeltaTable.merge: ["self", "source", "condition"],
+    DeltaTable.history: ["self", "limit"],
+    DeltaTable.detail: ["self"],
+    DeltaMergeBuilder.whenMatchedUpdate: ["self", "condition", "set"],
+    DeltaMergeBuilder.whenNotMatchedInsert: ["self", "condition", "values"],
+    DeltaMergeBuilder.whenNotMatchedBySourceUpdate: ["self", "condition", "set"],
+    DeltaMergeBuilder.whenNotMatchedBySourceDelete: ["self", "condition"],
+    DeltaMergeBuilder.execute: ["self"],
+}
+
+
+@pytest.mark.parametrize("function", PARAMETERS, ids=lambda f: f.__qualname__)
+def test_names_of_arguments(function: Callable[..., Any]) -> None:
+    assert list(inspect.signature(function).parameters) == PARAMETERS[function]
+
+
+def test_public_names() -> None:
+    assert tables.__all__ == ["DeltaMergeBuilder", "DeltaTable"]
+
+
+@pytest.fixture
+def path(spark: SparkSession, tmp_path: Path) -> str:
+    location = str(tmp_path / "table")
+    rows = spark.sql("select 1L as id, 'a' as p union all select 2L, 'b'")
+    write_table(rows, TableLog.open(location), mode=SaveMode.ERROR, partition_by=["p"])
+    return location
+
+
+@pytest.mark.smoke
+def test_merge_history_and_detail(spark: SparkSession, path: str) -> None:
+    table = DeltaTable.forPath(spark, path)
+    known = table.toDF()
+    source = spark.sql("select 2L as id, 'c' as p union all select 3L, 'c'")
+    result = (
+        table.merge(source, known["id"] == source["id"])
+        .whenMatchedUpdate(known["p"] == "b", {"p": source["p"]})
+        .whenNotMatchedInsertAll()
+        .execute()
+    )
+    assert [r.asDict() for r in result.collect()] == [
+        {
+            "num_affected_rows": 2,
+            "num_updated_rows": 1,
+            "num_deleted_rows": 0,
+            "num_inserted_rows": 1,
+        }
+    ]
+    assert sorted(map(tuple, table.toDF().collect())) == [(1, "a"), (2, "c"), (3, "c")]
+    history = table.history().collect()
+    assert [(r.version, r.operation) for r in history] == [(1, "MERGE"), (0, "WRITE")]
+    assert history[0].operationMetrics["numTargetRowsUpdated"] == "1"
+    assert history[0].operationParameters["notMatchedPredicates"] == '[{"actionType":"insert"}]'
+    assert history[0].timestamp >= history[1].timestamp
+    assert [r.version for r in table.history(1).collect()] == [1]
+    assert table.history(0).collect() == []
+    detail = table.detail().collect()[0]
+    assert (detail.format, detail.location) == ("delta", f"file:{path}")
+    assert (detail.partitionColumns, detail.numFiles) == (["p"], 2)
+    assert detail.sizeInBytes > 0
+    assert (detail.minReaderVersion, detail.minWriterVersion) == (1, 2)
+    assert detail.tableFeatures == ["appendOnly", "invariants"]
+
+
+def test_is_delta_table(spark: SparkSession, path: str, tmp_path: Path) -> None:
+    assert DeltaTable.isDeltaTable(spark, path)
+    assert DeltaTable.isDeltaTable(spark, f"file:{path}")
+    assert not DeltaTable.isDeltaTable(spark, str(tmp_path))
+    assert not DeltaTable.isDeltaTable(spark, str(tmp_path / "missing"))
+
+
+@pytest.mark.parametrize("name", ["", "missing"])
+def test_paths_without_a_table(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    with pytest.raises(TableNotFoundError, match="is not a Delta table") as caught:
+        DeltaTable.forPath(spark, str(tmp_path / name))
+    assert caught.value.code is ErrorCode.MISSING_DELTA_TABLE
+
+
+def test_hadoop_settings_are_refused(spark: SparkSession, path: str) -> None:
+    with pytest.raises(InvalidRequestError, match=r"fs\.x"):
+        DeltaTable.forPath(spark, path, {"fs.x": "y"})
+    assert DeltaTable.forPath(spark, path, {}).toDF().count() == 2
+
+
+def test_convert_to_delta(spark: SparkSession, tmp_path: Path) -> None:
+    location = str(tmp_path / "plain")
+    spark.range(3).write.parquet(location)
+    table = DeltaTable.convertToDelta(spark, f"parquet.`{location}`")
+    assert table.alias("t").toDF().where("t.id > 0").count() == 2
+
+
+def test_a_table_object_sees_the_columns_of_today(spark: SparkSession, path: str) -> None:
+    table = DeltaTable.forPath(spark, path)
+    more = spark.sql("select 5L as id, 'e' as p, 1 as n")
+    write_table(more, TableLog.open(path), mode=SaveMode.APPEND, options={"mergeSchema": "true"})
+    assert table.toDF().columns == ["id", "p", "n"]
+    table.alias("t").merge(more.alias("s"), "t.id = s.id").whenMatchedUpdate(
+        set={"n": "s.n + 1"}
+    ).execute()
+    assert table.toDF().where("id = 5").collect()[0].n == 2
+
+
+def test_columns_that_change_before_the_merge_runs(spark: SparkSession, path: str) -> None:
+    """M-34: the statement was written for other columns."""
+    table = DeltaTable.forPath(spark, path)
+    merge = table.alias("t").merge(spark.range(1).alias("s"), "t.id = s.id").whenMatchedDelete()
+    more = spark.sql("select 5L as id, 'e' as p, 1 as n")
+    write_table(more, TableLog.open(path), mode=SaveMode.APPEND, options={"mergeSchema": "true"})
+    with pytest.raises(InvalidRequestError) as caught:
+        merge.execute()
+    assert caught.value.code is ErrorCode.SCHEMA_CHANGE_SINCE_ANALYSIS
+    assert TableLog.open(path).latest_version() == 1
