@@ -154,8 +154,10 @@ NESTED = """
 
 @pytest.mark.parametrize("mapping", ["name", "id"])
 def test_m109_physical_names_and_field_ids(spark, tmp_path, mapping):
-    rows = spark.sql(NESTED).coalesce(1)
-    result, table = written(rows, tmp_path, partitions=["p"], mapping=mapping)
+    # The first column carries the check of a constraint, and still all ids of its fields.
+    rows = spark.sql(NESTED).select("n", "id", "`c d`", "arr", "m", "p").coalesce(1)
+    checked = {"delta.constraints.positive": "id > 0"}
+    result, table = written(rows, tmp_path, partitions=["p"], mapping=mapping, **checked)
     by_part = {a.partition_values[table.physical_name("p")]: a for a in result.adds}
     assert set(by_part) == {"part", None}
     arrow = footer(tmp_path, by_part["part"]).schema_arrow

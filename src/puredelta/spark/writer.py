@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import random
 import string
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
@@ -28,7 +29,6 @@ from puredelta.log.clock import Clock, IdSource, random_id, wall_clock
 from puredelta.log.file_stats import TableStatistics
 from puredelta.log.parquet_footer import map_footers
 from puredelta.protocol.actions import Add
-from puredelta.protocol.column_mapping import PARQUET_FIELD_ID
 from puredelta.protocol.partition_values import hive_unescape
 from puredelta.protocol.paths import encode_path
 from puredelta.protocol.properties import ColumnMappingMode
@@ -40,7 +40,7 @@ from puredelta.protocol.types import (
     PrimitiveType,
     StructField,
 )
-from puredelta.spark.constraints import guarded, padded_columns, table_checks
+from puredelta.spark.constraints import Check, guarded, padded_columns, table_checks
 from puredelta.spark.parquet_job import named_failures, removed_on_failure, run_parquet_job
 from puredelta.spark.partition_text import log_value, partition_text
 from puredelta.spark.types import as_nullable, quoted, to_spark_type
@@ -132,7 +132,7 @@ def _physical_rows(
     rows: DataFrame, config: TableConfig, *, enforce_constraints: bool, rebalance: bool
 ) -> DataFrame:
     """Return the rows as the files hold them, followed by the partition values as text."""
-    stored = rows.select(*(_stored_value(f, config) for f in config.schema.fields))
+    stored = _stored_rows(rows, config)
     checks = table_checks(config) if enforce_constraints else []
     physical_fields = config.physical_data_schema(field_ids=True).fields
     columns: list[Column] = []
@@ -140,9 +140,7 @@ def _physical_rows(
         if logical.type == VOID:
             continue  # a file cannot hold it (M-113)
         # One column carries all checks: Spark needs every column of a written row.
-        value = _physical_value(logical, physical)
-        value = value if columns else guarded(value, checks)
-        columns.append(value.alias(physical.name, metadata=_metadata(physical)))
+        columns.append(_physical_column(logical, physical, checks if not columns else ()))
     if not columns:
         raise InvalidRequestError(
             "A data file needs a column, but the only columns of the table that do not partition "
@@ -161,28 +159,33 @@ def _physical_rows(
     return physical_rows.hint("rebalance", *map(quoted, config.physical_partition_columns))
 
 
-def _stored_value(field: StructField, config: TableConfig) -> Column:
+def _stored_rows(rows: DataFrame, config: TableConfig) -> DataFrame:
     """Apply what the table does to values before it checks them."""
-    value = F.col(quoted(field.name))
-    if field.name in config.partition_columns and field.type == STRING:
-        value = F.nullif(value, F.lit(""))  # M-108
-    length = padded_columns(config).get(field.name)
-    if length is not None:
-        value = F.when(F.length(value) < length, F.rpad(value, length, " ")).otherwise(value)
-    return value.alias(field.name)
+    changed: dict[str, Column] = {}
+    for field in config.partition_schema.fields:
+        if field.type == STRING:
+            changed[field.name] = F.nullif(F.col(quoted(field.name)), F.lit(""))  # M-108
+    for name, length in padded_columns(config).items():
+        value = changed.get(name, F.col(quoted(name)))
+        padded = F.rpad(value, length, " ")
+        changed[name] = F.when(F.length(value) < length, padded).otherwise(value)
+    return rows.withColumns(changed) if changed else rows
 
 
-def _physical_value(logical: StructField, physical: StructField) -> Column:
-    """Rename nested fields by a cast, which goes by position and keeps NULL structs NULL."""
-    value = F.col(quoted(logical.name))
-    if isinstance(logical.type, PrimitiveType | DecimalType):
-        return value
-    return value.cast(as_nullable(to_spark_type(physical.type)))
+def _physical_column(
+    logical: StructField, physical: StructField, checks: Sequence[Check]
+) -> Column:
+    """Rename a column; nested fields by a cast, which goes by position and keeps NULL structs.
 
-
-def _metadata(field: StructField) -> dict[str, int]:
-    """Keep the field id alone: other metadata of a frame would end up in the file."""
-    return {k: v for k, v in field.metadata.items() if k == PARQUET_FIELD_ID}
+    The cast stands outside of the checks: a CASE would forget the field ids in its type. A
+    column that stays as it is costs no more calls into the JVM than its name does.
+    """
+    column = guarded(F.col(quoted(logical.name)), checks)
+    if physical.name == logical.name and not physical.metadata and not checks:
+        return column
+    if not isinstance(logical.type, PrimitiveType | DecimalType):
+        column = column.cast(as_nullable(to_spark_type(physical.type)))
+    return column.alias(physical.name, metadata=dict(physical.metadata))
 
 
 # --- from files to actions ------------------------------------------------------------------
