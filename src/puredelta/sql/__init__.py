@@ -1,0 +1,1 @@
+"""Statement text: which statements are ours, and what they ask for."""

@@ -1,0 +1,83 @@
+"""Statements handed to the commands that execute them."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+from typing_extensions import assert_never
+
+from puredelta.commands.convert.run import convert_to_delta
+from puredelta.commands.merge.run import run_merge
+from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.log.table_log import TableLog
+from puredelta.spark.identity import table_identity
+from puredelta.spark.qualified import qualified
+from puredelta.sql.source import source_rows
+from puredelta.sql.statement import (
+    ConvertStatement,
+    DeleteStatement,
+    MergeStatement,
+    Statement,
+    Target,
+    UpdateStatement,
+)
+from puredelta.sql.table_name import TableName
+from puredelta.sql.views import TemporaryViews
+
+
+def execute(
+    spark: SparkSession, statement: Statement, *, target: TableName, views: TemporaryViews
+) -> DataFrame:
+    """Execute a statement on the table its target names, and return its result rows."""
+    match statement:
+        case MergeStatement():
+            return _merge(spark, statement, target, views)
+        case ConvertStatement():
+            return _convert(spark, statement)
+        case UpdateStatement():
+            raise _unsupported("UPDATE", target)
+        case DeleteStatement():
+            raise _unsupported("DELETE", target)
+        case _:
+            assert_never(statement)
+
+
+def _merge(
+    spark: SparkSession, statement: MergeStatement, target: TableName, views: TemporaryViews
+) -> DataFrame:
+    log = TableLog.open(str(target.path))
+    return run_merge(
+        spark,
+        log,
+        statement.spec,
+        target_rows=_target_rows(spark, log, statement.target, target),
+        source_rows=source_rows(spark, statement, views=views),
+    )
+
+
+def _target_rows(spark: SparkSession, log: TableLog, target: Target, name: TableName) -> DataFrame:
+    """Return no rows with the table's columns, under the names the statement calls them by."""
+    columns = table_identity(spark, log.snapshot().config.schema)
+    if target.alias is None:
+        return qualified(columns, name.qualifier)
+    return columns.alias(target.alias)
+
+
+def _convert(spark: SparkSession, statement: ConvertStatement) -> DataFrame:
+    convert_to_delta(
+        spark,
+        statement.identifier,
+        statement.partition_schema,
+        collect_stats=statement.collect_stats,
+    )
+    return spark.createDataFrame([], StructType([]))
+
+
+def _unsupported(operation: str, target: TableName) -> UnsupportedError:
+    return UnsupportedError(
+        f"Operation not allowed: `{operation}` is not supported for Delta tables: {target}. "
+        "A MERGE can do the same, as text or through DeltaTable.merge.",
+        code=ErrorCode.OPERATION_NOT_ALLOWED,
+        operation=operation,
+        table=str(target),
+    )

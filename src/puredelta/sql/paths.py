@@ -1,0 +1,94 @@
+"""``delta.`/path` `` inside a query: the table there, under a name that Spark can resolve."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.commands.read import read_table
+from puredelta.sql.cursor import Cursor, unquoted
+from puredelta.sql.lexer import TokenKind
+from puredelta.sql.table_name import TableName
+from puredelta.sql.views import TemporaryViews
+
+
+def with_views(spark: SparkSession, text: str, views: TemporaryViews) -> str:
+    """Return a query that reads a view wherever the text names a Delta table by its path.
+
+    ``VERSION AS OF`` and ``TIMESTAMP AS OF`` behind the name choose the state. A name in
+    front of a column (``delta.`/path`.id``) becomes the view's as well. Runs no job.
+
+    Raises:
+        TableNotFoundError: there is no table at a path, or no such version.
+        InvalidRequestError: the time travel is wrong.
+    """
+    cursor = Cursor(text)
+    known: dict[tuple[str, str], DataFrame] = {}
+    pieces: list[str] = []
+    at = 0
+    while (token := cursor.peek()) is not None:
+        start = token.start
+        path = _accept_path(cursor)
+        if path is None:
+            cursor.skip()
+            continue
+        version, timestamp = _accept_version(cursor), _accept_timestamp(cursor)
+        state = (path, f"{version} {timestamp}")
+        if state not in known:
+            moment = None if timestamp is None else _moment(spark, timestamp)
+            known[state] = read_table(spark, path, version=version, timestamp=moment)
+        pieces += [text[at:start], views.add(known[state])]
+        at = cursor.offset
+    return "".join([*pieces, text[at:]])
+
+
+def _accept_path(cursor: Cursor) -> str | None:
+    """Step over ``delta.`/path` `` and return the path."""
+    name, dot, table = (cursor.peek(n) for n in range(3))
+    if name is None or dot is None or table is None or not dot.means("."):
+        return None
+    path = TableName((unquoted(name), unquoted(table))).path
+    if path is not None:
+        for _ in range(3):
+            cursor.skip()
+    return path
+
+
+def _accept_version(cursor: Cursor) -> str | None:
+    """Step over ``[FOR] VERSION AS OF n`` and return the number's text."""
+    if not _accept_as_of(cursor, "VERSION", "SYSTEM_VERSION"):
+        return None
+    token = cursor.peek()
+    cursor.skip()
+    return "" if token is None else token.text.strip("'\"")
+
+
+def _accept_timestamp(cursor: Cursor) -> str | None:
+    """Step over ``[FOR] TIMESTAMP AS OF value`` and return the value's text.
+
+    The value is a literal, a function call or something in brackets: where a longer
+    expression ends and an alias begins only Spark's grammar can tell.
+    """
+    if not _accept_as_of(cursor, "TIMESTAMP", "SYSTEM_TIME"):
+        return None
+    start = cursor.position
+    token = cursor.peek()
+    if token is not None and token.kind is TokenKind.WORD:
+        cursor.skip()
+        token = cursor.peek()
+    if cursor.sees("("):
+        cursor.group()
+    elif token is not None:
+        cursor.skip()
+    return cursor.between(start)
+
+
+def _accept_as_of(cursor: Cursor, *kinds: str) -> bool:
+    return any(
+        cursor.accept(kind, "AS", "OF") or cursor.accept("FOR", kind, "AS", "OF") for kind in kinds
+    )
+
+
+def _moment(spark: SparkSession, expression: str) -> str:
+    """Return the value of an expression as the session writes timestamps."""
+    [row] = spark.sql(f"SELECT string(timestamp({expression})) AS moment").collect()
+    return str(row["moment"])

@@ -1,0 +1,97 @@
+"""``spark.sql`` for statements on Delta tables; what is not ours reaches Spark as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.spark.sql_syntax import require_parsable
+from puredelta.sql.dispatch import execute
+from puredelta.sql.names import resolve_name
+from puredelta.sql.parameters import Arguments, with_literals
+from puredelta.sql.parse import Head, find_kind, parse_head, parse_rest
+from puredelta.sql.statement import StatementKind
+from puredelta.sql.syntax_error import SqlSyntaxError
+from puredelta.sql.template import SqlTemplate
+from puredelta.sql.views import TemporaryViews
+
+
+def run_sql(
+    spark: SparkSession,
+    text: str,
+    *,
+    args: Arguments | None = None,
+    fields: Mapping[str, Any] | None = None,
+) -> DataFrame:
+    """Execute statement text and return its result, as ``spark.sql`` does.
+
+    Ours are MERGE, UPDATE and DELETE on ``delta.`/path` `` and CONVERT TO DELTA. Every other
+    text goes to ``spark.sql`` untouched, with its arguments.
+
+    Args:
+        spark: the session.
+        text: one statement.
+        args: values of ``:name`` or ``?`` parameters.
+        fields: values of ``{name}`` fields, DataFrames above all, as ``spark.sql`` takes
+            them as keyword arguments.
+
+    Raises:
+        pyspark.errors.ParseException: the text is wrong; says where.
+        puredelta.errors.DeltaError: what the command itself raises.
+
+    Examples:
+        >>> run_sql(
+        ...     spark,
+        ...     '''MERGE INTO delta.`/data/events` AS t USING {updates} AS s ON t.id = s.id
+        ...        WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *''',
+        ...     fields={"updates": updates},
+        ... )  # doctest: +SKIP
+    """
+    kind = find_kind(text)
+    if kind is not None:
+        with TemporaryViews() as views:
+            result = _run(spark, kind, _filled(spark, text, args, fields, views), views)
+            if result is not None:
+                return result
+    if args is None:
+        return spark.sql(text, **(fields or {}))
+    return spark.sql(text, args=args, **(fields or {}))  # type: ignore[arg-type]
+
+
+def _run(
+    spark: SparkSession, kind: StatementKind, text: str, views: TemporaryViews
+) -> DataFrame | None:
+    """Execute the statement; None if it is not ours."""
+    head = _head(kind, text)
+    if head is None:
+        return None
+    target = resolve_name(spark, head.table)
+    if kind is not StatementKind.CONVERT:
+        if target.path is None:
+            return None
+        require_parsable(spark, text)
+    return execute(spark, parse_rest(head), target=target, views=views)
+
+
+def _head(kind: StatementKind, text: str) -> Head | None:
+    try:
+        return parse_head(text)
+    except SqlSyntaxError:
+        if kind is StatementKind.CONVERT:
+            raise
+        return None  # Spark's own parser says it best
+
+
+def _filled(
+    spark: SparkSession,
+    text: str,
+    args: Arguments | None,
+    fields: Mapping[str, Any] | None,
+    views: TemporaryViews,
+) -> str:
+    """Return the text with values in the place of fields and parameters."""
+    if fields:
+        text = SqlTemplate(views).format(text, **fields)
+    return with_literals(spark, text, args) if args else text
