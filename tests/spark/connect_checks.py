@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.api import read
+from puredelta.commands.changes import read_changes
 from puredelta.errors import DeltaError
+from puredelta.log.table_log import TableLog
+from puredelta.protocol.actions import AddChangeFile, Remove
 from puredelta.protocol.types import INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
 from puredelta.spark.names import FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.scan import scan, scan_parquet
@@ -135,6 +139,37 @@ def instants(spark: SparkSession, directory: Path) -> Any:
     return tuples(read(spark, table.root).selectExpr("unix_micros(at)"))
 
 
+def changed_rows(spark: SparkSession, directory: Path) -> Any:
+    """One file in several commits: added, partially deleted twice, removed."""
+    table = TableFiles.create(
+        directory / "t b",
+        schema(p=STRING, id=LONG),
+        partition_columns=["p"],
+        configuration={"delta.enableChangeDataFeed": "true"},
+    )
+    add = table.write("p=a b/0 é.parquet", {"id": longs(0, 1, 2)}, values={"p": "a b"})
+    remove = Remove(
+        path=add.path,
+        deleted_ms=1,
+        data_change=True,
+        partition_values=add.partition_values,
+        size_bytes=add.size_bytes,
+    )
+    first, second = table.vector([1]), table.vector([0, 1], inline=True)
+    table.commit(remove, replace(add, deletion_vector=first))
+    table.commit(replace(remove, deletion_vector=first), replace(add, deletion_vector=second))
+    kinds = pa.array(["update_preimage", "update_postimage"])
+    change = table.write("_change_data/cdc-1.parquet", {"id": longs(2, 5), "_change_type": kinds})
+    table.commit(
+        AddChangeFile(path=change.path, partition_values={"p": None}, size_bytes=change.size_bytes)
+    )
+    table.commit(replace(remove, deletion_vector=second))
+    log = TableLog.open(str(table.root))
+    found = read_changes(spark, log, starting_version=1).where("NOT (_commit_version = 4)")
+    nothing = read_changes(spark, log, starting_version=0, ending_version=0)
+    return [tuples(found.drop("_commit_timestamp")), nothing.columns, tuples(nothing)]
+
+
 CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     session,
     rows,
@@ -148,6 +183,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     hidden,
     time_travel,
     instants,
+    changed_rows,
 )
 
 

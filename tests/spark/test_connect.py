@@ -66,6 +66,20 @@ EXPECTED: dict[str, Any] = {
         "DELTA_TIMESTAMP_INVALID",
     ],
     "instants": [["1577854800000000"]],
+    "changed_rows": [
+        [
+            ["None", "2", "update_preimage", "5"],
+            ["None", "5", "update_postimage", "5"],
+            ["a b", "0", "delete", "3"],
+            ["a b", "0", "insert", "1"],
+            ["a b", "1", "delete", "2"],
+            ["a b", "1", "insert", "1"],
+            ["a b", "2", "delete", "6"],
+            ["a b", "2", "insert", "1"],
+        ],
+        ["p", "id", "_change_type", "_commit_version", "_commit_timestamp"],
+        [],
+    ],
 }
 
 
