@@ -189,6 +189,17 @@ def test_structs_inside_arrays_and_maps_go_by_name_too(spark, path):
     assert [r["m"]["k"] for r in (first, second)] == [{"x": 1, "y": 2}, {"x": None, "y": 2}]
 
 
+def test_a_table_knows_no_case_even_if_the_session_does(spark, path):
+    create(spark, path)
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        create(spark, path, "select 2 A, named_struct('Q', 9, 'P', 8) c")
+        refused(ErrorCode.DUPLICATE_COLUMNS_FOUND, spark.sql("select 1 a, 2 A"), path + "2")
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert rows_of(spark, path)[1] == {"a": 2, "b": None, "c": {"p": 8, "q": 9}}
+
+
 @pytest.mark.parametrize(
     ("sql", "column"),
     [

@@ -16,7 +16,12 @@ from pyspark.sql import functions as F
 
 from puredelta.commands.engine import engine_info
 from puredelta.commands.new_table import plan_new_table
-from puredelta.commands.write_schema import SchemaChange, config_for_rows, resolve_columns
+from puredelta.commands.write_schema import (
+    SchemaChange,
+    config_for_rows,
+    resolve_columns,
+    respelled,
+)
 from puredelta.errors import CommitUnknownError, ErrorCode, InvalidRequestError
 from puredelta.log.clock import wall_clock
 from puredelta.log.snapshot import Snapshot
@@ -33,6 +38,7 @@ from puredelta.spark.names import require_no_helper_names
 from puredelta.spark.session import SessionInfo
 from puredelta.spark.types import (
     from_spark,
+    from_spark_type,
     quoted,
     struct_as_nullable,
     to_spark,
@@ -325,8 +331,8 @@ def _aligned(rows: DataFrame, config: TableConfig) -> DataFrame:
     Raises:
         InvalidRequestError: a column the rows lack must not be NULL.
     """
-    present = {column.lower() for column in rows.columns}
-    missing = [f for f in config.schema.fields if f.name.lower() not in present]
+    rows = _respelled_rows(rows, config)
+    missing = [f for f in config.schema.fields if f.name not in rows.columns]
     for field in missing:
         default = field.metadata.get(CURRENT_DEFAULT)
         if default is not None:
@@ -342,3 +348,18 @@ def _aligned(rows: DataFrame, config: TableConfig) -> DataFrame:
     target = struct_as_nullable(to_spark(config.schema))
     plain = without_table_metadata(target)
     return rows.to(plain).select(*(quoted(f.name) for f in config.schema.fields))
+
+
+def _respelled_rows(rows: DataFrame, config: TableConfig) -> DataFrame:
+    """Give every column and nested field the table's spelling of its name."""
+    own = from_spark(struct_as_nullable(rows.schema))
+    spelled = respelled(own, config.schema)
+    if spelled == own:
+        return rows
+    columns = []
+    for old, new in zip(own.fields, to_spark(spelled).fields, strict=True):
+        column = F.col(quoted(old.name))
+        if from_spark_type(new.dataType) != old.type:
+            column = column.cast(new.dataType)  # by position
+        columns.append(column.alias(new.name))
+    return rows.select(*columns)

@@ -94,6 +94,35 @@ def shape(data_type: DataType) -> DataType:
             return data_type
 
 
+def respelled(rows: StructType, table: StructType) -> StructType:
+    """Return the rows' schema with every name as the table spells it.
+
+    Names that the table lacks stay. Spark matches names as the session says, but a table's
+    names are unique whatever their case, so a different spelling always means the same column.
+    """
+    known = ((f, table.find_ignoring_case(f.name)) for f in rows.fields)
+    return StructType(
+        tuple(
+            f
+            if other is None
+            else dataclasses.replace(f, name=other.name, type=_respelled(f.type, other.type))
+            for f, other in known
+        )
+    )
+
+
+def _respelled(rows: DataType, table: DataType) -> DataType:
+    match rows, table:
+        case StructType(), StructType():
+            return respelled(rows, table)
+        case ArrayType(element, nulls), ArrayType(table_element):
+            return ArrayType(_respelled(element, table_element), nulls)
+        case MapType(key, value, nulls), MapType(table_key, table_value):
+            return MapType(_respelled(key, table_key), _respelled(value, table_value), nulls)
+        case _:
+            return rows
+
+
 def _replaced(
     config: TableConfig, schema: StructType, partition_columns: tuple[str, ...]
 ) -> TableConfig:
