@@ -342,6 +342,19 @@ def test_void_columns_are_kept_out_of_files(spark, path):
     assert json.loads(add.stats)["nullCount"] == {"a": 0, "v": 1}
 
 
+@pytest.mark.parametrize(
+    ("sql", "column"),
+    [
+        ("select 1 a, interval '1' day i", "i: interval day"),
+        ("select 1 a, array(named_struct('y', interval '1' month)) s", "s.element.y: interval"),
+    ],
+)
+def test_types_that_no_table_has(spark, path, sql, column):
+    error = refused(ErrorCode.UNSUPPORTED_DATA_TYPES, spark.sql(sql), path)
+    assert column in error.message
+    assert not Path(path).exists()
+
+
 def test_reserved_names_are_refused(spark, path):
     with pytest.raises(InvalidRequestError, match="__puredelta_"):
         write(spark.range(1).toDF("__puredelta_x"), path)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.log.file_stats import LeafStatistics
-from puredelta.spark.parquet_job import run_parquet_job
+from puredelta.spark.parquet_job import named_failures, run_parquet_job
 from puredelta.spark.row_errors import row_error
 from puredelta.spark.staging import STAGING_PREFIX, stage_rows
 from puredelta.spark.write_session import WRITE_SETTINGS, write_session
@@ -146,3 +146,31 @@ def test_staged_rows_know_their_columns(spark, tmp_path):
 def test_no_rows_are_staged_as_no_files(spark, tmp_path):
     staged = stage_rows(spark.range(0), store=LocalStore(tmp_path))
     assert (staged.files, staged.num_rows, staged.columns) == ((), 0, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "java.io.IOException: No space left on device",
+        "java.io.FileNotFoundException: /t/job/part-0.parquet (Permission denied)",
+        "java.io.IOException: Disk quota exceeded",
+        "java.io.FileNotFoundException: /t/job/x (Read-only file system)",
+        "java.io.IOException: Mkdirs failed to create file:/t/job (exists=false)",
+        "java.io.FileNotFoundException: /t/job/p=xxx (File name too long)",
+    ],
+)
+def test_what_storage_says_is_what_the_user_reads(text):
+    failure = RuntimeError(f"Job aborted due to stage failure: Task 1 failed: {text}\n\tat x.y")
+    with pytest.raises(DeltaError) as caught, named_failures("file:/t/job"):
+        raise failure
+    assert caught.value.code is ErrorCode.WRITE_FAILED
+    assert caught.value.details["reason"] in text
+    assert "file:/t/job" in caught.value.message
+    assert caught.value.__cause__ is failure
+
+
+def test_other_failures_pass_unchanged():
+    failure = RuntimeError("the user's own")
+    with pytest.raises(RuntimeError) as caught, named_failures("file:/t/job"):
+        raise failure
+    assert caught.value is failure

@@ -19,8 +19,10 @@ from puredelta.commands.new_table import plan_new_table
 from puredelta.commands.write_schema import (
     SchemaChange,
     config_for_rows,
+    require_storable_types,
     resolve_columns,
     respelled,
+    shape,
 )
 from puredelta.errors import CommitUnknownError, ErrorCode, InvalidRequestError
 from puredelta.log.clock import wall_clock
@@ -227,6 +229,7 @@ def _schema_of(rows: DataFrame) -> StructType:
             "Data used in creating the Delta table doesn't have any columns.",
             code=ErrorCode.EMPTY_DATA,
         )
+    require_storable_types(schema)
     return schema
 
 
@@ -344,6 +347,8 @@ def _aligned(rows: DataFrame, config: TableConfig) -> DataFrame:
                 code=ErrorCode.MISSING_NOT_NULL_COLUMN_VALUE,
                 column=field.name,
             )
+    if not missing and shape(from_spark(rows.schema)) == shape(config.schema):
+        return rows
     # DataFrame.to goes by name at every level, adds NULLs and drops nothing that was checked.
     target = struct_as_nullable(to_spark(config.schema))
     plain = without_table_metadata(target)

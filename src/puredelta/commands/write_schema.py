@@ -8,8 +8,10 @@ not fit (X-07, section "Schema enforcement" of the reference's writer).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from typing_extensions import assert_never
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.column_mapping import assign_columns
@@ -19,7 +21,34 @@ from puredelta.protocol.schema_checks import require_valid_schema
 from puredelta.protocol.schema_json import encode_schema, simple_string
 from puredelta.protocol.schema_merge import merge_schemas
 from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import ArrayType, DataType, MapType, StructType
+from puredelta.protocol.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructType,
+)
+
+_PRIMITIVES = frozenset(
+    [
+        "string",
+        "long",
+        "integer",
+        "short",
+        "byte",
+        "float",
+        "double",
+        "boolean",
+        "binary",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "void",
+    ]
+)
+_KNOWN_TO_FEATURES = ("string", "variant", "geometry", "geography")
+"""Whether a table may have one of these is decided by its features."""
 
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 
@@ -92,6 +121,46 @@ def shape(data_type: DataType) -> DataType:
             return MapType(shape(key), shape(value))
         case _:
             return data_type
+
+
+def require_storable_types(schema: StructType) -> None:
+    """Check that the protocol has a name for every type of the rows.
+
+    Raises:
+        InvalidRequestError: an interval, for example (UNSUPPORTED_DATA_TYPES).
+    """
+    wrong = [
+        f"{'.'.join(path)}: {name}"
+        for path, name in _leaf_types(schema, ())
+        if name not in _PRIMITIVES and not name.startswith(_KNOWN_TO_FEATURES)
+    ]
+    if wrong:
+        raise InvalidRequestError(
+            f"Found columns using unsupported data types: [{', '.join(wrong)}]. Cast them to a "
+            "type that Delta tables have.",
+            code=ErrorCode.UNSUPPORTED_DATA_TYPES,
+            columns=tuple(wrong),
+        )
+
+
+def _leaf_types(
+    data_type: DataType, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    match data_type:
+        case PrimitiveType(name):
+            yield path, name
+        case DecimalType():
+            return
+        case StructType(fields):
+            for field in fields:
+                yield from _leaf_types(field.type, (*path, field.name))
+        case ArrayType(element):
+            yield from _leaf_types(element, (*path, "element"))
+        case MapType(key, value):
+            yield from _leaf_types(key, (*path, "key"))
+            yield from _leaf_types(value, (*path, "value"))
+        case _:
+            assert_never(data_type)
 
 
 def respelled(rows: StructType, table: StructType) -> StructType:
