@@ -7,6 +7,7 @@ is not understood, may use every column of its scope.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import reduce
 from operator import and_
@@ -28,9 +29,16 @@ from puredelta.spark.types import from_spark_type
 
 _UNRESOLVED = "UNRESOLVED_COLUMN"
 _FOREIGN = "CANNOT_RESOLVE_DATAFRAME_COLUMN"
-_AGGREGATES = ("INVALID_WHERE_CONDITION", "UNSUPPORTED_EXPR_FOR_OPERATOR", "MISSING_GROUP_BY")
+_AGGREGATES = (
+    "INVALID_WHERE_CONDITION",
+    "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE",
+    "UNSUPPORTED_EXPR_FOR_OPERATOR",
+    "MISSING_GROUP_BY",
+)
 _NON_DETERMINISTIC = "INVALID_NON_DETERMINISTIC_EXPRESSIONS"
-_SUBQUERY = "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY"
+_SUBQUERY_REFUSED = "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY"
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`")
+_SUBQUERY = re.compile(r"\(\s*(?:select|with|values|from)\b", re.IGNORECASE)
 
 
 class ConnectResolver:
@@ -83,7 +91,7 @@ class ConnectResolver:
             column=_column(request),
             type=data_type,
             is_deterministic=is_deterministic,
-            has_subquery=False,
+            has_subquery=_has_subquery(request),
             predicate=predicate if is_deterministic else Opaque(used),
             target_columns=frozenset(r.path[0] for r in used if r.side is Side.TARGET),
             source_columns=frozenset(r.path[0] for r in used if r.side is Side.SOURCE),
@@ -122,6 +130,12 @@ def _named(
 def _column(request: Request) -> Column:
     given = request.expression
     return F.expr(given) if isinstance(given, str) else given
+
+
+def _has_subquery(request: Request) -> bool:
+    """Tell from the text; a Column cannot hold one that the analyzer lets pass in a filter."""
+    given = request.expression
+    return isinstance(given, str) and bool(_SUBQUERY.search(_QUOTED.sub("''", given)))
 
 
 def _sql(request: Request) -> str:
@@ -170,7 +184,7 @@ def _may_join(frame: DataFrame, values: Sequence[Column]) -> bool:
         _ = frame.join(one_row, reduce(and_, [v.isNull() for v in values]), "inner").schema
     except AnalysisException as error:
         condition = error.getCondition() or ""
-        if condition == _NON_DETERMINISTIC or condition.startswith(_SUBQUERY):
+        if condition == _NON_DETERMINISTIC or condition.startswith(_SUBQUERY_REFUSED):
             return False
         raise
     return True

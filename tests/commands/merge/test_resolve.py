@@ -228,6 +228,7 @@ def test_structs_must_have_the_same_fields(merge: Any) -> None:
     )
 
 
+@pytest.mark.smoke
 def test_what_stages_need_to_know(merge: Any) -> None:
     resolved = merge(
         update("s.value > 3 and t.name = 'x'", value="t.value + s.other", name="s.name"),
@@ -336,6 +337,7 @@ def one_row(spark: SparkSession) -> DataFrame:
     )
 
 
+@pytest.mark.smoke
 def test_values_of_an_update(merge: Any, one_row: DataFrame, spark: SparkSession) -> None:
     """M-26: other fields are preserved, several fields of one column are set at once."""
     resolved = merge(
