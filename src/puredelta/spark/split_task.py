@@ -276,10 +276,20 @@ def _extension(source: pq.ParquetFile) -> str:
 
 
 def _dictionary_columns(footer: pq.FileMetaData) -> list[str] | bool:
-    """Return the columns that the original writer found worth a dictionary."""
+    """Return the columns that the original writer found worth a dictionary to the end.
+
+    parquet-mr gives a dictionary up when it grows too large, and the pages after it are
+    PLAIN; trying again would only cost time.
+    """
     chunks = [footer.row_group(0).column(i) for i in range(footer.num_columns)]
-    found = [c.path_in_schema for c in chunks if any("DICTIONARY" in e for e in c.encodings)]
+    found = [c.path_in_schema for c in chunks if _keeps_dictionary(set(c.encodings))]
     return found or False
+
+
+def _keeps_dictionary(encodings: set[str]) -> bool:
+    if "PLAIN_DICTIONARY" in encodings:
+        return "PLAIN" not in encodings
+    return "RLE_DICTIONARY" in encodings  # here PLAIN may be the dictionary page itself
 
 
 def _columns_with_nan(rows: pa.Table) -> Iterator[tuple[str, ...]]:
