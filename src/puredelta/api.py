@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.read import Instant, read_table
 from puredelta.commands.write import SaveMode, WriteOutcome, write_table
 from puredelta.log.table_log import TableLog
+from puredelta.sql.parameters import Arguments
+from puredelta.sql.run import run_sql
 
 
 def read(
@@ -83,3 +86,25 @@ def write(
         name=name,
         description=description,
     )
+
+
+def sql(spark: SparkSession, text: str, args: Arguments | None = None, **fields: Any) -> DataFrame:
+    """Execute one SQL statement, as ``spark.sql`` does, and MERGE and CONVERT TO DELTA, too.
+
+    Statements on ``delta.`/path` `` tables are ours (``docs/sql.md`` lists them); every other
+    text goes to ``spark.sql`` untouched. ``args`` fills ``:name`` or ``?`` parameters,
+    ``fields`` the ``{name}`` fields, which may be DataFrames.
+
+    Raises:
+        pyspark.errors.ParseException: the text is wrong; the message says where.
+        DeltaError: what the command itself raises.
+
+    Examples:
+        >>> sql(
+        ...     spark,
+        ...     '''MERGE INTO delta.`/data/events` AS t USING {updates} AS s ON t.id = s.id
+        ...        WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *''',
+        ...     updates=updates,
+        ... )  # doctest: +SKIP
+    """
+    return run_sql(spark, text, args=args, fields=fields)
