@@ -67,6 +67,7 @@ def create(spark, path, sql=BASE, **options):
 # --- the history a write leaves -------------------------------------------------------------
 
 
+@pytest.mark.smoke
 def test_create_append_overwrite_in_the_history(spark, path):
     rows = spark.range(3).selectExpr("id", "cast(id % 2 as string) p")
     assert write(rows, path).version == 0
@@ -240,6 +241,7 @@ def test_a_wider_integer_needs_merge_schema(spark, path):
     assert rows_of(spark, path) == [{"a": 1}, {"a": 70000}]
 
 
+@pytest.mark.smoke
 def test_merge_schema_adds_columns_at_the_end(spark, path):
     create(spark, path, partition_by=["b"])
     rows = spark.sql("select 9 z, 2 a, 'x' b, named_struct('r', 3) c")
@@ -396,6 +398,7 @@ def constrained(path, *, schema, configuration=None, protocol=(1, 3), features=N
     )
 
 
+@pytest.mark.smoke
 def test_constraints_guard_every_way_in(spark, path, tmp_path):
     schema = T.StructType(
         [T.StructField("a", T.IntegerType(), nullable=False), T.StructField("b", T.IntegerType())]

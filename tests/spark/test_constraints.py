@@ -107,6 +107,7 @@ def test_m105_rows_that_keep_not_null(spark, changed):
     assert check(required_row(spark, **changed), REQUIRED) == 1
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("changed", "column"),
     [
@@ -144,6 +145,7 @@ def checked_row(spark, a="1", b="'x'", x="1", odd="null"):
     )
 
 
+@pytest.mark.smoke
 def test_m104_check_constraints(spark):
     assert check(checked_row(spark), CHECKED) == 1
     for changed, message in (

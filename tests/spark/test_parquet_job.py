@@ -44,6 +44,7 @@ def test_timestamps_are_microseconds_and_the_session_is_untouched(spark, tmp_pat
     assert {key: spark.conf.get(key, None) for key in WRITE_SETTINGS} == before
 
 
+@pytest.mark.smoke
 def test_the_rows_keep_their_own_session(spark, tmp_path):
     """Caches, views, functions, time zone and job tags are those of the caller."""
     spark.range(3).createOrReplaceTempView("three")
@@ -61,6 +62,7 @@ def test_the_rows_keep_their_own_session(spark, tmp_path):
     assert {r["r"] for r in written} == kept
 
 
+@pytest.mark.smoke
 def test_an_observation_on_the_rows_still_reports(spark, tmp_path):
     from pyspark.sql import Observation  # noqa: PLC0415
 
@@ -80,6 +82,7 @@ def test_long_text_keeps_bounds_and_null_counts(spark, tmp_path):
     assert len(statistics.max_raw) <= 1024
 
 
+@pytest.mark.smoke
 def test_a_failed_job_leaves_nothing_and_raises_the_rows_own_error(spark, tmp_path):
     def fail(rows):
         with pytest.raises(Exception) as caught:  # noqa: PT011
@@ -115,6 +118,7 @@ def test_an_existing_directory_is_never_written_to(spark, tmp_path):
     assert (tmp_path / "job" / "precious").exists()
 
 
+@pytest.mark.smoke
 def test_staged_rows_know_their_columns(spark, tmp_path):
     store = LocalStore(tmp_path)
     rows = spark.range(0, 100, 1, 4).selectExpr(

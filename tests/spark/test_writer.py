@@ -152,6 +152,7 @@ NESTED = """
 """
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("mapping", ["name", "id"])
 def test_m109_physical_names_and_field_ids(spark, tmp_path, mapping):
     # The first column carries the check of a constraint, and still all ids of its fields.
@@ -204,6 +205,7 @@ ALL_TYPES = """
 """
 
 
+@pytest.mark.smoke
 def test_x60_statistics_of_every_type(spark, tmp_path):
     rows = spark.sql(ALL_TYPES).selectExpr(
         "*",
