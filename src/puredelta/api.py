@@ -9,7 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.read import Instant, read_table
-from puredelta.commands.write import SaveMode, WriteOutcome, write_table
+from puredelta.commands.write import WriteOutcome, write_table
+from puredelta.commands.write_options import SaveMode
 from puredelta.log.table_log import TableLog
 from puredelta.sql.parameters import Arguments
 from puredelta.sql.run import run_sql

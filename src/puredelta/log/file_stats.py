@@ -12,14 +12,13 @@ Who asks is unknown here: the writer, CONVERT and MERGE use the same functions.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeGuard
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from puredelta.log.leaf_values import Decode, may_hide_nan, plan_decode
+from puredelta.log.leaf_plan import LeafPlan, plan_leaves
 from puredelta.log.parquet_footer import ParquetWriter, schema_message
 from puredelta.protocol.stats import (
     Bound,
@@ -29,7 +28,7 @@ from puredelta.protocol.stats import (
     indexed_leaves,
 )
 from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import ArrayType, DataType, MapType, StructType
+from puredelta.protocol.types import StructType
 
 __all__ = [
     "LeafPath",
@@ -40,8 +39,6 @@ __all__ = [
     "file_statistics",
 ]
 
-_COUNTS_NULLS_OF_LISTS = frozenset({"parquet-mr", "parquet-cpp", "parquet-cpp-arrow"})
-"""Writers known to count a NULL array or map among the NULLs of the values inside it."""
 _KINDS_REMEMBERED = 32
 """Plans kept: files of one table are nearly always of a few kinds (schema and writer)."""
 
@@ -162,7 +159,7 @@ class StatisticsReader:
         results = ((total.plan.path, total.result(footer.num_rows)) for total in totals)
         return {path: leaf for path, leaf in results if leaf is not None}
 
-    def _plan(self, footer: pq.FileMetaData) -> tuple[_LeafPlan, ...]:
+    def _plan(self, footer: pq.FileMetaData) -> tuple[LeafPlan, ...]:
         """Return the plan for files of this schema and writer, made at the first of them."""
         writer, message = ParquetWriter.of(footer), schema_message(footer)
         for kind in reversed(self._kinds):
@@ -170,7 +167,7 @@ class StatisticsReader:
                 return kind.plans
         plans = tuple(
             plan
-            for plan in _plan_struct(self._schema, _file_columns(footer.schema), writer, ())
+            for plan in plan_leaves(self._schema, footer.schema, writer)
             if self._indexed is None or plan.path in self._indexed
         )
         kind = _FileKind(message=message, writer=writer, plans=plans)
@@ -203,130 +200,19 @@ class TableStatistics:
         )
 
 
-# --- finding the leaves of a file -----------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _FileColumn:
-    """A field of a file: either a leaf, a struct of fields, or something with leaves inside."""
-
-    leaf: Any | None = None
-    """pyarrow's column descriptor."""
-    fields: Mapping[str, _FileColumn] | None = None
-    leaves: range = range(0)
-    """Positions of its leaves among those of the file."""
-
-    def find(self, name: str) -> _FileColumn | None:
-        """Return the field of this name, or the only one that differs in case."""
-        fields = self.fields or {}
-        if name in fields:
-            return fields[name]
-        lowered = name.lower()
-        same = [column for other, column in fields.items() if other.lower() == lowered]
-        return same[0] if len(same) == 1 else _AMBIGUOUS if same else None
-
-
-_AMBIGUOUS = _FileColumn()
-
-
-def _file_columns(schema: pq.ParquetSchema) -> _FileColumn:
-    """Return the tree of a file's fields.
-
-    Names may hold dots, so pyarrow's dotted paths do not tell the tree; its Arrow schema
-    does, and walks the leaves in the same order.
-    """
-    try:
-        arrow = schema.to_arrow_schema()
-    except pa.ArrowException:
-        return _AMBIGUOUS  # types that pyarrow does not know: nothing is proven
-    position = 0
-
-    def build(data_type: pa.DataType) -> _FileColumn:
-        nonlocal position
-        start = position
-        storage = (
-            data_type.storage_type if isinstance(data_type, pa.BaseExtensionType) else data_type
-        )
-        if pa.types.is_nested(storage):
-            inner = [storage.field(i) for i in range(storage.num_fields)]
-            built = [(f.name, build(f.type)) for f in inner]
-            is_struct = pa.types.is_struct(storage) and len({name for name, _ in built}) == len(
-                built
-            )
-            return _FileColumn(
-                fields=dict(built) if is_struct else None, leaves=range(start, position)
-            )
-        position += 1
-        return _FileColumn(leaf=schema.column(start), leaves=range(start, position))
-
-    columns = {f.name: build(f.type) for f in arrow}
-    complete = position == len(schema) and len(columns) == len(arrow)
-    return _FileColumn(fields=columns, leaves=range(position)) if complete else _AMBIGUOUS
-
-
-@dataclass(frozen=True, slots=True)
-class _LeafPlan:
-    """How one leaf of the table is read from files of one kind."""
-
-    path: LeafPath
-    leaves: range
-    """The leaves of the file it is made of: one, several inside an array or map."""
-    decode: Decode | None = None
-    absent: bool = False
-    nested: bool = False
-    hides_nan: bool = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FileKind:
     """Files of one schema and writer, which one plan serves."""
 
     message: str
     writer: ParquetWriter
-    plans: tuple[_LeafPlan, ...]
-
-
-def _plan_struct(
-    schema: StructType, columns: _FileColumn, writer: ParquetWriter, prefix: LeafPath
-) -> Iterator[_LeafPlan]:
-    """Yield a plan per leaf of the table, in schema order."""
-    if columns.fields is None:
-        return
-    for part in schema.fields:
-        column = columns.find(part.name)
-        yield from _plan_field(
-            part.type, _ABSENT if column is None else column, writer, (*prefix, part.name)
-        )
-
-
-def _plan_field(
-    data_type: DataType, column: _FileColumn, writer: ParquetWriter, path: LeafPath
-) -> Iterator[_LeafPlan]:
-    match data_type:
-        case StructType():
-            yield from _plan_struct(data_type, column, writer, path)
-        case _ if column is _ABSENT:
-            yield _LeafPlan(path, range(0), absent=True)
-        case ArrayType() | MapType():
-            if column.leaf is None and writer.name in _COUNTS_NULLS_OF_LISTS:
-                yield _LeafPlan(path, column.leaves, nested=True)
-        case _ if column.leaf is not None and column.leaf.max_repetition_level == 0:
-            leaf = column.leaf
-            decode = plan_decode(leaf.physical_type, leaf.logical_type.to_json(), data_type, writer)
-            hides_nan = may_hide_nan(leaf.physical_type, writer)
-            yield _LeafPlan(path, column.leaves, decode=decode, hides_nan=hides_nan)
-        case _:
-            return
-
-
-_ABSENT = _FileColumn(fields={})
-"""A column the file lacks: all NULL, and so are the fields of it."""
+    plans: tuple[LeafPlan, ...]
 
 
 # --- adding up row groups -------------------------------------------------------------------
 
 
-def _has_bounds(plan: _LeafPlan, nan_leaves: Collection[LeafPath] | None) -> bool:
+def _has_bounds(plan: LeafPlan, nan_leaves: Collection[LeafPath] | None) -> bool:
     return not plan.hides_nan if nan_leaves is None else plan.path not in nan_leaves
 
 
@@ -334,7 +220,7 @@ def _has_bounds(plan: _LeafPlan, nan_leaves: Collection[LeafPath] | None) -> boo
 class _Totals:
     """One leaf over the row groups of a file."""
 
-    plan: _LeafPlan
+    plan: LeafPlan
     bounded: list[bool]
     """Whether the minimum and the maximum cover all row groups so far."""
     minimum: Any = None
