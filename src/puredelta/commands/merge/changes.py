@@ -7,6 +7,7 @@ source row is used twice, the staged row alone makes the new one and the target 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -118,15 +119,19 @@ def changed_rows(
 
     Runs nothing. Expressions of clauses that do not fire are never evaluated.
     """
+    matched = [fired for fired in changes.from_target if not fired.by_source]
+    by_source = [fired for fired in changes.from_target if fired.by_source]
     parts = []
     if changes.from_source or changes.inserts:
         parts.append(_from_source(context, positions, changes))
-    if changes.from_target:
-        parts.append(_from_target(context, plan, changes.from_target))
+    if matched:
+        parts.append(_from_pairs(context, plan, matched))
+    if by_source:
+        frame = _old_rows(context, plan, by_source)
+        parts.append(_new_rows(context, frame, _marked_clause(by_source), _values(by_source)))
     if not parts:
         return None
-    rows = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
-    return context.merge.instant.fix(rows)
+    return context.merge.instant.fix(functools.reduce(DataFrame.unionAll, parts))
 
 
 def _from_source(context: MergeContext, positions: Positions, changes: ChangePlan) -> DataFrame:
@@ -135,7 +140,7 @@ def _from_source(context: MergeContext, positions: Positions, changes: ChangePla
     inserts = merge.not_matched if changes.inserts else ()
     fired = changes.from_source
     columns = _columns_of_inserts(inserts).union(*(f.action.source_columns for f in fired))
-    sets: dict[str, FileRows] = {f"{MARK}_{f.number}": f.source or {} for f in fired}
+    sets: dict[str, FileRows] = {_mark(f.number): f.source or {} for f in fired}
     if inserts and positions.matched_source:
         sets[_MATCHED_MARK] = positions.matched_source
     rows = context.source.rows(context.spark, columns)
@@ -145,48 +150,56 @@ def _from_source(context: MergeContext, positions: Positions, changes: ChangePla
     if _MATCHED_MARK in sets:
         clause = F.when(~F.col(_MATCHED_MARK), clause)
     clause = _marked_clause(fired, clause)
-    actions: dict[int, Mapping[str, Column]] = {f.number: f.action.values for f in fired}
+    actions = _values(fired)
     actions |= {_FIRST_INSERT + n: c.action.values for n, c in enumerate(inserts)}
     return _new_rows(context, frame, clause, actions)
 
 
-def _from_target(context: MergeContext, plan: MergePlan, fired: Sequence[Fired]) -> DataFrame:
-    """Make updated rows from the old ones, joined with the source where it is needed."""
+def _from_pairs(context: MergeContext, plan: MergePlan, matched: Sequence[Fired]) -> DataFrame:
+    """Make updated rows from old rows, joined again with the source rows they match."""
     merge = context.merge
+    old = _old_rows(context, plan, matched, merge.on.target_columns)
+    source = context.source_frame(
+        merge.on.source_columns.union(*(f.action.source_columns for f in matched))
+    )
+    pairs = old.join(
+        F.broadcast(source) if plan.broadcast_source else source, merge.on.column, how="inner"
+    )
+    return _new_rows(context, pairs, _marked_clause(matched), _values(matched))
+
+
+def _old_rows(
+    context: MergeContext,
+    plan: MergePlan,
+    fired: Sequence[Fired],
+    columns: frozenset[str] = frozenset(),
+) -> DataFrame:
+    """Read the rows that clauses fire for, marked by clause: ``columns`` and what values need."""
     files = sorted(united(*(f.target for f in fired)))
     ordinals = {file: number for number, file in enumerate(files)}
-    needed: set[str] = set()
-    for update in fired:
-        needed |= update.action.target_columns | update.action.unchanged
-    matched = [f for f in fired if not f.by_source]
-    if matched:
-        needed |= merge.on.target_columns
+    needed = columns.union(*(f.action.target_columns | f.action.unchanged for f in fired))
     sets = {
-        f"{MARK}_{f.number}": {ordinals[file]: rows for file, rows in f.target.items()}
-        for f in fired
+        _mark(f.number): {ordinals[file]: rows for file, rows in f.target.items()} for f in fired
     }
     rows = context.target_rows(plan.candidates.take(files), needed)
     marked = mark_rows(rows, sets, file=FILE_ORDINAL, row=ROW_INDEX)
-    clause = _marked_clause(fired, F.lit(None).cast("int"))
-    frame = merge.frames.target(marked.where(clause.isNotNull()))
-    if matched:
-        source = context.source_frame(
-            merge.on.source_columns.union(*(f.action.source_columns for f in matched))
-        )
-        how = "inner" if len(matched) == len(fired) else "left"
-        frame = frame.join(
-            F.broadcast(source) if plan.broadcast_source else source, merge.on.column, how=how
-        )
-    return _new_rows(context, frame, clause, {f.number: f.action.values for f in fired})
+    return context.merge.frames.target(marked.where(_marked_clause(fired).isNotNull()))
 
 
-def _marked_clause(fired: Sequence[Fired], otherwise: Column) -> Column:
-    """Return the number of the clause whose mark a row bears."""
+def _mark(number: int) -> str:
+    return f"{MARK}_{number}"
+
+
+def _values(fired: Sequence[Fired]) -> dict[int, Mapping[str, Column]]:
+    return {f.number: f.action.values for f in fired}
+
+
+def _marked_clause(fired: Sequence[Fired], otherwise: Column | None = None) -> Column:
+    """Return the number of the clause whose mark a row bears, NULL if it bears none."""
+    clause = F.lit(None).cast("int") if otherwise is None else otherwise
     for update in fired:
-        otherwise = F.when(F.col(f"{MARK}_{update.number}"), F.lit(update.number)).otherwise(
-            otherwise
-        )
-    return otherwise
+        clause = F.when(F.col(_mark(update.number)), F.lit(update.number)).otherwise(clause)
+    return clause
 
 
 def _first_insert(inserts: Sequence[NotMatchedClause]) -> Column:

@@ -25,9 +25,11 @@ from puredelta.commands.merge.resolved import (
 from puredelta.spark.bitmaps import CountedWords, FileRows, collect_words
 from puredelta.spark.names import CLAUSE, FILE_ORDINAL, ROW_INDEX, SOURCE_FILE, SOURCE_ROW
 from puredelta.spark.row_bitmap import RowBitmap
+from puredelta.spark.session import is_connect
 
 IDLE = -1
 """The clause of a matched row for which none fires (M-78)."""
+_BY_SOURCE = f"{CLAUSE}_by_source"
 _SOURCE_SETS = 1 << 20
 """Added to the clause of a record that names the source row of a pair."""
 
@@ -108,6 +110,10 @@ def _pairs(context: MergeContext, plan: MergePlan) -> DataFrame:
     merge = context.merge
     target = context.target_frame(plan.candidates, merge.target_columns)
     by_source = first_clause(merge.not_matched_by_source, start=len(merge.matched))
+    if merge.not_matched_by_source and is_connect(context.spark):
+        # There a name means whichever side has it, so the source must not be in sight yet.
+        target = target.withColumn(_BY_SOURCE, by_source)
+        by_source = F.col(_BY_SOURCE)
     if plan.search is Search.TARGET_ONLY:
         nobody = F.lit(None)
         joined = target.withColumns(
