@@ -85,7 +85,11 @@ def native_scan(
         return rows
     return rows.select(
         *(F.col(quoted(name)) for name in data.names),
-        *(F.col(quoted(f.name)).cast(f.dataType).alias(f.name) for f in partition_schema.fields),
+        # By name: a cast to the type itself loses the collation on PySpark 4.0.0.
+        *(
+            F.col(quoted(f.name)).cast(f.dataType.simpleString()).alias(f.name)
+            for f in partition_schema.fields
+        ),
     )
 
 
