@@ -7,6 +7,7 @@ import os
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.snapshot import Snapshot
@@ -17,7 +18,7 @@ Instant: TypeAlias = str | dt.datetime | dt.date
 """A moment: text as Spark casts it to a timestamp, a datetime, or a day's first moment. What
 names no zone is meant in the session's time zone."""
 
-_MILLIS_OF_TEXT = "SELECT unix_millis(try_cast(:text AS TIMESTAMP)) AS millis FROM VALUES (0)"
+_ONE_ROW = "SELECT * FROM VALUES (0)"
 _MILLISECOND = dt.timedelta(milliseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
@@ -75,8 +76,10 @@ def resolve_instant(spark: SparkSession, instant: Instant) -> int:
             text = instant.isoformat()
         case _:
             text = instant
-    # The session's own cast knows its zone and every spelling Spark takes. No job: VALUES is local.
-    row = spark.sql(_MILLIS_OF_TEXT, args={"text": text}).first()
+    # The session's own cast knows its zone and every spelling Spark takes. No job: one row.
+    # No SQL parameter: parsers that extensions bring, delta-spark's for one, may not bind it.
+    millis = F.unix_millis(F.lit(text).try_cast("timestamp")).alias("millis")
+    row = spark.sql(_ONE_ROW).select(millis).first()
     if row is None or row["millis"] is None:
         raise _not_an_instant(instant)
     return int(row["millis"])
