@@ -69,6 +69,7 @@ def source(spark: SparkSession) -> Callable[..., DataFrame]:
     return make
 
 
+@pytest.mark.smoke
 def test_an_upsert_replaces_touched_files_only(
     spark: SparkSession, log: TableLog, root: Path, source: Callable[..., DataFrame]
 ) -> None:
@@ -161,6 +162,7 @@ def test_a_row_moves_to_the_partition_it_is_updated_to(
 # --- matching -----------------------------------------------------------------------------
 
 
+@pytest.mark.smoke
 def test_several_matches_are_refused_and_named(
     spark: SparkSession, log: TableLog, root: Path, source: Callable[..., DataFrame]
 ) -> None:
@@ -340,6 +342,7 @@ def test_files_that_lose_every_row_are_removed_without_a_copy(
     assert len(active_files(log)) == 3
 
 
+@pytest.mark.smoke
 def test_by_source_clauses_reach_only_files_of_their_condition(
     spark: SparkSession, log: TableLog, source: Callable[..., DataFrame]
 ) -> None:
@@ -421,6 +424,7 @@ def test_a_failure_on_the_way_leaves_nothing(
     assert len(table_rows(spark, log)) == 40
 
 
+@pytest.mark.smoke
 def test_spark_copies_where_workers_cannot(
     spark: SparkSession,
     root: Path,

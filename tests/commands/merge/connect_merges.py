@@ -1,0 +1,79 @@
+"""Merges through a Spark Connect session, run as a program of its own by `test_connect`.
+
+A process cannot hold a classic and a Connect session. The answers are one JSON object on
+the last line: what each merge counted, and the sum of the ids and values it left.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from puredelta.commands.merge.clauses import Clause
+from puredelta.errors import InvalidRequestError
+from tests.commands.merge.tables import (
+    data_files,
+    delete,
+    delete_by_source,
+    insert,
+    lay_table,
+    merge,
+    table_rows,
+    update,
+    update_by_source,
+)
+
+SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int64())])
+MERGES: dict[str, tuple[Clause, ...]] = {
+    "upsert": (update(), insert()),
+    "keeping_columns": (update(v="s.v"), insert("s.v = 3")),
+    "deleting": (delete("s.v = 1"),),
+    "by_source": (
+        update("s.v = 1", v="t.v + s.v"),
+        delete_by_source("id > 35"),  # unqualified: the target is meant
+        update_by_source("v = 30", v="v + 1"),
+    ),
+}
+
+
+def main(directory: Path) -> None:
+    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    answers = {}
+    for name, clauses in MERGES.items():
+        root = directory / name
+        rows = [[{"id": n, "p": "a", "v": n} for n in range(k, k + 10)] for k in range(0, 40, 10)]
+        log = lay_table(root, SCHEMA, rows)
+        before = data_files(root)
+        source = spark.createDataFrame(
+            [(3, "b", 1), (12, "b", 2), (50, "b", 3)], "id long, p string, v long"
+        )
+        counts = merge(spark, log, source, "t.id = s.id", *clauses).rows
+        left = table_rows(spark, log)
+        active = {add.path for add in log.snapshot().files.adds()}
+        answers[name] = [
+            [counts.updated, counts.deleted, counts.inserted, counts.copied],
+            [len(left), sum(r["id"] for r in left), sum(r["v"] for r in left)],
+            sorted(data_files(root) - before - active),
+        ]
+    answers["refused"] = refused(spark, directory / "refused")
+    spark.stop()
+    print(json.dumps(answers))  # noqa: T201 - how the test is answered
+
+
+def refused(spark: SparkSession, root: Path) -> list[object]:
+    log = lay_table(root, SCHEMA, [[{"id": 1, "p": "a", "v": 1}]])
+    twice = spark.createDataFrame([(1, "b", 1), (1, "b", 2)], "id long, p string, v long")
+    try:
+        merge(spark, log, twice, "t.id = s.id", update())
+    except InvalidRequestError as error:
+        return [error.code.name, "(id = 1) matches 2 source rows" in error.message]
+    return []
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

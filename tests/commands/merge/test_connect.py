@@ -1,0 +1,64 @@
+"""MERGE over Spark Connect: public API only, the same answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+SECONDS_MAX = 300
+
+ALL_IDS = sum(range(40))
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    for package in ("grpc", "google.protobuf", "grpc_status", "pandas"):
+        pytest.importorskip(package, reason="Spark Connect needs pyspark[connect]")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_SUBMIT_ARGS": "--driver-memory 1g --conf spark.ui.enabled=false pyspark-shell",
+        "SPARK_TESTING": "1",  # a free port instead of the fixed one
+    }
+    directory = tmp_path_factory.mktemp("connect")
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.commands.merge.connect_merges", str(directory)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    found: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "left"),
+    [
+        ("upsert", [2, 0, 1, 18], [41, ALL_IDS + 50, ALL_IDS - 3 - 12 + 1 + 2 + 3]),
+        ("keeping_columns", [2, 0, 1, 18], [41, ALL_IDS + 50, ALL_IDS - 3 - 12 + 1 + 2 + 3]),
+        ("deleting", [0, 1, 0, 9], [39, ALL_IDS - 3, ALL_IDS - 3]),
+        (
+            "by_source",
+            [2, 4, 0, 14],
+            [36, ALL_IDS - 36 - 37 - 38 - 39, ALL_IDS - 36 - 37 - 38 - 39 + 1 + 1],
+        ),
+    ],
+)
+def test_a_merge(answers: dict[str, Any], name: str, counts: list[int], left: list[int]) -> None:
+    assert answers[name] == [counts, left, []]
+
+
+def test_several_matches(answers: dict[str, Any]) -> None:
+    assert answers["refused"] == ["MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW", True]
