@@ -41,7 +41,8 @@ from tests.commands.merge.tables import (
 
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int64())])
 Row = dict[str, Any]
-JOBS_OF_AN_UPSERT = 8
+JOBS_OF_AN_UPSERT = 7
+"""Stage; broadcast, shuffle and result of the search; split; broadcast and write."""
 
 
 def row(key: int | None, v: int | None = 0, p: str | None = "a") -> Row:
@@ -393,6 +394,21 @@ def test_a_rival_elsewhere_does_not_matter(
     assert outcome.version == 2
     got = {r["id"]: r["v"] for r in table_rows(spark, log)}
     assert (got[33], got[4]) == (-3, -4)
+
+
+def test_two_merges_that_insert_one_key_conflict(
+    spark: SparkSession, log: TableLog, root: Path, source: Callable[..., DataFrame]
+) -> None:
+    """Neither read a file: the predicate of the read set says what was looked for in vain."""
+
+    def race(phase: Phase) -> None:
+        if phase is Phase.STAGED:
+            rival = TableLog.open(str(root))
+            merge(spark, rival, source((50, "r", 1)), "t.id = s.id", update(), insert())
+
+    with pytest.raises(ConcurrentAppendException):
+        merge(spark, log, source((50, "m", 2)), "t.id = s.id", update(), insert(), on_phase=race)
+    assert [r["p"] for r in table_rows(spark, log) if r["id"] == 50] == ["r"]
 
 
 @pytest.mark.parametrize("broken", ["split", "rows"])
