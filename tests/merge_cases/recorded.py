@@ -65,10 +65,6 @@ class RecordedCase:
         """What the case needs that is not implemented."""
         everything = {**self.settings, **(self.record.get("table_properties") or {})}
         on = {key for key, value in everything.items() if str(value).lower() == "true"}
-        if self.record.get("with_schema_evolution") or any(
-            k.endswith("autoMerge.enabled") for k in on
-        ):
-            return "schema evolution"
         if any(k.lower().endswith("enablechangedatafeed") for k in on):
             return "change data feed"
         if any(k.lower().endswith("enabledeletionvectors") for k in on):

@@ -140,3 +140,14 @@ def test_new_rows_may_not_hold_a_name_twice() -> None:
     with pytest.raises(InvalidRequestError, match=r"duplicate column.*: a") as caught:
         merge_schemas(struct(x=LONG), struct(a=LONG, A=LONG))
     assert caught.value.code is ErrorCode.DUPLICATE_COLUMNS_FOUND
+
+
+def test_a_caller_that_widens_takes_the_wider_type_first() -> None:
+    """M-53."""
+    merged = merge_schemas(
+        struct(a=INTEGER, l=ArrayType(struct(b=SHORT))),
+        struct(a=LONG, l=ArrayType(struct(b=INTEGER))),
+        keeps_type=lambda _current, _update: True,
+        widens_type=lambda current, update: (current, update) == (SHORT, INTEGER),
+    )
+    assert merged == struct(a=INTEGER, l=ArrayType(struct(b=INTEGER)))

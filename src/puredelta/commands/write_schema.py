@@ -90,7 +90,7 @@ def config_for_rows(
         return config
     if not change.merge:
         raise _mismatch(config, rows)
-    return _with_schema(config, merged, config.partition_columns)
+    return with_schema(config, merged, config.partition_columns)
 
 
 def resolve_columns(
@@ -198,13 +198,18 @@ def _replaced(
     unchanged = shape(schema) == shape(config.schema)
     if unchanged and partition_columns == config.partition_columns:
         return config
-    return _with_schema(config, schema, partition_columns)
+    return with_schema(config, schema, partition_columns)
 
 
-def _with_schema(
+def with_schema(
     config: TableConfig, schema: StructType, partition_columns: tuple[str, ...]
 ) -> TableConfig:
-    """Change metadata, and the protocol where the new columns need more of it."""
+    """Change metadata, and the protocol where the new columns need more of it.
+
+    Raises:
+        InvalidRequestError: a table cannot have such a schema (see `require_valid_schema`),
+            or a type needs a feature that is not added unasked.
+    """
     mapped = config.column_mapping is not ColumnMappingMode.NONE
     require_valid_schema(schema, partition_columns, column_mapping=config.column_mapping)
     configuration = dict(config.metadata.configuration)

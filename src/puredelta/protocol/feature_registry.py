@@ -197,7 +197,7 @@ FEATURES: tuple[Feature, ...] = (
             usage.when_set("enable_type_widening"), usage.when_fields_have(usage.TYPE_CHANGES)
         ),
         append=yes("no column is widened automatically"),
-        merge=yes("no column is widened automatically"),
+        merge=yes("columns are widened by schema evolution only"),
     ),
     Feature(
         name="typeWidening-preview",
@@ -205,7 +205,7 @@ FEATURES: tuple[Feature, ...] = (
         enabled_by=Enablement.NAME,
         used=usage.when_fields_have(usage.TYPE_CHANGES),
         append=yes("no column is widened automatically"),
-        merge=yes("no column is widened automatically"),
+        merge=yes("columns are widened by schema evolution only"),
     ),
     _writer("domainMetadata", yes("domains are kept")),
     _writer(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from typing_extensions import assert_never
 
@@ -41,12 +42,14 @@ def merge_schemas(
     update: StructType,
     *,
     keeps_type: Callable[[DataType, DataType], bool] = _never,
+    widens_type: Callable[[DataType, DataType], bool] = _never,
 ) -> StructType:
     """Return ``current`` evolved so that rows of ``update`` fit in.
 
     Equal types stay; byte, short and int widen into each other; VOID gives way to
     anything. ``keeps_type(current, update)`` lets a caller that casts values keep the
-    table's type for other pairs (M-52). New fields are nullable, all the way down.
+    table's type for other pairs (M-52), ``widens_type`` one that may widen columns take the
+    update's, which comes first (M-53). New fields are nullable, all the way down.
 
     Raises:
         InvalidRequestError: two types cannot be merged (DELTA_FAILED_TO_MERGE_FIELDS,
@@ -59,7 +62,7 @@ def merge_schemas(
     ('ID', 'x')
     """
     require_no_duplicates(update)
-    return _merge_structs(current, update, keeps_type)
+    return _merge_structs(current, update, _Choice(keeps_type, widens_type))
 
 
 def as_nullable(data_type: DataType) -> DataType:
@@ -81,13 +84,18 @@ def as_nullable(data_type: DataType) -> DataType:
             assert_never(data_type)
 
 
-_KeepsType = Callable[[DataType, DataType], bool]
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The caller's say where two leaf types differ."""
+
+    keeps: Callable[[DataType, DataType], bool]
+    widens: Callable[[DataType, DataType], bool]
 
 
-def _merge_structs(current: StructType, update: StructType, keeps_type: _KeepsType) -> StructType:
+def _merge_structs(current: StructType, update: StructType, choice: _Choice) -> StructType:
     by_name = {f.name.lower(): f for f in update.fields}
     kept = tuple(
-        _merge_fields(field, by_name[field.name.lower()], keeps_type)
+        _merge_fields(field, by_name[field.name.lower()], choice)
         if field.name.lower() in by_name
         else field
         for field in current.fields
@@ -101,9 +109,9 @@ def _merge_structs(current: StructType, update: StructType, keeps_type: _KeepsTy
     return StructType(kept + added)
 
 
-def _merge_fields(current: StructField, update: StructField, keeps_type: _KeepsType) -> StructField:
+def _merge_fields(current: StructField, update: StructField, choice: _Choice) -> StructField:
     try:
-        merged = _merge_types(current.type, update.type, keeps_type)
+        merged = _merge_types(current.type, update.type, choice)
     except InvalidRequestError as error:
         raise InvalidRequestError(
             f"Failed to merge fields '{current.name}' and '{update.name}': {error.message}",
@@ -114,27 +122,29 @@ def _merge_fields(current: StructField, update: StructField, keeps_type: _KeepsT
     return dataclasses.replace(current, type=merged)
 
 
-def _merge_types(current: DataType, update: DataType, keeps_type: _KeepsType) -> DataType:
+def _merge_types(current: DataType, update: DataType, choice: _Choice) -> DataType:
     if current == update:
         return current
     match current, update:
         case StructType(), StructType():
-            return _merge_structs(current, update, keeps_type)
+            return _merge_structs(current, update, choice)
         case ArrayType(), ArrayType():
-            element = _merge_types(current.element, update.element, keeps_type)
+            element = _merge_types(current.element, update.element, choice)
             return ArrayType(element, current.contains_null)
         case MapType(), MapType():
             return MapType(
-                _merge_types(current.key, update.key, keeps_type),
-                _merge_types(current.value, update.value, keeps_type),
+                _merge_types(current.key, update.key, choice),
+                _merge_types(current.value, update.value, choice),
                 current.value_contains_null,
             )
         case _:
-            return _merge_leaves(current, update, keeps_type)
+            return _merge_leaves(current, update, choice)
 
 
-def _merge_leaves(current: DataType, update: DataType, keeps_type: _KeepsType) -> DataType:
-    if update == VOID or keeps_type(current, update):
+def _merge_leaves(current: DataType, update: DataType, choice: _Choice) -> DataType:
+    if choice.widens(current, update):
+        return update
+    if update == VOID or choice.keeps(current, update):
         return current
     if current == VOID:
         return as_nullable(update)

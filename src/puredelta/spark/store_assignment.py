@@ -78,6 +78,13 @@ class Value:
         column = self.column.getField(field.name)
         return Value(column=column, type=field.dataType, sql=f"{self.sql}.{quote(field.name)}")
 
+    def find(self, name: str) -> Value | None:
+        """Return a field by name, case ignored; ``None`` if this is no struct that has it."""
+        if not isinstance(self.type, T.StructType):
+            return None
+        found = (f for f in self.type.fields if f.name.lower() == name.lower())
+        return next(map(self.field, found), None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreAssigner:
@@ -85,11 +92,17 @@ class StoreAssigner:
 
     caster: Caster
     mode: CastMode
+    fills_missing: bool = False
+    """Fields that a struct lacks become NULL (schema evolution, M-42, M-50), or what they were."""
 
-    def assign(self, value: Value, to: T.DataType, *, column: str) -> Column:
+    def assign(
+        self, value: Value, to: T.DataType, *, column: str, kept: Value | None = None
+    ) -> Column:
         """Return the value with exactly the type ``to``, nullability apart.
 
-        ``column`` is the column or field that is written, for the errors of rows.
+        ``column`` is the column or field that is written, for the errors of rows. ``kept``
+        is what it held before: fields that a struct lacks, those inside arrays and maps
+        apart, are taken from there (M-41).
 
         Raises:
             InvalidRequestError: a struct lacks a field or has one too many (M-42, M-43), or
@@ -101,7 +114,7 @@ class StoreAssigner:
             case T.NullType(), _:
                 return value.column.cast(as_nullable(to))
             case T.StructType(), T.StructType():
-                return self._struct(value, value.type, to)
+                return self._struct(value, value.type, to, kept)
             case T.ArrayType(), T.ArrayType() if _has_struct(to):
                 return self._array(value, value.type, to, column)
             case T.MapType(), T.MapType() if _has_struct(to):
@@ -109,10 +122,13 @@ class StoreAssigner:
             case _:
                 return self._cast(value, to, column)
 
-    def _struct(self, value: Value, given: T.StructType, to: T.StructType) -> Column:
+    def _struct(
+        self, value: Value, given: T.StructType, to: T.StructType, kept: Value | None
+    ) -> Column:
         by_name = {f.name.lower(): f for f in given.fields}
-        missing = [f for f in to.fields if f.name.lower() not in by_name]
-        if missing or len(given.fields) != len(to.fields):
+        known = {f.name.lower() for f in to.fields}
+        missing = known - by_name.keys()
+        if by_name.keys() - known or (missing and not self.fills_missing):
             raise InvalidRequestError(
                 f"Cannot cast {given.simpleString()} to {to.simpleString()}. "
                 "All nested columns must match.",
@@ -121,12 +137,27 @@ class StoreAssigner:
                 wanted=to.simpleString(),
             )
         fields = [
-            self.assign(value.field(by_name[f.name.lower()]), f.dataType, column=f.name).alias(
-                f.name
-            )
+            self._field(value, by_name.get(f.name.lower()), f, kept).alias(f.name)
             for f in to.fields
         ]
-        return F.when(value.column.isNotNull(), F.struct(*fields))
+        present = value.column.isNotNull()
+        if kept is not None and lacks_fields(given, to):
+            present |= kept.column.isNotNull()  # M-45: there may be something to keep
+        return F.when(present, F.struct(*fields))
+
+    def _field(
+        self, value: Value, given: T.StructField | None, to: T.StructField, kept: Value | None
+    ) -> Column:
+        old = None if kept is None else kept.find(to.name)
+        if given is not None:
+            return self.assign(value.field(given), to.dataType, column=to.name, kept=old)
+        return self.carry(old, to)
+
+    def carry(self, value: Value | None, to: T.StructField) -> Column:
+        """Return a column's own value in the type it has now; ``None`` is a new column (M-58)."""
+        if value is None:
+            return F.lit(None).cast(as_nullable(to.dataType))
+        return self.assign(value, to.dataType, column=to.name)
 
     def _array(self, value: Value, given: T.ArrayType, to: T.ArrayType, column: str) -> Column:
         def element(item: Column) -> Column:
@@ -181,6 +212,17 @@ def is_same_type(one: T.DataType, other: T.DataType) -> bool:
             )
         case _:
             return one == other
+
+
+def lacks_fields(given: T.DataType, to: T.DataType) -> bool:
+    """Tell whether a struct lacks a field of another, or a struct inside it does."""
+    if not isinstance(given, T.StructType) or not isinstance(to, T.StructType):
+        return False
+    by_name = {f.name.lower(): f.dataType for f in given.fields}
+    return any(
+        f.name.lower() not in by_name or lacks_fields(by_name[f.name.lower()], f.dataType)
+        for f in to.fields
+    )
 
 
 def sql_type(data_type: T.DataType) -> str:

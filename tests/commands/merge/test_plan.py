@@ -123,7 +123,7 @@ def merge(
     made = object.__new__(ResolvedMerge)
     for name, value in {
         "spec": MergeSpec(on="", clauses=()),
-        "schema": SCHEMA,
+        "config": nothing,
         "schema_evolves": False,
         "on": on,
         "matched": matched,

@@ -27,7 +27,7 @@ from puredelta.commands.merge.clauses import (
 )
 from puredelta.commands.merge.resolve import resolve_merge
 from puredelta.commands.merge.resolved import ResolvedMerge, ResolvedUpdate
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.actions import Metadata, Protocol
 from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.names import NO_SOURCE_COLUMN
@@ -421,9 +421,51 @@ def test_reserved_names_in_the_source(merge: Any) -> None:
     assert caught.value.code is ErrorCode.RESERVED_COLUMN_NAME
 
 
-def test_evolution_is_refused(merge: Any, conf: Any) -> None:
-    with pytest.raises(UnsupportedError, match="schema evolution"):
-        merge(Matched(Update(STAR)), evolve=True)
+def test_new_columns_are_looked_up_in_the_source(merge: Any) -> None:
+    """M-46: also qualified, and by fields of structs."""
+    source = "key int, st struct<a:int,z:int>, other int"
+    found = merge(
+        Matched(Update((Assignment("s.other", "s.key"), Assignment("ST.Z", "1")))),
+        source=source,
+        evolve=True,
+    )
+    assert found.schema_evolves
+    assert found.schema.names == ("key", "value", "st", "name", "other")
+    assert list(found.matched[0].action.values) == list(found.schema.names)
+    assert found.matched[0].action.target_columns == {"st"}
+    assert found.matched[0].action.unchanged == {"key", "value", "name"}
+
+
+@pytest.mark.parametrize(
+    ("clause", "columns"),
+    [
+        (update(nope="1"), S_COLUMNS),
+        (insert(nope="1"), S_COLUMNS),
+        (by_source(other="1"), T_COLUMNS),
+    ],
+)
+def test_names_that_neither_side_has(merge: Any, *, clause: Clause, columns: str) -> None:
+    """M-46, M-47: NOT MATCHED BY SOURCE never introduces a column."""
+    with pytest.raises(InvalidRequestError) as caught:
+        merge(clause, evolve=True)
+    assert caught.value.code is ErrorCode.MERGE_UNRESOLVED_EXPRESSION
+    assert caught.value.details["cols"] == columns
+
+
+def test_a_star_that_evolves_takes_the_columns_of_the_source(merge: Any, conf: Any) -> None:
+    """M-40, M-41; the session setting does the same for every MERGE."""
     conf("spark.databricks.delta.schema.autoMerge.enabled", "true")
-    with pytest.raises(UnsupportedError, match="autoMerge"):
-        merge(Matched(Update(STAR)))
+    found = merge(
+        Matched(Update(STAR)),
+        NotMatched(Insert(STAR)),
+        source="KEY int, st struct<a:int>, other int",
+    )
+    assert found.schema.names == ("key", "value", "st", "name", "other")
+    assert found.matched[0].action.unchanged == {"value", "name"}
+    assert found.matched[0].action.target_columns == {"st"}  # st.b keeps its value
+    assert len(found.source_columns) == 3
+
+
+def test_deletes_never_evolve(merge: Any) -> None:
+    """M-48."""
+    assert not merge(Matched(Delete()), evolve=True).schema_evolves

@@ -13,8 +13,7 @@ from puredelta.commands.merge.column_paths import ColumnPath
 from puredelta.commands.merge.resolved import ResolvedInsert, ResolvedUpdate
 from puredelta.spark.frames import Frames
 from puredelta.spark.identifiers import display_name
-from puredelta.spark.store_assignment import StoreAssigner, Value
-from puredelta.spark.types import as_nullable
+from puredelta.spark.store_assignment import StoreAssigner, Value, lacks_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +24,8 @@ class AssignedValue:
     value: Value
     target_columns: frozenset[str]
     source_columns: frozenset[str]
+    keeps_fields: bool = False
+    """``UPDATE SET *`` under schema evolution: fields that a struct lacks keep their values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,25 +33,29 @@ class RowBuilder:
     """Builds the rows that clauses write."""
 
     frames: Frames
+    current: T.StructType
+    """The table's schema as it is."""
     schema: T.StructType
     """The table's schema after the MERGE."""
     assigner: StoreAssigner
 
     def update(self, assigned: Sequence[AssignedValue]) -> ResolvedUpdate:
         """Return the new row of an UPDATE: what is not assigned keeps its value (M-26)."""
+        existing = frozenset(self.current.names)
         columns = {a.path.column for a in assigned}
-        nested = {a.path.column for a in assigned if len(a.path.names) > 1}
-        values = {
-            f.name: self._new_value(f, assigned)
-            if f.name in columns
-            else self.frames.target_column(f.name)
-            for f in self.schema.fields
-        }
+        read = {a.path.column for a in assigned if self._reads_old(a)}
         return ResolvedUpdate(
-            values=values,
-            unchanged=frozenset(values) - columns,
-            target_columns=frozenset(nested).union(*(a.target_columns for a in assigned)),
+            values={f.name: self._new_value(f, assigned) for f in self.schema.fields},
+            unchanged=existing - columns,
+            target_columns=(existing & read).union(*(a.target_columns for a in assigned)),
             source_columns=frozenset().union(*(a.source_columns for a in assigned)),
+        )
+
+    def _reads_old(self, assigned: AssignedValue) -> bool:
+        """Whether the new value of the column needs parts of the old one."""
+        return len(assigned.path.names) > 1 or (
+            assigned.keeps_fields
+            and lacks_fields(assigned.value.type, self.schema[assigned.path.column].dataType)
         )
 
     def insert(self, assigned: Sequence[AssignedValue]) -> ResolvedInsert:
@@ -63,7 +68,7 @@ class RowBuilder:
             values={
                 f.name: self._fitted(by_column[f.name], f)
                 if f.name in by_column
-                else F.lit(None).cast(as_nullable(f.dataType))
+                else self.assigner.carry(None, f)
                 for f in self.schema.fields
             },
             source_columns=frozenset().union(*(a.source_columns for a in assigned)),
@@ -71,15 +76,25 @@ class RowBuilder:
 
     def _new_value(self, field: T.StructField, assigned: Sequence[AssignedValue]) -> Column:
         mine = [a for a in assigned if a.path.column == field.name]
-        current = Value(
-            column=self.frames.target_column(field.name),
-            type=field.dataType,
-            sql=display_name((field.name,)),
+        return self._inside(field, self._current(field.name), mine, depth=1)
+
+    def _current(self, name: str) -> Value | None:
+        """Return what a column holds now, unless it is new."""
+        if name not in self.current.names:
+            return None
+        return Value(
+            column=self.frames.target_column(name),
+            type=self.current[name].dataType,
+            sql=display_name((name,)),
         )
-        return self._inside(field, current, mine, depth=1)
 
     def _inside(
-        self, field: T.StructField, current: Value, assigned: Sequence[AssignedValue], *, depth: int
+        self,
+        field: T.StructField,
+        current: Value | None,
+        assigned: Sequence[AssignedValue],
+        *,
+        depth: int,
     ) -> Column:
         """Return the new value of a field of which ``assigned`` changes all or parts.
 
@@ -87,14 +102,14 @@ class RowBuilder:
         """
         whole = next((a for a in assigned if len(a.path.names) == depth), None)
         if whole is not None:
-            return self._fitted(whole, field)
+            return self._fitted(whole, field, current)
         if not assigned or not isinstance(field.dataType, T.StructType):
-            return current.column
+            return self.assigner.carry(current, field)
         return F.struct(
             *(
                 self._inside(
                     inner,
-                    current.field(inner),
+                    None if current is None else current.find(inner.name),
                     [a for a in assigned if a.path.names[depth] == inner.name],
                     depth=depth + 1,
                 ).alias(inner.name)
@@ -102,5 +117,8 @@ class RowBuilder:
             )
         )
 
-    def _fitted(self, assigned: AssignedValue, field: T.StructField) -> Column:
-        return self.assigner.assign(assigned.value, field.dataType, column=field.name)
+    def _fitted(
+        self, assigned: AssignedValue, field: T.StructField, current: Value | None = None
+    ) -> Column:
+        kept = current if assigned.keeps_fields else None
+        return self.assigner.assign(assigned.value, field.dataType, column=field.name, kept=kept)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from puredelta.commands.merge.clauses import Delete, Star
+from puredelta.commands.merge.clauses import Delete, NotMatchedBySource, Star
 from puredelta.commands.merge.column_paths import (
     ColumnPath,
+    SourceNames,
     TargetNames,
 )
 from puredelta.commands.merge.failures import (
@@ -17,9 +18,11 @@ from puredelta.commands.merge.failures import (
     unresolved,
 )
 from puredelta.commands.merge.requests import SEARCH_CONDITION, Draft, DraftClause
+from puredelta.errors import InvalidRequestError
 from puredelta.spark.expressions import Flawed
 from puredelta.spark.frames import Frames, Scope, SourceColumn
 from puredelta.spark.identifiers import display_name
+from puredelta.spark.types import from_spark_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ class Binder:
 
     frames: Frames
     names: TargetNames
+    new_names: SourceNames | None
+    """The columns a schema evolution may take over; ``None`` without one."""
     flaws: Mapping[int, Flawed]
     """By position of the request."""
 
@@ -58,14 +63,26 @@ class Binder:
             case Delete():
                 return ()
             case action if action.assignments is Star.STAR:
-                return self._star(clause.action_words)
+                if self.new_names is None:
+                    return self._star(clause.action_words)
+                return tuple(_taken_over(c) for c in self.frames.source_columns)
             case action:
                 bound: list[BoundAssignment] = []
                 for assignment, value in zip(action.assignments, clause.values, strict=True):
-                    path = self.names.find(assignment.column, clause=clause.action_words)
+                    path = self._assigned(assignment.column, clause)
                     self._require_names(value, clause.action_words, clause.scope)
                     bound.append(BoundAssignment(path, value))
                 return tuple(bound)
+
+    def _assigned(self, column: str, clause: DraftClause) -> ColumnPath:
+        """Find a column of the target, or the source column that becomes one (M-46, M-47)."""
+        words = clause.action_words
+        if self.new_names is None or isinstance(clause.clause, NotMatchedBySource):
+            return self.names.find(column, clause=words)
+        try:
+            return self.names.find(column, clause=words)
+        except InvalidRequestError:
+            return self.new_names.find(column, clause=words)
 
     def _star(self, words: str) -> tuple[BoundAssignment, ...]:
         """Find every column of the target in the source by name; others are ignored (M-40)."""
@@ -105,3 +122,11 @@ class Binder:
         for position, flawed in sorted(self.flaws.items()):
             words, is_condition = places[position]
             raise aggregate_flaw(flawed, words=words, is_condition=is_condition)
+
+
+def _taken_over(column: SourceColumn) -> BoundAssignment:
+    """A star that evolves the schema means every column of the source (M-40, M-41)."""
+    path = ColumnPath(
+        names=(column.name,), written=(column.name,), type=from_spark_type(column.type)
+    )
+    return BoundAssignment(path, column)

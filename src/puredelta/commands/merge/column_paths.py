@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from puredelta.errors import ErrorCode, InvalidRequestError
@@ -113,6 +114,45 @@ class TargetNames:
 
     def _cased(self, name: str) -> str:
         return name if self.case_sensitive else name.lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceNames:
+    """The names of source columns, which become new columns of the target (M-46)."""
+
+    relations: tuple[TargetNames, ...]
+    """One per qualifier: a source may join several relations."""
+
+    @classmethod
+    def of(
+        cls, schema: StructType, *, displayed: Sequence[str], case_sensitive: bool
+    ) -> SourceNames:
+        """Group the columns by the qualifier that messages show them under."""
+        by_qualifier: dict[tuple[str, ...], list[StructField]] = {}
+        for field, shown in zip(schema.fields, displayed, strict=True):
+            by_qualifier.setdefault(parse_name(shown)[:-1], []).append(field)
+        return cls(
+            relations=tuple(
+                TargetNames(
+                    schema=StructType(tuple(fields)),
+                    qualifier=qualifier,
+                    displayed=tuple(displayed),
+                    case_sensitive=case_sensitive,
+                )
+                for qualifier, fields in (by_qualifier or {(): []}).items()
+            )
+        )
+
+    def find(self, text: str, *, clause: str) -> ColumnPath:
+        """Return the source column or field that a name means.
+
+        Raises:
+            InvalidRequestError: as `TargetNames.find`.
+        """
+        for names in self.relations[:-1]:
+            with suppress(InvalidRequestError):
+                return names.find(text, clause=clause)
+        return self.relations[-1].find(text, clause=clause)
 
 
 def require_no_conflict(paths: Sequence[ColumnPath]) -> None:

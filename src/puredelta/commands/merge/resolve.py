@@ -7,7 +7,7 @@ conflicts, types. Spark's own errors pass as they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from typing_extensions import assert_never
@@ -21,24 +21,26 @@ from puredelta.commands.merge.clauses import (
     MergeSpec,
     NotMatched,
     NotMatchedBySource,
+    Star,
     Update,
     require_clauses,
 )
 from puredelta.commands.merge.column_paths import (
     ColumnPath,
+    SourceNames,
     TargetNames,
     require_insertable,
     require_no_conflict,
 )
 from puredelta.commands.merge.conditions import split_condition
-from puredelta.commands.merge.evolve import final_schema
+from puredelta.commands.merge.evolve import Evolution, evolved_config, spelled
 from puredelta.commands.merge.failures import (
     require_columns,
     require_condition,
     require_same_schema,
 )
 from puredelta.commands.merge.frames import MergeFrames
-from puredelta.commands.merge.requests import SEARCH_CONDITION, DraftClause, draft
+from puredelta.commands.merge.requests import SEARCH_CONDITION, Draft, DraftClause, draft
 from puredelta.commands.merge.resolved import (
     MatchedClause,
     NotMatchedBySourceClause,
@@ -51,13 +53,14 @@ from puredelta.commands.merge.resolved import (
 )
 from puredelta.commands.merge.settings import MergeSettings
 from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.types import StructType
 from puredelta.spark.analysis import open_analysis
 from puredelta.spark.expressions import ResolvedExpression, Resolver
 from puredelta.spark.frames import Frames, Scope, SourceColumn
 from puredelta.spark.names import require_no_helper_names
 from puredelta.spark.session import SessionInfo
 from puredelta.spark.store_assignment import StoreAssigner, Value, cast_mode
-from puredelta.spark.types import to_spark
+from puredelta.spark.types import from_spark, to_spark, without_table_metadata
 
 
 def resolve_merge(
@@ -79,7 +82,6 @@ def resolve_merge(
 
     Raises:
         InvalidRequestError: see requirements 1.13; nothing was read or written.
-        UnsupportedError: the statement asks for schema evolution.
         pyspark.errors.PySparkException: Spark itself refuses an expression.
     """
     require_clauses(spec)
@@ -87,10 +89,12 @@ def resolve_merge(
     settings = MergeSettings.of(spark)
     require_no_helper_names(source_rows.columns)
     current = to_spark(config.schema)
-    require_columns(current)
+    evolves = spec.evolve_schema or settings.evolves_schema
+    if not evolves:
+        require_columns(current)
     require_same_schema(target_rows.schema, current)
-    schema = final_schema(spec, config.schema, settings)
 
+    source = _as_columns(source_rows) if evolves else None
     drafted = draft(spec)
     analysis = open_analysis(spark, target_rows, source_rows, session=session)
     resolution = analysis.resolver.resolve(drafted.requests)
@@ -103,27 +107,40 @@ def resolve_merge(
             displayed=frames.displayed(Scope.TARGET),
             case_sensitive=session.case_sensitive,
         ),
+        new_names=None
+        if source is None
+        else SourceNames.of(
+            source,
+            displayed=frames.displayed(Scope.SOURCE),
+            case_sensitive=session.case_sensitive,
+        ),
         flaws={f.position: f for f in resolution.flaws},
     )
     bound = binder.bind(drafted)
+    after = (
+        config
+        if source is None
+        else evolved_config(config, source, _evolution(drafted, bound, session), settings)
+    )
     mode = cast_mode(session, follows_ansi_flag=settings.casts_follow_ansi_flag)
     assembler = _Assembler(
         frames=frames,
         expressions=resolution.expressions,
         rows=RowBuilder(
             frames=frames,
-            schema=to_spark(schema),
-            assigner=StoreAssigner(caster=analysis.caster, mode=mode),
+            current=current,
+            schema=to_spark(after.schema),
+            assigner=StoreAssigner(caster=analysis.caster, mode=mode, fills_missing=evolves),
         ),
     )
     on = assembler.condition(0, SEARCH_CONDITION)
-    clauses = assembler.clauses(drafted.clauses, bound)
+    clauses = assembler.clauses(drafted.clauses, [_respelled(b, after.schema) for b in bound])
     _require_types(clauses, analysis.resolver)
     conditions = [on, *(c.condition for c in clauses if c.condition is not None)]
     return ResolvedMerge(
         spec=spec,
-        schema=schema,
-        schema_evolves=schema is not config.schema,
+        config=after,
+        schema_evolves=after is not config,
         on=on,
         matched=tuple(c for c in clauses if isinstance(c, MatchedClause)),
         not_matched=tuple(c for c in clauses if isinstance(c, NotMatchedClause)),
@@ -134,6 +151,39 @@ def resolve_merge(
         is_source_deterministic=analysis.is_source_deterministic,
         instant=analysis.instant,
     )
+
+
+def _as_columns(source_rows: DataFrame) -> StructType:
+    """Return the source's schema as a table may have it: another table's machinery goes.
+
+    Raises:
+        UnsupportedError: the source has a user-defined type.
+    """
+    return from_spark(without_table_metadata(source_rows.schema))
+
+
+def _evolution(
+    drafted: Draft, bound: Sequence[Sequence[BoundAssignment]], session: SessionInfo
+) -> Evolution:
+    """Return what the clauses that see the source want of the table (M-47, M-48)."""
+    introducing = [
+        (draft.clause.action, assigned)
+        for draft, assigned in zip(drafted.clauses, bound, strict=True)
+        if not isinstance(draft.clause, NotMatchedBySource)
+    ]
+    return Evolution(
+        assigned=[a.path.names for _, assigned in introducing for a in assigned],
+        has_star=any(
+            not isinstance(action, Delete) and action.assignments is Star.STAR
+            for action, _ in introducing
+        ),
+        case_sensitive=session.case_sensitive,
+    )
+
+
+def _respelled(bound: Sequence[BoundAssignment], schema: StructType) -> list[BoundAssignment]:
+    """Name columns as the table does: a new one was found under the source's spelling."""
+    return [replace(b, path=replace(b.path, names=spelled(schema, b.path.names))) for b in bound]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +264,7 @@ class _Assembler:
                 ),
                 target_columns=frozenset(),
                 source_columns=frozenset({found.staged}),
+                keeps_fields=self.rows.assigner.fills_missing,
             )
         resolved = self.expressions[bound.value]
         return AssignedValue(

@@ -28,6 +28,7 @@ from pyspark.sql import Column
 from puredelta.commands.merge.clauses import MergeSpec
 from puredelta.commands.merge.frames import MergeFrames
 from puredelta.protocol.predicates import Predicate, Ref
+from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import StructType
 from puredelta.spark.frames import SourceColumn
 from puredelta.spark.instant import Instant
@@ -136,8 +137,8 @@ class ResolvedMerge:
     """The whole statement, checked: what remains can only fail on rows, files or a race."""
 
     spec: MergeSpec
-    schema: StructType
-    """The table's schema after the MERGE; equal to the old one without evolution."""
+    config: TableConfig
+    """The table after the MERGE; the very one it had before unless the schema evolves."""
     schema_evolves: bool
     on: ResolvedCondition
     matched: tuple[MatchedClause, ...]
@@ -152,6 +153,11 @@ class ResolvedMerge:
     """Whether the source's plan gives the same rows twice; ``None`` on Connect: unknown."""
     instant: Instant = field(repr=False)
     """The one moment of this MERGE (M-24): ``instant.fix(rows)`` for every frame that is run."""
+
+    @property
+    def schema(self) -> StructType:
+        """The table's schema after the MERGE."""
+        return self.config.schema
 
     @property
     def clauses(self) -> tuple[ResolvedClause, ...]:

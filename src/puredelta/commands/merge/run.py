@@ -44,6 +44,7 @@ from puredelta.log.tombstones import remove_file
 from puredelta.log.transaction import Phase, Transaction, ignore_phase
 from puredelta.protocol.actions import Action, Remove, SetTransaction
 from puredelta.protocol.feature_registry import Capability
+from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.bitmaps import FileRows
 from puredelta.spark.rewriting import Rewriter, Rewritten
 from puredelta.spark.session import SessionInfo
@@ -180,7 +181,7 @@ class _Run:
         now_ms = wall_clock()
         removes = tuple(remove_file(add, deleted_ms=now_ms) for add in split.touched)
         # A table that only takes appends refuses here, before files are written (M-111).
-        require_valid_actions(removes, before=snapshot.config, after=snapshot.config)
+        require_valid_actions(removes, before=snapshot.config, after=context.merge.config)
         changes = plan_changes(context, positions)
         scan_ms, rewriting = _ms_since(scanning), time.monotonic()
         files = _Files(self.context, self.settings)
@@ -196,6 +197,7 @@ class _Run:
             )
             actions: tuple[Action, ...] = (*removes, *files.written.adds, *files.copied.adds)
             self._require_sound(rows, actions)
+            actions = (*_table_changes(snapshot.config, context.merge.config), *actions)
         except BaseException:
             files.discard()
             raise
@@ -265,7 +267,7 @@ class _Files:
         self.copied = rewrite_files(self._rewriters, split)
 
     def _write(self, rows: DataFrame, changes: ChangePlan) -> None:
-        config = self._context.snapshot.config
+        config = self._context.merge.config
         scattered = bool(changes.from_target)  # a task per touched file would write a file each
         self.written = write_rows(
             rows,
@@ -281,6 +283,14 @@ class _Files:
             _remove_quietly(partial(discard, self.written, store))
         for rewriter in self._rewriters:
             _remove_quietly(rewriter.discard)
+
+
+def _table_changes(before: TableConfig, after: TableConfig) -> tuple[Action, ...]:
+    """Return what an evolved schema adds to the commit, even if no row changes (M-57)."""
+    return (
+        *((after.protocol,) if after.protocol != before.protocol else ()),
+        *((after.metadata,) if after.metadata != before.metadata else ()),
+    )
 
 
 def _executed_before(transaction: Transaction, marker: SetTransaction) -> bool:
