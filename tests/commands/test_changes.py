@@ -122,6 +122,7 @@ def code(spark: SparkSession, table: TableFiles, **bounds: Any) -> ErrorCode:
     return raised.value.code
 
 
+@pytest.mark.smoke
 def test_every_kind_of_file(spark: SparkSession, tmp_path: Path) -> None:
     """Inserted, removed, recorded and partially deleted files of a partitioned table."""
     table = create(
