@@ -6,8 +6,8 @@ holds every name the reference writes, with the reference's meaning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from puredelta.log.row_counts import RowChanges
 
@@ -99,26 +99,3 @@ def operation_metrics(rows: MergeRows, files: MergeFiles, times: MergeTimes) -> 
         "scanTimeMs": times.scan_ms,
         "rewriteTimeMs": times.rewrite_ms,
     }
-
-
-@dataclass(slots=True)
-class Stopwatch:
-    """Measures phases with the clock it is given (seconds, monotonic)."""
-
-    clock: Callable[[], float]
-    _started: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._started = self.clock()
-
-    def total_ms(self) -> int:
-        """Return the time since the start: at least 1."""
-        return _milliseconds(self.clock() - self._started)
-
-    def lap_ms(self, since: float) -> int:
-        """Return the time since a moment of the clock: at least 1, for a phase that ran."""
-        return _milliseconds(self.clock() - since)
-
-
-def _milliseconds(seconds: float) -> int:
-    return max(1, round(seconds * 1000))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -85,8 +84,3 @@ def rewriters_of(spark: SparkSession, store: Store, snapshot: Snapshot) -> tuple
         ArrowSplitter(spark=spark, store=store, config=snapshot.config),
         SparkCopier(spark=spark, store=store, snapshot=snapshot),
     )
-
-
-def rows_by_file(split: SplitPlan) -> Mapping[str, int]:
-    """Return how many rows each order drops, by path: for logs and tests."""
-    return {order.add.path: len(order.dropped) for order in split.orders}
