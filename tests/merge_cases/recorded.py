@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+import puredelta
 from puredelta.log.table_log import TableLog
 from puredelta.tables import DeltaMergeBuilder, DeltaTable
 from tests.data_dir import find_data
 from tests.merge_cases.target import create_target
+from tests.sql.statements import merge_text
 
 CASES = find_data("merge-cases", "visible.jsonl")
 _DECODE = find_data("merge-cases", "decode.py")
@@ -69,8 +71,6 @@ class RecordedCase:
             return "change data feed"
         if any(k.lower().endswith("enabledeletionvectors") for k in on):
             return "writing deletion vectors"
-        if self.record.get("target_via_temp_view"):
-            return "temporary views as targets"
         return None
 
     def create(self, spark: SparkSession, path: str) -> None:
@@ -92,6 +92,21 @@ class RecordedCase:
         rows = spark.createDataFrame(list(source.rows), source.schema)
         alias = self.record["source_alias"]
         return rows if alias is None else rows.alias(alias)
+
+    def execute(self, spark: SparkSession, path: str) -> DataFrame:
+        """Run the statement: a temporary view can be a target in SQL text only."""
+        builder = self.builder(spark, path)
+        if not self.record.get("target_via_temp_view"):
+            return builder.execute()
+        view = self.record["target_alias"]
+        puredelta.read(spark, path).createOrReplaceTempView(view)
+        return puredelta.sql(
+            spark,
+            merge_text(
+                builder._spec, target=view, source="{source} AS " + self.record["source_alias"]
+            ),
+            source=self.source(spark),
+        )
 
     def builder(self, spark: SparkSession, path: str) -> DeltaMergeBuilder:
         source = self.source(spark)

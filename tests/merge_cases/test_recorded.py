@@ -47,7 +47,7 @@ def test_recorded_merge(case: RecordedCase, spark: SparkSession, tmp_path: Path)
 def _is_refused(case: RecordedCase, spark: SparkSession, path: str) -> None:
     before = decoder().multiset(_rows(spark, path).collect())
     with pytest.raises((DeltaError, PySparkException)) as caught:
-        case.builder(spark, path).execute()
+        case.execute(spark, path)
     refusal = case.expected["delta_spark_error"]
     wanted = {refusal["class"], *refusal.get("cause_classes", ())}
     assert caught.value.getCondition() in wanted, str(caught.value)[:500]
@@ -57,7 +57,7 @@ def _is_refused(case: RecordedCase, spark: SparkSession, path: str) -> None:
 
 def _has_outcome(case: RecordedCase, spark: SparkSession, path: str) -> None:
     expected = case.expected
-    result = case.builder(spark, path).execute()
+    result = case.execute(spark, path)
     after = _rows(spark, path)
     if "rows" in expected:
         wanted = decoder().decode_rows(expected["rows"], after.schema)

@@ -40,6 +40,8 @@ from puredelta.spark.types import (
     without_table_metadata,
 )
 
+TABLE_OPTION = "puredelta.table"
+"""Reader option that says whose files a relation reads: the root URI of the table."""
 _SPELLED_FREELY = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
 _POSITION = (FILE_ORDINAL, ROW_INDEX)
 _FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")
@@ -82,7 +84,7 @@ def scan(
         data_files,
         layout,
         has_ordinal=with_position or bool(deleted),
-        strict=with_position,
+        options={TABLE_OPTION: snapshot.root_uri, **_strictness(strict=with_position)},
         by_field_id=config.column_mapping is ColumnMappingMode.ID,
     )
     live = _without(spark, rows, deleted)
@@ -112,7 +114,14 @@ def scan_parquet(
         dataclasses.replace(file, partition_values={FILE_ORDINAL: str(n)})
         for n, file in enumerate(files)
     ]
-    rows = _read(spark, numbered, layout, has_ordinal=with_position, strict=True, by_field_id=False)
+    rows = _read(
+        spark,
+        numbered,
+        layout,
+        has_ordinal=with_position,
+        options=_strictness(strict=True),
+        by_field_id=False,
+    )
     return layout.select(rows, *(_POSITION if with_position else ()))
 
 
@@ -219,7 +228,7 @@ def _read(
     layout: _Layout,
     *,
     has_ordinal: bool,
-    strict: bool,
+    options: Mapping[str, str],
     by_field_id: bool,
 ) -> DataFrame:
     """Return physical columns, with `FILE_ORDINAL` and `ROW_INDEX` if they are needed."""
@@ -230,7 +239,7 @@ def _read(
         files,
         data_schema=layout.data_schema,
         partition_schema=T.StructType([*layout.partition_schema.fields, *ordinal]),
-        options=_NO_FILE_MAY_BE_MISSING if strict else None,
+        options=options,
         by_field_id=by_field_id,
     )
     if not has_ordinal:
@@ -238,6 +247,10 @@ def _read(
     if not files and is_connect(spark):  # an empty relation there has no _metadata
         return rows.withColumn(ROW_INDEX, F.lit(0).cast("long"))
     return rows.withColumn(ROW_INDEX, F.col("_metadata.row_index"))
+
+
+def _strictness(*, strict: bool) -> Mapping[str, str]:
+    return _NO_FILE_MAY_BE_MISSING if strict else {}
 
 
 def _without(spark: SparkSession, rows: DataFrame, deleted: Mapping[int, Positions]) -> DataFrame:

@@ -12,6 +12,7 @@ from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.table_log import TableLog
 from puredelta.spark.identity import table_identity
 from puredelta.spark.qualified import qualified
+from puredelta.spark.viewed_table import ViewedTable
 from puredelta.sql.source import source_rows
 from puredelta.sql.statement import (
     ConvertStatement,
@@ -22,16 +23,28 @@ from puredelta.sql.statement import (
     UpdateStatement,
 )
 from puredelta.sql.table_name import TableName
+from puredelta.sql.view_target import require_mergeable
 from puredelta.sql.views import TemporaryViews
 
 
 def execute(
-    spark: SparkSession, statement: Statement, *, target: TableName, views: TemporaryViews
+    spark: SparkSession,
+    statement: Statement,
+    *,
+    target: TableName,
+    view: ViewedTable | None,
+    views: TemporaryViews,
 ) -> DataFrame:
-    """Execute a statement on the table its target names, and return its result rows."""
+    """Execute a statement on the table its target names, and return its result rows.
+
+    ``view`` is what the target shows, if it is a temporary view.
+    """
     match statement:
         case MergeStatement():
-            return _merge(spark, statement, target, views)
+            if view is not None:
+                require_mergeable(view, target, statement)
+            path = str(target.path) if view is None else view.root_uri
+            return _merge(spark, statement, target, TableLog.open(path), views)
         case ConvertStatement():
             return _convert(spark, statement)
         case UpdateStatement():
@@ -43,9 +56,12 @@ def execute(
 
 
 def _merge(
-    spark: SparkSession, statement: MergeStatement, target: TableName, views: TemporaryViews
+    spark: SparkSession,
+    statement: MergeStatement,
+    target: TableName,
+    log: TableLog,
+    views: TemporaryViews,
 ) -> DataFrame:
-    log = TableLog.open(str(target.path))
     return run_merge(
         spark,
         log,

@@ -15,6 +15,7 @@ from puredelta.sql.parse import Head, find_kind, parse_head, parse_rest
 from puredelta.sql.statement import StatementKind
 from puredelta.sql.syntax_error import SqlSyntaxError
 from puredelta.sql.template import SqlTemplate
+from puredelta.sql.view_target import find_view
 from puredelta.sql.views import TemporaryViews
 
 
@@ -69,10 +70,12 @@ def _run(
         return None
     target = resolve_name(spark, head.table)
     if kind is not StatementKind.CONVERT:
-        if target.path is None:
+        view = find_view(spark, target)
+        if target.path is None and view is None:
             return None
         require_parsable(spark, text)
-    return execute(spark, parse_rest(head), target=target, views=views)
+        return execute(spark, parse_rest(head), target=target, view=view, views=views)
+    return execute(spark, parse_rest(head), target=target, view=None, views=views)
 
 
 def _head(kind: StatementKind, text: str) -> Head | None:

@@ -1,0 +1,57 @@
+"""Temporary views as targets: a view that shows a table as it is stands for the table (M-31)."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.merge.clauses import Star, Update
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.log.table_log import TableLog
+from puredelta.spark.identifiers import display_name, parse_name
+from puredelta.spark.viewed_table import ViewedTable, find_viewed_table
+from puredelta.sql.statement import MergeStatement
+from puredelta.sql.table_name import TableName
+
+
+def find_view(spark: SparkSession, target: TableName) -> ViewedTable | None:
+    """Return what the target shows if it is a temporary view over one of our tables."""
+    if len(target.parts) != 1:
+        return None
+    return find_viewed_table(spark, target.parts[0])
+
+
+def require_mergeable(view: ViewedTable, name: TableName, statement: MergeStatement) -> None:
+    """Refuse a view that is not the table, and what a view cannot say.
+
+    Raises:
+        UnsupportedError: the view filters, computes, renames or leaves out columns.
+        InvalidRequestError: a field inside a column is assigned; the reference refuses that
+            through views (DELTA_MERGE_UNEXPECTED_ASSIGNMENT_KEY).
+    """
+    table = TableLog.open(view.root_uri).snapshot().config.schema
+    if not view.is_plain or set(view.columns) != set(table.names):
+        raise UnsupportedError(
+            f"MERGE INTO the view {name} is not possible: a view may be a target only if it shows "
+            f"every column of a table under its own name and nothing else. Name the table itself: "
+            f"delta.`{view.root_uri}`.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            view=str(name),
+        )
+    qualifier = statement.target.alias or name.parts[-1]
+    for clause in statement.spec.clauses:
+        if isinstance(clause.action, Update) and clause.action.assignments is not Star.STAR:
+            for assignment in clause.action.assignments:
+                _require_whole_column(assignment.column, qualifier)
+
+
+def _require_whole_column(written: str, qualifier: str) -> None:
+    parts = parse_name(written)
+    if len(parts) > 1 and parts[0].lower() == qualifier.lower():
+        parts = parts[1:]
+    if len(parts) > 1:
+        raise InvalidRequestError(
+            f"Unexpected assignment key: {display_name(parts)}. Through a view only whole columns "
+            "can be assigned; name the table itself to assign a field.",
+            code=ErrorCode.MERGE_UNEXPECTED_ASSIGNMENT_KEY,
+            key=display_name(parts),
+        )

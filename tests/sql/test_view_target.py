@@ -1,0 +1,65 @@
+"""M-31: MERGE through a temporary view that shows a table as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import PySparkException
+
+import puredelta
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MERGE = "MERGE INTO shown t USING (SELECT 2L id, 'new' v, 0 p) s ON t.id = s.id "
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> str:
+    path = str(tmp_path / "table")
+    rows = spark.sql("SELECT id, 'old' v, cast(id % 2 AS int) p FROM range(4)")
+    puredelta.write(rows, path, partition_by=["p"])
+    puredelta.read(spark, path).createOrReplaceTempView("shown")
+    return path
+
+
+def test_a_view_of_the_whole_table_is_the_table(spark: SparkSession, table: str) -> None:
+    for _ in range(2):  # the second time the view is older than the table
+        puredelta.sql(spark, MERGE + "WHEN MATCHED THEN UPDATE SET v = concat(t.v, s.v)")
+    assert puredelta.read(spark, table).where("id = 2").collect()[0].v == "oldnewnew"
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW outer_view AS SELECT p, id, v FROM shown")
+    puredelta.sql(spark, MERGE.replace("shown", "outer_view") + "WHEN MATCHED THEN DELETE")
+    assert puredelta.read(spark, table).count() == 3
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM shown WHERE id > 1",
+        "SELECT id, v FROM shown",
+        "SELECT id, p AS v, v AS p FROM shown",
+        "SELECT id, upper(v) v, p FROM shown",
+        "SELECT a.* FROM shown a JOIN shown b ON a.id = b.id",
+    ],
+)
+def test_any_other_view_is_refused(spark: SparkSession, table: str, query: str) -> None:
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW other AS {query}")
+    with pytest.raises(UnsupportedError, match="every column of a table") as caught:
+        puredelta.sql(spark, MERGE.replace("shown", "other") + "WHEN MATCHED THEN DELETE")
+    assert caught.value.code is ErrorCode.OPERATION_NOT_ALLOWED
+    assert puredelta.read(spark, table).count() == 4
+
+
+def test_a_field_cannot_be_assigned_through_a_view(spark: SparkSession, table: str) -> None:
+    with pytest.raises(InvalidRequestError, match=r"Unexpected assignment key: v\.x") as caught:
+        puredelta.sql(spark, MERGE + "WHEN MATCHED THEN UPDATE SET t.v.x = 1")
+    assert caught.value.code is ErrorCode.MERGE_UNEXPECTED_ASSIGNMENT_KEY
+
+
+def test_a_view_of_something_else_is_left_to_spark(spark: SparkSession, table: str) -> None:
+    spark.range(3).createOrReplaceTempView("no_table")
+    with pytest.raises(PySparkException, match="MERGE"):
+        puredelta.sql(spark, MERGE.replace("shown", "no_table") + "WHEN MATCHED THEN DELETE")
