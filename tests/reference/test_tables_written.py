@@ -111,7 +111,9 @@ def test_statistics_equal_those_of_the_reference(spark: SparkSession, tmp_path: 
 
 def test_a_converted_directory(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "directory"
-    spark.sql(PARTITIONED).drop("t").write.partitionBy("p", "d").parquet(str(path))
+    rows = spark.sql(PARTITIONED).drop("t")  # Spark cannot write Hive's NULL as text beside NULL
+    rows = rows.where("p IS NULL OR p <> '__HIVE_DEFAULT_PARTITION__'")
+    rows.write.partitionBy("p", "d").parquet(str(path))
     expected = rows_of(spark.read.schema("id LONG, n INT, p STRING, d DATE").parquet(str(path)))
     DeltaTable.convertToDelta(spark, f"parquet.`{path}`", "p STRING, d DATE")
     assert rows_of(read_by_reference(spark, path)) == expected
