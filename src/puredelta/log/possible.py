@@ -72,6 +72,8 @@ def _possible_leaf(
             return _compare(Compare(CompareOp.EQUAL, predicate, Const(value=True)), files)
         case Compare():
             return _compare(predicate, files)
+        case OneOf(_, ()):  # nothing equals none of the values, not even NULL
+            return Possible(_always(files, answer=False), _always(files, answer=True))
         case OneOf(ref, values):
             return _one_of(files.find(ref), values, files)
         case IsNull(ref):

@@ -70,7 +70,7 @@ def _run(
         return None
     target = resolve_name(spark, head.table)
     if kind is not StatementKind.CONVERT:
-        view = find_view(spark, target)
+        view = find_view(spark, target) if kind is StatementKind.MERGE else None
         if target.path is None and view is None:
             return None
         require_parsable(spark, text)
