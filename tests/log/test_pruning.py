@@ -276,6 +276,7 @@ def test_one_of() -> None:
     assert not kept(LONG, INT_RANGE, OneOf(column, (1, 4, 10, 100)))
     assert not kept(LONG, INT_RANGE, OneOf(column, (Decimal("6.5"), None)))
     assert not kept(LONG, INT_RANGE, OneOf(column, ()))
+    assert kept(LONG, ALL_NULL, Not(OneOf(column, ()))), "nothing is in an empty list"
     assert kept(LONG, INT_RANGE, OneOf(column, ("x",))), "not comparable: unknown"
     assert kept(LONG, INT_RANGE, Not(OneOf(column, (5, 9))))
     assert not kept(LONG, bounds(5, 5), Not(OneOf(column, (1, 5))))
