@@ -8,7 +8,7 @@ OLDEST := .venv-oldest
 REFERENCE := .venv-reference
 JAVA := scripts/with-java
 
-.PHONY: help demo test test-newest test-oldest check fix reference bench lock wheel clean
+.PHONY: help demo test test-newest test-oldest check fix reference differential bench lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,7 +35,11 @@ fix: dev-env ## Apply formatting and the lint fixes that are safe
 	@$(DEV)/bin/ruff format .
 
 reference: reference-env ## Compare with delta-spark itself (downloads its JARs)
-	@$(JAVA) $(REFERENCE)/bin/python -m pytest -m reference tests/reference
+	@$(JAVA) $(REFERENCE)/bin/python -m pytest -m reference tests/reference \
+		--ignore tests/reference/differential
+
+differential: reference-env ## Random statements through delta-spark and puredelta (PUREDELTA_SEEDS=0:60)
+	@$(JAVA) $(REFERENCE)/bin/python -m pytest -m reference tests/reference/differential
 
 bench: dev-env ## Measure MERGE against a plain Spark copy of the same files
 	@$(JAVA) $(DEV)/bin/python benchmarks/merge_vs_copy.py

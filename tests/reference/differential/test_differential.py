@@ -1,6 +1,6 @@
 """The same random statements through delta-spark and through puredelta: nothing may differ.
 
-``PUREDELTA_SEEDS=1000:1200 make reference`` runs other seeds; a divergence is minimised and
+``PUREDELTA_SEEDS=1000:1200 make differential`` runs other seeds; a divergence is minimised and
 printed as one line of JSON, to be kept in ``regressions.jsonl``.
 """
 
