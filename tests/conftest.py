@@ -9,9 +9,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# CI repeats the same examples, so that a red run is about the change; elsewhere they vary.
+settings.register_profile("ci", derandomize=True, deadline=None)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 # Before anything starts a JVM or a Python worker: both inherit this environment.
 os.environ["TZ"] = "UTC"

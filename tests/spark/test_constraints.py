@@ -211,6 +211,7 @@ def test_m106_char_and_varchar(spark):
         assert caught.value.message == message
 
 
+@pytest.mark.usefixtures("spark")
 def test_m106_char_inside_an_array_is_refused():
     table = config(field("a", array("string"), __CHAR_VARCHAR_TYPE_STRING="array<char(2)>"))
     with pytest.raises(UnsupportedError, match=r"'a' has the type array<char\(2\)>"):
