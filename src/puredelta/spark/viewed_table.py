@@ -67,11 +67,10 @@ def _root(leaf: Any) -> str | None:
 
 
 def _inner_nodes(catalyst: Catalyst, plan: Any) -> Iterator[Any]:
-    for child in catalyst.items(plan.children()):
-        yield from _inner_nodes(catalyst, child)
-    if not catalyst.items(plan.children()):
-        return
-    yield plan
+    if children := catalyst.items(plan.children()):
+        yield plan
+        for child in children:
+            yield from _inner_nodes(catalyst, child)
 
 
 def _is_wrapper(catalyst: Catalyst, node: Any) -> bool:
