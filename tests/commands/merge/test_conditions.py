@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from puredelta.commands.merge.conditions import split_condition
-from puredelta.commands.merge.resolved import EquiPair
+from puredelta.commands.row_changes.statement import EquiPair
 from puredelta.protocol.predicates import (
     FALSE,
     TRUE,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from puredelta.commands.merge.metrics import MergeFiles, MergeRows, MergeTimes, operation_metrics
+from puredelta.commands.merge.metrics import operation_metrics
+from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, RowFates
 from puredelta.log.row_counts import RowChanges
 
 REFERENCE_NAMES = """
@@ -15,13 +16,13 @@ REFERENCE_NAMES = """
 
 def test_every_name_of_the_reference_is_there_and_no_other() -> None:
     """1.11: rows of the table marked "In commitInfo: yes"."""
-    metrics = operation_metrics(MergeRows(source=0), MergeFiles(), MergeTimes())
+    metrics = operation_metrics(RowFates(source=0), FileCounts(), PhaseTimes())
     assert sorted(metrics) == sorted(REFERENCE_NAMES)
     assert set(metrics.values()) == {0}
 
 
 def test_totals_are_sums_of_their_kinds() -> None:
-    rows = MergeRows(
+    rows = RowFates(
         source=100,
         inserted=1,
         matched_updated=20,
@@ -30,7 +31,7 @@ def test_totals_are_sums_of_their_kinds() -> None:
         by_source_deleted=5,
         copied=600,
     )
-    metrics = operation_metrics(rows, MergeFiles(), MergeTimes())
+    metrics = operation_metrics(rows, FileCounts(), PhaseTimes())
     assert metrics["numTargetRowsUpdated"] == 23
     assert metrics["numTargetRowsDeleted"] == 45
     assert metrics["numOutputRows"] == 1 + 23 + 600

@@ -26,7 +26,7 @@ from puredelta.commands.merge.clauses import (
     Update,
 )
 from puredelta.commands.merge.resolve import resolve_merge
-from puredelta.commands.merge.resolved import ResolvedMerge, ResolvedUpdate
+from puredelta.commands.row_changes.statement import ResolvedStatement, ResolvedUpdate
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.actions import Metadata, Protocol
 from puredelta.protocol.table_config import TableConfig
@@ -49,7 +49,7 @@ def config_of(rows: DataFrame) -> TableConfig:
 def merge(spark: SparkSession) -> Any:
     """Resolve clauses over the two relations above, under the aliases t and s."""
 
-    def run(*clauses: Clause, on: Expression = "t.key = s.key", **given: Any) -> ResolvedMerge:
+    def run(*clauses: Clause, on: Expression = "t.key = s.key", **given: Any) -> ResolvedStatement:
         known = spark.createDataFrame([], given.get("target", TARGET))
         source = given.get("source", SOURCE)
         if isinstance(source, str):

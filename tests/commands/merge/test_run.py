@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from puredelta.commands.merge.clauses import MergeSpec
-from puredelta.commands.merge.plan import Search
 from puredelta.commands.merge.run import run_merge
+from puredelta.commands.row_changes.plan import Search
 from puredelta.errors import (
     ConcurrentAppendException,
     DeltaError,

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.commands.merge.column_paths import ColumnPath
-from puredelta.commands.merge.resolved import ResolvedInsert, ResolvedUpdate
+from puredelta.commands.row_changes.statement import ResolvedInsert, ResolvedUpdate
 from puredelta.spark.frames import Frames
 from puredelta.spark.identifiers import display_name
 from puredelta.spark.store_assignment import StoreAssigner, Value, lacks_fields

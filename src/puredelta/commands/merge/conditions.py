@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from puredelta.commands.merge.resolved import ConditionParts, EquiPair
+from puredelta.commands.row_changes.statement import ConditionParts, EquiPair
 from puredelta.protocol.predicates import (
     Compare,
     CompareOp,

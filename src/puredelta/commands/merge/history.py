@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from puredelta.commands.merge.resolved import (
+from puredelta.commands.row_changes.statement import (
     ResolvedClause,
     ResolvedDelete,
     ResolvedInsert,
-    ResolvedMerge,
+    ResolvedStatement,
     ResolvedUpdate,
 )
 from puredelta.protocol import operations
 from puredelta.protocol.operations import ClauseSummary, Operation
 
 
-def merge_operation(merge: ResolvedMerge) -> Operation:
+def merge_operation(merge: ResolvedStatement) -> Operation:
     """Return name and parameters for ``commitInfo`` (requirements 1.12)."""
     return operations.merge(
         predicate=merge.on.sql,

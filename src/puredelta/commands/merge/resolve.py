@@ -39,19 +39,19 @@ from puredelta.commands.merge.failures import (
     require_condition,
     require_same_schema,
 )
-from puredelta.commands.merge.frames import MergeFrames
 from puredelta.commands.merge.requests import SEARCH_CONDITION, Draft, DraftClause, draft
-from puredelta.commands.merge.resolved import (
+from puredelta.commands.merge.settings import MergeSettings
+from puredelta.commands.row_changes.frames import StatementFrames
+from puredelta.commands.row_changes.statement import (
     MatchedClause,
     NotMatchedBySourceClause,
     NotMatchedClause,
     ResolvedClause,
     ResolvedCondition,
     ResolvedDelete,
-    ResolvedMerge,
+    ResolvedStatement,
     ResolvedUpdate,
 )
-from puredelta.commands.merge.settings import MergeSettings
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import StructType
 from puredelta.spark.analysis import open_analysis
@@ -70,7 +70,7 @@ def resolve_merge(
     source_rows: DataFrame,
     config: TableConfig,
     session: SessionInfo,
-) -> ResolvedMerge:
+) -> ResolvedStatement:
     """Resolve a statement against the table as it is now; runs no Spark job.
 
     Args:
@@ -137,8 +137,7 @@ def resolve_merge(
     clauses = assembler.clauses(drafted.clauses, [_respelled(b, after.schema) for b in bound])
     _require_types(clauses, analysis.resolver)
     conditions = [on, *(c.condition for c in clauses if c.condition is not None)]
-    return ResolvedMerge(
-        spec=spec,
+    return ResolvedStatement(
         config=after,
         schema_evolves=after is not config,
         on=on,
@@ -147,7 +146,7 @@ def resolve_merge(
         not_matched_by_source=tuple(c for c in clauses if isinstance(c, NotMatchedBySourceClause)),
         target_columns=frozenset().union(*(c.target_columns for c in conditions)),
         source_columns=(used := _used_source_columns(frames, conditions, clauses)),
-        frames=MergeFrames(frames=frames, source_columns=used),
+        frames=StatementFrames(frames=frames, source_columns=used),
         is_source_deterministic=analysis.is_source_deterministic,
         instant=analysis.instant,
     )

@@ -1,4 +1,4 @@
-"""The session settings that decide how a MERGE runs, not what it means; read once."""
+"""The session settings that decide how a statement runs, not what it means; read once."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from puredelta.commands.merge.execution_settings import ExecutionSettings, parse_bytes
+from puredelta.commands.row_changes.settings import ExecutionSettings, parse_bytes
 from puredelta.errors import ErrorCode, InvalidRequestError
 
 PREFIX = "spark.databricks.delta."

@@ -1,4 +1,4 @@
-"""Other rows in the place of a MERGE's target and source."""
+"""Other rows in the place of a statement's target and source."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from puredelta.spark.names import NO_SOURCE_COLUMN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeFrames:
-    """Frames over which the Columns of a `ResolvedMerge` are evaluated; runs no job.
+class StatementFrames:
+    """Frames over which the Columns of a `ResolvedStatement` are evaluated; runs no job.
 
     Helper columns of the rows given pass through and are referred to by name; columns of
     target and source only through `target_column` and `source_column`. After a ``select``
@@ -22,7 +22,7 @@ class MergeFrames:
 
     frames: Frames
     source_columns: tuple[SourceColumn, ...]
-    """What the MERGE refers to."""
+    """What the statement refers to."""
 
     def staging(self, source_rows: DataFrame) -> DataFrame:
         """Return the referenced columns of the user's source under their staged names.

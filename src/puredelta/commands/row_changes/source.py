@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.commands.merge.plan import SourceProfile
-from puredelta.commands.merge.resolved import EquiPair, ResolvedMerge
+from puredelta.commands.row_changes.plan import SourceProfile
+from puredelta.commands.row_changes.statement import EquiPair, ResolvedStatement
 from puredelta.log.file_stats import LeafPath
 from puredelta.protocol.types import DecimalType, PrimitiveType
 from puredelta.spark.names import FILE_ORDINAL, PREFIX, ROW_INDEX, SOURCE_FILE, SOURCE_ROW
@@ -37,10 +37,18 @@ _DISTINCT_VALUES_MAX = 2_000
 class StagedSource:
     """The rows of the source, in files of ours until `remove`."""
 
-    staged: StagedRows
+    staged: StagedRows | None
+    """``None`` for a statement without a source."""
     schema: T.StructType
     """Of the frame that was staged: columns by staged name."""
     profile: SourceProfile
+
+    @classmethod
+    def none(cls) -> StagedSource:
+        """Return the source of a statement that has none: no row, no file, no job."""
+        return cls(
+            staged=None, schema=T.StructType(), profile=SourceProfile(num_rows=0, size_bytes=0)
+        )
 
     @property
     def num_rows(self) -> int:
@@ -51,27 +59,31 @@ class StagedSource:
         """Return staged columns with the position of each row (`SOURCE_FILE`, `SOURCE_ROW`)."""
         wanted = [field for field in self.schema.fields if field.name in columns]
         stored = T.StructType([f for f in wanted if not isinstance(f.dataType, T.NullType)])
+        files = () if self.staged is None else self.staged.files
         rows = scan_parquet(
-            spark, self.staged.files, schema=_storable(stored), with_position=True
+            spark, files, schema=_storable(stored), with_position=True
         ).withColumnsRenamed({FILE_ORDINAL: SOURCE_FILE, ROW_INDEX: SOURCE_ROW})
         voids = {f.name: F.lit(None) for f in wanted if isinstance(f.dataType, T.NullType)}
         return rows.withColumns(voids) if voids else rows
 
     def remove(self, store: Store) -> None:
         """Delete the files; gone already is no error."""
-        self.staged.remove(store)
+        if self.staged is not None:
+            self.staged.remove(store)
 
 
-def stage_source(source_rows: DataFrame, merge: ResolvedMerge, *, store: Store) -> StagedSource:
+def stage_source(
+    source_rows: DataFrame, statement: ResolvedStatement, *, store: Store
+) -> StagedSource:
     """Evaluate the source's referenced columns once and write them. Runs one Spark job, and
     what the user's own plan adds to it.
 
     If it fails nothing is left behind.
     """
-    rows = merge.frames.staging(source_rows)
-    staged = stage_rows(merge.instant.fix(_storable_rows(rows)), store=store)
+    rows = statement.frames.staging(source_rows)
+    staged = stage_rows(statement.instant.fix(_storable_rows(rows)), store=store)
     try:
-        distinct = _distinct_keys(staged, merge.on.parts.pairs, store)
+        distinct = _distinct_keys(staged, statement.on.parts.pairs, store)
     except BaseException:
         staged.remove(store)
         raise

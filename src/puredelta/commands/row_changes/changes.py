@@ -1,4 +1,4 @@
-"""The new rows of a MERGE: what UPDATE and INSERT clauses make, one frame for one write job.
+"""The new rows of a statement: what UPDATE and INSERT clauses make, one frame for one write job.
 
 Positions are settled, so no condition of a MATCHED clause is evaluated again: a row is
 marked with the clause that fires for it. Where an UPDATE asks nothing of the old row and no
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from puredelta.commands.merge.context import MergeContext
-from puredelta.commands.merge.plan import MergePlan
-from puredelta.commands.merge.positions import Positions, count_rows, united
-from puredelta.commands.merge.resolved import (
+from puredelta.commands.row_changes.context import ChangeContext
+from puredelta.commands.row_changes.plan import SearchPlan
+from puredelta.commands.row_changes.positions import Positions, count_rows, united
+from puredelta.commands.row_changes.statement import (
     MatchedClause,
     NotMatchedBySourceClause,
     NotMatchedClause,
@@ -71,13 +71,13 @@ class ChangePlan:
         return not self.from_source and not self.from_target and not self.inserts
 
 
-def plan_changes(context: MergeContext, positions: Positions) -> ChangePlan:
+def plan_changes(context: ChangeContext, positions: Positions) -> ChangePlan:
     """Choose how each clause's rows are made. Pure."""
     fired = list(_fired(context, positions))
-    merge, num_rows = context.merge, context.source.num_rows
+    statement, num_rows = context.statement, context.source.num_rows
     unmatched = num_rows - count_rows(positions.matched_source)
-    inserts = bool(merge.not_matched) and unmatched > 0
-    unconditional = inserts and merge.not_matched[-1].condition is None
+    inserts = bool(statement.not_matched) and unmatched > 0
+    unconditional = inserts and statement.not_matched[-1].condition is None
     return ChangePlan(
         from_source=tuple(f for f in fired if f.source is not None),
         from_target=tuple(f for f in fired if f.source is None),
@@ -87,18 +87,18 @@ def plan_changes(context: MergeContext, positions: Positions) -> ChangePlan:
     )
 
 
-def _fired(context: MergeContext, positions: Positions) -> list[Fired]:
-    merge = context.merge
+def _fired(context: ChangeContext, positions: Positions) -> list[Fired]:
+    statement = context.statement
     fired = []
     clauses: list[MatchedClause | NotMatchedBySourceClause]
-    clauses = [*merge.matched, *merge.not_matched_by_source]
+    clauses = [*statement.matched, *statement.not_matched_by_source]
     for number, (clause, rows) in enumerate(
         zip(clauses, [*positions.matched, *positions.by_source], strict=True)
     ):
         action = clause.action
         if not isinstance(action, ResolvedUpdate) or not rows:
             continue
-        by_source = number >= len(merge.matched)
+        by_source = number >= len(statement.matched)
         known = None if by_source or action.reads_target else positions.source_of
         fired.append(
             Fired(
@@ -113,7 +113,7 @@ def _fired(context: MergeContext, positions: Positions) -> list[Fired]:
 
 
 def changed_rows(
-    context: MergeContext, plan: MergePlan, positions: Positions, changes: ChangePlan
+    context: ChangeContext, plan: SearchPlan, positions: Positions, changes: ChangePlan
 ) -> DataFrame | None:
     """Return the new rows with exactly the table's columns; ``None`` if there is none.
 
@@ -131,13 +131,13 @@ def changed_rows(
         parts.append(_new_rows(context, frame, _marked_clause(by_source), _values(by_source)))
     if not parts:
         return None
-    return context.merge.instant.fix(functools.reduce(DataFrame.unionAll, parts))
+    return context.statement.instant.fix(functools.reduce(DataFrame.unionAll, parts))
 
 
-def _from_source(context: MergeContext, positions: Positions, changes: ChangePlan) -> DataFrame:
+def _from_source(context: ChangeContext, positions: Positions, changes: ChangePlan) -> DataFrame:
     """Make updated and inserted rows in one pass over the staged rows."""
-    merge = context.merge
-    inserts = merge.not_matched if changes.inserts else ()
+    statement = context.statement
+    inserts = statement.not_matched if changes.inserts else ()
     fired = changes.from_source
     columns = _columns_of_inserts(inserts).union(*(f.action.source_columns for f in fired))
     sets: dict[str, FileRows] = {_mark(f.number): f.source or {} for f in fired}
@@ -145,7 +145,7 @@ def _from_source(context: MergeContext, positions: Positions, changes: ChangePla
         sets[_MATCHED_MARK] = positions.matched_source
     rows = context.source.rows(context.spark, columns)
     marked = mark_rows(rows, sets, file=SOURCE_FILE, row=SOURCE_ROW) if sets else rows
-    frame = merge.frames.source(marked)
+    frame = statement.frames.source(marked)
     clause = _first_insert(inserts)
     if _MATCHED_MARK in sets:
         clause = F.when(~F.col(_MATCHED_MARK), clause)
@@ -155,22 +155,22 @@ def _from_source(context: MergeContext, positions: Positions, changes: ChangePla
     return _new_rows(context, frame, clause, actions)
 
 
-def _from_pairs(context: MergeContext, plan: MergePlan, matched: Sequence[Fired]) -> DataFrame:
+def _from_pairs(context: ChangeContext, plan: SearchPlan, matched: Sequence[Fired]) -> DataFrame:
     """Make updated rows from old rows, joined again with the source rows they match."""
-    merge = context.merge
-    old = _old_rows(context, plan, matched, merge.on.target_columns)
+    statement = context.statement
+    old = _old_rows(context, plan, matched, statement.on.target_columns)
     source = context.source_frame(
-        merge.on.source_columns.union(*(f.action.source_columns for f in matched))
+        statement.on.source_columns.union(*(f.action.source_columns for f in matched))
     )
     pairs = old.join(
-        F.broadcast(source) if plan.broadcast_source else source, merge.on.column, how="inner"
+        F.broadcast(source) if plan.broadcast_source else source, statement.on.column, how="inner"
     )
     return _new_rows(context, pairs, _marked_clause(matched), _values(matched))
 
 
 def _old_rows(
-    context: MergeContext,
-    plan: MergePlan,
+    context: ChangeContext,
+    plan: SearchPlan,
     fired: Sequence[Fired],
     columns: frozenset[str] = frozenset(),
 ) -> DataFrame:
@@ -183,7 +183,7 @@ def _old_rows(
     }
     rows = context.target_rows(plan.candidates.take(files), needed)
     marked = mark_rows(rows, sets, file=FILE_ORDINAL, row=ROW_INDEX)
-    return context.merge.frames.target(marked.where(_marked_clause(fired).isNotNull()))
+    return context.statement.frames.target(marked.where(_marked_clause(fired).isNotNull()))
 
 
 def _mark(number: int) -> str:
@@ -226,7 +226,7 @@ def _columns_of_inserts(inserts: Sequence[NotMatchedClause]) -> frozenset[str]:
 
 
 def _new_rows(
-    context: MergeContext,
+    context: ChangeContext,
     frame: DataFrame,
     clause: Column,
     actions: Mapping[int, Mapping[str, Column]],
@@ -234,7 +234,7 @@ def _new_rows(
     """Give every row the values of its clause; rows without one are left out."""
     chosen = frame.withColumn(CLAUSE, clause).where(F.col(CLAUSE).isNotNull())
     return chosen.select(
-        *(_value(name, actions).alias(name) for name in context.merge.schema.names)
+        *(_value(name, actions).alias(name) for name in context.statement.schema.names)
     )
 
 

@@ -1,4 +1,4 @@
-"""The search of a MERGE: which rows of which files change, by which clause.
+"""The search of a statement: which rows of which files change, by which clause.
 
 One join of the staged source with the *needed* columns of the candidate files. A row is
 (file, row index); rows come back as bitmaps, so nothing per row reaches the driver. Several
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from puredelta.commands.merge.context import MergeContext
-from puredelta.commands.merge.matches import multiple_match_error
-from puredelta.commands.merge.plan import MergePlan, Search
-from puredelta.commands.merge.resolved import (
+from puredelta.commands.row_changes.context import ChangeContext
+from puredelta.commands.row_changes.matches import multiple_match_error
+from puredelta.commands.row_changes.plan import Search, SearchPlan
+from puredelta.commands.row_changes.statement import (
     MatchedClause,
     NotMatchedBySourceClause,
     ResolvedCondition,
@@ -36,7 +36,7 @@ _SOURCE_SETS = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Positions:
-    """The rows a MERGE acts on. Target files count by candidate, staged files as staged."""
+    """The rows a statement acts on. Target files count by candidate, staged files as staged."""
 
     matched: tuple[FileRows, ...] = ()
     """Per MATCHED clause: the target rows it fires for."""
@@ -67,7 +67,7 @@ def count_rows(rows: FileRows) -> int:
     return sum(map(len, rows.values()))
 
 
-def find_positions(context: MergeContext, plan: MergePlan) -> Positions:
+def find_positions(context: ChangeContext, plan: SearchPlan) -> Positions:
     """Find every row some clause acts on. Runs one Spark query, none if nothing can match.
 
     Raises:
@@ -75,22 +75,22 @@ def find_positions(context: MergeContext, plan: MergePlan) -> Positions:
             (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE, M-76). A second query
             fetches the offending keys.
     """
-    merge = context.merge
+    statement = context.statement
     nothing = Positions(
-        matched=tuple({} for _ in merge.matched),
-        by_source=tuple({} for _ in merge.not_matched_by_source),
-        source_of=tuple({} for _ in merge.matched) if context.source.num_rows == 0 else None,
+        matched=tuple({} for _ in statement.matched),
+        by_source=tuple({} for _ in statement.not_matched_by_source),
+        source_of=tuple({} for _ in statement.matched) if context.source.num_rows == 0 else None,
     )
     if plan.search is Search.NOTHING:
         return nothing
-    pairs = merge.instant.fix(_pairs(context, plan))
+    pairs = statement.instant.fix(_pairs(context, plan))
     words = collect_words(
-        _records(pairs, plan, insert_only=merge.is_insert_only),
+        _records(pairs, plan, insert_only=statement.is_insert_only),
         row_set=F.col("row_set"),
         file=F.col("file"),
         row=F.col("row"),
     )
-    first_by_source = len(merge.matched)
+    first_by_source = len(statement.matched)
     on_target = words.select(IDLE, *range(first_by_source))
     if plan.checks_multiple_matches and len(repeated := on_target.repeated()):
         raise multiple_match_error(context, plan, repeated)
@@ -98,19 +98,19 @@ def find_positions(context: MergeContext, plan: MergePlan) -> Positions:
         matched=tuple(words.select(n).files() for n in range(first_by_source)),
         by_source=tuple(
             words.select(first_by_source + n).files()
-            for n in range(len(merge.not_matched_by_source))
+            for n in range(len(statement.not_matched_by_source))
         ),
         matched_source=words.select(*_source_sets(range(IDLE, first_by_source))).files(),
-        source_of=_source_of(words, merge.matched) if plan.finds_source_rows else None,
+        source_of=_source_of(words, statement.matched) if plan.finds_source_rows else None,
     )
 
 
-def _pairs(context: MergeContext, plan: MergePlan) -> DataFrame:
+def _pairs(context: ChangeContext, plan: SearchPlan) -> DataFrame:
     """Return (clause, target row, source row) of every pair, and of what NMBS clauses act on."""
-    merge = context.merge
-    target = context.target_frame(plan.candidates, merge.target_columns)
-    by_source = first_clause(merge.not_matched_by_source, start=len(merge.matched))
-    if merge.not_matched_by_source and is_connect(context.spark):
+    statement = context.statement
+    target = context.target_frame(plan.candidates, statement.target_columns)
+    by_source = first_clause(statement.not_matched_by_source, start=len(statement.matched))
+    if statement.not_matched_by_source and is_connect(context.spark):
         # There a name means whichever side has it, so the source must not be in sight yet.
         target = target.withColumn(_BY_SOURCE, by_source)
         by_source = F.col(_BY_SOURCE)
@@ -121,12 +121,12 @@ def _pairs(context: MergeContext, plan: MergePlan) -> DataFrame:
         )
         clause = by_source
     else:
-        source = context.source_frame(_searched_columns(merge.on, merge.matched))
+        source = context.source_frame(_searched_columns(statement.on, statement.matched))
         how = "inner" if plan.search is Search.INNER else "left"
         joined = target.join(
-            F.broadcast(source) if plan.broadcast_source else source, merge.on.column, how=how
+            F.broadcast(source) if plan.broadcast_source else source, statement.on.column, how=how
         )
-        clause = first_clause(merge.matched, start=0, otherwise=F.lit(IDLE))
+        clause = first_clause(statement.matched, start=0, otherwise=F.lit(IDLE))
         if plan.search is Search.LEFT_OUTER:
             clause = F.when(F.col(SOURCE_ROW).isNotNull(), clause).otherwise(by_source)
     pairs = joined.select(
@@ -135,7 +135,7 @@ def _pairs(context: MergeContext, plan: MergePlan) -> DataFrame:
     return pairs.where(F.col(CLAUSE).isNotNull())
 
 
-def _records(pairs: DataFrame, plan: MergePlan, *, insert_only: bool) -> DataFrame:
+def _records(pairs: DataFrame, plan: SearchPlan, *, insert_only: bool) -> DataFrame:
     """Name each pair's rows one by one: (row_set, file, row)."""
     source = _record(F.col(CLAUSE) + _SOURCE_SETS, SOURCE_FILE, SOURCE_ROW)
     if insert_only:

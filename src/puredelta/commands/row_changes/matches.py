@@ -7,8 +7,8 @@ import numpy.typing as npt
 from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
 
-from puredelta.commands.merge.context import MergeContext
-from puredelta.commands.merge.plan import MergePlan
+from puredelta.commands.row_changes.context import ChangeContext
+from puredelta.commands.row_changes.plan import SearchPlan
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.bitmaps import WORD_INDEX_BITS, packed_word, unpack_word
 from puredelta.spark.names import FILE_ORDINAL, ROW_INDEX, WORD_HITS
@@ -26,7 +26,7 @@ _TEXT = (
 
 
 def multiple_match_error(
-    context: MergeContext, plan: MergePlan, repeated: npt.NDArray[np.int64]
+    context: ChangeContext, plan: SearchPlan, repeated: npt.NDArray[np.int64]
 ) -> InvalidRequestError:
     """Return the error, with up to five target keys and how many source rows match each.
 
@@ -43,20 +43,20 @@ def multiple_match_error(
 
 
 def _examples(
-    context: MergeContext, plan: MergePlan, repeated: npt.NDArray[np.int64]
+    context: ChangeContext, plan: SearchPlan, repeated: npt.NDArray[np.int64]
 ) -> list[tuple[str, int]]:
-    merge = context.merge
+    statement = context.statement
     files = sorted({unpack_word(word)[0] for word in repeated.tolist()})
     ordinals = {file: number for number, file in enumerate(files)}
     words = [
         (ordinals[file] << WORD_INDEX_BITS) | word
         for file, word in map(unpack_word, repeated.tolist())
     ]
-    target = context.target_frame(plan.candidates.take(files), merge.on.target_columns)
+    target = context.target_frame(plan.candidates.take(files), statement.on.target_columns)
     suspects = target.where(packed_word(F.col(FILE_ORDINAL), F.col(ROW_INDEX)).isin(words))
-    source = context.source_frame(merge.on.source_columns)
+    source = context.source_frame(statement.on.source_columns)
     keys = _keys(context)
-    joined = suspects.join(source, merge.on.column, how="inner")
+    joined = suspects.join(source, statement.on.column, how="inner")
     named = {f"{_KEY}{n}": key.cast("string") for n, key in enumerate(keys.values())}
     found = (
         joined.select(FILE_ORDINAL, ROW_INDEX, *(key.alias(n) for n, key in named.items()))
@@ -68,18 +68,18 @@ def _examples(
     )
     return [
         (_describe(row, list(keys)), int(row[WORD_HITS]))
-        for row in merge.instant.fix(found).collect()
+        for row in statement.instant.fix(found).collect()
     ]
 
 
-def _keys(context: MergeContext) -> dict[str, Column]:
+def _keys(context: ChangeContext) -> dict[str, Column]:
     """Return the target columns that the error shows: the keys of ON, else all ON reads."""
-    merge = context.merge
-    paths = [pair.target.path for pair in merge.on.parts.pairs]
-    paths = paths or [(name,) for name in sorted(merge.on.target_columns)]
+    statement = context.statement
+    paths = [pair.target.path for pair in statement.on.parts.pairs]
+    paths = paths or [(name,) for name in sorted(statement.on.target_columns)]
     keys: dict[str, Column] = {}
     for path in paths:
-        column = merge.frames.target_column(path[0])
+        column = statement.frames.target_column(path[0])
         for name in path[1:]:
             column = column.getField(name)
         keys[".".join(path)] = column

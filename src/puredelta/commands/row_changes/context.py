@@ -1,4 +1,4 @@
-"""What every stage of one MERGE works with, and the two frames its expressions are read over."""
+"""What every stage of a statement works with, and the frames its expressions are read over."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.merge.resolved import ResolvedMerge
-from puredelta.commands.merge.source import StagedSource
+from puredelta.commands.row_changes.source import StagedSource
+from puredelta.commands.row_changes.statement import ResolvedStatement
 from puredelta.log.file_table import FileTable
 from puredelta.log.snapshot import Snapshot
 from puredelta.log.table_log import TableLog
@@ -16,29 +16,29 @@ from puredelta.spark.scan import scan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeContext:
-    """One MERGE on one snapshot: nothing here changes while it runs."""
+class ChangeContext:
+    """One statement on one snapshot: nothing here changes while it runs."""
 
     spark: SparkSession
     log: TableLog
     snapshot: Snapshot
-    merge: ResolvedMerge
+    statement: ResolvedStatement
     source: StagedSource
 
     def target_rows(self, files: FileTable, columns: Collection[str]) -> DataFrame:
         """Scan ``columns`` of ``files`` with positions (`FILE_ORDINAL`, `ROW_INDEX`).
 
-        Not a merge frame yet: helper columns may be added before `target_frame`.
+        Not a statement frame yet: helper columns may be added before `target_frame`.
         """
         wanted = [name for name in self.snapshot.config.schema.names if name in columns]
         return scan(self.spark, self.snapshot, files, columns=wanted, with_position=True)
 
     def target_frame(self, files: FileTable, columns: Collection[str]) -> DataFrame:
         """Return the same under the user's names and aliases."""
-        return self.merge.frames.target(self.target_rows(files, columns))
+        return self.statement.frames.target(self.target_rows(files, columns))
 
     def source_frame(self, columns: Collection[str]) -> DataFrame:
         """Return staged columns with positions (`SOURCE_FILE`, `SOURCE_ROW`), as the user
         knows them.
         """
-        return self.merge.frames.source(self.source.rows(self.spark, columns))
+        return self.statement.frames.source(self.source.rows(self.spark, columns))

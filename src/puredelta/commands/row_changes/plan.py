@@ -1,4 +1,4 @@
-"""What a MERGE decides before it reads a row of the target: which files, and how to join.
+"""What a statement decides before it reads a row of the target: which files, and how to join.
 
 Pure: statistics and partition values of the files meet the predicates of the statement and
 the bounds of the staged source. A file that is pruned wrongly keeps its old rows (M-82), so
@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from puredelta.commands.merge.resolved import (
+from puredelta.commands.row_changes.statement import (
     EquiPair,
     NotMatchedBySourceClause,
-    ResolvedMerge,
+    ResolvedStatement,
     ResolvedUpdate,
 )
 from puredelta.log.file_stats import LeafPath, LeafStatistics
@@ -85,8 +85,8 @@ class SourceProfile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergePlan:
-    """The decisions of one MERGE."""
+class SearchPlan:
+    """The decisions of one statement."""
 
     candidates: FileTable
     """Files that may hold a row some clause acts on, or a match that keeps a row out."""
@@ -114,46 +114,46 @@ class MergePlan:
         )
 
 
-def plan_merge(
-    merge: ResolvedMerge,
+def plan_search(
+    statement: ResolvedStatement,
     files: FileTable,
     source: SourceProfile,
     *,
     prune: Prune,
     broadcast_bytes_max: int,
-) -> MergePlan:
+) -> SearchPlan:
     """Choose the candidate files and the join; runs nothing.
 
     ``broadcast_bytes_max`` is Spark's own threshold; -1 switches broadcasting off.
     """
-    kept, skipped = _matchable(merge, files, source, prune)
-    reachable = prune(files, by_source_predicate(merge.not_matched_by_source))
+    kept, skipped = _matchable(statement, files, source, prune)
+    reachable = prune(files, by_source_predicate(statement.not_matched_by_source))
     widened = pc.sum(pc.and_not(reachable, kept)).as_py() or 0
     candidates = files.select(pc.or_(kept, reachable))
     finds_source_rows = source.num_rows > 0 and (
-        bool(merge.not_matched) or _may_update_from_source_alone(merge)
+        bool(statement.not_matched) or _may_update_from_source_alone(statement)
     )
-    return MergePlan(
+    return SearchPlan(
         candidates=candidates,
         num_files=len(files),
         skipped=skipped,
         widened=widened,
-        search=_search(merge, candidates, source),
-        broadcast_source=0 <= _join_bytes(merge, source) <= broadcast_bytes_max,
+        search=_search(statement, candidates, source),
+        broadcast_source=0 <= _join_bytes(statement, source) <= broadcast_bytes_max,
         finds_source_rows=finds_source_rows,
-        checks_multiple_matches=not merge.is_insert_only
-        and not merge.is_single_unconditional_delete,
-        read_predicate=read_predicate(merge, source),
+        checks_multiple_matches=not statement.is_insert_only
+        and not statement.is_single_unconditional_delete,
+        read_predicate=read_predicate(statement, source),
     )
 
 
 def _matchable(
-    merge: ResolvedMerge, files: FileTable, source: SourceProfile, prune: Prune
+    statement: ResolvedStatement, files: FileTable, source: SourceProfile, prune: Prune
 ) -> tuple[pa.Array, Mapping[Rule, int]]:
     """Return which files may hold a match that matters, and what each rule took away."""
     kept = pa.array([source.num_rows > 0] * len(files), pa.bool_())
     skipped: dict[Rule, int] = {}
-    for rule, predicate in _rules(merge, source).items():
+    for rule, predicate in _rules(statement, source).items():
         if predicate == TRUE:
             continue
         left = pc.and_(kept, prune(files, predicate))
@@ -163,30 +163,30 @@ def _matchable(
     return kept, skipped
 
 
-def _rules(merge: ResolvedMerge, source: SourceProfile) -> Mapping[Rule, Predicate]:
+def _rules(statement: ResolvedStatement, source: SourceProfile) -> Mapping[Rule, Predicate]:
     return {
-        Rule.ON_TARGET: And(merge.on.parts.target_only),
-        Rule.SOURCE_KEYS: _all_of([key_predicate(p, source) for p in merge.on.parts.pairs]),
-        Rule.MATCHED_CONDITIONS: _matched_predicate(merge),
+        Rule.ON_TARGET: And(statement.on.parts.target_only),
+        Rule.SOURCE_KEYS: _all_of([key_predicate(p, source) for p in statement.on.parts.pairs]),
+        Rule.MATCHED_CONDITIONS: _matched_predicate(statement),
     }
 
 
-def read_predicate(merge: ResolvedMerge, source: SourceProfile) -> Predicate:
+def read_predicate(statement: ResolvedStatement, source: SourceProfile) -> Predicate:
     """Return a predicate that every target row satisfies on which the result depends."""
-    by_source = by_source_predicate(merge.not_matched_by_source)
+    by_source = by_source_predicate(statement.not_matched_by_source)
     if source.num_rows == 0:
         return by_source
-    matched = _all_of(list(_rules(merge, source).values()))
+    matched = _all_of(list(_rules(statement, source).values()))
     if by_source == FALSE:
         return matched
     return TRUE if TRUE in (matched, by_source) else Or((matched, by_source))
 
 
-def _matched_predicate(merge: ResolvedMerge) -> Predicate:
+def _matched_predicate(statement: ResolvedStatement) -> Predicate:
     """M-80: where only MATCHED clauses act, a row none of them can want need not be found."""
-    if merge.not_matched or merge.not_matched_by_source:
+    if statement.not_matched or statement.not_matched_by_source:
         return TRUE
-    parts = [And(c.condition.parts.target_only) if c.condition else TRUE for c in merge.matched]
+    parts = [And(c.condition.parts.target_only) if c.condition else TRUE for c in statement.matched]
     return TRUE if TRUE in parts else Or(tuple(parts))
 
 
@@ -239,23 +239,23 @@ def _all_of(parts: list[Predicate]) -> Predicate:
     return needed[0] if len(needed) == 1 else And(needed)
 
 
-def _search(merge: ResolvedMerge, candidates: FileTable, source: SourceProfile) -> Search:
+def _search(statement: ResolvedStatement, candidates: FileTable, source: SourceProfile) -> Search:
     if len(candidates) == 0:
         return Search.NOTHING
-    if not merge.not_matched_by_source:
+    if not statement.not_matched_by_source:
         return Search.NOTHING if source.num_rows == 0 else Search.INNER
     return Search.TARGET_ONLY if source.num_rows == 0 else Search.LEFT_OUTER
 
 
-def _may_update_from_source_alone(merge: ResolvedMerge) -> bool:
+def _may_update_from_source_alone(statement: ResolvedStatement) -> bool:
     """Whether an UPDATE asks nothing of the old row, so that the staged row is enough."""
-    updates = (c.action for c in merge.matched if isinstance(c.action, ResolvedUpdate))
+    updates = (c.action for c in statement.matched if isinstance(c.action, ResolvedUpdate))
     return any(not update.reads_target for update in updates)
 
 
-def _join_bytes(merge: ResolvedMerge, source: SourceProfile) -> int:
+def _join_bytes(statement: ResolvedStatement, source: SourceProfile) -> int:
     """Estimate the bytes of the source columns that the search reads."""
-    conditions = [c.condition for c in merge.matched if c.condition is not None]
-    read = frozenset(merge.on.source_columns).union(*(c.source_columns for c in conditions))
-    share = max(1, len(read)) / max(1, len(merge.source_columns))
+    conditions = [c.condition for c in statement.matched if c.condition is not None]
+    read = frozenset(statement.on.source_columns).union(*(c.source_columns for c in conditions))
+    share = max(1, len(read)) / max(1, len(statement.source_columns))
     return int(source.size_bytes * min(1.0, share))

@@ -1,7 +1,10 @@
-"""A MERGE after resolution: every name known, every value of the type of its column.
+"""A statement that changes rows, resolved: every name known, every value of its column's type.
+
+MERGE, UPDATE and DELETE have this one form: an UPDATE is a MERGE without source rows and
+with one NOT MATCHED BY SOURCE clause.
 
 The stages that search and write read these types and nothing of the user's spelling. The
-``Column`` values are evaluated over the frames of ``ResolvedMerge.frames``:
+``Column`` values are evaluated over the frames of ``ResolvedStatement.frames``:
 
 =====================  ========================================================
 ON, MATCHED            ``frames.target(rows).join(frames.source(rows), ...)``
@@ -25,8 +28,7 @@ from typing import TypeAlias
 
 from pyspark.sql import Column
 
-from puredelta.commands.merge.clauses import MergeSpec
-from puredelta.commands.merge.frames import MergeFrames
+from puredelta.commands.row_changes.frames import StatementFrames
 from puredelta.protocol.predicates import Predicate, Ref
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import StructType
@@ -133,12 +135,11 @@ ResolvedClause: TypeAlias = MatchedClause | NotMatchedClause | NotMatchedBySourc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedMerge:
+class ResolvedStatement:
     """The whole statement, checked: what remains can only fail on rows, files or a race."""
 
-    spec: MergeSpec
     config: TableConfig
-    """The table after the MERGE; the very one it had before unless the schema evolves."""
+    """The table after the statement; the very one it had before unless the schema evolves."""
     schema_evolves: bool
     on: ResolvedCondition
     matched: tuple[MatchedClause, ...]
@@ -148,15 +149,15 @@ class ResolvedMerge:
     """Target columns that ON or any clause condition reads."""
     source_columns: tuple[SourceColumn, ...]
     """Source columns that anything reads, in the source's order."""
-    frames: MergeFrames = field(repr=False)
+    frames: StatementFrames = field(repr=False)
     is_source_deterministic: bool | None
     """Whether the source's plan gives the same rows twice; ``None`` on Connect: unknown."""
     instant: Instant = field(repr=False)
-    """The one moment of this MERGE (M-24): ``instant.fix(rows)`` for every frame that is run."""
+    """Its one moment (M-24): ``instant.fix(rows)`` for every frame that is run."""
 
     @property
     def schema(self) -> StructType:
-        """The table's schema after the MERGE."""
+        """The table's schema after the statement."""
         return self.config.schema
 
     @property

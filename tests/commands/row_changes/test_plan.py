@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
-from puredelta.commands.merge.clauses import MergeSpec
-from puredelta.commands.merge.plan import (
-    MergePlan,
+from puredelta.commands.row_changes.plan import (
     Rule,
     Search,
+    SearchPlan,
     SourceProfile,
     key_predicate,
-    plan_merge,
+    plan_search,
 )
-from puredelta.commands.merge.resolved import (
+from puredelta.commands.row_changes.statement import (
     ConditionParts,
     EquiPair,
     MatchedClause,
@@ -25,7 +24,7 @@ from puredelta.commands.merge.resolved import (
     ResolvedCondition,
     ResolvedDelete,
     ResolvedInsert,
-    ResolvedMerge,
+    ResolvedStatement,
     ResolvedUpdate,
 )
 from puredelta.log.file_stats import LeafStatistics
@@ -118,11 +117,10 @@ def merge(
     matched: tuple[MatchedClause, ...] = (),
     not_matched: tuple[NotMatchedClause, ...] = (),
     by_source: tuple[NotMatchedBySourceClause, ...] = (),
-) -> ResolvedMerge:
+) -> ResolvedStatement:
     nothing: Any = None
-    made = object.__new__(ResolvedMerge)
+    made = object.__new__(ResolvedStatement)
     for name, value in {
-        "spec": MergeSpec(on="", clauses=()),
         "config": nothing,
         "schema_evolves": False,
         "on": on,
@@ -145,14 +143,14 @@ def source(low: Any = 12, high: Any = 35, *, num_rows: int = 3, **more: Any) -> 
 
 
 def planned(
-    statement: ResolvedMerge,
+    statement: ResolvedStatement,
     files: FileTable,
     config: TableConfig,
     profile: SourceProfile | None = None,
     *,
     broadcast_bytes_max: int = 10_000,
-) -> MergePlan:
-    return plan_merge(
+) -> SearchPlan:
+    return plan_search(
         statement,
         files,
         profile or source(),
@@ -161,7 +159,7 @@ def planned(
     )
 
 
-def names(plan: MergePlan) -> list[str]:
+def names(plan: SearchPlan) -> list[str]:
     return [add.path for add in plan.candidates.adds()]
 
 

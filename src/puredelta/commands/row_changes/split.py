@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.merge.plan import MergePlan
-from puredelta.commands.merge.positions import Positions
+from puredelta.commands.row_changes.plan import SearchPlan
+from puredelta.commands.row_changes.positions import Positions
 from puredelta.log.deletion_vectors import read_positions
 from puredelta.log.row_counts import physical_rows
 from puredelta.log.snapshot import Snapshot
@@ -37,7 +37,7 @@ class SplitPlan:
         return (*(order.add for order in self.orders), *self.emptied)
 
 
-def plan_split(plan: MergePlan, positions: Positions, *, root_uri: str) -> SplitPlan:
+def plan_split(plan: SearchPlan, positions: Positions, *, root_uri: str) -> SplitPlan:
     """Join the rows to drop with those already deleted, file by file.
 
     Reads the deletion vectors of touched files, nothing else.

@@ -1,0 +1,260 @@
+"""From a resolved statement to its commit: every stage in order, nothing left on failure.
+
+Positions are searched, changed rows are written while the other rows of touched files are
+copied. Whatever fails, the table is as before and the files written are removed. Which
+statement it is, is unknown here: a `RowCommand` says what the history calls it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.row_changes.changes import ChangePlan, plan_changes
+from puredelta.commands.row_changes.context import ChangeContext
+from puredelta.commands.row_changes.counts import (
+    FileCounts,
+    MetricsOf,
+    PhaseTimes,
+    RowFates,
+    ms_since,
+)
+from puredelta.commands.row_changes.files import StatementFiles
+from puredelta.commands.row_changes.plan import SearchPlan, plan_search
+from puredelta.commands.row_changes.positions import Positions, count_rows, find_positions
+from puredelta.commands.row_changes.settings import ExecutionSettings
+from puredelta.commands.row_changes.source import StagedSource
+from puredelta.commands.row_changes.split import plan_split
+from puredelta.commands.row_changes.statement import (
+    ResolvedDelete,
+    ResolvedStatement,
+    ResolvedUpdate,
+)
+from puredelta.errors import CommitUnknownError, DeltaError, ErrorCode
+from puredelta.log.clock import wall_clock
+from puredelta.log.commit_checks import require_valid_actions
+from puredelta.log.pruning import prune_files
+from puredelta.log.row_counts import count_file_rows, require_row_counts
+from puredelta.log.snapshot import Snapshot
+from puredelta.log.table_log import TableLog
+from puredelta.log.tombstones import remove_file
+from puredelta.log.transaction import Transaction
+from puredelta.protocol.actions import Action, Remove, SetTransaction
+from puredelta.protocol.operations import Operation
+from puredelta.protocol.table_config import TableConfig
+from puredelta.spark.bitmaps import FileRows
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCommand:
+    """What the log says of a statement that changes rows."""
+
+    operation: Operation
+    metrics: MetricsOf
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return self.operation.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a statement did."""
+
+    version: int | None
+    """The version it committed; ``None`` if there was nothing to commit."""
+    rows: RowFates
+    metrics: Mapping[str, int]
+    """As the history holds them."""
+    plan: SearchPlan
+
+
+def executed_before(transaction: Transaction, marker: SetTransaction | None) -> bool:
+    """Tell whether the table has this application's version already (M-92)."""
+    if marker is None:
+        return False
+    last = transaction.read_app_id(marker.app_id)
+    return last is not None and last >= marker.version
+
+
+def change_rows(
+    statement: ResolvedStatement,
+    command: RowCommand,
+    *,
+    spark: SparkSession,
+    log: TableLog,
+    snapshot: Snapshot,
+    transaction: Transaction,
+    source: StagedSource,
+    settings: ExecutionSettings,
+    started: float,
+    staged_ms: int = 0,
+) -> Outcome:
+    """Execute a statement on ``snapshot`` and commit it, unless it changes nothing.
+
+    ``started`` is the `time.monotonic` at which the command began, ``staged_ms`` how long
+    its source took. The source stays the caller's to remove.
+
+    Raises:
+        InvalidRequestError: a row breaks a rule of the table, or several source rows match
+            one target row.
+        ConflictError: another writer changed what this statement read.
+    """
+    context = ChangeContext(
+        spark=spark, log=log, snapshot=snapshot, statement=statement, source=source
+    )
+    run = _Run(
+        context=context,
+        command=command,
+        transaction=transaction,
+        settings=settings,
+        started=started,
+        staged_ms=staged_ms,
+    )
+    return run.execute()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """A statement whose source is staged."""
+
+    context: ChangeContext
+    command: RowCommand
+    transaction: Transaction
+    settings: ExecutionSettings
+    started: float
+    staged_ms: int
+
+    def execute(self) -> Outcome:
+        context, scanning = self.context, time.monotonic()
+        snapshot = context.snapshot
+        plan = plan_search(
+            context.statement,
+            snapshot.files,
+            context.source.profile,
+            prune=lambda files, predicate: prune_files(files, snapshot.config, predicate),
+            broadcast_bytes_max=self.settings.broadcast_bytes_max,
+        )
+        logger.debug("%s in %s: %s", self.command.name, snapshot.root_uri, plan.describe())
+        self.transaction.read_files(plan.read_predicate, plan.candidates)
+        positions = find_positions(context, plan)
+        split = plan_split(plan, positions, root_uri=snapshot.root_uri)
+        now_ms = wall_clock()
+        removes = tuple(remove_file(add, deleted_ms=now_ms) for add in split.touched)
+        # A table that only takes appends refuses here, before files are written (M-111).
+        require_valid_actions(removes, before=snapshot.config, after=context.statement.config)
+        changes = plan_changes(context, positions)
+        scan_ms, rewriting = ms_since(scanning), time.monotonic()
+        files = StatementFiles(context, rebalance=self.settings.rebalance)
+        try:
+            files.write(plan, positions, changes, split)
+            rewrite_ms = 0 if changes.is_empty and not split.orders else ms_since(rewriting)
+            rows = self._count_rows(positions, changes, files)
+            times = PhaseTimes(
+                execution_ms=ms_since(self.started),
+                materialize_source_ms=self.staged_ms,
+                scan_ms=scan_ms,
+                rewrite_ms=rewrite_ms,
+            )
+            actions: tuple[Action, ...] = (*removes, *files.adds)
+            self._require_sound(rows, actions)
+            actions = (*_table_changes(snapshot.config, context.statement.config), *actions)
+        except BaseException:
+            files.discard()
+            raise
+        metrics = self.command.metrics(rows, _count_files(removes, files), times)
+        version = self._commit(actions, metrics, files) if actions else None
+        return Outcome(version=version, rows=rows, metrics=metrics, plan=plan)
+
+    def _require_sound(self, rows: RowFates, actions: tuple[Action, ...]) -> None:
+        statement = self.context.statement
+        require_row_counts(
+            self.command.name,
+            rows.changes,
+            count_file_rows(actions),
+            may_insert=bool(statement.not_matched),
+            may_delete=any(isinstance(c.action, ResolvedDelete) for c in statement.clauses),
+        )
+
+    def _commit(
+        self, actions: tuple[Action, ...], metrics: Mapping[str, int], files: StatementFiles
+    ) -> int:
+        marker = self.settings.marker
+        try:
+            committed = self.transaction.commit(
+                actions if marker is None else (*actions, marker),
+                self.command.operation,
+                metrics=metrics,
+                is_blind_append=False,
+                user_metadata=self.settings.user_metadata,
+            )
+        except CommitUnknownError:
+            raise  # the commit may have landed: its files must stay
+        except Exception:
+            files.discard()
+            raise
+        return committed.version
+
+    def _count_rows(
+        self, positions: Positions, changes: ChangePlan, files: StatementFiles
+    ) -> RowFates:
+        """Compare the rows that were written with those that should be, and count fates.
+
+        Raises:
+            DeltaError: they differ (DELTA_NUM_RECORDS_MISMATCH).
+        """
+        inserted = files.written.num_rows - changes.num_updates
+        expected = changes.num_inserts
+        if inserted < 0 or (expected is not None and inserted != expected):
+            wanted = "any number of" if expected is None else expected
+            raise DeltaError(
+                f"{self.command.name} wrote {files.written.num_rows} rows where "
+                f"{changes.num_updates} updates and {wanted} inserts were due. Nothing was "
+                "committed. This is a bug.",
+                code=ErrorCode.NUM_RECORDS_MISMATCH,
+            )
+        statement = self.context.statement
+        return RowFates(
+            source=self.context.source.num_rows,
+            inserted=inserted,
+            matched_updated=_fates(statement, positions.matched, ResolvedUpdate),
+            matched_deleted=_fates(statement, positions.matched, ResolvedDelete),
+            by_source_updated=_fates_by_source(statement, positions.by_source, ResolvedUpdate),
+            by_source_deleted=_fates_by_source(statement, positions.by_source, ResolvedDelete),
+            copied=files.copied.num_rows,
+        )
+
+
+def _table_changes(before: TableConfig, after: TableConfig) -> tuple[Action, ...]:
+    """Return what an evolved schema adds to the commit, even if no row changes (M-57)."""
+    return (
+        *((after.protocol,) if after.protocol != before.protocol else ()),
+        *((after.metadata,) if after.metadata != before.metadata else ()),
+    )
+
+
+def _fates(statement: ResolvedStatement, sets: tuple[FileRows, ...], kind: type) -> int:
+    pairs = zip(statement.matched, sets, strict=True)
+    return sum(count_rows(rows) for clause, rows in pairs if isinstance(clause.action, kind))
+
+
+def _fates_by_source(statement: ResolvedStatement, sets: tuple[FileRows, ...], kind: type) -> int:
+    pairs = zip(statement.not_matched_by_source, sets, strict=True)
+    return sum(count_rows(rows) for clause, rows in pairs if isinstance(clause.action, kind))
+
+
+def _count_files(removes: tuple[Remove, ...], files: StatementFiles) -> FileCounts:
+    return FileCounts(
+        added=len(files.adds),
+        added_bytes=sum(add.size_bytes for add in files.adds),
+        removed=len(removes),
+        removed_bytes=sum(remove.size_bytes or 0 for remove in removes),
+        vectors_removed=sum(remove.deletion_vector is not None for remove in removes),
+    )
