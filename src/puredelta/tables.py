@@ -37,7 +37,7 @@ from puredelta.commands.merge.run import run_merge
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.table_log import TableLog
 from puredelta.spark.identity import table_identity, with_identity
-from puredelta.spark.scan import scan
+from puredelta.spark.table_rows import table_rows
 
 ExpressionOrColumn: TypeAlias = str | Column
 ColumnMapping: TypeAlias = dict[str, str | Column] | dict[str, str] | dict[str, Column]
@@ -136,7 +136,8 @@ class DeltaTable:
         """
         snapshot = self._log.snapshot()
         self._identity = self._latest_identity()
-        rows = with_identity(scan(self._spark, snapshot), self._identity)
+        rows = table_rows(self._spark, snapshot, time_travel=False)
+        rows = with_identity(rows, self._identity)
         return rows if self._alias is None else rows.alias(self._alias)
 
     def alias(self, aliasName: str) -> DeltaTable:  # noqa: N803

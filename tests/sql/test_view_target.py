@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
 import puredelta
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.log.table_log import TableLog
+from puredelta.protocol.types import LONG, STRING, StructField, StructType
+from tests.spark.tables import TableFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,3 +68,29 @@ def test_a_view_of_something_else_is_left_to_spark(spark: SparkSession, table: s
     spark.range(3).createOrReplaceTempView("no_table")
     with pytest.raises(PySparkException, match="MERGE"):
         puredelta.sql(spark, MERGE.replace("shown", "no_table") + "WHEN MATCHED THEN DELETE")
+
+
+def test_a_version_that_was_asked_for_is_no_target(spark: SparkSession, table: str) -> None:
+    puredelta.write(puredelta.read(spark, table), table, mode="append")
+    newest = TableLog.open(table).history()[0].timestamp_ms
+    moment = dt.datetime.fromtimestamp(newest / 1000, dt.timezone.utc)
+    for version, rows in {
+        0: puredelta.read(spark, table, version=0),
+        1: puredelta.read(spark, table, timestamp=moment),  # the newest, but asked for
+    }.items():
+        rows.createOrReplaceTempView("shown")
+        spark.sql("CREATE OR REPLACE TEMPORARY VIEW outer_view AS SELECT * FROM shown")
+        for view in ("shown", "outer_view"):
+            with pytest.raises(InvalidRequestError, match=f"scan of version {version}") as caught:
+                puredelta.sql(spark, MERGE.replace("shown", view) + "WHEN MATCHED THEN DELETE")
+            assert caught.value.code is ErrorCode.FAILED_SCAN_WITH_HISTORICAL_VERSION
+
+
+def test_a_view_of_a_table_with_deletion_vectors(spark: SparkSession, tmp_path: Path) -> None:
+    schema = StructType((StructField("id", LONG), StructField("v", STRING)))
+    table = TableFiles.create(tmp_path / "deleted", schema)
+    table.write("0.parquet", {"id": pa.array([1, 2, 3]), "v": pa.array("abc")}, deleted=[0])
+    puredelta.read(spark, table.root).createOrReplaceTempView("shown")
+    puredelta.sql(spark, MERGE + "WHEN MATCHED THEN UPDATE SET v = s.v")
+    rows = puredelta.read(spark, table.root).collect()
+    assert sorted(map(tuple, rows)) == [(2, "new"), (3, "c")]

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.snapshot import Snapshot
 from puredelta.log.table_log import TableLog
-from puredelta.spark.scan import scan
+from puredelta.spark.table_rows import table_rows
 
 Instant: TypeAlias = str | dt.datetime | dt.date
 """A moment: text as Spark casts it to a timestamp, a datetime, or a day's first moment. What
@@ -40,7 +40,9 @@ def read_table(
         UnsupportedError: the table needs a feature that is not implemented.
         CorruptTableError: the log is damaged.
     """
-    return scan(spark, find_snapshot(spark, path, version=version, timestamp=timestamp))
+    snapshot = find_snapshot(spark, path, version=version, timestamp=timestamp)
+    chosen = version is not None or timestamp is not None
+    return table_rows(spark, snapshot, time_travel=chosen)
 
 
 def find_snapshot(

@@ -46,6 +46,14 @@ class Catalyst:
         """Return the analyzed logical plan."""
         return rows._jdf.queryExecution().analyzed()  # noqa: SLF001
 
+    def logical(self, rows: DataFrame) -> Any:
+        """Return the plan that frames made of these rows have below them, the very object."""
+        return rows._jdf.logicalPlan()  # noqa: SLF001
+
+    def tag(self, name: str) -> Any:
+        """Return the tag of a name; plans keep a value per tag."""
+        return self.jvm.org.apache.spark.sql.catalyst.trees.TreeNodeTag(name)
+
     def rows(self, plan: Any) -> DataFrame:
         """Return a plan as a DataFrame of this session; Spark checks the plan."""
         dataset = self.jvm.org.apache.spark.sql.classic.Dataset

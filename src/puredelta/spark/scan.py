@@ -40,8 +40,11 @@ from puredelta.spark.types import (
     without_table_metadata,
 )
 
-TABLE_OPTION = "puredelta.table"
-"""Reader option that says whose files a relation reads: the root URI of the table."""
+_TABLE_OPTION = "puredelta.table"
+_VERSION_OPTION = "puredelta.version"
+_TIME_TRAVEL_OPTION = "puredelta.timeTravel"
+"""Reader options that say what a relation reads. Spark compares them: two scans of the same
+files are the same to its cache only if they mean the same version for the same reason."""
 _SPELLED_FREELY = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
 _POSITION = (FILE_ORDINAL, ROW_INDEX)
 _FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")
@@ -56,6 +59,7 @@ def scan(
     *,
     columns: Sequence[str] | None = None,
     with_position: bool = False,
+    time_travel: bool = False,
 ) -> DataFrame:
     """Return the rows of ``files``, by default all files of the snapshot.
 
@@ -63,6 +67,7 @@ def scan(
     they are read. ``with_position`` adds `FILE_ORDINAL` (int, index into ``files``) and
     `ROW_INDEX` (long, physical row in its file, deleted rows counted). Rows that a deletion
     vector deletes are left out. On classic sessions ``_metadata`` stays reachable.
+    ``time_travel`` tells that the user chose the version.
 
     Raises:
         InvalidRequestError: the table has no columns, or not the one asked for.
@@ -84,7 +89,12 @@ def scan(
         data_files,
         layout,
         has_ordinal=with_position or bool(deleted),
-        options={TABLE_OPTION: snapshot.root_uri, **_strictness(strict=with_position)},
+        options={
+            _TABLE_OPTION: snapshot.root_uri,
+            _VERSION_OPTION: str(snapshot.version),
+            _TIME_TRAVEL_OPTION: str(time_travel).lower(),
+            **_strictness(strict=with_position),
+        },
         by_field_id=config.column_mapping is ColumnMappingMode.ID,
     )
     live = _without(spark, rows, deleted)

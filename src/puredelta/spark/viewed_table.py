@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +9,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from puredelta.spark.catalyst import Catalyst
-from puredelta.spark.scan import TABLE_OPTION
 from puredelta.spark.session import is_connect
+from puredelta.spark.table_rows import ShownTable, find_shown_table, shown_tables
 from puredelta.spark.types import quoted
 
 _WRAPPERS = frozenset({"View", "SubqueryAlias", "Project"})
@@ -21,16 +20,21 @@ _WRAPPERS = frozenset({"View", "SubqueryAlias", "Project"})
 class ViewedTable:
     """The table below a temporary view."""
 
-    root_uri: str
+    table: ShownTable
     columns: tuple[str, ...]
     """Of the view."""
     is_plain: bool
     """Whether the view does nothing but choose columns of the table, under their own names."""
 
+    @property
+    def root_uri(self) -> str:
+        """Where the table is."""
+        return self.table.root_uri
+
 
 def find_viewed_table(spark: SparkSession, view: str) -> ViewedTable | None:
     """Return the table whose rows a temporary view shows; None if there is no such view,
-    or it shows something else.
+    or it shows something else, or several tables.
 
     The view must have been made from a frame of this library, such as
     ``puredelta.read(...).createOrReplaceTempView(...)``. Runs no job. A Connect session does
@@ -47,30 +51,24 @@ def find_viewed_table(spark: SparkSession, view: str) -> ViewedTable | None:
     rows = spark.table(name)
     catalyst = Catalyst(spark)
     plan = catalyst.analyzed(rows)
-    roots = {_root(leaf) for leaf in catalyst.items(plan.collectLeaves())} - {None}
-    if len(roots) != 1:
+    tables = {shown for _, shown in shown_tables(catalyst, plan)}
+    if len({shown.root_uri for shown in tables}) != 1:
         return None
-    (root,) = roots
-    plain = all(_is_wrapper(catalyst, node) for node in _inner_nodes(catalyst, plan))
-    return ViewedTable(root_uri=str(root), columns=tuple(rows.columns), is_plain=plain)
+    return ViewedTable(
+        table=min(tables, key=lambda shown: not shown.is_time_travel),
+        columns=tuple(rows.columns),
+        is_plain=_is_plain(catalyst, plan),
+    )
 
 
-def _root(leaf: Any) -> str | None:
-    """Return the table a leaf of a plan reads, if it is one of our scans."""
-    if leaf.getClass().getSimpleName() != "LogicalRelation":
-        return None
-    relation = leaf.relation()
-    if relation.getClass().getSimpleName() != "HadoopFsRelation":
-        return None
-    option = relation.options().get(TABLE_OPTION)
-    return str(option.get()) if option.isDefined() else None
-
-
-def _inner_nodes(catalyst: Catalyst, plan: Any) -> Iterator[Any]:
-    if children := catalyst.items(plan.children()):
-        yield plan
-        for child in children:
-            yield from _inner_nodes(catalyst, child)
+def _is_plain(catalyst: Catalyst, node: Any) -> bool:
+    """Tell whether nothing but wrappers lies above the scan."""
+    while find_shown_table(catalyst, node) is None:
+        children = catalyst.items(node.children())
+        if len(children) != 1 or not _is_wrapper(catalyst, node):
+            return False
+        (node,) = children
+    return True
 
 
 def _is_wrapper(catalyst: Catalyst, node: Any) -> bool:

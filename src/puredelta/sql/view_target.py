@@ -25,9 +25,20 @@ def require_mergeable(view: ViewedTable, name: TableName, statement: MergeStatem
 
     Raises:
         UnsupportedError: the view filters, computes, renames or leaves out columns.
+        InvalidRequestError: the view shows a version that was asked for, by number or time
+            (DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION).
         InvalidRequestError: a field inside a column is assigned; the reference refuses that
             through views (DELTA_MERGE_UNEXPECTED_ASSIGNMENT_KEY).
     """
+    if view.table.is_time_travel:
+        raise InvalidRequestError(
+            "Expect a full scan of the latest version of the Delta source, but found a historical "
+            f"scan of version {view.table.version}: the view {name} shows a version that was asked "
+            f"for. Name the table itself: delta.`{view.root_uri}`.",
+            code=ErrorCode.FAILED_SCAN_WITH_HISTORICAL_VERSION,
+            historical_version=view.table.version,
+            view=str(name),
+        )
     table = TableLog.open(view.root_uri).snapshot().config.schema
     if not view.is_plain or set(view.columns) != set(table.names):
         raise UnsupportedError(
