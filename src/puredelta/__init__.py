@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from puredelta.api import read, sql, write
+from puredelta.api import read, read_changes, sql, write
 from puredelta.version import __version__
 
-__all__ = ["__version__", "read", "sql", "write"]
+__all__ = ["__version__", "read", "read_changes", "sql", "write"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.commands import changes
 from puredelta.commands.read import Instant, read_table
 from puredelta.commands.write import WriteOutcome, write_table
 from puredelta.commands.write_options import SaveMode
@@ -42,6 +43,47 @@ def read(
         >>> read(spark, "/data/events", timestamp="2025-01-31 12:00:00")  # doctest: +SKIP
     """
     return read_table(spark, path, version=version, timestamp=timestamp)
+
+
+def read_changes(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    *,
+    starting_version: int | str | None = None,
+    starting_timestamp: Instant | None = None,
+    ending_version: int | str | None = None,
+    ending_timestamp: Instant | None = None,
+) -> DataFrame:
+    """Return the change data feed of the table at ``path``: the rows that commits changed.
+
+    What ``option("readChangeFeed", "true")`` is to delta-spark's reader; the bounds are its
+    ``startingVersion``, ``startingTimestamp``, ``endingVersion`` and ``endingTimestamp``, both
+    ends included. A start is needed, by version or time; without an end the feed goes up to
+    the newest version. The columns are the table's, then ``_change_type`` (``insert``,
+    ``update_preimage``, ``update_postimage``, ``delete``), ``_commit_version`` and
+    ``_commit_timestamp``. The log is read here, the data when the rows are used.
+
+    Raises:
+        TableNotFoundError: no table at the path, or the commit of the start is gone.
+        InvalidRequestError: the bounds are wrong, the feed (``delta.enableChangeDataFeed``) was
+            not on in some version, or a schema change lies between.
+        UnsupportedError: the table needs a feature that is not implemented.
+        CorruptTableError: the log is damaged.
+
+    Examples:
+        >>> read_changes(spark, "/data/events", starting_version=3)  # doctest: +SKIP
+        >>> read_changes(
+        ...     spark, "/data/events", starting_timestamp="2025-01-31", ending_version=12
+        ... ).filter("_change_type = 'delete'")  # doctest: +SKIP
+    """
+    return changes.read_changes(
+        spark,
+        TableLog.open(os.fspath(path)),
+        starting_version=starting_version,
+        starting_timestamp=starting_timestamp,
+        ending_version=ending_version,
+        ending_timestamp=ending_timestamp,
+    )
 
 
 def write(

@@ -1,4 +1,4 @@
-"""``delta.`/path` `` inside a query: the table there, under a name that Spark can resolve."""
+"""Delta tables and their changes inside a query, under names that Spark can resolve."""
 
 from __future__ import annotations
 
@@ -7,38 +7,52 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.read import read_table
 from puredelta.sql.cursor import Cursor, unquoted
 from puredelta.sql.lexer import TokenKind
+from puredelta.sql.table_changes import accept_changes
 from puredelta.sql.table_name import TableName
-from puredelta.sql.views import TemporaryViews
+from puredelta.sql.views import RowNames
 
 
-def with_views(spark: SparkSession, text: str, views: TemporaryViews) -> str:
-    """Return a query that reads a view wherever the text names a Delta table by its path.
+def with_views(spark: SparkSession, text: str, names: RowNames) -> str:
+    """Return a query with another name wherever the text names a Delta table by its path.
 
     ``VERSION AS OF`` and ``TIMESTAMP AS OF`` behind the name choose the state. A name in
-    front of a column (``delta.`/path`.id``) becomes the view's as well. Runs no job.
+    front of a column (``delta.`/path`.id``) is replaced as well, and so is a call of
+    ``table_changes`` on such a table. Runs no job.
 
     Raises:
         TableNotFoundError: there is no table at a path, or no such version.
-        InvalidRequestError: the time travel is wrong.
+        InvalidRequestError: the time travel, or a call of ``table_changes``, is wrong.
     """
     cursor = Cursor(text)
     known: dict[tuple[str, str], DataFrame] = {}
     pieces: list[str] = []
     at = 0
     while (token := cursor.peek()) is not None:
-        start = token.start
-        path = _accept_path(cursor)
-        if path is None:
+        before = cursor.position
+        rows = _accept_table(spark, cursor, known)
+        if rows is None:
+            rows = accept_changes(spark, cursor)
+        if rows is not None:
+            pieces += [text[at : token.start], names.add(rows)]
+            at = cursor.offset
+        elif cursor.position == before:
             cursor.skip()
-            continue
-        version, timestamp = _accept_version(cursor), _accept_timestamp(cursor)
-        state = (path, f"{version} {timestamp}")
-        if state not in known:
-            moment = None if timestamp is None else _moment(spark, timestamp)
-            known[state] = read_table(spark, path, version=version, timestamp=moment)
-        pieces += [text[at:start], views.add(known[state])]
-        at = cursor.offset
     return "".join([*pieces, text[at:]])
+
+
+def _accept_table(
+    spark: SparkSession, cursor: Cursor, known: dict[tuple[str, str], DataFrame]
+) -> DataFrame | None:
+    """Step over the name of a table and return its rows; the same state is read once."""
+    path = _accept_path(cursor)
+    if path is None:
+        return None
+    version, timestamp = _accept_version(cursor), _accept_timestamp(cursor)
+    state = (path, f"{version} {timestamp}")
+    if state not in known:
+        moment = None if timestamp is None else _moment(spark, timestamp)
+        known[state] = read_table(spark, path, version=version, timestamp=moment)
+    return known[state]
 
 
 def _accept_path(cursor: Cursor) -> str | None:

@@ -12,11 +12,13 @@ from puredelta.sql.dispatch import execute
 from puredelta.sql.names import resolve_name
 from puredelta.sql.parameters import Arguments, with_literals
 from puredelta.sql.parse import Head, find_kind, parse_head, parse_rest
+from puredelta.sql.paths import with_views
 from puredelta.sql.statement import StatementKind
 from puredelta.sql.syntax_error import SqlSyntaxError
-from puredelta.sql.template import SqlTemplate
+from puredelta.sql.table_changes import may_query_changes
+from puredelta.sql.template import SqlTemplate, TemplateFields
 from puredelta.sql.view_target import find_view
-from puredelta.sql.views import TemporaryViews
+from puredelta.sql.views import RowNames, TemporaryViews
 
 
 def run_sql(
@@ -28,8 +30,9 @@ def run_sql(
 ) -> DataFrame:
     """Execute statement text and return its result, as ``spark.sql`` does.
 
-    Ours are MERGE, UPDATE and DELETE on ``delta.`/path` `` and CONVERT TO DELTA. Every other
-    text goes to ``spark.sql`` untouched, with its arguments.
+    Ours are MERGE, UPDATE and DELETE on ``delta.`/path` `` and CONVERT TO DELTA, and queries
+    that call ``table_changes``. Every other text goes to ``spark.sql`` untouched, with its
+    arguments.
 
     Args:
         spark: the session.
@@ -56,9 +59,33 @@ def run_sql(
             result = _run(spark, kind, _filled(spark, text, args, fields, views), views)
             if result is not None:
                 return result
+    if may_query_changes(text):
+        return _query_changes(spark, text, args, fields or {})
+    return _by_spark(spark, text, args, fields or {})
+
+
+def _by_spark(
+    spark: SparkSession, text: str, args: Arguments | None, fields: Mapping[str, Any]
+) -> DataFrame:
     if args is None:
-        return spark.sql(text, **(fields or {}))
-    return spark.sql(text, args=args, **(fields or {}))  # type: ignore[arg-type]
+        return spark.sql(text, **fields)
+    return spark.sql(text, args=args, **fields)  # type: ignore[arg-type]
+
+
+def _query_changes(
+    spark: SparkSession, text: str, args: Arguments | None, fields: Mapping[str, Any]
+) -> DataFrame:
+    """Let Spark execute a query with our tables as ``{name}`` fields of it.
+
+    Not as views: over Connect Spark resolves the text only when it runs, when they are gone.
+    """
+    frames = TemplateFields()
+    filled = _filled(spark, text, args, fields, frames)
+    num_given = len(frames.rows)
+    named = with_views(spark, filled, frames)
+    if len(frames.rows) == num_given:
+        return _by_spark(spark, text, args, fields)
+    return spark.sql(frames.template(named), **frames.rows)
 
 
 def _run(
@@ -70,7 +97,7 @@ def _run(
         return None
     target = resolve_name(spark, head.table)
     if kind is not StatementKind.CONVERT:
-        view = find_view(spark, target) if kind is StatementKind.MERGE else None
+        view = find_view(spark, target)
         if target.path is None and view is None:
             return None
         require_parsable(spark, text)
@@ -92,7 +119,7 @@ def _filled(
     text: str,
     args: Arguments | None,
     fields: Mapping[str, Any] | None,
-    views: TemporaryViews,
+    views: RowNames,
 ) -> str:
     """Return the text with values in the place of fields and parameters."""
     if fields:

@@ -9,18 +9,19 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.spark.names import PREFIX
 from puredelta.sql.literals import string_literal
-from puredelta.sql.views import TemporaryViews
+from puredelta.sql.views import RowNames
 
 
 class SqlTemplate(string.Formatter):
-    """Fills the fields of a statement: rows become views, text becomes a literal.
+    """Fills the fields of a statement: rows get a name, text becomes a literal.
 
     Other values are written as Python writes them, as in ``spark.sql``.
     """
 
-    def __init__(self, views: TemporaryViews) -> None:
-        self._views = views
+    def __init__(self, names: RowNames) -> None:
+        self._names = names
 
     def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return the SQL text of a field, and the key it was found by.
@@ -31,7 +32,7 @@ class SqlTemplate(string.Formatter):
         value, key = super().get_field(field_name, args, kwargs)
         match value:
             case DataFrame():
-                return self._views.add(value), key
+                return self._names.add(value), key
             case str():
                 return string_literal(value), key
             case Column():
@@ -42,3 +43,24 @@ class SqlTemplate(string.Formatter):
                 )
             case _:
                 return value, key
+
+
+class TemplateFields:
+    """Names for rows that become fields of a template, for ``spark.sql`` to fill."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Any] = {}
+        """By name; the keyword arguments of ``spark.sql``."""
+
+    def add(self, rows: DataFrame) -> str:
+        """Return the name of these rows; it is no part of another's."""
+        name = f"{PREFIX}rows_{len(self.rows)}_"
+        self.rows[name] = rows
+        return name
+
+    def template(self, text: str) -> str:
+        """Return text in which nothing but our names are fields."""
+        escaped = text.replace("{", "{{").replace("}", "}}")
+        for name in self.rows:
+            escaped = escaped.replace(name, f"{{{name}}}")
+        return escaped

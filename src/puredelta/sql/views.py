@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import uuid
 from types import TracebackType
+from typing import Protocol
 
 from pyspark.sql import DataFrame
 from typing_extensions import Self
+
+
+class RowNames(Protocol):
+    """Gives rows names that SQL text can use."""
+
+    def add(self, rows: DataFrame) -> str:
+        """Return the name of these rows."""
+        ...
 
 
 class TemporaryViews:
