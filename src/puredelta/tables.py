@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from puredelta.commands.convert.run import convert_to_delta
+from puredelta.commands.create.run import CreateMode
 from puredelta.commands.detail import detail_rows
 from puredelta.commands.history import history_rows
 from puredelta.commands.merge.arguments import (
@@ -38,11 +39,12 @@ from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.table_log import TableLog
 from puredelta.spark.identity import table_identity, with_identity
 from puredelta.spark.table_rows import table_rows
+from puredelta.table_builder import DeltaTableBuilder, IdentityGenerator
 
 ExpressionOrColumn: TypeAlias = str | Column
 ColumnMapping: TypeAlias = dict[str, str | Column] | dict[str, str] | dict[str, Column]
 
-__all__ = ["DeltaMergeBuilder", "DeltaTable"]
+__all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 
 
 class DeltaTable:
@@ -127,6 +129,49 @@ class DeltaTable:
             sparkSession, identifier, partitionSchema, collect_stats=collect_stats
         )
         return cls.forPath(sparkSession, result.location)
+
+    @classmethod
+    def create(
+        cls,
+        sparkSession: SparkSession | None = None,  # noqa: N803
+    ) -> DeltaTableBuilder[DeltaTable]:
+        """Return a builder of a new table; where one is, `execute` fails."""
+        return cls._builder(sparkSession, CreateMode.CREATE)
+
+    @classmethod
+    def createIfNotExists(  # noqa: N802
+        cls,
+        sparkSession: SparkSession | None = None,  # noqa: N803
+    ) -> DeltaTableBuilder[DeltaTable]:
+        """Return a builder of a new table; one that is there stays as it is."""
+        return cls._builder(sparkSession, CreateMode.CREATE_IF_NOT_EXISTS)
+
+    @classmethod
+    def replace(
+        cls,
+        sparkSession: SparkSession | None = None,  # noqa: N803
+    ) -> DeltaTableBuilder[DeltaTable]:
+        """Return a builder of what replaces a table, its definition and all its rows."""
+        return cls._builder(sparkSession, CreateMode.REPLACE)
+
+    @classmethod
+    def createOrReplace(  # noqa: N802
+        cls,
+        sparkSession: SparkSession | None = None,  # noqa: N803
+    ) -> DeltaTableBuilder[DeltaTable]:
+        """Return a builder of a new table; one that is there must be the same already.
+
+        So it is in the reference for tables at a path. To replace one, use `replace`.
+        """
+        return cls._builder(sparkSession, CreateMode.CREATE_OR_REPLACE)
+
+    @classmethod
+    def _builder(
+        cls, spark: SparkSession | None, mode: CreateMode
+    ) -> DeltaTableBuilder[DeltaTable]:
+        session = SparkSession.getActiveSession() if spark is None else spark
+        assert session is not None  # noqa: S101 - as in the reference
+        return DeltaTableBuilder(session, mode, lambda location: cls.forPath(session, location))
 
     def toDF(self) -> DataFrame:  # noqa: N802
         """Return the rows of the latest version.

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.history import utc_time
 from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.actions import DomainMetadata
+from puredelta.protocol.clustering import clustering_columns
 from puredelta.protocol.paths import short_uri
-from puredelta.protocol.table_config import TableConfig
-
-CLUSTERING_DOMAIN = "delta.clustering"
 
 _SCHEMA = """
     format STRING, id STRING, name STRING, description STRING, location STRING,
@@ -37,7 +31,7 @@ def detail_rows(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
         None if created_ms is None else utc_time(created_ms),
         utc_time(snapshot.timestamp_ms),
         list(metadata.partition_columns),
-        clustering_columns(snapshot.config, snapshot.domain_metadata),
+        [".".join(path) for path in clustering_columns(snapshot.config, snapshot.domain_metadata)],
         len(snapshot.files),
         snapshot.files.total_size_bytes,
         dict(metadata.configuration),
@@ -46,13 +40,3 @@ def detail_rows(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
         sorted(snapshot.config.supported_features),
     )
     return spark.createDataFrame([row], _SCHEMA)
-
-
-def clustering_columns(config: TableConfig, domains: Mapping[str, DomainMetadata]) -> list[str]:
-    """Return the logical names of the clustering columns, dotted where nested."""
-    domain = domains.get(CLUSTERING_DOMAIN)
-    if domain is None:
-        return []
-    physical: list[list[str]] = json.loads(domain.configuration).get("clusteringColumns", [])
-    logical = {config.physical_path((f.name,)): f.name for f in config.schema.fields}
-    return [".".join((logical.get(tuple(path[:1]), path[0]), *path[1:])) for path in physical]

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 
 from puredelta.log.clock import Clock, IdSource, random_id, wall_clock
+from puredelta.log.row_ids import ROW_TRACKING
 from puredelta.protocol.actions import Metadata
 from puredelta.protocol.column_mapping import assign_columns
 from puredelta.protocol.features import protocol_for_new_table, stored_configuration
@@ -108,7 +109,9 @@ def _with_column_mapping(
 
 def _with_row_tracking_columns(properties: Mapping[str, str], new_id: IdSource) -> dict[str, str]:
     """Name the columns that rewritten files keep row ids in (section "Row Tracking")."""
-    if not TableProperties.of(properties).enable_row_tracking:
+    wanted = TableProperties.of(properties)
+    listed = any(name.lower() == ROW_TRACKING.lower() for name in wanted.requested_features)
+    if not wanted.enable_row_tracking and not listed:
         return dict(properties)
     return {
         _ROW_ID_COLUMN: f"_row-id-col-{new_id()}",

@@ -28,6 +28,8 @@ class Capability(Enum):
     OVERWRITE = "overwrite"
     MERGE = "merge into"
     CONVERT = "convert a directory into"
+    ADMINISTER = "administer"
+    """Commit to it without writing rows: create, alter, vacuum, restore, clone."""
 
 
 class Level(Enum):
@@ -92,6 +94,7 @@ class Feature:
     overwrite: Support = YES
     merge: Support = YES
     convert: Support = YES
+    administer: Support = YES
 
     def support(self, capability: Capability) -> Support:
         """Return the cell of one capability."""
@@ -106,11 +109,18 @@ class Feature:
                 return self.merge
             case Capability.CONVERT:
                 return self.convert
+            case Capability.ADMINISTER:
+                return self.administer
 
 
 def _writer(name: str, support: Support, **row: object) -> Feature:
-    """Build a row whose four writing cells are the same."""
+    """Build a row whose writing cells are the same, but for those named in ``row``.
+
+    What only hinders writing rows does not hinder administering a table.
+    """
     cells = dict.fromkeys(("append", "overwrite", "merge", "convert"), support)
+    if support.level is Level.REFUSED:
+        cells["administer"] = support
     return Feature(**{"name": name, **cells, **row})  # type: ignore[arg-type]
 
 
@@ -239,18 +249,21 @@ FEATURES: tuple[Feature, ...] = (
     _writer(
         "icebergCompatV1",
         inactive(_ICEBERG),
+        administer=inactive(_ICEBERG),
         requires=("columnMapping",),
         used=usage.when_set("enable_iceberg_compat_v1"),
     ),
     _writer(
         "icebergCompatV2",
         inactive(_ICEBERG),
+        administer=inactive(_ICEBERG),
         requires=("columnMapping",),
         used=usage.when_set("enable_iceberg_compat_v2"),
     ),
     _writer(
         "icebergCompatV3",
         inactive(_ICEBERG),
+        administer=inactive(_ICEBERG),
         requires=("columnMapping", "rowTracking"),
         used=usage.when_set("enable_iceberg_compat_v3"),
     ),

@@ -194,9 +194,9 @@ def protocol_for_new_table(schema: StructType, configuration: Mapping[str, str])
     """
     properties = TableProperties.of(configuration)
     needed = {f.name for f in _enabled_by_use(properties, schema)}
-    needed |= {_canonical_name(name) for name in properties.requested_features}
+    needed |= {feature_named(name) for name in properties.requested_features}
     names = supported_features(_requested_versions(configuration)) | _closure(needed)
-    return _legacy_form(_listing(names))
+    return normalized(listing_protocol(names))
 
 
 def _enabled_by_use(properties: TableProperties, schema: StructType) -> tuple[Feature, ...]:
@@ -253,11 +253,11 @@ def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
     missing = _closure(names) - supported
     if not missing:
         return protocol
-    listing = _listing(supported | missing, protocol.min_reader_version)
-    return listing if protocol.writer_features is not None else _legacy_form(listing)
+    listing = listing_protocol(supported | missing, protocol.min_reader_version)
+    return listing if protocol.writer_features is not None else normalized(listing)
 
 
-def _listing(names: frozenset[str], reader_version: int = 1) -> Protocol:
+def listing_protocol(names: frozenset[str], reader_version: int = 1) -> Protocol:
     """Return a protocol at writer version 7 that lists exactly these features.
 
     The reader version rises to 3 only for a reader feature that has no legacy version:
@@ -275,8 +275,12 @@ def _listing(names: frozenset[str], reader_version: int = 1) -> Protocol:
     )
 
 
-def _legacy_form(protocol: Protocol) -> Protocol:
-    """Write a listing protocol with versions alone where they say exactly the same."""
+def normalized(protocol: Protocol) -> Protocol:
+    """Return a protocol that lists features with versions alone where they say exactly the same.
+
+    >>> normalized(listing_protocol(frozenset({"appendOnly", "invariants"}))).min_writer_version
+    2
+    """
     names = supported_features(protocol)
     versions = [feature.legacy for name in names if (feature := FEATURES_BY_NAME.get(name))]
     legacy = Protocol(
@@ -297,8 +301,12 @@ def _closure(names: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _canonical_name(requested: str) -> str:
-    """Find a feature whatever its case: the reference stores such keys in lower case."""
+def feature_named(requested: str) -> str:
+    """Return a feature's own spelling: the reference stores such keys in lower case.
+
+    Raises:
+        InvalidRequestError: there is no such feature.
+    """
     for feature in FEATURES:
         if feature.name.lower() == requested.lower():
             return feature.name
@@ -324,6 +332,8 @@ def _requested_versions(configuration: Mapping[str, str]) -> Protocol:
 
     reader = version("delta.minReaderVersion", 1, READER_VERSION_MAX)
     writer = version("delta.minWriterVersion", 2, WRITER_VERSION_MAX)
+    if reader == READER_VERSION_MAX and "delta.minWriterVersion" not in configuration:
+        return DEFAULT_PROTOCOL  # it stands for no feature
     writer = WRITER_VERSION_MAX if reader == READER_VERSION_MAX else writer
     if writer < WRITER_VERSION_MAX:
         return Protocol(min_reader_version=reader, min_writer_version=writer)

@@ -1,0 +1,1 @@
+"""CREATE and REPLACE TABLE without rows: a definition becomes protocol and metadata."""

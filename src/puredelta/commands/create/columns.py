@@ -1,0 +1,178 @@
+"""Columns as a definition states them, and as the table stores them.
+
+What a column is beyond name and type lives in the metadata of its field: generation
+expressions, identity, defaults, ``char(n)``, comments.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import types as T
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.feature_usage import (
+    GENERATION_EXPRESSION,
+    IDENTITY_ALLOWS_EXPLICIT,
+    IDENTITY_START,
+    IDENTITY_STEP,
+)
+from puredelta.protocol.schema_json import simple_string
+from puredelta.protocol.table_config import CHAR_VARCHAR
+from puredelta.protocol.types import (
+    LONG,
+    STRING,
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
+from puredelta.spark.types import from_spark
+
+COMMENT = "comment"
+
+_CHAR_TYPES = ("char(", "varchar(")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class IdentitySpec:
+    """``GENERATED ... AS IDENTITY``: how an identity column counts."""
+
+    start: int = 1
+    step: int = 1
+    allows_explicit_insert: bool = False
+    """``BY DEFAULT``, not ``ALWAYS``."""
+
+
+def column(
+    name: str,
+    data_type: T.DataType,
+    *,
+    nullable: bool = True,
+    generated_as: str | IdentitySpec | None = None,
+    comment: str | None = None,
+) -> StructField:
+    """Return one column of a definition."""
+    metadata: dict[str, Any] = {}
+    match generated_as:
+        case str():
+            metadata[GENERATION_EXPRESSION] = generated_as
+        case IdentitySpec():
+            metadata[IDENTITY_STEP] = generated_as.step
+            metadata[IDENTITY_ALLOWS_EXPLICIT] = generated_as.allows_explicit_insert
+            metadata[IDENTITY_START] = generated_as.start
+        case None:
+            pass
+    if comment is not None:
+        metadata[COMMENT] = comment
+    stored = stored_columns(T.StructType([T.StructField(name, data_type, nullable)]))
+    return dataclasses.replace(stored.fields[0], metadata={**stored.fields[0].metadata, **metadata})
+
+
+def stored_columns(schema: T.StructType) -> StructType:
+    """Return columns as a table stores them: ``char(n)`` and ``varchar(n)`` are strings.
+
+    The length stays in the metadata of the column, whatever it is nested in (M-106).
+    """
+    return StructType(tuple(_stored(field) for field in from_spark(schema).fields))
+
+
+def _stored(field: StructField) -> StructField:
+    plain = _without_lengths(field.type)
+    if plain == field.type:
+        return field
+    metadata = {**field.metadata, CHAR_VARCHAR: simple_string(field.type)}
+    return dataclasses.replace(field, type=plain, metadata=metadata)
+
+
+def _without_lengths(data_type: DataType) -> DataType:
+    match data_type:
+        case PrimitiveType(name) if name.startswith(_CHAR_TYPES):
+            return STRING
+        case StructType(fields):
+            return StructType(
+                tuple(dataclasses.replace(f, type=_without_lengths(f.type)) for f in fields)
+            )
+        case ArrayType(element, nulls):
+            return ArrayType(_without_lengths(element), nulls)
+        case MapType(key, value, nulls):
+            return MapType(_without_lengths(key), _without_lengths(value), nulls)
+        case _:
+            return data_type
+
+
+def require_valid_columns(schema: StructType, partition_columns: Sequence[str]) -> None:
+    """Check what the types and metadata of single columns may say.
+
+    Raises:
+        InvalidRequestError: NOT NULL inside of an array or map (NESTED_NOT_NULL_CONSTRAINT),
+            an identity column with step 0, of another type than BIGINT, or one that
+            partitions the table (IDENTITY_COLUMNS_...).
+    """
+    for field in schema.fields:
+        _require_nullable_elements(field.type, field.name)
+        if IDENTITY_STEP in field.metadata:
+            _require_valid_identity(field, partition_columns)
+
+
+def _require_valid_identity(field: StructField, partition_columns: Sequence[str]) -> None:
+    if field.metadata[IDENTITY_STEP] == 0:
+        raise InvalidRequestError(
+            f"IDENTITY column step cannot be 0: {field.name}.",
+            code=ErrorCode.IDENTITY_COLUMNS_ILLEGAL_STEP,
+            column=field.name,
+        )
+    if field.type != LONG:
+        raise InvalidRequestError(
+            f"DataType {simple_string(field.type)} is not supported for IDENTITY columns: make "
+            f"{field.name} a BIGINT.",
+            code=ErrorCode.IDENTITY_COLUMNS_UNSUPPORTED_DATA_TYPE,
+            column=field.name,
+        )
+    if field.name in partition_columns:
+        raise InvalidRequestError(
+            f"PARTITIONED BY IDENTITY column {field.name} is not supported.",
+            code=ErrorCode.IDENTITY_COLUMNS_PARTITION_NOT_SUPPORTED,
+            column=field.name,
+        )
+
+
+def _require_nullable_elements(data_type: DataType, name: str) -> None:
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                _require_nullable_elements(field.type, f"{name}.{field.name}")
+        case ArrayType(element):
+            _require_no_required_field(element, name, "element")
+        case MapType(key, value):
+            _require_no_required_field(key, name, "key")
+            _require_no_required_field(value, name, "value")
+        case _:
+            return
+
+
+def _require_no_required_field(data_type: DataType, name: str, part: str) -> None:
+    if _has_required_field(data_type):
+        raise InvalidRequestError(
+            f"The {part} type of the field {name} contains a NOT NULL constraint. Delta does not "
+            "support NOT NULL constraints nested within arrays or maps: "
+            f"{simple_string(data_type)}.",
+            code=ErrorCode.NESTED_NOT_NULL_CONSTRAINT,
+            column=name,
+        )
+
+
+def _has_required_field(data_type: DataType) -> bool:
+    match data_type:
+        case StructType(fields):
+            return any(not f.nullable or _has_required_field(f.type) for f in fields)
+        case ArrayType(element):
+            return _has_required_field(element)
+        case MapType(key, value):
+            return _has_required_field(key) or _has_required_field(value)
+        case _:
+            return False

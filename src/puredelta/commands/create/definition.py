@@ -1,0 +1,227 @@
+"""What a table is to be, and the protocol, metadata and domains that make it so.
+
+Everything that can be wrong with a definition is found here, before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.create.columns import require_valid_columns
+from puredelta.commands.new_table import plan_new_table
+from puredelta.commands.write_schema import require_storable_types
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.snapshot import Snapshot
+from puredelta.protocol.actions import DomainMetadata
+from puredelta.protocol.clustering import (
+    CLUSTERING,
+    ColumnPath,
+    clustering_domain,
+    resolve_clustering_columns,
+)
+from puredelta.protocol.feature_usage import CURRENT_DEFAULT, GENERATION_EXPRESSION
+from puredelta.protocol.features import supported_features, with_features
+from puredelta.protocol.properties import FEATURE_PREFIX
+from puredelta.protocol.property_checks import (
+    ARBITRARY_PROPERTIES_SETTING,
+    checked_properties,
+    require_sound_properties,
+)
+from puredelta.protocol.schema_checks import require_no_duplicates, resolve_partition_columns
+from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.types import StructType
+from puredelta.spark.column_expressions import Fault, judge
+from puredelta.spark.types import to_spark_type
+
+_CLUSTERING_FEATURE = FEATURE_PREFIX + CLUSTERING
+_COMMENT = "comment"
+_RESERVED = frozenset(
+    {_COMMENT, "external", "is_managed_location", "location", "owner", "provider"}
+)
+"""Properties that Spark keeps for itself; of these a table stores its comment alone."""
+
+_DEFAULTS_FEATURE = "allowColumnDefaults"
+_ROW_TRACKING = "delta.enableRowTracking"
+_ROW_TRACKING_NAMES = (
+    "delta.rowTracking.materializedRowIdColumnName",
+    "delta.rowTracking.materializedRowCommitVersionColumnName",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDefinition:
+    """What a statement says of a table; nothing is checked yet."""
+
+    columns: StructType
+    """As `puredelta.commands.create.columns` makes them."""
+    partition_columns: tuple[str, ...] = ()
+    clustering_columns: tuple[ColumnPath, ...] | None = None
+    """None where the statement says nothing of clustering."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTable:
+    """A definition that holds, as the actions of a commit."""
+
+    config: TableConfig
+    domains: tuple[DomainMetadata, ...]
+    clustering_columns: tuple[ColumnPath, ...]
+    own_properties: Mapping[str, str]
+    """What the statement itself asked for, under canonical keys, without defaults."""
+
+
+def plan_table(spark: SparkSession, definition: TableDefinition) -> PlannedTable:
+    """Turn a definition into the table it describes; runs no job.
+
+    Raises:
+        InvalidRequestError: columns, properties, partitioning or clustering cannot be a
+            table's; the code says which rule it is.
+        UnsupportedError: the table would need a feature this library cannot write.
+    """
+    columns = definition.columns
+    require_no_duplicates(columns)
+    require_storable_types(columns)
+    partition_columns = resolve_partition_columns(columns, definition.partition_columns)
+    _require_one_layout(definition)
+    require_valid_columns(columns, partition_columns)
+    own = _own_properties(spark, definition.properties)
+    _require_defaults_allowed(columns, own)
+    require_valid_generation(spark, columns)
+    clustered = {} if definition.clustering_columns is None else {_CLUSTERING_FEATURE: "supported"}
+    config = plan_new_table(
+        spark,
+        columns,
+        partition_columns,
+        properties={**own, **clustered},
+        description=definition.properties.get(_COMMENT, definition.description),
+    )
+    require_sound_properties(config.properties, config.schema)
+    clustering = resolve_clustering_columns(config, definition.clustering_columns or ())
+    domains = () if not clustered else (clustering_domain(config, clustering),)
+    return PlannedTable(
+        config=config, domains=domains, clustering_columns=clustering, own_properties=own
+    )
+
+
+def plan_replacement(table: PlannedTable, old: Snapshot) -> PlannedTable:
+    """Return the planned table in the place of one that exists.
+
+    The protocol never loses a feature, tracked rows stay tracked under the same column
+    names, and a clustered table that is not clustered any more says so.
+
+    Raises:
+        InvalidRequestError: a clustered table would become a partitioned one.
+    """
+    was_clustered = old.config.supports(CLUSTERING)
+    if was_clustered and table.config.partition_columns:
+        raise InvalidRequestError(
+            "Replacing a clustered Delta table with a partitioned table is not allowed.",
+            code=ErrorCode.CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE,
+        )
+    protocol = with_features(old.protocol, supported_features(table.config.protocol))
+    configuration = {**table.config.metadata.configuration, **_kept(table, old)}
+    config = TableConfig.of(protocol, replace(table.config.metadata, configuration=configuration))
+    domains = table.domains
+    if was_clustered and not domains:
+        domains = (clustering_domain(config, ()),)
+    return replace(table, config=config, domains=domains)
+
+
+def _kept(table: PlannedTable, old: Snapshot) -> dict[str, str]:
+    before = old.metadata.configuration
+    kept = {key: before[key] for key in _ROW_TRACKING_NAMES if key in before}
+    tracked = old.config.properties.enable_row_tracking
+    if tracked and _ROW_TRACKING not in table.own_properties:
+        kept[_ROW_TRACKING] = "true"
+    return kept
+
+
+def require_valid_generation(spark: SparkSession, columns: StructType) -> None:
+    """Check the expressions of generated columns against the columns they may use.
+
+    Raises:
+        InvalidRequestError: an expression uses a column that does not exist or is generated
+            itself, is not deterministic, has an aggregate, or another type than its column.
+    """
+    plain = StructType(tuple(f for f in columns.fields if GENERATION_EXPRESSION not in f.metadata))
+    for column in columns.fields:
+        if GENERATION_EXPRESSION not in column.metadata:
+            continue
+        expression = str(column.metadata[GENERATION_EXPRESSION])
+        judged = judge(spark, expression, plain)
+        if judged.fault is not None:
+            raise _invalid_generation(column.name, expression, judged.fault)
+        found, wanted = judged.simple_type, to_spark_type(column.type).simpleString()
+        if found != wanted:
+            raise InvalidRequestError(
+                f"The expression type of the generated column {column.name} is {found.upper()}, "
+                f"but the column type is {wanted.upper()}. Cast the expression.",
+                code=ErrorCode.GENERATED_COLUMNS_EXPR_TYPE_MISMATCH,
+                column=column.name,
+                expression=expression,
+            )
+
+
+def _invalid_generation(name: str, expression: str, fault: Fault) -> InvalidRequestError:
+    match fault:
+        case Fault.UNRESOLVED:
+            return InvalidRequestError(
+                f"A generated column cannot use a non-existent column or another generated "
+                f"column: {name} is generated as {expression}.",
+                code=ErrorCode.INVALID_GENERATED_COLUMN_REFERENCES,
+                column=name,
+            )
+        case Fault.NON_DETERMINISTIC:
+            return InvalidRequestError(
+                f"Found {expression}. A generated column cannot use a non deterministic "
+                f"expression: {name}.",
+                code=ErrorCode.NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN,
+                column=name,
+            )
+        case Fault.AGGREGATE:
+            return InvalidRequestError(
+                f"Found {expression}. A generated column cannot use an aggregate expression: "
+                f"{name}.",
+                code=ErrorCode.AGGREGATE_IN_GENERATED_COLUMN,
+                column=name,
+            )
+
+
+def _own_properties(spark: SparkSession, given: Mapping[str, str]) -> dict[str, str]:
+    wanted = {key: value for key, value in given.items() if key not in _RESERVED}
+    arbitrary = str(spark.conf.get(ARBITRARY_PROPERTIES_SETTING, "false")).lower() == "true"
+    own = checked_properties(wanted, allow_arbitrary=arbitrary)
+    if _CLUSTERING_FEATURE in own:
+        raise InvalidRequestError(
+            f"Cannot enable {CLUSTERING} table feature using TBLPROPERTIES. Please use CREATE OR "
+            "REPLACE TABLE CLUSTER BY to create a Delta table with clustering.",
+            code=ErrorCode.CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE,
+        )
+    return own
+
+
+def _require_one_layout(definition: TableDefinition) -> None:
+    if definition.clustering_columns and definition.partition_columns:
+        raise InvalidRequestError(
+            "Clustering and partitioning cannot both be specified. Please remove partitionedBy "
+            "if you want to create a Delta table with clustering.",
+            code=ErrorCode.CLUSTER_BY_WITH_PARTITIONED_BY,
+        )
+
+
+def _require_defaults_allowed(columns: StructType, properties: Mapping[str, str]) -> None:
+    names: Sequence[str] = [f.name for f in columns.fields if CURRENT_DEFAULT in f.metadata]
+    if names and (FEATURE_PREFIX + _DEFAULTS_FEATURE.lower()) not in properties:
+        raise InvalidRequestError(
+            "Failed to execute CREATE TABLE command because it assigned a column DEFAULT value to "
+            f"{', '.join(names)}, but the corresponding table feature was not enabled. Please "
+            "retry the command with the table property "
+            f"'{FEATURE_PREFIX}{_DEFAULTS_FEATURE}' = 'supported'.",
+            code=ErrorCode.WRONG_COLUMN_DEFAULTS_FEATURE_NOT_ENABLED,
+            columns=tuple(names),
+        )
