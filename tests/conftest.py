@@ -46,7 +46,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config(
-            "spark.driver.extraJavaOptions", f"-Dderby.system.home={scratch} -Duser.timezone=UTC"
+            # The thorough compiler and the parallel collector cost small queries more than they save.
+            "spark.driver.extraJavaOptions",
+            f"-Dderby.system.home={scratch} -Duser.timezone=UTC"
+            " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         )
         .config("spark.executorEnv.TZ", "UTC")
         .config("spark.local.dir", str(scratch / "local"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.reference.differential.generate import Case, Clause, Column, quoted
@@ -38,6 +40,19 @@ class Outcome:
     committed: bool
     metrics: tuple[tuple[str, str | None], ...]
     changes: tuple[str, ...] | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, for keeping."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(record: dict[str, Any]) -> Outcome:
+        """The inverse of `to_json`."""
+        return Outcome(**{key: _as_tuple(value) for key, value in record.items()})
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
 
 
 @contextmanager
@@ -89,7 +104,7 @@ def create_table(spark: SparkSession, case: Case, path: str) -> None:
 def execute(spark: SparkSession, case: Case, path: str, module: Any, run_sql: Any) -> Outcome:
     """Run the statement through ``module.DeltaTable`` or ``run_sql`` on the table at ``path``."""
     table_type = module.DeltaTable
-    before = last_version(spark, path)
+    before = last_version(path)
     result, classes, text = None, (), ""
     with settings(spark, case.conf):
         try:
@@ -99,7 +114,7 @@ def execute(spark: SparkSession, case: Case, path: str, module: Any, run_sql: An
                 result = tuple(collected[0]) if collected else ()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the outcome
             classes, text = error_classes(error), str(error)[:1500]
-    after = last_version(spark, path)
+    after = last_version(path)
     table = spark.read.format("delta").load(path)
     return Outcome(
         error_classes=classes,
@@ -108,14 +123,18 @@ def execute(spark: SparkSession, case: Case, path: str, module: Any, run_sql: An
         rows=as_text(table),
         schema=table.schema.simpleString(),
         committed=after != before,
-        metrics=_metrics(spark, path) if after != before else (),
+        metrics=_metrics(path) if after != before else (),
         changes=_changes(spark, case, path, before, after),
     )
 
 
-def last_version(spark: SparkSession, path: str) -> int:
-    """The newest version, as the reference sees it."""
-    return spark.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT 1").collect()[0]["version"]
+def last_version(path: str) -> int:
+    """The newest version of a table that has no checkpoint."""
+    return len(_commits(path)) - 1
+
+
+def _commits(path: str) -> list[Path]:
+    return sorted(Path(path, "_delta_log").glob("*.json"))
 
 
 def as_text(rows: DataFrame) -> tuple[str, ...]:
@@ -133,13 +152,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _metrics(spark: SparkSession, path: str) -> tuple[tuple[str, str | None], ...]:
-    entry = spark.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT 1").collect()[0]
+def _metrics(path: str) -> tuple[tuple[str, str | None], ...]:
+    lines = map(json.loads, _commits(path)[-1].read_text().splitlines())
+    entry = next(line["commitInfo"] for line in lines if "commitInfo" in line)
     if entry["operation"] == "MERGE":
         names: tuple[str, ...] = ROW_METRICS
     else:
         names = ("numDeletedRows",) if entry["operation"] == "DELETE" else ("numUpdatedRows",)
-    found = entry["operationMetrics"] or {}
+    found = entry.get("operationMetrics") or {}
     return tuple((name, found.get(name)) for name in names)
 
 

@@ -111,6 +111,11 @@ class Case:
         """Plain data, for keeping."""
         return asdict(self)
 
+    def table_text(self) -> str:
+        """All that its table depends on."""
+        parts = (self.target, self.target_files, self.partition_by, self.properties)
+        return repr((*parts, self.constraints))
+
     @staticmethod
     def from_json(record: dict[str, Any]) -> Case:
         """The inverse of `to_json`."""
@@ -140,14 +145,18 @@ class Case:
         )
 
 
+STATEMENTS_PER_TABLE = 10
+"""Consecutive seeds share a table: to write it takes longer than to change it."""
+
+
 def make_case(seed: int) -> Case:
     """Return the case of this seed: the same one on every machine."""
-    return _Maker(seed).case()
+    table = _Maker(f"table {seed // STATEMENTS_PER_TABLE}").table()
+    return _Maker(f"statement {seed}").case(seed, table)
 
 
 class _Maker:
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    def __init__(self, seed: str) -> None:
         self.random = random.Random(seed)
 
     def one(self, options: Any) -> Any:
@@ -156,42 +165,50 @@ class _Maker:
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
 
-    def case(self) -> Case:
-        statement = self.one(["merge"] * 8 + ["update", "delete"])
+    def table(self) -> dict[str, Any]:
+        """The part of a case that makes its table."""
         target = self.target_columns()
-        key = target[0]
-        files = tuple(
-            self.rows(target, self.random.randint(0, 5)) for _ in range(self.random.randint(1, 3))
-        )
-        source = self.source_columns(target)
-        partition_by = self.partition_columns(target)
-        properties = self.properties(target)
-        conf = self.conf()
-        evolve = statement == "merge" and self.chance(0.35)
-        clauses = self.clauses(target, source, evolve=evolve) if statement == "merge" else ()
-        common = {
-            "seed": self.seed,
-            "statement": statement,
+        return {
             "target": target,
-            "target_files": files,
-            "partition_by": partition_by,
-            "properties": properties,
-            "conf": conf,
+            "target_files": tuple(
+                self.rows(target, self.random.randint(0, 5))
+                for _ in range(self.random.randint(1, 3))
+            ),
+            "partition_by": self.partition_columns(target),
+            "properties": self.properties(target),
+        }
+
+    def case(self, seed: int, table: dict[str, Any]) -> Case:
+        """A statement on this table."""
+        statement = self.one(["merge"] * 8 + ["update", "delete"])
+        target = table["target"]
+        common = {
+            **table,
+            "seed": seed,
+            "statement": statement,
+            "conf": self.conf(),
             "api": self.one(("builder", "sql")),
         }
-        if statement == "merge":
-            return Case(
-                **common,
-                source=source,
-                source_rows=self.rows(source, self.random.randint(0, 6)),
-                on=self.on(key, target, source),
-                clauses=clauses,
-                evolve=evolve,
-            )
-        pairs = self.assignments(target, (("t", target),)) if statement == "update" else None
+        if statement != "merge":
+            return self.update_or_delete(target, common)
+        source = self.source_columns(target)
+        evolve = self.chance(0.35)
         return Case(
             **common,
-            condition=None if self.chance(0.2) else self.condition((("t", target),)),
+            source=source,
+            source_rows=self.rows(source, self.random.randint(0, 6)),
+            on=self.on(target[0], target, source),
+            clauses=self.clauses(target, source, evolve=evolve),
+            evolve=evolve,
+        )
+
+    def update_or_delete(self, target: tuple[Column, ...], common: dict[str, Any]) -> Case:
+        scope = (("t", target),)
+        updates = common["statement"] == "update"
+        pairs = self.assignments(target, scope) if updates else None
+        return Case(
+            **common,
+            condition=None if self.chance(0.2) else self.condition(scope),
             clauses=() if pairs is None else (Clause("update", None, assignments=pairs),),
         )
 
