@@ -46,7 +46,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config(
-            # The thorough compiler and the parallel collector cost small queries more than they save.
+            # Small queries end before the thorough compiler pays off.
             "spark.driver.extraJavaOptions",
             f"-Dderby.system.home={scratch} -Duser.timezone=UTC"
             " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
