@@ -13,6 +13,7 @@ import struct
 import uuid
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -185,8 +186,21 @@ def _checked(data: bytes, descriptor: DeletionVectorDescriptor) -> Positions:
 # --- writing --------------------------------------------------------------------------------
 
 
-def encode_file(
-    vectors: Sequence[Positions], file_id: uuid.UUID, *, prefix: str = ""
+@dataclass(frozen=True, slots=True)
+class EncodedVector:
+    """A vector as bytes, not yet in a file."""
+
+    data: bytes
+    cardinality: int
+
+
+def encode_vector(positions: Positions) -> EncodedVector:
+    """Encode positions, in any order; repetitions count once."""
+    return EncodedVector(encode_bitmap(positions), len(np.unique(positions)))
+
+
+def encode_vectors(
+    vectors: Sequence[EncodedVector], file_id: uuid.UUID, *, prefix: str = ""
 ) -> tuple[bytes, tuple[DeletionVectorDescriptor, ...]]:
     """Pack vectors into the content of one file, with a descriptor for each.
 
@@ -194,30 +208,38 @@ def encode_file(
     """
     content = bytearray([FILE_VERSION])
     descriptors = []
-    for positions in vectors:
-        data = encode_bitmap(positions)
+    for vector in vectors:
+        data = vector.data
         descriptors.append(
             DeletionVectorDescriptor(
                 storage_type=RELATIVE,
                 path_or_inline=prefix + z85_encode(file_id.bytes),
                 offset=len(content),
                 size_bytes=len(data),
-                cardinality=len(np.unique(positions)),
+                cardinality=vector.cardinality,
             )
         )
         content += struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
     return bytes(content), tuple(descriptors)
 
 
+def encode_file(
+    vectors: Sequence[Positions], file_id: uuid.UUID, *, prefix: str = ""
+) -> tuple[bytes, tuple[DeletionVectorDescriptor, ...]]:
+    """Encode positions and pack them as `encode_vectors` does."""
+    return encode_vectors([encode_vector(p) for p in vectors], file_id, prefix=prefix)
+
+
 def encode_inline(positions: Positions) -> DeletionVectorDescriptor:
     """Return a descriptor that holds a small vector itself."""
-    data = encode_bitmap(positions)
+    vector = encode_vector(positions)
+    data = vector.data
     return DeletionVectorDescriptor(
         storage_type=INLINE,
         path_or_inline=z85_encode(data + bytes(-len(data) % 4)),
         offset=None,
         size_bytes=len(data),
-        cardinality=len(np.unique(positions)),
+        cardinality=vector.cardinality,
     )
 
 
