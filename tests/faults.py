@@ -59,6 +59,13 @@ class MemoryStore:
         with self._lock:
             self._set(path, content)
 
+    def move(self, path: str, new_path: str) -> None:
+        with self._lock:
+            if path not in self.files:
+                raise FileNotFoundError(path)
+            self.files[new_path] = self.files.pop(path)
+            self.modified_ms[new_path] = self.modified_ms.pop(path, 1_700_000_000_000)
+
     def delete(self, path: str) -> None:
         with self._lock:
             self.files.pop(path, None)
@@ -142,6 +149,9 @@ class FailAt:
 
     def put(self, path: str, content: bytes) -> None:
         self._run("put", lambda: self._inner.put(path, content))
+
+    def move(self, path: str, new_path: str) -> None:
+        self._run("move", lambda: self._inner.move(path, new_path))
 
     def delete(self, path: str) -> None:
         self._run("delete", lambda: self._inner.delete(path))

@@ -67,8 +67,6 @@ class RecordedCase:
         """What the case needs that is not implemented."""
         everything = {**self.settings, **(self.record.get("table_properties") or {})}
         on = {key for key, value in everything.items() if str(value).lower() == "true"}
-        if any(k.lower().endswith("enablechangedatafeed") for k in on):
-            return "change data feed"
         if any(k.lower().endswith("enabledeletionvectors") for k in on):
             return "writing deletion vectors"
         return None

@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.commands.changes import read_changes
 from puredelta.errors import DeltaError
 from puredelta.log.table_log import TableLog
 from puredelta.tables import DeltaTable
@@ -62,6 +63,8 @@ def _has_outcome(case: RecordedCase, spark: SparkSession, path: str) -> None:
     if "rows" in expected:
         wanted = decoder().decode_rows(expected["rows"], after.schema)
         assert decoder().multiset(after.collect()) == decoder().multiset(wanted)
+    if "cdc_rows" in expected:
+        _has_changes(expected["cdc_rows"], spark, path)
     if "columns" in expected:
         assert after.columns == expected["columns"]
     if expected.get("schema"):
@@ -83,6 +86,17 @@ def _has_outcome(case: RecordedCase, spark: SparkSession, path: str) -> None:
     if counts:
         changed = [counts[f"numTargetRows{w}"] for w in ("Updated", "Deleted", "Inserted")]
         assert [str(n) for n in row[1:]] == changed
+
+
+def _has_changes(rows: list, spark: SparkSession, path: str) -> None:
+    log = TableLog.open(path)
+    if log.latest_version() == 0:
+        assert rows == []
+        return
+    changes = read_changes(spark, log, starting_version=1)
+    changes = changes.drop("_commit_version", "_commit_timestamp")
+    wanted = decoder().decode_rows(rows, changes.schema)
+    assert decoder().multiset(changes.collect()) == decoder().multiset(wanted)
 
 
 def _answers(query: dict, after: DataFrame, case: RecordedCase) -> None:

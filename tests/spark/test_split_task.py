@@ -6,6 +6,7 @@ import ast
 import datetime as dt
 import decimal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -207,3 +208,39 @@ def test_workers_need_nothing_of_ours() -> None:
         )
     }
     assert imported - set(sys.stdlib_module_names) == {"numpy", "pyarrow"}
+
+
+def tracking(source: Path, dropped: list[int], *, base: int | None) -> SplitOrder:
+    return replace(
+        order(source, dropped),
+        row_id_column="_id",
+        base_row_id=base,
+        version_column="_version",
+        default_version=5,
+    )
+
+
+@pytest.mark.parametrize("group_rows", [ROWS, 64])
+def test_rows_write_down_what_the_log_said_of_them(tmp_path: Path, group_rows: int) -> None:
+    """M-110: a second copy does not write over what the first one noted."""
+    old, other = tmp_path / "old.parquet", tmp_path / "other"
+    pq.write_table(pa.table({"id": range(ROWS)}), old, row_group_size=group_rows)
+    first = kept(split_file(tracking(old, DROPPED, base=10_000)), tmp_path)
+    stays = [n for n in range(ROWS) if n not in DROPPED]
+    assert first.column_names == ["id", "_id", "_version"]
+    assert first["_id"].to_pylist() == [10_000 + n for n in stays]
+    assert set(first["_version"].to_pylist()) == {5}
+
+    other.mkdir()
+    known = [None if n % 2 else n for n in range(len(stays))]
+    pq.write_table(first.set_column(1, "_id", pa.array(known, pa.int64())), other / "new.parquet")
+    again = split_file(tracking(other / "new.parquet", [3], base=70_000))
+    ids = kept(again, other)["_id"].to_pylist()
+    wanted = [70_000 + n if n % 2 else n for n in range(len(stays))]
+    assert ids == [*wanted[:3], *wanted[4:]]
+
+
+def test_without_a_base_there_is_no_id_to_note(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "old.parquet")
+    new = kept(split_file(tracking(tmp_path / "old.parquet", [0], base=None)), tmp_path)
+    assert new.to_pylist() == [{"id": 2, "_id": None, "_version": 5}]

@@ -17,7 +17,8 @@ from puredelta.protocol.paths import decode_path
 from puredelta.protocol.schema_json import encode_schema
 from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.types import from_spark, struct_as_nullable
-from puredelta.spark.writer import discard, write_rows
+from puredelta.spark.writer import write_rows
+from puredelta.spark.written_files import discard
 from puredelta.store.local import LocalStore
 
 

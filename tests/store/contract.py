@@ -101,6 +101,14 @@ class StoreContract:
             stream.seek(1)
             assert stream.read(2) == b"12"
 
+    def test_a_moved_file_has_its_new_name_only(self, store: Store) -> None:
+        store.put("job/part=1/a.bin", b"content")
+        store.move("job/part=1/a.bin", "_hidden/job/part=1/b.bin")
+        assert store.read("_hidden/job/part=1/b.bin") == b"content"
+        assert not store.exists("job/part=1/a.bin")
+        with pytest.raises(FileNotFoundError):
+            store.move("job/part=1/a.bin", "c.bin")
+
     def test_delete_and_exists(self, store: Store) -> None:
         for path in ("d/1", "d/x/2", "e"):
             store.put(path, b"")

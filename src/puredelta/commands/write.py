@@ -46,7 +46,8 @@ from puredelta.spark.types import (
     to_spark,
     without_table_metadata,
 )
-from puredelta.spark.writer import WriteResult, discard, write_rows
+from puredelta.spark.writer import write_rows
+from puredelta.spark.written_files import WriteResult, discard
 
 _RECORDED_MODE = {
     SaveMode.ERROR: WriteMode.ERROR_IF_EXISTS,

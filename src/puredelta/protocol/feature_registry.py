@@ -129,8 +129,6 @@ _ICEBERG = "files and metadata would have to keep Iceberg's rules, which is not 
 _VARIANT = "columns of type variant are not implemented"
 _GEO = "columns of geometry and geography types are not implemented"
 _REDIRECT = "the table redirects to another place, which is not implemented"
-_ROW_IDS = "rows that are copied would lose their row ids; switch the property off first"
-_CHANGE_ROWS = "change rows are not written yet; switch the property off first"
 
 FEATURES: tuple[Feature, ...] = (
     Feature(
@@ -158,7 +156,7 @@ FEATURES: tuple[Feature, ...] = (
         used=usage.when_set("enable_change_data_feed"),
         append=yes("readers infer inserts from the added files"),
         overwrite=yes("readers infer changes from the added and removed files"),
-        merge=inactive(_CHANGE_ROWS),
+        merge=yes("change files are written where rows are updated or deleted"),
         convert=yes("readers infer inserts from the added files"),
     ),
     _writer(
@@ -199,6 +197,7 @@ FEATURES: tuple[Feature, ...] = (
         reader=True,
         used=usage.when_set("enable_deletion_vectors"),
         read=yes("vectors are applied"),
+        merge=yes("changed rows are hidden by vectors while the property is set"),
     ),
     Feature(
         name="typeWidening",
@@ -227,7 +226,7 @@ FEATURES: tuple[Feature, ...] = (
         name="rowTracking",
         append=yes("new files get row ids at commit"),
         overwrite=yes("new files get row ids at commit"),
-        merge=inactive(_ROW_IDS),
+        merge=yes("rows that move keep their ids in hidden columns"),
         convert=yes("new files get row ids at commit"),
         requires=("domainMetadata",),
         used=usage.when_set("enable_row_tracking"),

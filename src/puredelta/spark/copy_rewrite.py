@@ -15,11 +15,15 @@ from pyspark.sql import functions as F
 
 from puredelta.log.file_table import FileTable
 from puredelta.log.snapshot import Snapshot
+from puredelta.protocol.row_tracking import tracked_columns
 from puredelta.spark.bitmaps import mark_rows
 from puredelta.spark.names import FILE_ORDINAL, MARK, ROW_INDEX
 from puredelta.spark.rewriting import RewriteOrder, Rewritten
 from puredelta.spark.scan import scan
-from puredelta.spark.writer import WriteResult, discard, write_rows
+from puredelta.spark.tracked_scan import hidden_row_columns, tracked_scan
+from puredelta.spark.types import quoted
+from puredelta.spark.writer import write_rows
+from puredelta.spark.written_files import WriteResult, discard
 from puredelta.store.base import Store
 
 
@@ -35,12 +39,18 @@ class SparkCopier:
     def rewrite(self, orders: Sequence[RewriteOrder]) -> Rewritten:
         """Copy all files in one Spark job; rows keep their partition, not their file."""
         files = FileTable.of(order.add for order in orders)
-        rows = scan(self.spark, self.snapshot, files, with_position=True)
+        config = self.snapshot.config
+        tracked = tracked_columns(config)
+        if tracked is None:
+            rows = scan(self.spark, self.snapshot, files, with_position=True)
+        else:
+            names = config.schema.names
+            rows = tracked_scan(self.spark, self.snapshot, files, tracked, columns=names)
+        hidden = hidden_row_columns(tracked)
         dropped = {number: order.dropped for number, order in enumerate(orders)}
         marked = mark_rows(rows, {MARK: dropped}, file=FILE_ORDINAL, row=ROW_INDEX)
-        config = self.snapshot.config
         kept = marked.where(~F.col(MARK)).select(
-            *(F.col(f"`{n}`") for n in _names(config.schema.names))
+            *(F.col(quoted(name)) for name in config.schema.names), *hidden
         )
         result = write_rows(
             kept,
@@ -48,6 +58,7 @@ class SparkCopier:
             config=config,
             enforce_constraints=False,
             rebalance=bool(config.partition_columns),
+            hidden=hidden,
         )
         self._written.append(result)
         return Rewritten(adds=result.adds, num_rows=result.num_rows)
@@ -56,7 +67,3 @@ class SparkCopier:
         """Delete every file written so far."""
         for result in self._written:
             discard(result, self.store)
-
-
-def _names(names: Sequence[str]) -> list[str]:
-    return [name.replace("`", "``") for name in names]

@@ -16,6 +16,7 @@ import logging
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,6 +32,7 @@ from puredelta.protocol.paths import (
     encode_path,
     relative_path,
 )
+from puredelta.protocol.row_tracking import RowTrackingColumns, tracked_columns
 from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.parquet_job import named_failures
 from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriting, Rewritten
@@ -62,6 +64,7 @@ class ArrowSplitter:
         sources = [_local_path(absolute_uri(self.store.root_uri, o.add.path)) for o in orders]
         if root is None or any(source is None for source in sources):
             return Refused(reason=f"no local file system under {self.store.root_uri}")
+        tracked = tracked_columns(self.config)
         directories = [self._directory(order.add) for order in orders]
         self._directories.update(directories)
         tasks = [
@@ -72,6 +75,7 @@ class ArrowSplitter:
                 name_prefix=f"part-{self.job_id}-{number:05d}",
                 words=order.dropped.words.astype("<i8").tobytes(),
                 bits=order.dropped.bits.astype("<u8").tobytes(),
+                **hidden_columns(order.add, tracked),
             )
             for number, (order, source, directory) in enumerate(
                 zip(orders, sources, directories, strict=True)
@@ -149,6 +153,18 @@ class ArrowSplitter:
                         self.store.delete(file.path)
             except OSError as failure:
                 logger.warning("Could not clean up %s of %s: %s", prefix, directory, failure)
+
+
+def hidden_columns(add: Add, tracked: RowTrackingColumns | None) -> dict[str, Any]:
+    """Return what an order says of row ids; nothing where rows are not tracked."""
+    if tracked is None:
+        return {}
+    return {
+        "row_id_column": tracked.row_id,
+        "base_row_id": add.base_row_id,
+        "version_column": tracked.row_commit_version,
+        "default_version": add.default_row_commit_version,
+    }
 
 
 def _local_path(uri: str) -> str | None:

@@ -36,6 +36,18 @@ SOURCE_ROW = "__puredelta_source_row"
 CLAUSE = "__puredelta_clause"
 """Which clause of a statement fires for a row (int)."""
 
+ROW_ID = "__puredelta_row_id"
+"""By which a table that tracks rows knows a row wherever it moves (long)."""
+
+ROW_COMMIT_VERSION = "__puredelta_row_commit_version"
+"""The version in which such a table last changed a row (long)."""
+
+CHANGE = "__puredelta_change"
+"""What a row of the change data feed tells; NULL in a row of the table (string)."""
+
+IS_CHANGE = "__puredelta_is_change"
+"""Tells files of the feed from files of the table while one job writes both (boolean)."""
+
 MARK = "__puredelta_mark"
 """Prefix of boolean columns: whether a row is in a set of rows."""
 

@@ -16,7 +16,7 @@ from puredelta.spark.row_bitmap import RowBitmap
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RewriteOrder:
-    """Copy a file of the table without some rows."""
+    """A file of the table, and the rows that are dropped from it."""
 
     add: Add
     dropped: RowBitmap

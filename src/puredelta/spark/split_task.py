@@ -55,6 +55,10 @@ ORDER_SCHEMA = pa.schema(
         ("name_prefix", pa.string()),
         ("words", pa.binary()),
         ("bits", pa.binary()),
+        ("row_id_column", pa.string()),
+        ("base_row_id", pa.int64()),
+        ("version_column", pa.string()),
+        ("default_version", pa.int64()),
     ]
 )
 ANSWER_SCHEMA = pa.schema(
@@ -84,6 +88,14 @@ class SplitOrder:
     """Little-endian int64: which runs of 64 rows lose a row, ascending."""
     bits: bytes
     """Little-endian uint64 per word: a set bit is a row to drop."""
+    row_id_column: str | None = None
+    """Where rows keep their ids, if the table tracks rows: row ``n`` without one there has
+    ``base_row_id + n``.
+    """
+    base_row_id: int | None = None
+    version_column: str | None = None
+    """Where rows keep the version that changed them, ``default_version`` if none is there."""
+    default_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,13 +145,13 @@ def split_file(order: SplitOrder) -> SplitAnswer:
 def _copy(source: pq.ParquetFile, order: SplitOrder, name: str, target: str) -> SplitAnswer:
     words = np.frombuffer(order.words, "<i8")
     bits = np.frombuffer(order.bits, "<u8")
-    schema = target_schema(source)
+    schema = hidden_schema(target_schema(source), order)
     footers: list[pq.FileMetaData] = []
     nan_columns: set[tuple[str, ...]] = set()
     kept_rows = 0
     writer: pq.ParquetWriter | None = None
     try:
-        for table in _kept_groups(source, words, bits):
+        for table in _kept_groups(source, order, words, bits):
             rows = table.cast(schema) if table.schema != schema else table
             if writer is None:
                 writer = pq.ParquetWriter(
@@ -167,7 +179,10 @@ def _copy(source: pq.ParquetFile, order: SplitOrder, name: str, target: str) -> 
 
 
 def _kept_groups(
-    source: pq.ParquetFile, words: npt.NDArray[np.int64], bits: npt.NDArray[np.uint64]
+    source: pq.ParquetFile,
+    order: SplitOrder,
+    words: npt.NDArray[np.int64],
+    bits: npt.NDArray[np.uint64],
 ) -> Iterator[pa.Table]:
     """Yield what stays of each row group, a large one in several pieces."""
     first_row = 0
@@ -176,8 +191,9 @@ def _kept_groups(
         size_bytes = 0
         for batch in source.iter_batches(BATCH_ROWS, row_groups=[group], use_threads=False):
             dropped = dropped_rows(words, bits, first_row, batch.num_rows)
+            known = with_hidden_columns(batch, order, first_row)
             first_row += batch.num_rows
-            kept = batch if dropped is None else batch.filter(pa.array(~dropped))
+            kept = known if dropped is None else known.filter(pa.array(~dropped))
             if kept.num_rows == 0:
                 continue
             parts.append(kept)
@@ -205,6 +221,43 @@ def dropped_rows(
     flags = np.unpackbits(dense.view(np.uint8), bitorder="little").view(np.bool_)
     start = first_row - (first_word << 6)
     return flags[start : start + num_rows]
+
+
+def hidden_schema(schema: pa.Schema, order: SplitOrder) -> pa.Schema:
+    """Append the columns of row tracking, unless the file has them already."""
+    for name in (order.row_id_column, order.version_column):
+        if name is not None and name not in schema.names:
+            schema = schema.append(pa.field(name, pa.int64()))
+    return schema
+
+
+def with_hidden_columns(batch: pa.RecordBatch, order: SplitOrder, first_row: int) -> pa.RecordBatch:
+    """Write down what the log says of rows that do not say it themselves.
+
+    In another file the log would say something else of them.
+    """
+    if order.row_id_column is not None:
+        ids = None
+        if order.base_row_id is not None:
+            start = order.base_row_id + first_row
+            ids = pa.array(np.arange(start, start + batch.num_rows, dtype=np.int64))
+        batch = _filled(batch, order.row_id_column, ids)
+    if order.version_column is not None:
+        version = pa.scalar(order.default_version, pa.int64())
+        batch = _filled(batch, order.version_column, pa.repeat(version, batch.num_rows))
+    return batch
+
+
+def _filled(batch: pa.RecordBatch, name: str, values: pa.Array | None) -> pa.RecordBatch:
+    """Put values where a column has none; without the column there is none anywhere."""
+    if values is None:
+        values = pa.nulls(batch.num_rows, pa.int64())
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    if name in columns:
+        columns[name] = pc.coalesce(columns[name], values)
+        return pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
+    schema = batch.schema.append(pa.field(name, pa.int64()))
+    return pa.RecordBatch.from_arrays([*columns.values(), values], schema=schema)
 
 
 def unfaithful(source: pq.ParquetFile) -> str | None:

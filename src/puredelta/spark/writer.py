@@ -12,25 +12,19 @@ come back through the directories, which carry the columns' own names because so
 
 from __future__ import annotations
 
-import contextlib
 import random
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import partial
 
-import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.clock import Clock, IdSource, random_id, wall_clock
-from puredelta.log.file_stats import TableStatistics
-from puredelta.log.parquet_footer import map_footers
-from puredelta.protocol.actions import Add
-from puredelta.protocol.partition_values import hive_unescape
-from puredelta.protocol.paths import encode_path
+from puredelta.protocol.change_data import CHANGE_TYPE
+from puredelta.protocol.log_paths import CHANGE_DATA_DIRECTORY
 from puredelta.protocol.properties import ColumnMappingMode
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import (
@@ -41,26 +35,13 @@ from puredelta.protocol.types import (
     StructField,
 )
 from puredelta.spark.constraints import Check, guarded, padded_columns, table_checks
+from puredelta.spark.names import CHANGE, IS_CHANGE
 from puredelta.spark.parquet_job import named_failures, removed_on_failure, run_parquet_job
-from puredelta.spark.partition_text import log_value, partition_text
+from puredelta.spark.partition_text import partition_text
 from puredelta.spark.types import as_nullable, quoted, to_spark_type
 from puredelta.spark.write_session import write_session
-from puredelta.store.base import Store, StoredFile
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteResult:
-    """Data files that exist and belong to no version yet."""
-
-    directory: str
-    """Relative to the table root; all files lie in it and nothing else does."""
-    adds: tuple[Add, ...]
-    num_rows: int
-
-    @property
-    def size_bytes(self) -> int:
-        """Of all files."""
-        return sum(add.size_bytes for add in self.adds)
+from puredelta.spark.written_files import WriteResult, describe_files, describe_with_changes
+from puredelta.store.base import Store
 
 
 def write_rows(
@@ -70,6 +51,8 @@ def write_rows(
     config: TableConfig,
     enforce_constraints: bool = True,
     rebalance: bool = False,
+    with_changes: bool = False,
+    hidden: Mapping[str, str] | None = None,
     clock: Clock = wall_clock,
     new_id: IdSource = random_id,
 ) -> WriteResult:
@@ -80,6 +63,12 @@ def write_rows(
     brings the rows of a partition together, for fewer and larger files. Without
     ``enforce_constraints`` rows are taken as they are: for rows the table already had.
 
+    ``with_changes``: the frame has the column `CHANGE`, too, and rows in which it is not
+    NULL go into change files; they are copies of rows that were checked. The data files of
+    such a job have the column ``_change_type`` with NULLs, as those of the reference do.
+    ``hidden`` are long columns of the frame that are in no schema, with their names inside
+    files (row ids).
+
     Raises:
         InvalidRequestError: a row breaks a rule of the table
             (NOT_NULL_CONSTRAINT_VIOLATED, VIOLATE_CONSTRAINT_WITH_VALUES,
@@ -88,24 +77,28 @@ def write_rows(
             removed again.
     """
     directory = _directory_name(config, clock(), new_id())
+    layout = _FileLayout(
+        config=config,
+        enforce_constraints=enforce_constraints,
+        with_changes=with_changes,
+        hidden=hidden or {},
+    )
     with write_session(rows) as bound:
         files = run_parquet_job(
-            _physical_rows(
-                bound, config, enforce_constraints=enforce_constraints, rebalance=rebalance
-            ),
+            layout.physical_rows(bound, rebalance=rebalance),
             directory,
             store=store,
-            partition_columns=config.physical_partition_columns,
+            partition_columns=layout.directories,
             compression=config.properties.compression_codec,
         )
-    with removed_on_failure(directory, store), named_failures(f"{store.root_uri}/{directory}"):
-        return _describe(files, directory, config, store)
-
-
-def discard(result: WriteResult, store: Store) -> None:
-    """Remove the files of a write that will not be committed, as far as storage lets us."""
-    with contextlib.suppress(OSError):
-        store.delete_tree(result.directory)
+    describe = describe_with_changes if with_changes else describe_files
+    changes = f"{CHANGE_DATA_DIRECTORY}/{directory}"
+    with (
+        removed_on_failure(directory, store),
+        removed_on_failure(changes, store),
+        named_failures(f"{store.root_uri}/{directory}"),
+    ):
+        return describe(files, directory, config, store)
 
 
 def _directory_name(config: TableConfig, now_ms: int, unique: str) -> str:
@@ -128,35 +121,67 @@ def _directory_name(config: TableConfig, now_ms: int, unique: str) -> str:
 # --- from the table's columns to those of a file --------------------------------------------
 
 
-def _physical_rows(
-    rows: DataFrame, config: TableConfig, *, enforce_constraints: bool, rebalance: bool
-) -> DataFrame:
-    """Return the rows as the files hold them, followed by the partition values as text."""
-    stored = _stored_rows(rows, config)
-    checks = table_checks(config) if enforce_constraints else []
-    physical_fields = config.physical_data_schema(field_ids=True).fields
-    columns: list[Column] = []
-    for logical, physical in zip(config.data_schema.fields, physical_fields, strict=True):
-        if logical.type == VOID:
-            continue  # a file cannot hold it (M-113)
-        # One column carries all checks: Spark needs every column of a written row.
-        columns.append(_physical_column(logical, physical, checks if not columns else ()))
-    if not columns:
-        raise InvalidRequestError(
-            "A data file needs a column, but the only columns of the table that do not partition "
-            f"it are void: {', '.join(config.data_schema.names)}. Cast one to another type.",
-            code=ErrorCode.UNSUPPORTED_DATA_TYPES,
-        )
-    texts = [
-        partition_text(F.col(quoted(field.name)), field.type).alias(name)
-        for field, name in zip(
-            config.partition_schema.fields, config.physical_partition_columns, strict=True
-        )
-    ]
-    physical_rows = stored.select(*columns, *texts)
-    if not rebalance:
-        return physical_rows
-    return physical_rows.hint("rebalance", *map(quoted, config.physical_partition_columns))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FileLayout:
+    """What the files of one job hold."""
+
+    config: TableConfig
+    enforce_constraints: bool
+    with_changes: bool
+    hidden: Mapping[str, str]
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """The columns that become directories, outermost first."""
+        kinds = (IS_CHANGE,) if self.with_changes else ()
+        return (*kinds, *self.config.physical_partition_columns)
+
+    def physical_rows(self, rows: DataFrame, *, rebalance: bool) -> DataFrame:
+        """Return the rows as the files hold them, followed by the columns of directories."""
+        stored = _stored_rows(rows, self.config)
+        physical_rows = stored.select(*self._columns(), *self._directory_values())
+        if not rebalance:
+            return physical_rows
+        partitions = map(quoted, self.config.physical_partition_columns)
+        return physical_rows.hint("rebalance", *partitions)
+
+    def _columns(self) -> list[Column]:
+        config, checks = self.config, self._checks()
+        physical_fields = config.physical_data_schema(field_ids=True).fields
+        columns: list[Column] = []
+        for logical, physical in zip(config.data_schema.fields, physical_fields, strict=True):
+            if logical.type == VOID:
+                continue  # a file cannot hold it (M-113)
+            # One column carries all checks: Spark needs every column of a written row.
+            columns.append(_physical_column(logical, physical, checks if not columns else ()))
+        if not columns:
+            raise InvalidRequestError(
+                "A data file needs a column, but the only columns of the table that do not "
+                f"partition it are void: {', '.join(config.data_schema.names)}. Cast one to "
+                "another type.",
+                code=ErrorCode.UNSUPPORTED_DATA_TYPES,
+            )
+        columns += [F.col(helper).alias(name) for helper, name in self.hidden.items()]
+        return [*columns, F.col(CHANGE).alias(CHANGE_TYPE)] if self.with_changes else columns
+
+    def _checks(self) -> list[Check]:
+        if not self.enforce_constraints:
+            return []
+        checks = table_checks(self.config)
+        if not self.with_changes:
+            return checks
+        in_table = F.col(CHANGE).isNull()
+        return [Check(in_table & check.violated, check.error) for check in checks]
+
+    def _directory_values(self) -> list[Column]:
+        config = self.config
+        fields, names = config.partition_schema.fields, config.physical_partition_columns
+        values = [
+            partition_text(F.col(quoted(field.name)), field.type).alias(name)
+            for field, name in zip(fields, names, strict=True)
+        ]
+        kind = F.col(CHANGE).isNotNull().alias(IS_CHANGE)
+        return [kind, *values] if self.with_changes else values
 
 
 def _stored_rows(rows: DataFrame, config: TableConfig) -> DataFrame:
@@ -186,60 +211,3 @@ def _physical_column(
     if not isinstance(logical.type, PrimitiveType | DecimalType):
         column = column.cast(as_nullable(to_spark_type(physical.type)))
     return column.alias(physical.name, metadata=dict(physical.metadata))
-
-
-# --- from files to actions ------------------------------------------------------------------
-
-
-def _describe(
-    files: list[StoredFile], directory: str, config: TableConfig, store: Store
-) -> WriteResult:
-    described = map_footers(
-        files,
-        partial(_add, statistics=TableStatistics(config), config=config, directory=directory),
-        open_source=lambda file: store.open(file.path),
-        name=lambda file: file.path,
-    )
-    adds, num_rows = [], 0
-    for file, (add, rows) in zip(files, described, strict=True):
-        if rows:
-            adds.append(add)
-            num_rows += rows
-        else:
-            store.delete(file.path)
-    if not adds:
-        store.delete_tree(directory)
-    return WriteResult(directory=directory, adds=tuple(adds), num_rows=num_rows)
-
-
-def _add(
-    file: StoredFile,
-    footer: pq.FileMetaData,
-    *,
-    statistics: TableStatistics,
-    config: TableConfig,
-    directory: str,
-) -> tuple[Add, int]:
-    add = Add(
-        path=encode_path(file.path),
-        partition_values=_partition_values(file, directory, config),
-        size_bytes=file.size_bytes,
-        modified_ms=file.modified_ms,
-        data_change=True,
-        stats=statistics.encode(footer),
-    )
-    return add, footer.num_rows
-
-
-def _partition_values(
-    file: StoredFile, directory: str, config: TableConfig
-) -> dict[str, str | None]:
-    """Read the partition of a file back from its directories, by physical name (X-82)."""
-    fields = config.partition_schema.fields
-    parents = file.path.removeprefix(f"{directory}/").split("/")[:-1]
-    return {
-        physical: log_value(hive_unescape(parent.partition("=")[2]), field.type)
-        for physical, field, parent in zip(
-            config.physical_partition_columns, fields, parents, strict=True
-        )
-    }

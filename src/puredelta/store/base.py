@@ -76,6 +76,9 @@ class Store(Protocol):
     def put(self, path: str, content: bytes) -> None:
         """Create or replace the file atomically: readers see the old or the new content."""
 
+    def move(self, path: str, new_path: str) -> None:
+        """Give a file of our own another name, which nothing else has."""
+
     def delete(self, path: str) -> None:
         """Remove the file; one that is already gone is no error."""
 

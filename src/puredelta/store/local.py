@@ -102,6 +102,15 @@ class LocalStore:
             temporary.replace(target)
             _flush_directory(target.parent)
 
+    def move(self, path: str, new_path: str) -> None:
+        """Rename a file; directories on the way are made."""
+        source, target = self._path(path), self._path(new_path)
+        with _translated():
+            _make_directories(target.parent)
+            source.rename(target)
+            _drop_checksum(source)
+            _drop_checksum(target)
+
     def delete(self, path: str) -> None:
         """Remove one file."""
         target = self._path(path)

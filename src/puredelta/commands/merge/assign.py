@@ -51,6 +51,10 @@ class RowBuilder:
             source_columns=frozenset().union(*(a.source_columns for a in assigned)),
         )
 
+    def carried(self) -> dict[str, Column]:
+        """Return an old row in the columns the table has after the MERGE (M-126)."""
+        return {f.name: self._new_value(f, ()) for f in self.schema.fields}
+
     def _reads_old(self, assigned: AssignedValue) -> bool:
         """Whether the new value of the column needs parts of the old one."""
         return len(assigned.path.names) > 1 or (

@@ -146,6 +146,7 @@ def resolve_merge(
         not_matched_by_source=tuple(c for c in clauses if isinstance(c, NotMatchedBySourceClause)),
         target_columns=frozenset().union(*(c.target_columns for c in conditions)),
         source_columns=(used := _used_source_columns(frames, conditions, clauses)),
+        carried=assembler.rows.carried(),
         frames=StatementFrames(frames=frames, source_columns=used),
         is_source_deterministic=analysis.is_source_deterministic,
         instant=analysis.instant,

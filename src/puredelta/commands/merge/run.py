@@ -19,7 +19,7 @@ from puredelta.commands.row_changes.counts import RowFates, ms_since
 from puredelta.commands.row_changes.files import remove_quietly
 from puredelta.commands.row_changes.plan import SearchPlan
 from puredelta.commands.row_changes.run import RowCommand, change_rows, executed_before
-from puredelta.commands.row_changes.settings import ExecutionSettings
+from puredelta.commands.row_changes.settings import ExecutionSettings, persistent_vectors
 from puredelta.commands.row_changes.source import stage_source
 from puredelta.log.table_log import TableLog
 from puredelta.log.transaction import Phase, Transaction, ignore_phase
@@ -112,7 +112,11 @@ def execute_merge(
     try:
         outcome = change_rows(
             statement,
-            RowCommand(operation=merge_operation(statement), metrics=operation_metrics),
+            RowCommand(
+                operation=merge_operation(statement),
+                metrics=operation_metrics,
+                deletion_vectors=persistent_vectors(spark, "merge"),
+            ),
             spark=spark,
             log=log,
             snapshot=snapshot,

@@ -12,7 +12,9 @@ from puredelta.commands.row_changes.statement import ResolvedStatement
 from puredelta.log.file_table import FileTable
 from puredelta.log.snapshot import Snapshot
 from puredelta.log.table_log import TableLog
+from puredelta.protocol.row_tracking import RowTrackingColumns, tracked_columns
 from puredelta.spark.scan import scan
+from puredelta.spark.tracked_scan import tracked_scan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +27,22 @@ class ChangeContext:
     statement: ResolvedStatement
     source: StagedSource
 
-    def target_rows(self, files: FileTable, columns: Collection[str]) -> DataFrame:
+    @property
+    def tracked(self) -> RowTrackingColumns | None:
+        """Where rows keep their ids, if the table tracks rows (M-110)."""
+        return tracked_columns(self.snapshot.config)
+
+    def target_rows(
+        self, files: FileTable, columns: Collection[str], *, with_row_ids: bool = False
+    ) -> DataFrame:
         """Scan ``columns`` of ``files`` with positions (`FILE_ORDINAL`, `ROW_INDEX`).
 
-        Not a statement frame yet: helper columns may be added before `target_frame`.
+        ``with_row_ids`` adds `ROW_ID`, for a table that tracks rows. Not a frame of the
+        statement yet: helper columns may be added before `target_frame`.
         """
         wanted = [name for name in self.snapshot.config.schema.names if name in columns]
+        if with_row_ids and self.tracked is not None:
+            return tracked_scan(self.spark, self.snapshot, files, self.tracked, columns=wanted)
         return scan(self.spark, self.snapshot, files, columns=wanted, with_position=True)
 
     def target_frame(self, files: FileTable, columns: Collection[str]) -> DataFrame:

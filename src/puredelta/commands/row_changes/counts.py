@@ -7,11 +7,12 @@ makes its own ``operationMetrics`` of these.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from puredelta.log.row_counts import RowChanges
+from puredelta.protocol.actions import Add, AddChangeFile, Remove
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,33 @@ class FileCounts:
     """Removed files that carried a deletion vector."""
     vectors_updated: int = 0
     """Files whose deletion vector was replaced by a larger one."""
+
+
+def count_files(
+    *,
+    removes: Sequence[Remove],
+    added: Sequence[Add],
+    kept: Sequence[Add],
+    changes: Sequence[AddChangeFile] = (),
+) -> FileCounts:
+    """Count the files of a commit; ``kept`` are those that bear a new deletion vector.
+
+    A path that is removed and kept changed its vector only (M-133).
+    """
+    staying = {add.path for add in kept}
+    gone = [remove for remove in removes if remove.path not in staying]
+    updated = sum(r.path in staying and r.deletion_vector is not None for r in removes)
+    return FileCounts(
+        added=len(added),
+        added_bytes=sum(add.size_bytes for add in added),
+        removed=len(gone),
+        removed_bytes=sum(remove.size_bytes or 0 for remove in gone),
+        change_files=len(changes),
+        change_bytes=sum(change.size_bytes for change in changes),
+        vectors_added=len(kept) - updated,
+        vectors_removed=sum(remove.deletion_vector is not None for remove in gone),
+        vectors_updated=updated,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

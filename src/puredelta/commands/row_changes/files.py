@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+import numpy as np
 from pyspark.sql import DataFrame
 
-from puredelta.commands.row_changes.changes import ChangePlan, changed_rows
+from puredelta.commands.row_changes.changed_rows import changed_rows
+from puredelta.commands.row_changes.changes import ChangePlan
 from puredelta.commands.row_changes.context import ChangeContext
+from puredelta.commands.row_changes.counts import FileCounts, count_files
 from puredelta.commands.row_changes.plan import SearchPlan
 from puredelta.commands.row_changes.positions import Positions
 from puredelta.commands.row_changes.split import SplitPlan, rewrite_files, rewriters_of
 from puredelta.errors import DeltaError
-from puredelta.protocol.actions import Add
-from puredelta.spark.rewriting import Rewriter, Rewritten
+from puredelta.log.hidden_rows import (
+    HiddenRows,
+    WrittenVectors,
+    discard_vectors,
+    write_vectors,
+)
+from puredelta.protocol.actions import Add, Remove
+from puredelta.spark.names import ROW_ID
+from puredelta.spark.rewriting import RewriteOrder, Rewriter, Rewritten
 from puredelta.spark.together import run_together
-from puredelta.spark.writer import WriteResult, discard, write_rows
+from puredelta.spark.writer import write_rows
+from puredelta.spark.written_files import WriteResult, discard
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +42,9 @@ class StatementFiles:
         self._rewriters: tuple[Rewriter, ...] = rewriters_of(
             context.spark, context.log.store, context.snapshot
         )
-        self.written = WriteResult(directory="", adds=(), num_rows=0)
+        self.written = WriteResult.nothing()
         self.copied = Rewritten(adds=(), num_rows=0)
+        self.vectors = WrittenVectors()
 
     @property
     def adds(self) -> tuple[Add, ...]:
@@ -42,39 +54,70 @@ class StatementFiles:
     def write(
         self, plan: SearchPlan, positions: Positions, changes: ChangePlan, split: SplitPlan
     ) -> None:
-        """Write changed rows and copy the others. Two Spark jobs or more."""
+        """Write changed rows, and keep the others: copied by one Spark job, or by none where
+        deletion vectors hide what changed.
+        """
         rows = changed_rows(self._context, plan, positions, changes)
         if rows is None:
-            self._copy(split)
-        elif not split.orders:
+            self._keep(split)
+        elif not split.orders and not split.hidden:
             self._write(rows, changes)
         else:
             run_together(
                 self._context.spark,
-                partial(self._copy, split),
+                partial(self._keep, split),
                 partial(self._write, rows, changes),
             )
 
-    def _copy(self, split: SplitPlan) -> None:
+    def _keep(self, split: SplitPlan) -> None:
         self.copied = rewrite_files(self._rewriters, split)
+        self.vectors = write_vectors(
+            map(_hidden_rows, split.hidden),
+            store=self._context.log.store,
+            config=self._context.statement.config,
+        )
 
     def _write(self, rows: DataFrame, changes: ChangePlan) -> None:
         config = self._context.statement.config
-        scattered = bool(changes.from_target)  # a task per touched file would write a file each
+        # A task per touched file would write a file each.
+        scattered = bool(changes.from_target) or changes.recorded
         self.written = write_rows(
             rows,
             store=self._context.log.store,
             config=config,
             rebalance=scattered or (bool(config.partition_columns) and self._rebalance),
+            with_changes=changes.recorded,
+            hidden=self._hidden_columns(changes),
+        )
+
+    def _hidden_columns(self, changes: ChangePlan) -> Mapping[str, str]:
+        """Return what new files hold beside the table's columns: ids of updated rows (M-110).
+
+        When the rows changed last, the log says of the whole file.
+        """
+        tracked = self._context.tracked
+        return {} if tracked is None or not changes.keeps_row_ids else {ROW_ID: tracked.row_id}
+
+    def counts(self, removes: Sequence[Remove]) -> FileCounts:
+        """Count the files of the commit that has these removes."""
+        return count_files(
+            removes=removes,
+            added=self.adds,
+            kept=self.vectors.adds,
+            changes=self.written.changes,
         )
 
     def discard(self) -> None:
         """Remove everything written."""
         store = self._context.log.store
-        if self.written.adds:
-            remove_quietly(partial(discard, self.written, store))
+        remove_quietly(partial(discard, self.written, store))
+        remove_quietly(partial(discard_vectors, self.vectors, store))
         for rewriter in self._rewriters:
             remove_quietly(rewriter.discard)
+
+
+def _hidden_rows(order: RewriteOrder) -> HiddenRows:
+    return HiddenRows(file=order.add, rows=order.dropped.rows().astype(np.uint64))
 
 
 def remove_quietly(remove: Callable[[], None]) -> None:

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.row_changes.changes import ChangePlan, plan_changes
+from puredelta.commands.row_changes.changes import ChangePlan, plan_changes, records_changes
 from puredelta.commands.row_changes.context import ChangeContext
 from puredelta.commands.row_changes.counts import (
-    FileCounts,
     MetricsOf,
     PhaseTimes,
     RowFates,
@@ -28,7 +27,7 @@ from puredelta.commands.row_changes.plan import SearchPlan, plan_search
 from puredelta.commands.row_changes.positions import Positions, count_rows, find_positions
 from puredelta.commands.row_changes.settings import ExecutionSettings
 from puredelta.commands.row_changes.source import StagedSource
-from puredelta.commands.row_changes.split import plan_split
+from puredelta.commands.row_changes.split import hides_rows, plan_split
 from puredelta.commands.row_changes.statement import (
     ResolvedDelete,
     ResolvedStatement,
@@ -39,11 +38,13 @@ from puredelta.log.clock import wall_clock
 from puredelta.log.commit_checks import require_valid_actions
 from puredelta.log.pruning import prune_files
 from puredelta.log.row_counts import count_file_rows, require_row_counts
+from puredelta.log.row_ids import PRESERVED_TAG
 from puredelta.log.snapshot import Snapshot
 from puredelta.log.table_log import TableLog
 from puredelta.log.tombstones import remove_file
 from puredelta.log.transaction import Transaction
-from puredelta.protocol.actions import Action, Remove, SetTransaction
+from puredelta.protocol.actions import Action, SetTransaction
+from puredelta.protocol.change_data import require_no_change_columns
 from puredelta.protocol.operations import Operation
 from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.bitmaps import FileRows
@@ -57,6 +58,12 @@ class RowCommand:
 
     operation: Operation
     metrics: MetricsOf
+    deletion_vectors: bool = False
+    """Whether the session wants them for this command; the table must, too (M-130)."""
+    infers_deletes: bool = False
+    """Where it only deletes and deletion vectors tell which rows, no change files are
+    written: readers of the feed compare the vectors.
+    """
 
     @property
     def name(self) -> str:
@@ -135,6 +142,7 @@ class _Run:
     def execute(self) -> Outcome:
         context, scanning = self.context, time.monotonic()
         snapshot = context.snapshot
+        _require_free_names(snapshot.config, context.statement.config)
         plan = plan_search(
             context.statement,
             snapshot.files,
@@ -145,17 +153,19 @@ class _Run:
         logger.debug("%s in %s: %s", self.command.name, snapshot.root_uri, plan.describe())
         self.transaction.read_files(plan.read_predicate, plan.candidates)
         positions = find_positions(context, plan)
-        split = plan_split(plan, positions, root_uri=snapshot.root_uri)
+        hides = self.command.deletion_vectors and hides_rows(context.statement.config)
+        split = plan_split(plan, positions, root_uri=snapshot.root_uri, hides=hides)
         now_ms = wall_clock()
         removes = tuple(remove_file(add, deleted_ms=now_ms) for add in split.touched)
         # A table that only takes appends refuses here, before files are written (M-111).
         require_valid_actions(removes, before=snapshot.config, after=context.statement.config)
-        changes = plan_changes(context, positions)
+        infers_deletes = hides and self.command.infers_deletes
+        changes = plan_changes(context, positions, infers_deletes=infers_deletes)
         scan_ms, rewriting = ms_since(scanning), time.monotonic()
         files = StatementFiles(context, rebalance=self.settings.rebalance)
         try:
             files.write(plan, positions, changes, split)
-            rewrite_ms = 0 if changes.is_empty and not split.orders else ms_since(rewriting)
+            rewrite_ms = 0 if changes.is_empty and not split.touched else ms_since(rewriting)
             rows = self._count_rows(positions, changes, files)
             times = PhaseTimes(
                 execution_ms=ms_since(self.started),
@@ -163,13 +173,18 @@ class _Run:
                 scan_ms=scan_ms,
                 rewrite_ms=rewrite_ms,
             )
-            actions: tuple[Action, ...] = (*removes, *files.adds)
+            actions: tuple[Action, ...] = (
+                *removes,
+                *files.vectors.adds,
+                *files.adds,
+                *files.written.changes,
+            )
             self._require_sound(rows, actions)
             actions = (*_table_changes(snapshot.config, context.statement.config), *actions)
         except BaseException:
             files.discard()
             raise
-        metrics = self.command.metrics(rows, _count_files(removes, files), times)
+        metrics = self.command.metrics(rows, files.counts(removes), times)
         version = self._commit(actions, metrics, files) if actions else None
         return Outcome(version=version, rows=rows, metrics=metrics, plan=plan)
 
@@ -194,6 +209,7 @@ class _Run:
                 metrics=metrics,
                 is_blind_append=False,
                 user_metadata=self.settings.user_metadata,
+                tags={PRESERVED_TAG: "true"} if self.context.tracked is not None else None,
             )
         except CommitUnknownError:
             raise  # the commit may have landed: its files must stay
@@ -221,7 +237,7 @@ class _Run:
                 code=ErrorCode.NUM_RECORDS_MISMATCH,
             )
         statement = self.context.statement
-        return RowFates(
+        rows = RowFates(
             source=self.context.source.num_rows,
             inserted=inserted,
             matched_updated=_fates(statement, positions.matched, ResolvedUpdate),
@@ -230,6 +246,24 @@ class _Run:
             by_source_deleted=_fates_by_source(statement, positions.by_source, ResolvedDelete),
             copied=files.copied.num_rows,
         )
+        self._require_recorded(rows, changes, files)
+        return rows
+
+    def _require_recorded(self, rows: RowFates, changes: ChangePlan, files: StatementFiles) -> None:
+        """Compare the change rows that were written with those that should be (M-121)."""
+        due = 2 * rows.updated + rows.deleted + rows.inserted if changes.recorded else 0
+        if files.written.num_changes != due:
+            raise DeltaError(
+                f"{self.command.name} wrote {files.written.num_changes} change rows where {due} "
+                "were due. Nothing was committed. This is a bug.",
+                code=ErrorCode.NUM_RECORDS_MISMATCH,
+            )
+
+
+def _require_free_names(before: TableConfig, after: TableConfig) -> None:
+    """Refuse columns whose names the change data feed needs, before anything is written."""
+    if records_changes(after):
+        require_no_change_columns(after.schema.names, was_enabled=records_changes(before))
 
 
 def _table_changes(before: TableConfig, after: TableConfig) -> tuple[Action, ...]:
@@ -248,13 +282,3 @@ def _fates(statement: ResolvedStatement, sets: tuple[FileRows, ...], kind: type)
 def _fates_by_source(statement: ResolvedStatement, sets: tuple[FileRows, ...], kind: type) -> int:
     pairs = zip(statement.not_matched_by_source, sets, strict=True)
     return sum(count_rows(rows) for clause, rows in pairs if isinstance(clause.action, kind))
-
-
-def _count_files(removes: tuple[Remove, ...], files: StatementFiles) -> FileCounts:
-    return FileCounts(
-        added=len(files.adds),
-        added_bytes=sum(add.size_bytes for add in files.adds),
-        removed=len(removes),
-        removed_bytes=sum(remove.size_bytes or 0 for remove in removes),
-        vectors_removed=sum(remove.deletion_vector is not None for remove in removes),
-    )

@@ -46,6 +46,15 @@ class ExecutionSettings:
         )
 
 
+def persistent_vectors(spark: SparkSession, command: str) -> bool:
+    """Tell whether the session lets a command write deletion vectors (M-130).
+
+    ``command`` is ``merge``, ``update`` or ``delete``; by default it may.
+    """
+    value = _get(spark, f"{command}.deletionVectors.persistent")
+    return value is None or value.lower() == "true"
+
+
 def parse_bytes(text: str) -> int:
     """Read a size as Spark spells it; what is no size is -1.
 

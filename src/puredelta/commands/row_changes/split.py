@@ -13,6 +13,7 @@ from puredelta.log.deletion_vectors import read_positions
 from puredelta.log.row_counts import physical_rows
 from puredelta.log.snapshot import Snapshot
 from puredelta.protocol.actions import Add
+from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.copy_rewrite import SparkCopier
 from puredelta.spark.file_splitter import ArrowSplitter
 from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriter, Rewritten
@@ -26,21 +27,31 @@ logger = logging.getLogger(__name__)
 class SplitPlan:
     """What happens to the touched files: those some clause fired in (M-82, W-3)."""
 
-    orders: tuple[RewriteOrder, ...]
-    """Files of which rows stay."""
-    emptied: tuple[Add, ...]
-    """Files that lose every row: no task, no new file (M-83)."""
+    orders: tuple[RewriteOrder, ...] = ()
+    """Files of which rows stay and are copied."""
+    hidden: tuple[RewriteOrder, ...] = ()
+    """Files of which rows stay where they are, the others under a deletion vector (M-131)."""
+    emptied: tuple[Add, ...] = ()
+    """Files that lose every row: no task, no new file (M-83, M-133)."""
 
     @property
     def touched(self) -> tuple[Add, ...]:
-        """Every file that leaves the table."""
-        return (*(order.add for order in self.orders), *self.emptied)
+        """Every file that leaves the table as it was."""
+        return (*(order.add for order in (*self.orders, *self.hidden)), *self.emptied)
 
 
-def plan_split(plan: SearchPlan, positions: Positions, *, root_uri: str) -> SplitPlan:
+def hides_rows(config: TableConfig) -> bool:
+    """Tell whether the table wants deletion vectors instead of copies (M-130)."""
+    return config.supports("deletionVectors") and config.properties.enable_deletion_vectors
+
+
+def plan_split(
+    plan: SearchPlan, positions: Positions, *, root_uri: str, hides: bool = False
+) -> SplitPlan:
     """Join the rows to drop with those already deleted, file by file.
 
-    Reads the deletion vectors of touched files, nothing else.
+    ``hides``: rows are hidden by deletion vectors, nothing is copied. Reads the vectors of
+    touched files, nothing else.
     """
     touched = positions.touched()
     numbers = sorted(touched)
@@ -56,6 +67,8 @@ def plan_split(plan: SearchPlan, positions: Positions, *, root_uri: str) -> Spli
             emptied.append(add)
         else:
             orders.append(RewriteOrder(add=add, dropped=dropped))
+    if hides:
+        return SplitPlan(hidden=tuple(orders), emptied=tuple(emptied))
     return SplitPlan(orders=tuple(orders), emptied=tuple(emptied))
 
 

@@ -149,6 +149,8 @@ class ResolvedStatement:
     """Target columns that ON or any clause condition reads."""
     source_columns: tuple[SourceColumn, ...]
     """Source columns that anything reads, in the source's order."""
+    carried: Mapping[str, Column] = field(repr=False)
+    """Every column of the final schema as an old row has it, over ``frames.target(rows)``."""
     frames: StatementFrames = field(repr=False)
     is_source_deterministic: bool | None
     """Whether the source's plan gives the same rows twice; ``None`` on Connect: unknown."""
