@@ -36,6 +36,7 @@ from puredelta.protocol.feature_usage import CURRENT_DEFAULT
 from puredelta.protocol.operations import WriteMode, write
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import StructType
+from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.spark.names import require_no_helper_names
 from puredelta.spark.session import SessionInfo
 from puredelta.spark.types import (
@@ -202,6 +203,7 @@ def _write(
     except BaseException:
         discard(written, log.store)
         raise
+    refresh_cached_frames(rows.sparkSession, log)
     return WriteOutcome(
         version=committed.version,
         num_files=len(written.adds),

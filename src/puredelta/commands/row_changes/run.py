@@ -48,6 +48,7 @@ from puredelta.protocol.change_data import require_no_change_columns
 from puredelta.protocol.operations import Operation
 from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.bitmaps import FileRows
+from puredelta.spark.cached_frames import refresh_cached_frames
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +126,10 @@ def change_rows(
         started=started,
         staged_ms=staged_ms,
     )
-    return run.execute()
+    outcome = run.execute()
+    if outcome.version is not None:
+        refresh_cached_frames(spark, log)
+    return outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
