@@ -22,7 +22,7 @@ VECTORS = {"delta.enableDeletionVectors": "true"}
 TRACKING = {"delta.enableRowTracking": "true"}
 MAPPED = {"delta.columnMapping.mode": "id"}
 
-SCHEMA = T.StructType().add("k", "int").add("v", "string").add("p", "string")
+SCHEMA = T.StructType().add("k", T.IntegerType()).add("v", "string").add("p", "string")
 
 
 def make_table(
