@@ -158,6 +158,7 @@ def make_case(seed: int) -> Case:
 class _Maker:
     def __init__(self, seed: str) -> None:
         self.random = random.Random(seed)
+        self.is_flawed = False
 
     def one(self, options: Any) -> Any:
         return self.random.choice(list(options))
@@ -408,9 +409,15 @@ class _Maker:
             return f"CASE WHEN {self.condition(scope, depth + 1)} THEN {left} ELSE {right} END"
         if roll < 0.8:
             return "NULL"
-        if roll < 0.81:
+        if roll < 0.81 and self.flaw():
             return "nowhere.nothing"
         return self.literal(kind)
+
+    def flaw(self) -> bool:
+        """At most one mistake per statement: which of two is reported first means nothing."""
+        first = not self.is_flawed
+        self.is_flawed = True
+        return first
 
     def condition(self, scope: Any, depth: int = 0) -> str:
         roll = self.random.random()
@@ -419,7 +426,7 @@ class _Maker:
             return f"({left} {self.one(('AND', 'OR'))} {right})"
         if depth < 2 and roll < 0.3:
             return f"NOT ({self.condition(scope, depth + 1)})"
-        if roll < 0.315:
+        if roll < 0.315 and self.flaw():
             return self.one(("missing > 1", "max(1) > 0", "rand() > 0.5", "key > 1"))
         simple = [(a, c) for a, columns in scope for c in columns if c.type in VALUES]
         if not simple:

@@ -49,7 +49,7 @@ class Bench:
     directory: Path
 
     def differences(self, case: Case) -> list[str]:
-        return differences(self.theirs(case), self.ours(case))
+        return differences(case, self.theirs(case), self.ours(case))
 
     def theirs(self, case: Case) -> Outcome:
         if OUTCOMES is None:
