@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import BinaryIO, TypeVar
 
-from puredelta.store.base import PutOutcome, StorageError, Store, StoredFile
+from puredelta.store.base import PutOutcome, StorageError, Store, StoredDirectory, StoredFile
 
 T = TypeVar("T")
 
@@ -38,6 +38,14 @@ class MemoryStore:
         for path in list(self.files):
             if path.startswith(prefix):
                 yield self._stored(path)
+
+    def inventory(
+        self, directory: str, *, is_wanted: Callable[[str], bool]
+    ) -> Iterator[StoredFile | StoredDirectory]:
+        for file in self.walk(directory):
+            below = file.path.removeprefix(_below(directory))
+            if all(is_wanted(name) for name in below.split("/")):
+                yield file
 
     def read(self, path: str) -> bytes:
         try:
@@ -74,6 +82,9 @@ class MemoryStore:
     def delete_tree(self, directory: str) -> None:
         for file in list(self.walk(directory)):
             self.delete(file.path)
+
+    def delete_directory(self, directory: str) -> bool:  # noqa: ARG002 - keys have none
+        return False
 
     def exists(self, path: str) -> bool:
         return path in self.files or any(f.startswith(_below(path)) for f in list(self.files))
@@ -137,6 +148,17 @@ class FailAt:
 
     def walk(self, directory: str) -> Iterator[StoredFile]:
         return iter(self._run("walk", lambda: list(self._inner.walk(directory))))
+
+    def inventory(
+        self, directory: str, *, is_wanted: Callable[[str], bool]
+    ) -> Iterator[StoredFile | StoredDirectory]:
+        found = self._run(
+            "inventory", lambda: list(self._inner.inventory(directory, is_wanted=is_wanted))
+        )
+        return iter(found)
+
+    def delete_directory(self, directory: str) -> bool:
+        return self._run("delete_directory", lambda: self._inner.delete_directory(directory))
 
     def read(self, path: str) -> bytes:
         return self._run("read", lambda: self._inner.read(path))

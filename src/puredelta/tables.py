@@ -35,6 +35,7 @@ from puredelta.commands.merge.clauses import (
     Update,
 )
 from puredelta.commands.merge.run import run_merge
+from puredelta.commands.vacuum.run import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.table_log import TableLog
 from puredelta.spark.identity import table_identity, with_identity
@@ -203,6 +204,19 @@ class DeltaTable:
         return DeltaMergeBuilder(
             self._spark, self._log, spec, target_rows=known, source_rows=source
         )
+
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:  # noqa: N803
+        """Delete files that no version within the retention time needs; return no rows.
+
+        Without ``retentionHours`` the table's ``delta.deletedFileRetentionDuration`` decides,
+        a week unless it was set.
+
+        Raises:
+            InvalidRequestError: the time is negative, or shorter than the table's while
+                ``spark.databricks.delta.retentionDurationCheck.enabled`` is on.
+        """
+        vacuum(self._spark, self._log, retention_hours=retentionHours)
+        return self._spark.createDataFrame([], StructType([]))
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Return the commits of this table, newest first, in the columns of DESCRIBE HISTORY."""

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from puredelta.store.base import PutOutcome, Store
+from puredelta.store.base import PutOutcome, Store, StoredFile
 
 AWKWARD_NAMES = (
     "with space.parquet",
@@ -127,3 +127,15 @@ class StoreContract:
         assert store.read(path) == b"x"
         store.delete(path)
         assert not store.exists(path)
+
+    def test_an_inventory_passes_over_what_is_not_wanted(self, store: Store) -> None:
+        for path in ("a.bin", "part=1/b.bin", "_log/c.bin", "part=1/_hidden/d.bin"):
+            store.put(path, b"content")
+        found = list(store.inventory("", is_wanted=lambda name: not name.startswith("_")))
+        assert {f.path for f in found if isinstance(f, StoredFile)} == {"a.bin", "part=1/b.bin"}
+
+    def test_only_an_empty_directory_is_deleted(self, store: Store) -> None:
+        store.put("part=1/b.bin", b"content")
+        assert not store.delete_directory("part=1")
+        assert store.exists("part=1/b.bin")
+        assert not store.delete_directory("none")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.store.base import PutOutcome, StorageError
+from puredelta.store.base import PutOutcome, StorageError, StoredDirectory, StoredFile
 from puredelta.store.local import LocalStore
 
 
@@ -170,3 +170,22 @@ def test_processes_race_without_a_double_winner(tmp_path: Path) -> None:  # X-02
         ]
         assert len(winners) == 1
         assert (tmp_path / str(version)).read_bytes() == f"{winners[0]}".encode() * 5000
+
+
+def test_an_inventory_never_leaves_the_table(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious.bin").write_bytes(b"x")
+    root = tmp_path / "table"
+    (root / "empty").mkdir(parents=True)
+    (root / "link").symlink_to(outside)
+    (root / "file-link").symlink_to(outside / "precious.bin")
+    store = LocalStore(root)
+    found = list(store.inventory("", is_wanted=lambda _: True))
+    assert [(f.path, f.is_empty) for f in found if isinstance(f, StoredDirectory)] == [
+        ("empty", True)
+    ]
+    assert not [f for f in found if isinstance(f, StoredFile)]
+    assert store.delete_directory("empty")
+    with pytest.raises(ValueError, match="root"):
+        store.delete_directory("")

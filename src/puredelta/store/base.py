@@ -6,7 +6,7 @@ uses ``/`` and is *decoded* (a real file name, never percent-encoded).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import BinaryIO, Protocol
@@ -37,6 +37,16 @@ class StoredFile:
         return self.path.rsplit("/", 1)[-1]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDirectory:
+    """A directory of an inventory, where the storage has such."""
+
+    path: str
+    modified_ms: int
+    is_empty: bool
+    """Whether it held nothing at all when it was listed."""
+
+
 class Store(Protocol):
     """One table's storage.
 
@@ -64,6 +74,15 @@ class Store(Protocol):
     def walk(self, directory: str) -> Iterator[StoredFile]:
         """Yield every file below ``directory``, hidden ones included, in no fixed order."""
 
+    def inventory(
+        self, directory: str, *, is_wanted: Callable[[str], bool]
+    ) -> Iterator[StoredFile | StoredDirectory]:
+        """Yield the files and directories below a directory, those above before those in them.
+
+        ``is_wanted`` is asked for each name; one that is not wanted is passed over with all
+        below it. Links are passed over, too: what they lead to may be anybody's.
+        """
+
     def read(self, path: str) -> bytes:
         """Return the whole content."""
 
@@ -84,6 +103,9 @@ class Store(Protocol):
 
     def delete_tree(self, directory: str) -> None:
         """Remove a directory of our own and all that is in it; absent is no error."""
+
+    def delete_directory(self, directory: str) -> bool:
+        """Remove a directory if it is empty; tell whether it was there and is gone."""
 
     def exists(self, path: str) -> bool:
         """Tell whether a file or directory is there."""

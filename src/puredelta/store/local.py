@@ -13,14 +13,15 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.store.base import PutOutcome, StorageError, StoredFile
+from puredelta.store.base import PutOutcome, StorageError, StoredDirectory, StoredFile
 
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+_NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST})
 _NO_DIRECTORY_FSYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EBADF})
 
 
@@ -58,14 +59,30 @@ class LocalStore:
         real = os.path.realpath(absolute)
         if real in above:
             return
-        try:
-            with os.scandir(absolute) as found:
-                entries = sorted(found, key=lambda e: e.name)
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        for entry in entries:
+        for entry in _entries(absolute):
             if entry.is_dir():
                 yield from self._walk(_join(directory, entry.name), above | {real})
+            elif (file := _stored(directory, entry)) is not None:
+                yield file
+
+    def inventory(
+        self, directory: str, *, is_wanted: Callable[[str], bool]
+    ) -> Iterator[StoredFile | StoredDirectory]:
+        """Yield files and directories, neither links nor what they lead to."""
+        with _translated():
+            yield from self._inventory(directory.strip("/"), is_wanted)
+
+    def _inventory(
+        self, directory: str, is_wanted: Callable[[str], bool]
+    ) -> Iterator[StoredFile | StoredDirectory]:
+        for entry in _entries(self._path(directory)):
+            if entry.is_symlink() or not is_wanted(entry.name):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                path = _join(directory, entry.name)
+                if (found := _stored_directory(path, entry)) is not None:
+                    yield found
+                    yield from self._inventory(path, is_wanted)
             elif (file := _stored(directory, entry)) is not None:
                 yield file
 
@@ -126,6 +143,22 @@ class LocalStore:
         with _translated(), contextlib.suppress(FileNotFoundError):
             shutil.rmtree(target)
 
+    def delete_directory(self, directory: str) -> bool:
+        """Remove one empty directory, never the root."""
+        target = self._path(directory)
+        if target == self._root:
+            raise ValueError("refusing to remove the root of a table")
+        with _translated():
+            try:
+                target.rmdir()
+            except FileNotFoundError:
+                return False
+            except OSError as error:
+                if error.errno in _NOT_EMPTY:
+                    return False
+                raise
+            return True
+
     def exists(self, path: str) -> bool:
         """Tell whether a file or directory is there."""
         with _translated():
@@ -160,6 +193,25 @@ class LocalStore:
 def _join(directory: str, name: str) -> str:
     stripped = directory.strip("/")
     return f"{stripped}/{name}" if stripped else name
+
+
+def _entries(absolute: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(absolute) as found:
+            return sorted(found, key=lambda e: e.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _stored_directory(path: str, entry: os.DirEntry[str]) -> StoredDirectory | None:
+    """Describe a directory; one that was removed since the listing is None."""
+    try:
+        modified_ms = entry.stat(follow_symlinks=False).st_mtime_ns // 1_000_000
+        with os.scandir(entry.path) as inside:
+            is_empty = next(inside, None) is None
+    except FileNotFoundError:
+        return None
+    return StoredDirectory(path=path, modified_ms=modified_ms, is_empty=is_empty)
 
 
 def _stored(directory: str, entry: os.DirEntry[str]) -> StoredFile | None:

@@ -1,0 +1,1 @@
+"""VACUUM: delete what no version within the retention time needs."""

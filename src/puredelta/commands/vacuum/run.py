@@ -1,0 +1,175 @@
+"""VACUUM: list, decide, delete; two commits say when it began and what came of it.
+
+Nothing runs on Spark. Only files below the table root are ever deleted, links are not
+followed, and what another writer may be writing now is younger than the retention time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.engine import engine_info
+from puredelta.commands.vacuum.garbage import Garbage, find_garbage, visible_to_vacuum
+from puredelta.commands.vacuum.retention import CHECK_SETTING, Retention, resolve_retention
+from puredelta.log.clock import Clock, wall_clock
+from puredelta.log.referenced_files import referenced_files
+from puredelta.log.snapshot import Snapshot
+from puredelta.log.table_log import TableLog
+from puredelta.log.transaction import Transaction
+from puredelta.protocol.feature_registry import Capability
+from puredelta.protocol.operations import Operation
+from puredelta.protocol.table_operations import vacuum_end, vacuum_start
+from puredelta.store.base import Store
+
+logger = logging.getLogger(__name__)
+
+LOGGING_SETTING = "spark.databricks.delta.vacuum.logging.enabled"
+
+_DELETERS_MAX = 8
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VacuumOutcome:
+    """What a VACUUM deleted, or would delete."""
+
+    root_uri: str
+    paths: tuple[str, ...]
+    """Relative to the root: files, then empty directories."""
+    num_deleted: int
+    """0 for a dry run."""
+    size_bytes: int
+
+    @property
+    def uris(self) -> tuple[str, ...]:
+        """The paths as absolute, decoded URIs."""
+        return tuple(f"{self.root_uri}/{path}" for path in self.paths)
+
+
+def vacuum(
+    spark: SparkSession,
+    log: TableLog,
+    *,
+    retention_hours: float | None = None,
+    dry_run: bool = False,
+    clock: Clock = wall_clock,
+) -> VacuumOutcome:
+    """Delete files that are not needed by versions younger than the retention time.
+
+    Without ``retention_hours`` the table's ``delta.deletedFileRetentionDuration`` decides.
+    A dry run deletes and commits nothing.
+
+    Raises:
+        InvalidRequestError: the retention time is negative or too short.
+        UnsupportedError: the table has a feature that this library cannot write.
+        StorageError, PermissionError: a file could not be deleted; the rest may be gone, and
+            the history says that the VACUUM failed.
+    """
+    snapshot = log.snapshot()
+    snapshot.config.require(Capability.ADMINISTER)
+    retention = resolve_retention(
+        retention_hours,
+        default=snapshot.config.properties.deleted_file_retention,
+        check_enabled=_flag(spark, CHECK_SETTING, default=True),
+    )
+    garbage = _find(log.store, snapshot, before_ms=clock() - retention.effective // _MILLISECOND)
+    paths = (*(file.path for file in garbage.files), *garbage.directories)
+    outcome = VacuumOutcome(
+        root_uri=log.root_uri, paths=paths, num_deleted=0, size_bytes=garbage.size_bytes
+    )
+    if dry_run:
+        return outcome
+    journal = _Journal(spark, log, enabled=_flag(spark, LOGGING_SETTING, default=True))
+    journal.started(garbage, retention)
+    try:
+        num_deleted = _delete(log.store, garbage)
+    except BaseException:
+        journal.ended(vacuum_end(completed=False), {})
+        raise
+    journal.ended(
+        vacuum_end(completed=True),
+        {
+            "numDeletedFiles": num_deleted,
+            "numVacuumedDirectories": garbage.num_directories_seen,
+        },
+    )
+    logger.info(
+        "Deleted %d files and directories in a total of %d directories of %s.",
+        num_deleted,
+        garbage.num_directories_seen,
+        log.root_uri,
+    )
+    return VacuumOutcome(
+        root_uri=log.root_uri,
+        paths=paths,
+        num_deleted=num_deleted,
+        size_bytes=garbage.size_bytes,
+    )
+
+
+def _find(store: Store, snapshot: Snapshot, *, before_ms: int) -> Garbage:
+    """List after the snapshot was taken: what a commit since then added is younger."""
+    is_wanted = visible_to_vacuum(snapshot.config.physical_partition_columns)
+    return find_garbage(
+        store.inventory("", is_wanted=is_wanted),
+        referenced=referenced_files(snapshot, removed_since_ms=before_ms),
+        modified_before_ms=before_ms,
+    )
+
+
+def _delete(store: Store, garbage: Garbage) -> int:
+    """Delete files side by side, then the empty directories, and return how many are gone."""
+
+    def delete_file(path: str) -> bool:
+        store.delete(path)
+        return True
+
+    with ThreadPoolExecutor(_DELETERS_MAX, "puredelta-vacuum") as deleters:
+        deleted = sum(deleters.map(delete_file, (file.path for file in garbage.files)))
+    return deleted + sum(map(store.delete_directory, garbage.directories))
+
+
+class _Journal:
+    """The two commits that tell of a VACUUM; they hold no actions."""
+
+    def __init__(self, spark: SparkSession, log: TableLog, *, enabled: bool) -> None:
+        self._engine_info = engine_info(spark)
+        self._log = log
+        self._enabled = enabled
+
+    def started(self, garbage: Garbage, retention: Retention) -> None:
+        operation = vacuum_start(
+            retention_check=retention.check_enabled,
+            default_retention=retention.default,
+            retention=retention.specified,
+        )
+        metrics = {
+            "numFilesToDelete": garbage.num_paths,
+            "sizeOfDataToDelete": garbage.size_bytes,
+        }
+        self._commit(operation, metrics)
+
+    def ended(self, operation: Operation, metrics: Mapping[str, int]) -> None:
+        self._commit(operation, metrics)
+
+    def _commit(self, operation: Operation, metrics: Mapping[str, int]) -> None:
+        if not self._enabled:
+            return
+        transaction = Transaction(
+            self._log,
+            self._log.snapshot(),
+            engine_info=self._engine_info,
+            capability=Capability.ADMINISTER,
+        )
+        transaction.commit([], operation, metrics=metrics)
+
+
+def _flag(spark: SparkSession, key: str, *, default: bool) -> bool:
+    """Read a setting of the session that may be absent."""
+    return str(spark.conf.get(key, str(default))).lower() == "true"

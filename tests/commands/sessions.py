@@ -1,0 +1,32 @@
+"""A stand-in for a session, for commands that ask Spark for nothing but settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class Settings:
+    """``spark.conf`` as far as commands use it."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = dict(values)
+
+    def get(self, key: str, default: str | None = None) -> str | None:
+        return self._values.get(key, default)
+
+    @property
+    def getAll(self) -> dict[str, str]:  # noqa: N802 - PySpark's name
+        return dict(self._values)
+
+
+class FakeSession:
+    """A session that runs nothing."""
+
+    version = "4.1.0"
+
+    def __init__(self, **settings: str) -> None:
+        """Keyword names spell dots as two underscores."""
+        values = {key.replace("__", "."): value for key, value in settings.items()}
+        values.setdefault("spark.sql.caseSensitive", "false")
+        self.conf: Any = Settings(values)

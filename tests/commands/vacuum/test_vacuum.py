@@ -1,0 +1,190 @@
+"""VACUUM on a table in a directory: what goes, what stays, what the history says."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from puredelta.commands.vacuum.garbage import find_garbage, visible_to_vacuum
+from puredelta.commands.vacuum.retention import resolve_retention
+from puredelta.commands.vacuum.run import vacuum
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.table_log import TableLog
+from puredelta.log.transaction import Transaction
+from puredelta.protocol.actions import DeletionVectorDescriptor
+from puredelta.store.base import StorageError, StoredDirectory, StoredFile
+from puredelta.store.local import LocalStore
+from tests.commands.sessions import FakeSession
+from tests.log.tables import ENGINE, WRITE, add, create_table, feature_protocol, remove
+
+HOUR_MS = 3_600_000
+NOW_MS = 2_000_000_000_000
+WEEK = timedelta(weeks=1)
+UNCHECKED = {"spark__databricks__delta__retentionDurationCheck__enabled": "false"}
+
+
+def age(root: Path, path: str, hours: float) -> None:
+    """Make a file, if it is not there, and say how old it is."""
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if path.endswith("/"):
+        file.mkdir(exist_ok=True)
+    elif not file.exists():
+        file.write_bytes(b"12345")
+    seconds = (NOW_MS - hours * HOUR_MS) / 1000
+    os.utime(file, (seconds, seconds))
+
+
+def run(log: TableLog, hours: float | None = None, *, dry: bool = False, **settings: str) -> Any:
+    session: Any = FakeSession(**settings)
+    return vacuum(session, log, retention_hours=hours, dry_run=dry, clock=lambda: NOW_MS)
+
+
+def operations(log: TableLog) -> list[tuple[str | None, dict[str, Any]]]:
+    found = [entry.commit_info for entry in log.history()]
+    return [(info.operation, dict(info.operation_metrics or {})) for info in found if info]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> TableLog:
+    """A table with one file in use, one removed long ago, one lately, and much besides."""
+    root = tmp_path / "table"
+    vector = DeletionVectorDescriptor(
+        storage_type="u",
+        path_or_inline="^-aqEH.-t@S}K{vb[*k^",
+        offset=1,
+        size_bytes=3,
+        cardinality=1,
+    )
+    table = create_table(
+        LocalStore(root),
+        add("a%20b.parquet"),
+        protocol=feature_protocol(readers=("deletionVectors",)),
+    )
+    transaction = Transaction(table, table.snapshot(), engine_info=ENGINE)
+    gone = remove("old.parquet", deleted_ms=NOW_MS - 200 * HOUR_MS)
+    lately = remove("lately.parquet", deleted_ms=NOW_MS - 2 * HOUR_MS, deletion_vector=vector)
+    transaction.commit([gone, lately], WRITE)
+    for path in (
+        *("a b.parquet", "old.parquet", "lately.parquet", "orphan.parquet", "job-1/orphan.parquet"),
+        *("_change_data/cdc-1.parquet", "_puredelta_staging-1/x.parquet", "_hidden/x.parquet"),
+        *(".hidden/x.parquet", "p=1/_temporary/x.parquet", ".note", "empty/inner/"),
+        "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin",
+    ):
+        age(root, path, 300)
+    age(root, "fresh.parquet", 1)
+    age(root, "job-2/", 1)
+    for directory in ("empty/inner", "empty"):
+        age(root, directory + "/", 300)
+    return table
+
+
+def test_garbage_goes_and_what_may_be_needed_stays(log: TableLog, tmp_path: Path) -> None:
+    root = tmp_path / "table"
+    outcome = run(log)
+    assert set(outcome.paths) == {
+        *("old.parquet", "orphan.parquet", "job-1/orphan.parquet"),
+        *("_change_data/cdc-1.parquet", "_puredelta_staging-1/x.parquet", "empty/inner"),
+    }
+    assert outcome.num_deleted == 6
+    for path in outcome.paths:
+        assert not (root / path).exists()
+    for path in (
+        *("a b.parquet", "lately.parquet", "fresh.parquet", "_hidden/x.parquet", "job-2"),
+        *(".hidden/x.parquet", ".note", "p=1/_temporary/x.parquet"),
+        "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin",
+    ):
+        assert (root / path).exists(), path
+    ended, started, *_ = operations(log)
+    assert started == ("VACUUM START", {"numFilesToDelete": "6", "sizeOfDataToDelete": "25"})
+    assert ended[0] == "VACUUM END"
+    assert ended[1]["numDeletedFiles"] == "6"
+    assert log.snapshot().files.adds().__next__().path == "a%20b.parquet"
+
+
+def test_without_retention_only_what_is_in_use_stays(log: TableLog, tmp_path: Path) -> None:
+    run(log, 0, **UNCHECKED)
+    assert not (tmp_path / "table" / "lately.parquet").exists()
+    assert not (tmp_path / "table" / "fresh.parquet").exists()
+    assert (tmp_path / "table" / "a b.parquet").exists()
+    info = log.history()[1].commit_info
+    assert info is not None
+    assert info.operation_parameters == {
+        "retentionCheckEnabled": False,
+        "specifiedRetentionMillis": 0,
+        "defaultRetentionMillis": 604_800_000,
+    }
+
+
+def test_a_dry_run_changes_nothing(log: TableLog, tmp_path: Path) -> None:
+    outcome = run(log, dry=True)
+    assert f"{log.root_uri}/orphan.parquet" in outcome.uris
+    assert outcome.num_deleted == 0
+    assert (tmp_path / "table" / "orphan.parquet").exists()
+    assert log.latest_version() == 1
+
+
+def test_commits_may_be_switched_off(log: TableLog) -> None:
+    run(log, spark__databricks__delta__vacuum__logging__enabled="false")
+    assert log.latest_version() == 1
+
+
+def test_a_failure_is_in_the_history(log: TableLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: str) -> None:
+        raise StorageError("no")
+
+    monkeypatch.setattr(log.store, "delete", fail)
+    with pytest.raises(StorageError):
+        run(log)
+    info = log.history()[0].commit_info
+    assert info is not None
+    assert info.operation_parameters == {"status": "FAILED"}
+
+
+def test_partition_directories_are_never_hidden() -> None:
+    wanted = visible_to_vacuum(["_p"])
+    names = ("_p=1", "_q=1", ".x", "_change_data", "_delta_log", "_delta_index", "job-1")
+    assert [name for name in names if wanted(name)] == [
+        *("_p=1", "_change_data", "_delta_index", "job-1")
+    ]
+
+
+def test_directories_go_from_the_inside_out() -> None:
+    garbage = find_garbage(
+        [
+            StoredDirectory(path="a", modified_ms=1, is_empty=False),
+            StoredDirectory(path="a/b", modified_ms=1, is_empty=True),
+            StoredDirectory(path="c", modified_ms=1, is_empty=True),
+            StoredDirectory(path="new", modified_ms=9, is_empty=True),
+            StoredFile(path="a/x", size_bytes=3, modified_ms=1),
+            StoredFile(path="a/y", size_bytes=5, modified_ms=9),
+        ],
+        referenced=(),
+        modified_before_ms=9,
+    )
+    assert garbage.directories == ("a/b", "c")
+    assert (garbage.num_directories_seen, garbage.size_bytes, garbage.num_paths) == (5, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("hours", "check", "code"),
+    [
+        (-1, False, ErrorCode.VACUUM_RETENTION_PERIOD_NEGATIVE),
+        (0, True, ErrorCode.VACUUM_RETENTION_PERIOD_TOO_SHORT),
+        (167.4, True, ErrorCode.VACUUM_RETENTION_PERIOD_TOO_SHORT),
+    ],
+)
+def test_too_short_a_time_is_refused(hours: float, check: bool, code: ErrorCode) -> None:
+    with pytest.raises(InvalidRequestError) as error:
+        resolve_retention(hours, default=WEEK, check_enabled=check)
+    assert error.value.code is code
+
+
+def test_hours_are_rounded() -> None:
+    assert resolve_retention(167.5, default=WEEK, check_enabled=True).effective == WEEK
+    assert resolve_retention(0.4, default=WEEK, check_enabled=False).effective == timedelta()
+    assert resolve_retention(None, default=WEEK, check_enabled=True).effective == WEEK
