@@ -323,25 +323,6 @@ def test_features_refused_on_write_even_when_inactive(capability: Capability, na
     ("name", "schema", "configuration", "used_by"),
     [
         (
-            "changeDataFeed",
-            PLAIN,
-            {"delta.enableChangeDataFeed": "true"},
-            "property delta.enableChangeDataFeed=true",
-        ),
-        (
-            "generatedColumns",
-            column("g", **{"delta.generationExpression": "id + 1"}),
-            {},
-            "column g",
-        ),
-        (
-            "identityColumns",
-            column("i", **{"delta.identity.start": 1, "delta.identity.step": 1}),
-            {},
-            "column i",
-        ),
-        ("allowColumnDefaults", column("d", CURRENT_DEFAULT="5"), {}, "column d"),
-        (
             "icebergCompatV2",
             PLAIN,
             {"delta.enableIcebergCompatV2": "true"},
@@ -356,11 +337,20 @@ def test_a_merge_names_what_makes_a_feature_active(
         check(Capability.MERGE, listing(name), schema, configuration)
 
 
-def test_legacy_versions_are_judged_by_what_is_active() -> None:
+def test_m_100_to_103_columns_that_fill_themselves_may_be_written() -> None:
+    for name, schema in (
+        ("generatedColumns", column("g", **{"delta.generationExpression": "id + 1"})),
+        ("identityColumns", column("i", **{"delta.identity.start": 1, "delta.identity.step": 1})),
+        ("allowColumnDefaults", column("d", CURRENT_DEFAULT="5")),
+    ):
+        for capability in WRITING:
+            check(capability, listing(name), schema)
+
+
+def test_legacy_versions_imply_features_that_are_active() -> None:
     protocol = Protocol(min_reader_version=1, min_writer_version=4)
-    check(Capability.MERGE, protocol)
-    with pytest.raises(UnsupportedError, match="changeDataFeed"):
-        check(Capability.MERGE, protocol, PLAIN, {"delta.enableChangeDataFeed": "true"})
+    for capability in WRITING:
+        check(capability, protocol, PLAIN, {"delta.enableChangeDataFeed": "true"})
 
 
 @pytest.mark.parametrize("capability", [Capability.APPEND, Capability.OVERWRITE])

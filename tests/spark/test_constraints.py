@@ -8,7 +8,7 @@ import json
 import pytest
 from pyspark.sql import functions as F
 
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.actions import Metadata, Protocol
 from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.constraints import guarded, table_checks
@@ -19,7 +19,7 @@ def config(*fields, **configuration) -> TableConfig:
     schema = {"type": "struct", "fields": list(fields)}
     properties = {f"delta.constraints.{name}": sql for name, sql in configuration.items()}
     return TableConfig.of(
-        Protocol(min_reader_version=1, min_writer_version=3),
+        Protocol(min_reader_version=1, min_writer_version=4),
         Metadata(
             id="t",
             schema_string=json.dumps(schema),
@@ -211,11 +211,27 @@ def test_m106_char_and_varchar(spark):
         assert caught.value.message == message
 
 
-@pytest.mark.usefixtures("spark")
-def test_m106_char_inside_an_array_is_refused():
-    table = config(field("a", array("string"), __CHAR_VARCHAR_TYPE_STRING="array<char(2)>"))
-    with pytest.raises(UnsupportedError, match=r"'a' has the type array<char\(2\)>"):
-        table_checks(table)
+def test_m106_nested_text(spark):
+    kind = "__CHAR_VARCHAR_TYPE_STRING"
+    table = config(
+        field("a", array("string"), **{kind: "array<char(2)>"}),
+        field("s", struct(field("x", "string")), **{kind: "struct<x:varchar(1)>"}),
+    )
+    good = "select {} a, named_struct('x', {}) s"
+    assert check(spark.sql(good.format("array('ab', null)", "null")), table) == 1
+    for a, x, name in (("array('a', 'abc')", "'a'", "a"), ("array()", "'ab'", "s")):
+        with pytest.raises(InvalidRequestError, match=f"Failed check: {name} is ") as caught:
+            check(spark.sql(good.format(a, x)), table)
+        assert caught.value.code is ErrorCode.EXCEED_CHAR_VARCHAR_LIMIT
+
+
+def test_m101_generated_columns(spark):
+    generated = {"delta.generationExpression": "A * 10"}
+    table = config(field("a", "integer"), field("g", "integer", **generated))
+    assert check(spark.sql("select 2 a, 20 g union all select null, null"), table) == 2
+    for g in ("21", "null"):
+        with pytest.raises(InvalidRequestError, match=r"Generated Column \(g <=> \(A \* 10\)\)"):
+            check(spark.sql(f"select 2 a, {g} g"), table)
 
 
 def test_rows_that_are_not_written_are_not_checked(spark):

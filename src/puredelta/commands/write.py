@@ -11,18 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from puredelta.commands.engine import engine_info
+from puredelta.commands.identity_marks import identity_tags
 from puredelta.commands.new_table import plan_new_table
+from puredelta.commands.write_columns import complete_rows, require_no_explicit_identity
 from puredelta.commands.write_options import SaveMode, WriteOptions
 from puredelta.commands.write_schema import (
     SchemaChange,
     config_for_rows,
     require_storable_types,
     resolve_columns,
-    respelled,
-    shape,
 )
 from puredelta.errors import CommitUnknownError, ErrorCode, InvalidRequestError
 from puredelta.log.clock import wall_clock
@@ -32,21 +31,13 @@ from puredelta.log.tombstones import remove_file
 from puredelta.log.transaction import IfCreated, Transaction
 from puredelta.protocol.actions import Action, Remove
 from puredelta.protocol.feature_registry import Capability
-from puredelta.protocol.feature_usage import CURRENT_DEFAULT
 from puredelta.protocol.operations import WriteMode, write
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import StructType
 from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.spark.names import require_no_helper_names
 from puredelta.spark.session import SessionInfo
-from puredelta.spark.types import (
-    from_spark,
-    from_spark_type,
-    quoted,
-    struct_as_nullable,
-    to_spark,
-    without_table_metadata,
-)
+from puredelta.spark.types import from_spark, struct_as_nullable, without_table_metadata
 from puredelta.spark.writer import write_rows
 from puredelta.spark.written_files import WriteResult, discard
 
@@ -83,7 +74,8 @@ def write_table(
 ) -> WriteOutcome:
     """Write ``rows`` into the table at ``log``, which is created if it is not there.
 
-    Runs one Spark job, none if there is nothing to do. ``properties``, ``name`` and
+    Runs one Spark job, none if there is nothing to do; another one if values of identity
+    columns are to be generated. ``properties``, ``name`` and
     ``description`` are those of a table that this write creates; one that is there keeps
     its own. An append or overwrite without effect commits nothing.
 
@@ -122,6 +114,7 @@ def write_table(
     else:
         if mode is SaveMode.OVERWRITE:
             _require_removable(snapshot)
+        require_no_explicit_identity(schema, snapshot.config)
         config = config_for_rows(
             snapshot.config,
             schema,
@@ -180,8 +173,13 @@ def _write(
     removes = _removes(snapshot) if overwrites and snapshot is not None else []
     if overwrites and snapshot is not None:
         transaction.read_files(None, snapshot.files)
-    written = write_rows(_aligned(rows, config), store=log.store, config=config)
-    actions: list[Action] = [*_table_actions(snapshot, config), *written.adds, *removes]
+    complete = complete_rows(rows, config, store=log.store)
+    try:
+        written = write_rows(complete.rows, store=log.store, config=config)
+    finally:
+        complete.remove(log.store)
+    after = complete.config
+    actions: list[Action] = [*_table_actions(snapshot, after), *written.adds, *removes]
     if not actions:
         return WriteOutcome(version=None)
     try:
@@ -196,6 +194,7 @@ def _write(
             metrics=_metrics(written, removes, overwrites=overwrites),
             is_blind_append=False if overwrites else None,
             user_metadata=options.user_metadata,
+            tags=None if snapshot is None else identity_tags(snapshot.config, after),
             if_created=IfCreated.APPEND if mode is SaveMode.APPEND else IfCreated.FAIL,
         )
     except CommitUnknownError:
@@ -239,48 +238,3 @@ def _metrics(
     metrics["numOutputRows"] = written.num_rows
     metrics["numOutputBytes"] = written.size_bytes
     return metrics
-
-
-def _aligned(rows: DataFrame, config: TableConfig) -> DataFrame:
-    """Return the rows with the table's columns, nested ones too, matched by name.
-
-    What the rows lack is its column's default, else NULL. Types were checked before, so the
-    only casts are to wider integers and of void columns.
-
-    Raises:
-        InvalidRequestError: a column the rows lack must not be NULL.
-    """
-    rows = _respelled_rows(rows, config)
-    missing = [f for f in config.schema.fields if f.name not in rows.columns]
-    for field in missing:
-        default = field.metadata.get(CURRENT_DEFAULT)
-        if default is not None:
-            rows = rows.withColumn(field.name, F.expr(str(default)))
-        elif not field.nullable:
-            raise InvalidRequestError(
-                f"Column {field.name}, which has a NOT NULL constraint, is missing from the data "
-                "being written into the table.",
-                code=ErrorCode.MISSING_NOT_NULL_COLUMN_VALUE,
-                column=field.name,
-            )
-    if not missing and shape(from_spark(rows.schema)) == shape(config.schema):
-        return rows
-    # DataFrame.to goes by name at every level, adds NULLs and drops nothing that was checked.
-    target = struct_as_nullable(to_spark(config.schema))
-    plain = without_table_metadata(target)
-    return rows.to(plain).select(*(quoted(f.name) for f in config.schema.fields))
-
-
-def _respelled_rows(rows: DataFrame, config: TableConfig) -> DataFrame:
-    """Give every column and nested field the table's spelling of its name."""
-    own = from_spark(struct_as_nullable(rows.schema))
-    spelled = respelled(own, config.schema)
-    if spelled == own:
-        return rows
-    columns = []
-    for old, new in zip(own.fields, to_spark(spelled).fields, strict=True):
-        column = F.col(quoted(old.name))
-        if from_spark_type(new.dataType) != old.type:
-            column = column.cast(new.dataType)  # by position
-        columns.append(column.alias(new.name))
-    return rows.select(*columns)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from typing_extensions import assert_never
 
+from puredelta.commands.dependent_rules import require_independent
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.column_mapping import assign_columns
 from puredelta.protocol.features import required_protocol
@@ -21,6 +22,7 @@ from puredelta.protocol.schema_checks import require_valid_schema
 from puredelta.protocol.schema_json import encode_schema, simple_string
 from puredelta.protocol.schema_merge import merge_schemas
 from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.type_shape import shape
 from puredelta.protocol.types import (
     ArrayType,
     DataType,
@@ -79,12 +81,14 @@ def config_for_rows(
 
     Raises:
         InvalidRequestError: the rows do not fit (METADATA_MISMATCH, FAILED_TO_MERGE_FIELDS),
-            or the new schema cannot be a table's.
+            a rule of the table reads a column whose type differs (M-55), or the new schema
+            cannot be a table's.
     """
     wanted = resolve_columns(partition_columns, rows, case_sensitive=case_sensitive)
     if change.overwrite:
         return _replaced(config, rows, wanted)
     _require_same_partitioning(config, wanted)
+    require_independent(config, rows)
     merged = merge_schemas(config.schema, rows)
     if shape(merged) == shape(config.schema):
         return config
@@ -103,24 +107,6 @@ def resolve_columns(
     return tuple(
         name if field is None else field.name for name, field in zip(columns, found, strict=True)
     )
-
-
-def shape(data_type: DataType) -> DataType:
-    """Return the type without what enforcement ignores: nullability and metadata."""
-    match data_type:
-        case StructType(fields):
-            return StructType(
-                tuple(
-                    dataclasses.replace(f, type=shape(f.type), nullable=True, metadata={})
-                    for f in fields
-                )
-            )
-        case ArrayType(element):
-            return ArrayType(shape(element))
-        case MapType(key, value):
-            return MapType(shape(key), shape(value))
-        case _:
-            return data_type
 
 
 def require_storable_types(schema: StructType) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from puredelta.log.file_bounds import FileBounds
 from puredelta.log.file_table import FileTable
 from puredelta.log.possible import possible
-from puredelta.protocol.predicates import Predicate, conjuncts, references
+from puredelta.protocol.predicates import Predicate, Ref, conjuncts, references
 from puredelta.protocol.table_config import TableConfig
 
 
@@ -71,13 +71,19 @@ def prune(files: FileTable, config: TableConfig, predicate: Predicate) -> Prunin
         # Statistics are parsed only for the files that partition values have left.
         left = files if kept.all() else files.select(pa.array(kept))
         positions = np.flatnonzero(kept)
-        bounds = FileBounds(left, config, frozenset().union(*map(references, some)))
+        known = frozenset().union(*map(references, some))
+        bounds = FileBounds(left, config, _comparable(known, config))
         for conjunct in some:
             ruled_out = positions[~possible(conjunct, bounds).true]
             if num_files := int(kept[ruled_out].sum()):
                 skipped.append(SkippedFiles(conjunct, by, num_files))
             kept[ruled_out] = False
     return Pruning(pa.array(kept, pa.bool_()), tuple(skipped))
+
+
+def _comparable(refs: frozenset[Ref], config: TableConfig) -> frozenset[Ref]:
+    """Leave out columns whose values are read otherwise than files hold them: ``char(n)``."""
+    return frozenset(ref for ref in refs if ref.path[0] not in config.padded_columns)
 
 
 def _is_about(predicate: Predicate, columns: frozenset[str]) -> bool:

@@ -161,7 +161,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     _writer(
         "generatedColumns",
-        inactive("generated columns are not computed or checked yet"),
+        yes("computed where they are not given, checked where they are"),
         legacy=(1, 4),
         used=usage.when_fields_have(usage.GENERATION_EXPRESSION),
     ),
@@ -175,13 +175,13 @@ FEATURES: tuple[Feature, ...] = (
     ),
     _writer(
         "identityColumns",
-        inactive("identity values are not generated yet"),
+        yes("values without gaps within a write; the high water mark is kept in the schema"),
         legacy=(1, 6),
         used=usage.when_fields_have(usage.IDENTITY_START, usage.IDENTITY_STEP),
     ),
     _writer(
         "allowColumnDefaults",
-        inactive("column defaults are not filled in yet"),
+        yes("fill in what INSERT and rows to be written leave out"),
         enabled_by=Enablement.USE_IN_NEW_TABLE,
         used=usage.when_fields_have(usage.CURRENT_DEFAULT),
     ),

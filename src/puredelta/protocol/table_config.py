@@ -22,8 +22,15 @@ from puredelta.protocol.column_mapping import (
 )
 from puredelta.protocol.feature_registry import Capability
 from puredelta.protocol.feature_usage import INVARIANTS
+from puredelta.protocol.filled_columns import (
+    Identity,
+    column_defaults,
+    generation_expressions,
+    identities,
+)
 from puredelta.protocol.properties import ColumnMappingMode, TableProperties
 from puredelta.protocol.schema_json import parse_schema
+from puredelta.protocol.text_limits import has_padded, parse_limits
 from puredelta.protocol.types import StructField, StructType
 
 CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
@@ -142,6 +149,28 @@ class TableConfig:
         """
         return physical_path(self.schema, path, self.column_mapping)
 
+    # --- columns the table can supply -----------------------------------------------------
+
+    @cached_property
+    def column_defaults(self) -> Mapping[str, str]:
+        """Default expressions by column (M-100); the reference obeys them unlisted, too."""
+        return column_defaults(self.schema)
+
+    @cached_property
+    def generated_columns(self) -> Mapping[str, str]:
+        """Generation expressions by column; none unless the protocol supports them (M-101)."""
+        supported = self.supports("generatedColumns")
+        return generation_expressions(self.schema) if supported else {}
+
+    @cached_property
+    def identity_columns(self) -> Mapping[str, Identity]:
+        """Identity columns by name; none unless the protocol supports them (M-102).
+
+        Raises:
+            CorruptTableError: the metadata of one contradicts itself.
+        """
+        return identities(self.schema) if self.supports("identityColumns") else {}
+
     # --- rules for rows -------------------------------------------------------------------
 
     @cached_property
@@ -175,6 +204,12 @@ class TableConfig:
             for path, field in _struct_fields((), self.schema)
             if CHAR_VARCHAR in field.metadata
         }
+
+    @cached_property
+    def padded_columns(self) -> frozenset[str]:
+        """Columns with a ``char(n)``: files may hold shorter text than reading them gives."""
+        found = self.char_varchar_columns.items()
+        return frozenset(path[0] for path, text in found if has_padded(parse_limits(text)))
 
 
 def _struct_fields(

@@ -1,33 +1,30 @@
 """What every written row must satisfy, checked by Spark inside the job that writes it.
 
-NOT NULL (also of nested fields), ``char(n)``/``varchar(n)``, CHECK constraints and legacy
-invariants become one guarded column: no extra pass, no Python per row. A row that breaks a
-rule ends the job with the error of the reference, its values included.
+NOT NULL (also of nested fields), ``char(n)``/``varchar(n)``, CHECK constraints, legacy
+invariants and generation expressions become one guarded column: no extra pass, no Python per
+row. A row that breaks a rule ends the job with the error of the reference, its values included.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import ErrorCode
+from puredelta.protocol.expression_names import referenced_paths
 from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import ArrayType, DataType, MapType, StructType
+from puredelta.protocol.text_limits import Limited, parse_limits
+from puredelta.protocol.types import STRING, ArrayType, DataType, MapType, StructType
+from puredelta.spark.generated_columns import generated_value
 from puredelta.spark.row_errors import row_error
+from puredelta.spark.text_limits import exceeds
 from puredelta.spark.types import quoted
 
 _SHOWN_CHARACTERS = 200
 """Of one value in a message."""
-
-_CHAR_VARCHAR = re.compile(r"(char|varchar)\((\d+)\)", re.IGNORECASE)
-_NAME = r"(?:`(?:[^`]|``)+`|[A-Za-z_]\w*)"
-_TOKEN = re.compile(rf"'(?:[^'\\]|\\.)*'|(?P<reference>{_NAME}(?:\s*\.\s*{_NAME})*)")
-"""A string literal, or what may be a column."""
-_PART = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +52,13 @@ def guarded(value: Column, checks: Sequence[Check]) -> Column:
 
 
 def table_checks(config: TableConfig) -> list[Check]:
-    """Return every rule of the table, over a frame with its columns by logical name.
-
-    Raises:
-        UnsupportedError: ``char(n)`` or ``varchar(n)`` inside of an array, map or struct.
-    """
+    """Return every rule of the table, over a frame with its columns by logical name."""
     return [
         *_not_null_checks(config.schema),
-        *(_length_check(path, text) for path, text in config.char_varchar_columns.items()),
+        *_length_checks(config),
         *(_expression_check(name, sql, config) for name, sql in _expressions(config).items()),
+        *(_generation_check(name, sql, config) for name, sql in config.generated_columns.items()),
     ]
-
-
-def padded_columns(config: TableConfig) -> Mapping[str, int]:
-    """Return the ``char(n)`` columns with their lengths: shorter values are filled with blanks."""
-    found = {}
-    for path, text in config.char_varchar_columns.items():
-        kind, length = _char_or_varchar(path, text)
-        if kind == "char":
-            found[path[0]] = length
-    return found
 
 
 def _expressions(config: TableConfig) -> dict[str, str]:
@@ -175,37 +159,34 @@ def _null_check(violated: Column, name: str) -> Check:
 # --- char(n), varchar(n) --------------------------------------------------------------------
 
 
-def _length_check(path: Sequence[str], text: str) -> Check:
-    _, length = _char_or_varchar(path, text)
-    column, name = _path_column(path), ".".join(path)
-    return Check(
-        F.coalesce(F.length(column) > length, _false()),
-        row_error(
-            ErrorCode.EXCEED_CHAR_VARCHAR_LIMIT,
-            F.concat(
-                F.lit('Value "'),
-                F.substring(column, 1, _SHOWN_CHARACTERS),
-                F.lit(
-                    '" exceeds char/varchar type length limitation. Failed check: '
-                    f"(({name} IS NULL) OR (length({name}) <= {length}))."
+def _length_checks(config: TableConfig) -> Iterator[Check]:
+    for path, text in config.char_varchar_columns.items():
+        column, name = _path_column(path), ".".join(path)
+        violated = exceeds(parse_limits(text), column)
+        if violated is None:
+            continue
+        yield Check(
+            violated,
+            row_error(
+                ErrorCode.EXCEED_CHAR_VARCHAR_LIMIT,
+                F.concat(
+                    F.lit('Value "'),
+                    _shown(column),
+                    F.lit(
+                        '" exceeds char/varchar type length limitation. Failed check: '
+                        f"{_length_rule(name, text)}."
+                    ),
                 ),
+                {"column": F.lit(name), "type": F.lit(text)},
             ),
-            {"column": F.lit(name), "type": F.lit(text)},
-        ),
-    )
-
-
-def _char_or_varchar(path: Sequence[str], text: str) -> tuple[str, int]:
-    match = _CHAR_VARCHAR.fullmatch(text)
-    if match is None or (match[1].lower() == "char" and len(path) > 1):
-        raise UnsupportedError(
-            f"Column {'.'.join(path)!r} has the type {text}: char and varchar inside of other "
-            "types cannot be written yet. Make the column a string.",
-            code=ErrorCode.UNSUPPORTED_DATA_TYPES,
-            column=".".join(path),
-            type=text,
         )
-    return match[1].lower(), int(match[2])
+
+
+def _length_rule(name: str, text: str) -> str:
+    limits = parse_limits(text)
+    if isinstance(limits, Limited):
+        return f"(({name} IS NULL) OR (length({name}) <= {limits.length}))"
+    return f"{name} is {text}"
 
 
 # --- CHECK and invariants -------------------------------------------------------------------
@@ -215,7 +196,7 @@ def _expression_check(name: str, sql: str, config: TableConfig) -> Check:
     """NULL violates a constraint as FALSE does, unlike in SQL (M-104)."""
     shown = [
         F.concat(F.lit(f"\n - {'.'.join(path)} : "), _shown(_path_column(path)))
-        for path in _referenced(sql, config.schema)
+        for path in referenced_paths(sql, config.schema)
     ]
     message = F.lit(f"CHECK constraint {name} ({sql}) violated by row with values:")
     return Check(
@@ -224,6 +205,27 @@ def _expression_check(name: str, sql: str, config: TableConfig) -> Check:
             ErrorCode.VIOLATE_CONSTRAINT_WITH_VALUES,
             F.concat(message, *shown),
             {"constraintName": F.lit(name), "expression": F.lit(sql)},
+        ),
+    )
+
+
+def _generation_check(column: str, sql: str, config: TableConfig) -> Check:
+    """A generated column must hold what its expression gives for the row (M-101)."""
+    expected = generated_value(config, column)
+    if any(f.name == column and f.type == STRING for f in config.partition_schema.fields):
+        expected = F.nullif(expected, F.lit(""))  # M-108
+    rule = f"({column} <=> ({sql}))"
+    names = [(column,), *referenced_paths(sql, config.schema)]
+    shown = [
+        F.concat(F.lit(f"\n - {'.'.join(path)} : "), _shown(_path_column(path))) for path in names
+    ]
+    message = F.lit(f"CHECK constraint Generated Column {rule} violated by row with values:")
+    return Check(
+        ~F.col(quoted(column)).eqNullSafe(expected),
+        row_error(
+            ErrorCode.VIOLATE_CONSTRAINT_WITH_VALUES,
+            F.concat(message, *shown),
+            {"constraintName": F.lit("Generated Column"), "expression": F.lit(rule)},
         ),
     )
 
@@ -240,30 +242,5 @@ def _path_column(path: Sequence[str]) -> Column:
     return column
 
 
-def _referenced(sql: str, schema: StructType) -> list[tuple[str, ...]]:
-    """Return the columns and fields an expression names, in order of their first mention.
-
-    For a message only: a name that is both a function and a column may be listed too much.
-    """
-    found: dict[tuple[str, ...], None] = {}
-    for token in _TOKEN.finditer(sql):
-        if token["reference"]:
-            names = [a.replace("``", "`") or b for a, b in _PART.findall(token["reference"])]
-            if path := _resolve(names, schema):
-                found[path] = None
-    return list(found)
-
-
 def _false() -> Column:
     return F.lit(False)  # noqa: FBT003 - that is the value
-
-
-def _resolve(names: Sequence[str], schema: StructType) -> tuple[str, ...]:
-    path: tuple[str, ...] = ()
-    level: DataType = schema
-    for name in names:
-        field = level.find_ignoring_case(name) if isinstance(level, StructType) else None
-        if field is None:
-            break
-        path, level = (*path, field.name), field.type
-    return path

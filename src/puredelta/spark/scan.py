@@ -25,6 +25,7 @@ from puredelta.protocol.deletion_vector import Positions
 from puredelta.protocol.paths import absolute_uri, short_uri
 from puredelta.protocol.properties import ColumnMappingMode
 from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.text_limits import Limits, parse_limits
 from puredelta.protocol.types import VOID, StructField, StructType
 from puredelta.spark.connect_scan import connect_scan
 from puredelta.spark.data_file import DataFile
@@ -32,6 +33,7 @@ from puredelta.spark.dv_filter import bitmap_rows, bitmap_table, rows_outside
 from puredelta.spark.names import FILE_ORDINAL, ROW_INDEX, require_no_helper_names
 from puredelta.spark.native_scan import native_scan
 from puredelta.spark.session import is_connect
+from puredelta.spark.text_limits import padded
 from puredelta.spark.types import (
     as_nullable,
     holds_struct,
@@ -47,6 +49,7 @@ _TIME_TRAVEL_OPTION = "puredelta.timeTravel"
 files are the same to its cache only if they mean the same version for the same reason."""
 _SPELLED_FREELY = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
 _POSITION = (FILE_ORDINAL, ROW_INDEX)
+_CHAR_PADDING = "spark.sql.readSideCharPadding"
 _FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")
 _NO_FILE_MAY_BE_MISSING = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 """A user may choose to read past lost files, but rows that are to be rewritten must be there."""
@@ -80,7 +83,7 @@ def scan(
     """
     chosen = snapshot.files if files is None else files
     config = snapshot.config
-    layout = _Layout.of(config, _fields(config.schema, columns))
+    layout = _Layout.of(config, _fields(config.schema, columns), pads=_pads_text(spark))
     deleted = read_positions(chosen, snapshot.root_uri)
     ordinals = range(len(chosen)) if with_position else deleted
     data_files = _data_files(chosen, snapshot.root_uri, frozenset(ordinals))
@@ -149,9 +152,11 @@ class _Layout:
     """For each of them the physical name, ``None`` for one that is always NULL."""
     is_mapped: bool
     """Whether names inside of structs are physical, too."""
+    padded: Mapping[str, Limits] = dataclasses.field(default_factory=dict)
+    """The columns with a ``char(n)``, which is read filled up with blanks (M-106)."""
 
     @classmethod
-    def of(cls, config: TableConfig, fields: Sequence[StructField]) -> _Layout:
+    def of(cls, config: TableConfig, fields: Sequence[StructField], *, pads: bool) -> _Layout:
         mode = config.column_mapping
         partitioned = frozenset(config.partition_columns)
         # Parquet has no type for a column that is always NULL (M-56).
@@ -166,6 +171,11 @@ class _Layout:
             wanted=without_table_metadata(to_spark(StructType(tuple(fields)))),
             sources=tuple(None if f.type == VOID else physical_name(f, mode) for f in fields),
             is_mapped=mode is not ColumnMappingMode.NONE,
+            padded={
+                name: parse_limits(config.char_varchar_columns[(name,)])
+                for name in config.padded_columns
+                if pads and (name,) in config.char_varchar_columns
+            },
         )
 
     def select(self, rows: DataFrame, *helpers: str) -> DataFrame:
@@ -187,10 +197,15 @@ class _Layout:
             column = F.lit(None) if source is None else F.col(quoted(source))
             if self.is_mapped and holds_struct(field.dataType):
                 column = column.cast(as_nullable(field.dataType))
+            column = padded(self.padded.get(field.name), column, field.dataType)
             if field.metadata:
                 yield column.alias(field.name, metadata=field.metadata)
             else:
                 yield column.alias(field.name)
+
+
+def _pads_text(spark: SparkSession) -> bool:
+    return (spark.conf.get(_CHAR_PADDING, "true") or "").lower() == "true"
 
 
 def _fields(schema: StructType, columns: Sequence[str] | None) -> Sequence[StructField]:

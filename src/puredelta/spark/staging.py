@@ -34,9 +34,15 @@ class StagedRows:
     """Relative to the table root."""
     files: tuple[DataFile, ...]
     """Files that hold rows."""
-    num_rows: int
+    row_counts: tuple[int, ...]
+    """Of each file."""
     columns: Mapping[LeafPath, LeafStatistics]
     """What is known of each leaf over all rows; a leaf of which nothing is known is absent."""
+
+    @property
+    def num_rows(self) -> int:
+        """Of all files."""
+        return sum(self.row_counts)
 
     @property
     def size_bytes(self) -> int:
@@ -69,7 +75,8 @@ def stage_rows(rows: DataFrame, *, store: Store, new_id: IdSource = random_id) -
                 name=lambda file: file.path,
             )
         )
-    full = [file for file, (num_rows, _) in zip(stored, described, strict=True) if num_rows]
+    counted = zip(stored, (num_rows for num_rows, _ in described), strict=True)
+    full = [(file, num_rows) for file, num_rows in counted if num_rows]
     return StagedRows(
         directory=directory,
         files=tuple(
@@ -78,8 +85,8 @@ def stage_rows(rows: DataFrame, *, store: Store, new_id: IdSource = random_id) -
                 size_bytes=file.size_bytes,
                 modified_ms=file.modified_ms,
             )
-            for file in full
+            for file, _ in full
         ),
-        num_rows=sum(num_rows for num_rows, _ in described),
+        row_counts=tuple(num_rows for _, num_rows in full),
         columns=combined(described),
     )

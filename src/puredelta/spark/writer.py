@@ -34,7 +34,7 @@ from puredelta.protocol.types import (
     PrimitiveType,
     StructField,
 )
-from puredelta.spark.constraints import Check, guarded, padded_columns, table_checks
+from puredelta.spark.constraints import Check, guarded, table_checks
 from puredelta.spark.names import CHANGE, IS_CHANGE
 from puredelta.spark.parquet_job import named_failures, removed_on_failure, run_parquet_job
 from puredelta.spark.partition_text import partition_text
@@ -190,10 +190,6 @@ def _stored_rows(rows: DataFrame, config: TableConfig) -> DataFrame:
     for field in config.partition_schema.fields:
         if field.type == STRING:
             changed[field.name] = F.nullif(F.col(quoted(field.name)), F.lit(""))  # M-108
-    for name, length in padded_columns(config).items():
-        value = changed.get(name, F.col(quoted(name)))
-        padded = F.rpad(value, length, " ")
-        changed[name] = F.when(F.length(value) < length, padded).otherwise(value)
     return rows.withColumns(changed) if changed else rows
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -11,9 +12,12 @@ from pyspark.sql import types as T
 
 from puredelta.commands.merge.column_paths import ColumnPath
 from puredelta.commands.row_changes.statement import ResolvedInsert, ResolvedUpdate
+from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.frames import Frames
+from puredelta.spark.generated_columns import default_value
 from puredelta.spark.identifiers import display_name
 from puredelta.spark.store_assignment import StoreAssigner, Value, lacks_fields
+from puredelta.spark.types import to_spark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,25 +32,38 @@ class AssignedValue:
     """``UPDATE SET *`` under schema evolution: fields that a struct lacks keep their values."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RowBuilder:
     """Builds the rows that clauses write."""
 
     frames: Frames
     current: T.StructType
     """The table's schema as it is."""
-    schema: T.StructType
-    """The table's schema after the MERGE."""
+    config: TableConfig
+    """The table after the statement."""
     assigner: StoreAssigner
 
+    @cached_property
+    def schema(self) -> T.StructType:
+        """The table's schema after the statement."""
+        return to_spark(self.config.schema)
+
     def update(self, assigned: Sequence[AssignedValue]) -> ResolvedUpdate:
-        """Return the new row of an UPDATE: what is not assigned keeps its value (M-26)."""
-        existing = frozenset(self.current.names)
+        """Return the new row of an UPDATE: what is not assigned keeps its value (M-26).
+
+        A generated column that is not assigned is computed anew (M-101).
+        """
         columns = {a.path.column for a in assigned}
+        computed = self.config.generated_columns.keys() - columns
         read = {a.path.column for a in assigned if self._reads_old(a)}
+        existing = frozenset(self.current.names)
         return ResolvedUpdate(
-            values={f.name: self._new_value(f, assigned) for f in self.schema.fields},
-            unchanged=existing - columns,
+            values={
+                f.name: self._new_value(f, assigned)
+                for f in self.schema.fields
+                if f.name not in computed
+            },
+            unchanged=existing - columns - computed,
             target_columns=(existing & read).union(*(a.target_columns for a in assigned)),
             source_columns=frozenset().union(*(a.source_columns for a in assigned)),
         )
@@ -63,20 +80,43 @@ class RowBuilder:
         )
 
     def insert(self, assigned: Sequence[AssignedValue]) -> ResolvedInsert:
-        """Return the row of an INSERT: what is not assigned is NULL (M-28).
+        """Return the row of an INSERT: what is not assigned has its default, else NULL (M-100).
 
-        Where one column is assigned twice, in two spellings, the last value counts.
+        Generated and identity columns that are not assigned are left to be computed. Where
+        one column is assigned twice, in two spellings, the last value counts.
         """
         by_column: Mapping[str, AssignedValue] = {a.path.column: a for a in assigned}
+        computed = {*self.config.generated_columns, *self.config.identity_columns} - {*by_column}
         return ResolvedInsert(
             values={
                 f.name: self._fitted(by_column[f.name], f)
                 if f.name in by_column
-                else self.assigner.carry(None, f)
+                else self._omitted(f)
                 for f in self.schema.fields
+                if f.name not in computed
             },
             source_columns=frozenset().union(*(a.source_columns for a in assigned)),
         )
+
+    def default(self, path: ColumnPath) -> AssignedValue | None:
+        """Return what ``= DEFAULT`` assigns to a column; ``None``: as if it were not assigned.
+
+        A field inside a column has no default but NULL.
+        """
+        field = self.schema[path.column]
+        if field.name in {*self.config.generated_columns, *self.config.identity_columns}:
+            return None
+        if len(path.names) > 1:
+            value = Value(column=F.lit(None), type=T.NullType(), sql="DEFAULT")
+        else:
+            value = Value(column=self._omitted(field), type=field.dataType, sql="DEFAULT")
+        nothing = frozenset[str]()
+        return AssignedValue(path=path, value=value, target_columns=nothing, source_columns=nothing)
+
+    def _omitted(self, field: T.StructField) -> Column:
+        if field.name in self.config.column_defaults:
+            return default_value(self.config, field.name)
+        return self.assigner.carry(None, field)
 
     def _new_value(self, field: T.StructField, assigned: Sequence[AssignedValue]) -> Column:
         mine = [a for a in assigned if a.path.column == field.name]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.filled_columns import Identity
 from puredelta.protocol.schema_json import simple_string
 from puredelta.protocol.types import ArrayType, DataType, MapType, StructField, StructType
 from puredelta.spark.identifiers import display_name, parse_name, quote, quote_name
@@ -198,3 +199,39 @@ def require_insertable(paths: Sequence[ColumnPath]) -> None:
             code=ErrorCode.DUPLICATE_COLUMNS_ON_INSERT,
             columns=repeated,
         )
+
+
+def require_no_identity_update(
+    paths: Sequence[ColumnPath], identities: Mapping[str, Identity]
+) -> None:
+    """Refuse to assign an identity column of a row that is there (M-102).
+
+    Raises:
+        InvalidRequestError: names the column.
+    """
+    for path in paths:
+        if path.column in identities:
+            raise InvalidRequestError(
+                f"UPDATE on IDENTITY column {path.written[0]} is not supported.",
+                code=ErrorCode.IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED,
+                col_name=path.column,
+            )
+
+
+def require_no_explicit_identity(
+    paths: Sequence[ColumnPath], identities: Mapping[str, Identity]
+) -> None:
+    """Refuse values for a column that is GENERATED ALWAYS AS IDENTITY (M-102).
+
+    Raises:
+        InvalidRequestError: names the column.
+    """
+    for path in paths:
+        identity = identities.get(path.column)
+        if identity is not None and not identity.allows_explicit_insert:
+            raise InvalidRequestError(
+                f"Providing values for GENERATED ALWAYS AS IDENTITY column {path.written[0]} is "
+                "not supported.",
+                code=ErrorCode.IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED,
+                col_name=path.column,
+            )

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from puredelta.commands.dependent_rules import require_independent
 from puredelta.commands.merge.settings import MergeSettings
-from puredelta.commands.write_schema import require_storable_types, shape, with_schema
+from puredelta.commands.write_schema import require_storable_types, with_schema
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.feature_usage import GENERATION_EXPRESSION, fields_by_path
+from puredelta.protocol.feature_usage import fields_by_path
 from puredelta.protocol.implicit_casts import is_implicit_cast
 from puredelta.protocol.schema_json import simple_string
 from puredelta.protocol.schema_merge import merge_schemas
 from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.type_shape import shape
 from puredelta.protocol.type_widening import AutomaticWidening, with_type_changes
 from puredelta.protocol.types import VOID, StructField, StructType
-
-_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
-_FIRST_NAME = re.compile(r"(?<![\w.`])(?:`((?:[^`]|``)+)`|([A-Za-z_]\w*))")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +83,7 @@ def evolved_config(
     if shape(merged) == shape(config.schema):
         return config
     _require_no_new_void(config.schema, merged, settings)
-    _require_independent(config, merged)
+    require_independent(config, merged)
     require_storable_types(merged)
     recorded = with_type_changes(config.schema, merged)
     return with_schema(config, recorded, config.partition_columns)
@@ -130,49 +129,3 @@ def _holds_void(field: StructField) -> bool:
     """
     text = simple_string(field.type)
     return not isinstance(field.type, StructType) and re.search(r"\bvoid\b", text) is not None
-
-
-def _require_independent(config: TableConfig, after: StructType) -> None:
-    """M-55: an expression of the table might mean something else over another type."""
-    changed = {
-        field.name.lower(): (field, new)
-        for field in config.schema.fields
-        if (new := after.find(field.name)) is not None
-        and shape(StructType((new,))) != shape(StructType((field,)))
-    }
-    rules = [
-        *(
-            (ErrorCode.CONSTRAINT_DATA_TYPE_MISMATCH, f"CHECK constraint {name}", text)
-            for name, text in config.check_constraints.items()
-        ),
-        *(
-            (
-                ErrorCode.GENERATED_COLUMNS_DATA_TYPE_MISMATCH,
-                f"generated column {field.name}",
-                str(field.metadata[GENERATION_EXPRESSION]),
-            )
-            for field in config.schema.fields
-            if GENERATION_EXPRESSION in field.metadata
-        ),
-    ]
-    for code, rule, text in rules:
-        for name in sorted(_names_in(text) & changed.keys()):
-            old, new = changed[name]
-            raise InvalidRequestError(
-                f"Column {old.name} has data type {simple_string(old.type)} and cannot be altered "
-                f"to data type {simple_string(new.type)} because this column is referenced by "
-                f"the {rule}: {text}",
-                code=code,
-                column_name=old.name,
-                column_type=simple_string(old.type),
-                data_type=simple_string(new.type),
-            )
-
-
-def _names_in(expression: str) -> Collection[str]:
-    """Return every word of an expression that may be a column, in lower case.
-
-    Functions and keywords are among them: too many names refuse too much, at worst.
-    """
-    found = _FIRST_NAME.finditer(_TEXT.sub("''", expression))
-    return {(m[1].replace("``", "`") if m[1] else m[2]).lower() for m in found}

@@ -63,6 +63,11 @@ class Draft:
     requests: tuple[Request, ...]
     clauses: tuple[DraftClause, ...]
 
+    @property
+    def values(self) -> frozenset[int]:
+        """The requests that are values of assignments."""
+        return frozenset().union(*(clause.values for clause in self.clauses))
+
 
 def draft(spec: MergeSpec) -> Draft:
     """Number the expressions of a statement."""

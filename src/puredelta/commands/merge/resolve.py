@@ -26,13 +26,15 @@ from puredelta.commands.merge.clauses import (
     require_clauses,
 )
 from puredelta.commands.merge.column_paths import (
-    ColumnPath,
     SourceNames,
     TargetNames,
     require_insertable,
     require_no_conflict,
+    require_no_explicit_identity,
+    require_no_identity_update,
 )
 from puredelta.commands.merge.conditions import split_condition
+from puredelta.commands.merge.default_keyword import resolve_with_defaults
 from puredelta.commands.merge.evolve import Evolution, evolved_config, spelled
 from puredelta.commands.merge.failures import (
     require_columns,
@@ -97,7 +99,9 @@ def resolve_merge(
     source = _as_columns(source_rows) if evolves else None
     drafted = draft(spec)
     analysis = open_analysis(spark, target_rows, source_rows, session=session)
-    resolution = analysis.resolver.resolve(drafted.requests)
+    resolution, keywords = resolve_with_defaults(
+        analysis.resolver, drafted.requests, drafted.values
+    )
     frames = analysis.resolver.frames
     binder = Binder(
         frames=frames,
@@ -126,10 +130,11 @@ def resolve_merge(
     assembler = _Assembler(
         frames=frames,
         expressions=resolution.expressions,
+        keywords=keywords,
         rows=RowBuilder(
             frames=frames,
             current=current,
-            schema=to_spark(after.schema),
+            config=after,
             assigner=StoreAssigner(caster=analysis.caster, mode=mode, fills_missing=evolves),
         ),
     )
@@ -192,6 +197,8 @@ class _Assembler:
 
     frames: Frames
     expressions: Sequence[ResolvedExpression]
+    keywords: frozenset[int]
+    """Positions at which DEFAULT stands for a value."""
     rows: RowBuilder
 
     def clauses(
@@ -203,7 +210,7 @@ class _Assembler:
             for d in drafts
         ]
         for d, assigned in zip(drafts, bound, strict=True):
-            _require_consistent(d.clause, [a.path for a in assigned])
+            self._require_consistent(d.clause, assigned)
         return tuple(
             self._clause(d.clause, condition, assigned)
             for d, condition, assigned in zip(drafts, conditions, bound, strict=True)
@@ -250,9 +257,22 @@ class _Assembler:
         return self.rows.update(self._assigned(bound))
 
     def _assigned(self, bound: Sequence[BoundAssignment]) -> list[AssignedValue]:
-        return [self._value(b) for b in bound]
+        values = (self._value(b) for b in bound)
+        return [value for value in values if value is not None]
 
-    def _value(self, bound: BoundAssignment) -> AssignedValue:
+    def _require_consistent(self, clause: Clause, bound: Sequence[BoundAssignment]) -> None:
+        identities = self.rows.config.identity_columns
+        if isinstance(clause, NotMatched):
+            given = [b.path for b in bound if b.value not in self.keywords]
+            require_no_explicit_identity(given, identities)
+            require_insertable([b.path for b in bound])
+        else:
+            require_no_identity_update([b.path for b in bound], identities)
+            require_no_conflict([b.path for b in bound])
+
+    def _value(self, bound: BoundAssignment) -> AssignedValue | None:
+        if bound.value in self.keywords:
+            return self.rows.default(bound.path)
         if isinstance(bound.value, SourceColumn):
             found = bound.value
             return AssignedValue(
@@ -273,13 +293,6 @@ class _Assembler:
             target_columns=resolved.target_columns,
             source_columns=resolved.source_columns,
         )
-
-
-def _require_consistent(clause: Clause, paths: Sequence[ColumnPath]) -> None:
-    if isinstance(clause, NotMatched):
-        require_insertable(paths)
-    else:
-        require_no_conflict(paths)
 
 
 def _require_types(clauses: Sequence[ResolvedClause], resolver: Resolver) -> None:

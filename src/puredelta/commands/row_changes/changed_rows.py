@@ -19,9 +19,11 @@ from pyspark.sql import functions as F
 
 from puredelta.commands.row_changes.changes import ChangePlan, Fired
 from puredelta.commands.row_changes.context import ChangeContext
+from puredelta.commands.row_changes.identities import identity_values
 from puredelta.commands.row_changes.plan import SearchPlan
 from puredelta.commands.row_changes.positions import Positions, united
 from puredelta.commands.row_changes.statement import NotMatchedClause, ResolvedInsert
+from puredelta.commands.row_changes.values import new_rows
 from puredelta.protocol.change_data import ChangeType
 from puredelta.spark.bitmaps import FileRows, mark_rows
 from puredelta.spark.names import (
@@ -123,7 +125,8 @@ def _from_source(context: ChangeContext, positions: Positions, changes: ChangePl
         clause = F.when(~F.col(_MATCHED_MARK), clause)
     clause = _marked_clause(fired, clause)
     actions = _values(fired)
-    actions |= {_FIRST_INSERT + n: c.action.values for n, c in enumerate(inserts)}
+    numbered = identity_values(statement.config, context.source) if inserts else {}
+    actions |= {_FIRST_INSERT + n: {**numbered, **c.action.values} for n, c in enumerate(inserts)}
     if changes.keeps_row_ids:
         frame = frame.withColumn(ROW_ID, F.lit(None).cast("long"))
     return _new_rows(context, changes, frame, clause, actions)
@@ -227,15 +230,5 @@ def _new_rows(
 ) -> DataFrame:
     """Give every row the values of its clause, which stays as `CLAUSE`; rows without one go."""
     chosen = frame.withColumn(CLAUSE, clause).where(F.col(CLAUSE).isNotNull())
-    helpers = (CLAUSE, ROW_ID) if changes.keeps_row_ids else (CLAUSE,)
-    return chosen.select(
-        *(_value(name, actions).alias(name) for name in context.statement.schema.names), *helpers
-    )
-
-
-def _value(name: str, actions: Mapping[int, Mapping[str, Column]]) -> Column:
-    numbers = list(actions)
-    value = actions[numbers[-1]][name]
-    for number in numbers[:-1]:
-        value = F.when(F.col(CLAUSE) == number, actions[number][name]).otherwise(value)
-    return value
+    helpers = (ROW_ID,) if changes.keeps_row_ids else ()
+    return new_rows(chosen, actions, context.statement.config, helpers=helpers)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from puredelta.commands.identity_marks import identity_tags
 from puredelta.commands.row_changes.changes import ChangePlan, plan_changes, records_changes
 from puredelta.commands.row_changes.context import ChangeContext
 from puredelta.commands.row_changes.counts import (
@@ -23,6 +24,7 @@ from puredelta.commands.row_changes.counts import (
     ms_since,
 )
 from puredelta.commands.row_changes.files import StatementFiles
+from puredelta.commands.row_changes.identities import with_generated_identities
 from puredelta.commands.row_changes.plan import SearchPlan, plan_search
 from puredelta.commands.row_changes.positions import Positions, count_rows, find_positions
 from puredelta.commands.row_changes.settings import ExecutionSettings
@@ -184,12 +186,19 @@ class _Run:
                 *files.written.changes,
             )
             self._require_sound(rows, actions)
-            actions = (*_table_changes(snapshot.config, context.statement.config), *actions)
+            after = with_generated_identities(
+                context.statement,
+                context.source,
+                files.written.adds,
+                num_inserted=rows.inserted,
+            )
+            actions = (*_table_changes(snapshot.config, after), *actions)
         except BaseException:
             files.discard()
             raise
         metrics = self.command.metrics(rows, files.counts(removes), times)
-        version = self._commit(actions, metrics, files) if actions else None
+        tags = identity_tags(snapshot.config, after)
+        version = self._commit(actions, metrics, files, tags) if actions else None
         return Outcome(version=version, rows=rows, metrics=metrics, plan=plan)
 
     def _require_sound(self, rows: RowFates, actions: tuple[Action, ...]) -> None:
@@ -203,7 +212,11 @@ class _Run:
         )
 
     def _commit(
-        self, actions: tuple[Action, ...], metrics: Mapping[str, int], files: StatementFiles
+        self,
+        actions: tuple[Action, ...],
+        metrics: Mapping[str, int],
+        files: StatementFiles,
+        tags: Mapping[str, str] | None,
     ) -> int:
         marker = self.settings.marker
         try:
@@ -213,7 +226,7 @@ class _Run:
                 metrics=metrics,
                 is_blind_append=False,
                 user_metadata=self.settings.user_metadata,
-                tags={PRESERVED_TAG: "true"} if self.context.tracked is not None else None,
+                tags=self._tags(tags),
             )
         except CommitUnknownError:
             raise  # the commit may have landed: its files must stay
@@ -221,6 +234,12 @@ class _Run:
             files.discard()
             raise
         return committed.version
+
+    def _tags(self, given: Mapping[str, str] | None) -> Mapping[str, str] | None:
+        """Say that rows kept their ids, if the table tracks rows (M-110)."""
+        if self.context.tracked is None:
+            return given
+        return {**(given or {}), PRESERVED_TAG: "true"}
 
     def _count_rows(
         self, positions: Positions, changes: ChangePlan, files: StatementFiles

@@ -55,6 +55,11 @@ class StagedSource:
         """How many rows the source has."""
         return self.profile.num_rows
 
+    @property
+    def row_counts(self) -> tuple[int, ...]:
+        """How many rows each staged file has, by `SOURCE_FILE`."""
+        return () if self.staged is None else self.staged.row_counts
+
     def rows(self, spark: SparkSession, columns: Collection[str]) -> DataFrame:
         """Return staged columns with the position of each row (`SOURCE_FILE`, `SOURCE_ROW`)."""
         wanted = [field for field in self.schema.fields if field.name in columns]

@@ -78,7 +78,9 @@ class ResolvedUpdate:
     """``UPDATE``: the new row."""
 
     values: Mapping[str, Column]
-    """Every column of the final schema, in its order, of its type."""
+    """The columns of the final schema, in its order, each of its type; those that are computed
+    from the finished row are left out (generated columns that are not assigned).
+    """
     unchanged: frozenset[str]
     """Columns whose value is the target's own."""
     target_columns: frozenset[str]
@@ -97,7 +99,9 @@ class ResolvedInsert:
     """``INSERT``: a row of source values only."""
 
     values: Mapping[str, Column]
-    """Every column of the final schema, in its order, of its type."""
+    """The columns of the final schema, in its order, each of its type; generated and identity
+    columns that are not assigned are left out.
+    """
     source_columns: frozenset[str]
     """Staged names of the source columns that values read."""
 

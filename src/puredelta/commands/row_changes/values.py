@@ -1,0 +1,58 @@
+"""The values of new rows: each column's from the clause that fires, or from the finished row.
+
+A column that a clause leaves out is computed once all others are known: a generated column
+from its expression (M-101). So expressions see the new values, and names resolve as they do
+over the table itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from puredelta.protocol.table_config import TableConfig
+from puredelta.spark.generated_columns import generated_value
+from puredelta.spark.names import CLAUSE
+from puredelta.spark.types import quoted
+
+
+def new_rows(
+    frame: DataFrame,
+    actions: Mapping[int, Mapping[str, Column]],
+    config: TableConfig,
+    *,
+    helpers: Sequence[str] = (),
+) -> DataFrame:
+    """Give every row the values of its clause: the table's columns, then `CLAUSE`, `helpers`.
+
+    ``frame`` has the number of the clause in `CLAUSE`; ``actions`` has by number the values
+    of every column but the generated ones that are to be computed. Runs nothing.
+    """
+    computed = {
+        name: [number for number, values in actions.items() if name not in values]
+        for name in config.generated_columns
+    }
+    missing = {name: numbers for name, numbers in computed.items() if numbers}
+    rows = frame.select(
+        *(_value(name, actions).alias(name) for name in config.schema.names), CLAUSE, *helpers
+    )
+    generated = {
+        name: F.when(F.col(CLAUSE).isin(numbers), generated_value(config, name)).otherwise(
+            F.col(quoted(name))
+        )
+        for name, numbers in missing.items()
+    }
+    return rows.withColumns(generated) if generated else rows
+
+
+def _value(name: str, actions: Mapping[int, Mapping[str, Column]]) -> Column:
+    """Return the value of the clause that fires; NULL where it leaves the column out."""
+    numbers = [number for number, values in actions.items() if name in values]
+    if not numbers:
+        return F.lit(None)
+    value = actions[numbers[-1]][name]
+    for number in numbers[:-1]:
+        value = F.when(F.col(CLAUSE) == number, actions[number][name]).otherwise(value)
+    return value

@@ -1,0 +1,145 @@
+"""``char(n)`` and ``varchar(n)``, which a schema has as text beside the type string (M-106).
+
+The text describes a whole column, nested types included: ``struct<a:char(3),b:array<varchar(2)>>``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from typing_extensions import assert_never
+
+from puredelta.errors import CorruptTableError, ErrorCode
+
+_LIMIT = re.compile(r"(var)?char\((\d+)\)", re.IGNORECASE)
+_NAME = re.compile(r"(?:`((?:[^`]|``)+)`|([^:`]+)):")
+_OTHER = re.compile(r"[^<>,()]*(?:\([^()]*\))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """Text of at most ``length`` characters."""
+
+    length: int
+    is_padded: bool
+    """Whether shorter text counts as filled up with blanks: ``char(n)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedStruct:
+    """A struct with such text inside."""
+
+    fields: tuple[tuple[str, Limits], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedArray:
+    """An array of such text."""
+
+    element: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedMap:
+    """A map with such text as keys or values."""
+
+    key: Limits
+    value: Limits
+
+
+Limits: TypeAlias = Limited | LimitedStruct | LimitedArray | LimitedMap | None
+"""``None``: no text is limited there."""
+
+
+def parse_limits(text: str) -> Limits:
+    """Read the description of a column.
+
+    >>> parse_limits("array<varchar(2)>")
+    LimitedArray(element=Limited(length=2, is_padded=False))
+
+    Raises:
+        CorruptTableError: it is none.
+    """
+    parser = _Parser(text)
+    limits = parser.read()
+    if parser.position != len(text):
+        raise parser.error()
+    return limits
+
+
+def has_padded(limits: Limits) -> bool:
+    """Tell whether there is a ``char(n)`` anywhere."""
+    match limits:
+        case None:
+            return False
+        case Limited():
+            return limits.is_padded
+        case LimitedStruct(fields):
+            return any(has_padded(kind) for _, kind in fields)
+        case LimitedArray(element):
+            return has_padded(element)
+        case LimitedMap(key, value):
+            return has_padded(key) or has_padded(value)
+        case _:
+            assert_never(limits)
+
+
+class _Parser:
+    """Reads one type at a time from the left."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.position = 0
+
+    def read(self) -> Limits:
+        if (limit := _LIMIT.match(self._text, self.position)) is not None:
+            self.position = limit.end()
+            return Limited(int(limit[2]), is_padded=limit[1] is None)
+        if self._accept("array<"):
+            element = self.read()
+            self._expect(">")
+            return None if element is None else LimitedArray(element)
+        if self._accept("map<"):
+            key = self.read()
+            self._expect(",")
+            value = self.read()
+            self._expect(">")
+            return None if key is None and value is None else LimitedMap(key, value)
+        if self._accept("struct<"):
+            return self._struct()
+        other = _OTHER.match(self._text, self.position)
+        self.position = self.position if other is None else other.end()
+        return None
+
+    def error(self) -> CorruptTableError:
+        return CorruptTableError(
+            f"A column of the table is described as {self._text!r}, which cannot be read from "
+            f"character {self.position} on.",
+            code=ErrorCode.LOG_CORRUPTED,
+            type=self._text,
+        )
+
+    def _struct(self) -> Limits:
+        fields: list[tuple[str, Limits]] = []
+        while not self._accept(">"):
+            if fields:
+                self._expect(",")
+            name = _NAME.match(self._text, self.position)
+            if name is None:
+                raise self.error()
+            self.position = name.end()
+            fields.append(((name[1] or name[2]).replace("``", "`"), self.read()))
+        limited = tuple((name, kind) for name, kind in fields if kind is not None)
+        return LimitedStruct(limited) if limited else None
+
+    def _accept(self, token: str) -> bool:
+        if not self._text[self.position :].lower().startswith(token):
+            return False
+        self.position += len(token)
+        return True
+
+    def _expect(self, token: str) -> None:
+        if not self._accept(token):
+            raise self.error()
