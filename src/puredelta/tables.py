@@ -13,9 +13,17 @@ from typing import TypeAlias
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from puredelta.commands.arguments import (
+    require_boolean,
+    require_integer,
+    require_properties,
+    require_string,
+)
+from puredelta.commands.clone import CloneRequest, clone_table, require_absolute
 from puredelta.commands.convert.run import convert_to_delta
 from puredelta.commands.create.run import CreateMode
 from puredelta.commands.detail import detail_rows
+from puredelta.commands.generate import generate
 from puredelta.commands.history import history_rows
 from puredelta.commands.merge.arguments import (
     assignments,
@@ -35,8 +43,11 @@ from puredelta.commands.merge.clauses import (
     Update,
 )
 from puredelta.commands.merge.run import run_merge
+from puredelta.commands.read import resolve_instant
+from puredelta.commands.restore import RestoreOutcome, restore_table
 from puredelta.commands.vacuum.run import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.log.snapshot import Snapshot
 from puredelta.log.table_log import TableLog
 from puredelta.spark.identity import table_identity, with_identity
 from puredelta.spark.table_rows import table_rows
@@ -218,6 +229,87 @@ class DeltaTable:
         vacuum(self._spark, self._log, retention_hours=retentionHours)
         return self._spark.createDataFrame([], StructType([]))
 
+    def restoreToVersion(self, version: int) -> DataFrame:  # noqa: N802
+        """Make the table what it was at a version; return one row of counts.
+
+        Raises:
+            InvalidRequestError: there is no such version, or files of it are gone.
+            ConflictError: somebody else changed the table meanwhile.
+        """
+        require_integer(version, "version")
+        return self._restored(restore_table(self._spark, self._log, version=version))
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:  # noqa: N802
+        """Make the table what it was at a time; return one row of counts.
+
+        Raises:
+            InvalidRequestError: the time is none or outside of the history, or files are gone.
+            ConflictError: somebody else changed the table meanwhile.
+        """
+        require_string(timestamp, "timestamp")
+        return self._restored(restore_table(self._spark, self._log, timestamp=timestamp))
+
+    def _restored(self, outcome: RestoreOutcome | None) -> DataFrame:
+        if outcome is None:
+            return self._spark.createDataFrame([], StructType([]))
+        return outcome.row(self._spark)
+
+    def generate(self, mode: str) -> None:
+        """Write manifests for engines without Delta support: ``symlink_format_manifest``.
+
+        Raises:
+            InvalidRequestError: there is no such mode, or files have deletion vectors.
+            UnsupportedError: the table has column mapping.
+        """
+        generate(self._log.store, self._log.snapshot(), mode)
+
+    def clone(
+        self,
+        target: str,
+        isShallow: bool = False,  # noqa: FBT001, FBT002, N803 - the reference's signature
+        replace: bool = False,  # noqa: FBT001, FBT002
+        properties: dict[str, str] | None = None,
+    ) -> DeltaTable:
+        """Make a table at ``target`` that shares the data files of this one, and return it.
+
+        Raises:
+            UnsupportedError: ``isShallow`` is false; deep clones are not supported.
+            InvalidRequestError: something is at the target.
+        """
+        request = _clone_request(target, isShallow, replace, properties)
+        return self._cloned(self._log.snapshot(), target, request)
+
+    def cloneAtVersion(  # noqa: N802 - the reference's signature
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = False,  # noqa: FBT001, FBT002, N803
+        replace: bool = False,  # noqa: FBT001, FBT002
+        properties: dict[str, str] | None = None,
+    ) -> DeltaTable:
+        """As `clone`, of a version."""
+        require_integer(version, "version")
+        request = _clone_request(target, isShallow, replace, properties)
+        return self._cloned(self._log.snapshot(version=version), target, request)
+
+    def cloneAtTimestamp(  # noqa: N802 - the reference's signature
+        self,
+        timestamp: str,
+        target: str,
+        isShallow: bool = False,  # noqa: FBT001, FBT002, N803
+        replace: bool = False,  # noqa: FBT001, FBT002
+        properties: dict[str, str] | None = None,
+    ) -> DeltaTable:
+        """As `clone`, of what was current at a time."""
+        require_string(timestamp, "timestamp")
+        request = _clone_request(target, isShallow, replace, properties)
+        time_ms = resolve_instant(self._spark, timestamp)
+        return self._cloned(self._log.snapshot(timestamp_ms=time_ms), target, request)
+
+    def _cloned(self, source: Snapshot, target: str, request: CloneRequest) -> DeltaTable:
+        clone_table(self._spark, source, TableLog.open(target), request)
+        return DeltaTable.forPath(self._spark, target)
+
     def history(self, limit: int | None = None) -> DataFrame:
         """Return the commits of this table, newest first, in the columns of DESCRIBE HISTORY."""
         return history_rows(self._spark, self._log, limit=limit)
@@ -230,6 +322,18 @@ class DeltaTable:
         """Return the columns of the latest version, the known ones while they are the same."""
         latest = table_identity(self._spark, self._log.snapshot().config.schema)
         return self._identity if self._identity.schema == latest.schema else latest
+
+
+def _clone_request(
+    target: str, shallow: object, replacing: object, properties: dict[str, str] | None
+) -> CloneRequest:
+    require_string(target, "target")
+    require_boolean(shallow, "isShallow")
+    require_boolean(replacing, "replace")
+    if properties is not None:
+        require_properties(properties)
+    require_absolute(target)
+    return CloneRequest(shallow=bool(shallow), replace=bool(replacing), properties=properties or {})
 
 
 class DeltaMergeBuilder:

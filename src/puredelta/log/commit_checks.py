@@ -29,6 +29,11 @@ from puredelta.protocol.actions import (
 from puredelta.protocol.paths import canonical_path
 from puredelta.protocol.table_config import TableConfig
 
+_APPEND_ONLY = (
+    "This table is configured to only allow appends. If you would like to permit updates or "
+    "deletes, use 'ALTER TABLE <table_name> SET TBLPROPERTIES (delta.appendOnly=false)'."
+)
+
 
 def require_single_actions(actions: Iterable[Action]) -> None:
     """Refuse what a commit may hold once at most, and what it may not hold at all (X-03, X-15).
@@ -85,13 +90,21 @@ def distinct_transactions(actions: Iterable[Action]) -> tuple[Action, ...]:
     return tuple(kept)
 
 
+_NAMES_OLD_FILES = frozenset({"RESTORE", "CLONE"})
+"""Operations whose files have been a table's before, deletion vectors included."""
+
+
 def require_valid_actions(
-    actions: tuple[Action, ...], *, before: TableConfig | None, after: TableConfig
+    actions: tuple[Action, ...],
+    *,
+    before: TableConfig | None,
+    after: TableConfig,
+    operation: str | None = None,
 ) -> None:
     """Refuse a commit that would break the table.
 
     ``before`` is the table's configuration as it is (None for a new table), ``after`` as
-    the commit leaves it.
+    the commit leaves it; ``operation`` is the name of what is committed.
 
     Raises:
         InvalidRequestError: by rule, see the functions below.
@@ -100,7 +113,22 @@ def require_valid_actions(
     _require_distinct_files(actions)
     _require_partition_values(actions, after)
     _require_domains_supported(actions, after)
-    _require_sound_vectors(actions, before, after)
+    if operation not in _NAMES_OLD_FILES:
+        _require_sound_vectors(actions, before, after)
+
+
+def require_removable(config: TableConfig) -> None:
+    """M-111: refuse to change rows of an append-only table, whether any would change or not.
+
+    Raises:
+        InvalidRequestError: DELTA_CANNOT_MODIFY_APPEND_ONLY.
+    """
+    if config.properties.append_only:
+        raise InvalidRequestError(
+            f"{_APPEND_ONLY} Rows of this table cannot be updated or deleted.",
+            code=ErrorCode.CANNOT_MODIFY_APPEND_ONLY,
+            config="delta.appendOnly",
+        )
 
 
 def _require_removable(actions: Iterable[Action], before: TableConfig | None) -> None:
@@ -110,9 +138,7 @@ def _require_removable(actions: Iterable[Action], before: TableConfig | None) ->
     removed = [a.path for a in actions if isinstance(a, Remove) and a.data_change]
     if removed:
         raise InvalidRequestError(
-            "This table is configured to only allow appends. If you would like to permit updates "
-            "or deletes, use 'ALTER TABLE <table_name> SET TBLPROPERTIES "
-            f"(delta.appendOnly=false)'. The operation wanted to remove {len(removed)} file(s), "
+            f"{_APPEND_ONLY} The operation wanted to remove {len(removed)} file(s), "
             f"{removed[0]} first.",
             code=ErrorCode.CANNOT_MODIFY_APPEND_ONLY,
             config="delta.appendOnly",

@@ -258,7 +258,9 @@ class Transaction:
             )
         after = config_after(draft, base)
         after.require(self._capability)
-        require_valid_actions(draft.actions, before=base.config, after=after)
+        require_valid_actions(
+            draft.actions, before=base.config, after=after, operation=draft.info.operation
+        )
 
     def _commit_somewhere(
         self, draft: Draft, base: CommitBase, if_created: IfCreated
@@ -347,8 +349,8 @@ class Transaction:
 
 
 def _recorded_read_version(read_version: int, operation: Operation) -> int | None:
-    """Leave out -1 as the reference does; its CONVERT alone writes it (C-56)."""
-    if read_version == NO_VERSION and operation.name != "CONVERT":
+    """Leave out -1 as the reference does; its CONVERT and CLONE alone write it (C-56)."""
+    if read_version == NO_VERSION and operation.name not in {"CONVERT", "CLONE"}:
         return None
     return read_version
 

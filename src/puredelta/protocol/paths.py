@@ -38,6 +38,16 @@ def decode_path(encoded: str) -> str:
     return unquote(encoded, errors=_ERRORS)
 
 
+def encode_uri(uri: str) -> str:
+    """Spell an absolute, decoded URI as the log wants the path of a file elsewhere.
+
+    >>> encode_uri("file:/data/my table/x.parquet")
+    'file:/data/my%20table/x.parquet'
+    """
+    authority = _authority(uri)
+    return authority + encode_path(uri[len(authority) :])
+
+
 def is_absolute_path(encoded: str) -> bool:
     """Tell whether a path of the log stands on its own, without the table root."""
     return encoded.startswith("/") or _SCHEME.match(encoded) is not None

@@ -28,6 +28,7 @@ IGNORE_PROTOCOL_DEFAULTS = "delta.ignoreProtocolDefaults"
 _DELTA_PREFIX = "delta."
 _NOT_FOR_USERS = frozenset({"delta.columnMapping.maxColumnId", "clusteringColumns"})
 _NOT_IMPLEMENTED: Mapping[str, str] = {
+    "delta.compatibility.symlinkFormatManifest.enabled": "manifests that follow every commit",
     "delta.coordinatedCommits.commitCoordinator-preview": "commits through a coordinator",
     "delta.redirectReaderWriter-preview": "redirection to another table",
     "delta.redirectWriterOnly-preview": "redirection to another table",
@@ -59,6 +60,8 @@ _UNTYPED_KEYS = (
 _OWN_KEYS = ("delta.parquet.compression.codec",)
 
 _KNOWN = {key.lower(): key for key in (*PROPERTY_KEYS.values(), *_UNTYPED_KEYS, *_OWN_KEYS)}
+
+_OFF = ("", "false")
 
 
 def canonical_key(key: str) -> str:
@@ -95,7 +98,7 @@ def checked_properties(given: Mapping[str, str], *, allow_arbitrary: bool) -> di
                 code=ErrorCode.CANNOT_MODIFY_TABLE_PROPERTY,
                 property=name,
             )
-        if name in _NOT_IMPLEMENTED and value.strip():
+        if name in _NOT_IMPLEMENTED and value.strip().lower() not in _OFF:
             raise UnsupportedError(
                 f"The table property {name} cannot be set: {_NOT_IMPLEMENTED[name]} is not "
                 "implemented.",

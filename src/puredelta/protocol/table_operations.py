@@ -179,10 +179,7 @@ def restore(*, version: int | None, timestamp: str | None) -> Operation:
 
 def clone(*, source: str, source_version: int) -> Operation:
     """Describe a shallow CLONE."""
-    return Operation(
-        name="CLONE",
-        parameters={"source": source, "sourceVersion": source_version, "isShallow": True},
-    )
+    return Operation(name="CLONE", parameters={"source": source, "sourceVersion": source_version})
 
 
 def _millis(duration: timedelta) -> int:

@@ -1,0 +1,255 @@
+"""RESTORE: the newest version becomes what an older one was.
+
+Pure log work: files that the older version had and the newest lacks are added again, those
+it did not have are removed. Nothing is copied, so the files must still be there.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.commands.engine import engine_info
+from puredelta.commands.read import resolve_instant
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.log.clock import Clock, wall_clock
+from puredelta.log.file_table import FileTable, file_keys
+from puredelta.log.snapshot import Snapshot
+from puredelta.log.table_log import TableLog
+from puredelta.log.tombstones import remove_file
+from puredelta.log.transaction import Transaction
+from puredelta.protocol.actions import Action, Add, DomainMetadata, Metadata
+from puredelta.protocol.clustering import CLUSTERING_DOMAIN
+from puredelta.protocol.feature_registry import Capability
+from puredelta.protocol.features import supported_features, with_features
+from puredelta.protocol.filled_columns import identities, with_high_water_marks
+from puredelta.protocol.paths import absolute_uri
+from puredelta.protocol.schema_json import encode_schema
+from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.table_operations import restore
+from puredelta.protocol.timestamps import parse_time_zone
+from puredelta.store.registry import open_store
+
+IGNORE_MISSING_SETTING = "spark.sql.files.ignoreMissingFiles"
+
+_LOOKERS_MAX = 8
+_NAMED_MAX = 100
+_SCHEMA = """
+    table_size_after_restore BIGINT, num_of_files_after_restore BIGINT,
+    num_removed_files BIGINT, num_restored_files BIGINT,
+    removed_files_size BIGINT, restored_files_size BIGINT
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreOutcome:
+    """What a RESTORE did."""
+
+    table_size_bytes: int
+    num_files: int
+    num_removed_files: int
+    num_restored_files: int
+    removed_size_bytes: int
+    restored_size_bytes: int
+
+    def metrics(self) -> dict[str, int]:
+        """Return the counts under the names of the history."""
+        return {
+            "tableSizeAfterRestore": self.table_size_bytes,
+            "numOfFilesAfterRestore": self.num_files,
+            "numRemovedFiles": self.num_removed_files,
+            "numRestoredFiles": self.num_restored_files,
+            "removedFilesSize": self.removed_size_bytes,
+            "restoredFilesSize": self.restored_size_bytes,
+        }
+
+    def row(self, spark: SparkSession) -> DataFrame:
+        """Return the counts as the reference's one row."""
+        return spark.createDataFrame([tuple(self.metrics().values())], _SCHEMA)
+
+
+def restore_table(
+    spark: SparkSession,
+    log: TableLog,
+    *,
+    version: int | None = None,
+    timestamp: str | None = None,
+    clock: Clock = wall_clock,
+) -> RestoreOutcome | None:
+    """Restore a version, or what was current at a time; None if that is the newest already.
+
+    The protocol keeps every feature it has gained, identity columns go on counting where they
+    are, and the row ids given out stay given out.
+
+    Raises:
+        InvalidRequestError: there is no such version (CANNOT_RESTORE_TABLE_VERSION), the
+            time is none or outside of the history (CANNOT_RESTORE_TIMESTAMP_...), or files
+            of the version are gone (FILE_NOT_FOUND).
+        ConflictError: somebody else changed the table meanwhile.
+    """
+    if (version is None) == (timestamp is None):
+        raise ValueError("RESTORE takes a version or a timestamp, one of both")
+    latest = log.snapshot()
+    latest.config.require(Capability.ADMINISTER)
+    time_ms = None if timestamp is None else resolve_instant(spark, timestamp)
+    target = _find_target(log, latest, version=version, time_ms=time_ms)
+    if target.version == latest.version:
+        return None
+    restored, removed = differing_files(target.files, latest.files)
+    if str(spark.conf.get(IGNORE_MISSING_SETTING, "false")).lower() != "true":
+        _require_present(restored, target)
+    outcome = RestoreOutcome(
+        table_size_bytes=target.files.total_size_bytes,
+        num_files=len(target.files),
+        num_removed_files=len(removed),
+        num_restored_files=len(restored),
+        removed_size_bytes=removed.total_size_bytes,
+        restored_size_bytes=restored.total_size_bytes,
+    )
+    config = restored_config(target, latest)
+    now_ms = clock()
+    actions: list[Action] = [
+        config.metadata,
+        config.protocol,
+        *(replace(add, data_change=True) for add in restored.adds()),
+        *(remove_file(add, deleted_ms=now_ms) for add in removed.adds()),
+        *_domains(target.domain_metadata, latest.domain_metadata),
+    ]
+    transaction = Transaction(
+        log, latest, engine_info=engine_info(spark), capability=Capability.ADMINISTER
+    )
+    transaction.read_files(None, latest.files)
+    transaction.commit(
+        actions,
+        restore(
+            version=version,
+            timestamp=None if time_ms is None else _shown(time_ms, spark),
+        ),
+        metrics=outcome.metrics(),
+        is_blind_append=False,
+    )
+    return outcome
+
+
+def differing_files(target: FileTable, latest: FileTable) -> tuple[FileTable, FileTable]:
+    """Return the files that only ``target`` has, and those that only ``latest`` has.
+
+    A file with another deletion vector is another file.
+    """
+    target_keys, latest_keys = file_keys(target.rows), file_keys(latest.rows)
+    return (
+        target.select(_absent(target_keys, latest_keys)),
+        latest.select(_absent(latest_keys, target_keys)),
+    )
+
+
+def restored_config(target: Snapshot, latest: Snapshot) -> TableConfig:
+    """Return what the table is after it was restored."""
+    protocol = with_features(target.protocol, supported_features(latest.protocol))
+    return TableConfig.of(protocol, _with_high_water_marks(target, latest))
+
+
+def _with_high_water_marks(target: Snapshot, latest: Snapshot) -> Metadata:
+    """Let identity columns of both versions go on where they had come (M-103)."""
+    current = identities(latest.config.schema)
+    marks: dict[str, int] = {}
+    for name, identity in identities(target.config.schema).items():
+        known = current[name].high_water_mark if name in current else None
+        if known is not None:
+            before = identity.high_water_mark
+            marks[name] = known if before is None else identity.further(before, known)
+    if not marks:
+        return target.metadata
+    schema = with_high_water_marks(target.config.schema, marks)
+    return replace(target.metadata, schema_string=encode_schema(schema))
+
+
+def _absent(keys: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.invert(pc.is_in(keys, value_set=others.combine_chunks()))
+
+
+def _domains(
+    target: Mapping[str, DomainMetadata], latest: Mapping[str, DomainMetadata]
+) -> Sequence[DomainMetadata]:
+    """Return the clustering as it was; other domains are their owners' affair."""
+    if CLUSTERING_DOMAIN in target:
+        return (target[CLUSTERING_DOMAIN],)
+    if CLUSTERING_DOMAIN in latest:
+        return (replace(latest[CLUSTERING_DOMAIN], configuration="", removed=True),)
+    return ()
+
+
+# --- which version --------------------------------------------------------------------------
+
+
+def _find_target(
+    log: TableLog, latest: Snapshot, *, version: int | None, time_ms: int | None
+) -> Snapshot:
+    try:
+        if time_ms is not None:
+            return log.snapshot(timestamp_ms=time_ms)
+        return log.snapshot(version=version)
+    except TableNotFoundError as error:
+        first = error.details.get("earliest", 0)
+        raise InvalidRequestError(
+            f"Cannot restore table to version {version}. Available versions: [{first}, "
+            f"{latest.version}].",
+            code=ErrorCode.CANNOT_RESTORE_TABLE_VERSION,
+            version=version,
+            latest=latest.version,
+        ) from error
+    except InvalidRequestError as error:
+        code = _TIME_CODES.get(error.code)
+        if code is None:
+            raise
+        raise InvalidRequestError(
+            f"Cannot restore table: {error.message}", code=code, **error.details
+        ) from error
+
+
+_TIME_CODES = {
+    ErrorCode.TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION: ErrorCode.CANNOT_RESTORE_TIMESTAMP_EARLIER,
+    ErrorCode.TIMESTAMP_GREATER_THAN_COMMIT: ErrorCode.CANNOT_RESTORE_TIMESTAMP_GREATER,
+}
+
+
+def _shown(time_ms: int, spark: SparkSession) -> str:
+    """Write a time as ``java.sql.Timestamp`` does, in the session's zone."""
+    zone = parse_time_zone(str(spark.conf.get("spark.sql.session.timeZone")))
+    moment = dt.datetime.fromtimestamp(time_ms / 1000, tz=zone)
+    fraction = f"{time_ms % 1000:03d}".rstrip("0") or "0"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{fraction}"
+
+
+# --- are the files there --------------------------------------------------------------------
+
+
+def _require_present(files: FileTable, target: Snapshot) -> None:
+    missing = list(_missing(list(files.adds()), target.root_uri))
+    if missing:
+        raise InvalidRequestError(
+            f"Not all files from version {target.version} are available in file system. Missed "
+            f"files (top {_NAMED_MAX} files): {', '.join(missing[:_NAMED_MAX])}. Please use more "
+            "recent version or timestamp for restoring. To disable check update option "
+            f"{IGNORE_MISSING_SETTING}.",
+            code=ErrorCode.FILE_NOT_FOUND,
+            version=target.version,
+            files=tuple(missing[:_NAMED_MAX]),
+        )
+
+
+def _missing(adds: Sequence[Add], root_uri: str) -> Iterator[str]:
+    def is_there(add: Add) -> bool:
+        directory, _, name = absolute_uri(root_uri, add.path).rpartition("/")
+        return open_store(directory).exists(name)
+
+    with ThreadPoolExecutor(_LOOKERS_MAX, "puredelta-restore") as lookers:
+        for add, found in zip(adds, lookers.map(is_there, adds), strict=True):
+            if not found:
+                yield add.path

@@ -1,0 +1,123 @@
+"""RESTORE on the log alone."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from puredelta.commands.restore import restore_table
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.table_log import TableLog
+from puredelta.log.transaction import Transaction
+from puredelta.protocol.clustering import CLUSTERING_DOMAIN, clustering_domain
+from puredelta.protocol.feature_usage import (
+    IDENTITY_ALLOWS_EXPLICIT,
+    IDENTITY_HIGH_WATER_MARK,
+    IDENTITY_START,
+    IDENTITY_STEP,
+)
+from puredelta.protocol.types import LONG, StructField, StructType
+from puredelta.store.local import LocalStore
+from tests.commands.sessions import FakeSession
+from tests.log.tables import ENGINE, WRITE, add, create_table, feature_protocol, metadata, remove
+
+SPARK: Any = FakeSession(spark__sql__session__timeZone="UTC")
+
+
+def commit(log: TableLog, *actions: Any) -> None:
+    Transaction(log, log.snapshot(), engine_info=ENGINE).commit(list(actions), WRITE)
+
+
+def paths(log: TableLog) -> set[str]:
+    return {file.path for file in log.snapshot().files.adds()}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> TableLog:
+    """Versions: 0 has a, 1 has a and b, 2 has b and c and a property."""
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.parquet").write_bytes(b"x")
+    log = create_table(LocalStore(tmp_path), add("a.parquet"))
+    commit(log, add("b.parquet"))
+    commit(log, remove("a.parquet"), add("c.parquet"), metadata(mine="1"))
+    return log
+
+
+def test_files_and_metadata_are_those_of_the_version(log: TableLog) -> None:
+    outcome = restore_table(SPARK, log, version=1)
+    assert outcome is not None
+    assert outcome.metrics() == {
+        "tableSizeAfterRestore": 200,
+        "numOfFilesAfterRestore": 2,
+        "numRemovedFiles": 1,
+        "numRestoredFiles": 1,
+        "removedFilesSize": 100,
+        "restoredFilesSize": 100,
+    }
+    assert paths(log) == {"a.parquet", "b.parquet"}
+    assert log.snapshot().metadata.configuration == {}
+    info = log.history()[0].commit_info
+    assert info is not None
+    assert (info.operation, info.operation_parameters["version"]) == ("RESTORE", 1)
+    assert restore_table(SPARK, log, version=3) is None
+
+
+def test_a_time_chooses_the_version(log: TableLog) -> None:
+    moment = dt.datetime.fromtimestamp(log.history()[-1].timestamp_ms / 1000, tz=dt.timezone.utc)
+    restore_table(SPARK, log, timestamp=moment)  # type: ignore[arg-type]
+    assert paths(log) == {"a.parquet"}
+    late = dt.datetime(2091, 1, 1, tzinfo=dt.timezone.utc)
+    with pytest.raises(InvalidRequestError) as error:
+        restore_table(SPARK, log, timestamp=late)  # type: ignore[arg-type]
+    assert error.value.code is ErrorCode.CANNOT_RESTORE_TIMESTAMP_GREATER
+
+
+def test_lost_files_and_unknown_versions_are_refused(log: TableLog, tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").unlink()
+    with pytest.raises(InvalidRequestError, match=r"a\.parquet") as error:
+        restore_table(SPARK, log, version=0)
+    assert error.value.code is ErrorCode.FILE_NOT_FOUND
+    for version in (-1, 99):
+        with pytest.raises(InvalidRequestError) as error:
+            restore_table(SPARK, log, version=version)
+        assert error.value.code is ErrorCode.CANNOT_RESTORE_TABLE_VERSION
+    assert log.latest_version() == 2
+    tolerant: Any = FakeSession(spark__sql__files__ignoreMissingFiles="true")
+    restore_table(tolerant, log, version=0)
+    assert paths(log) == {"a.parquet"}
+
+
+def test_features_and_counters_never_go_back(tmp_path: Path) -> None:
+    def identity(mark: int | None) -> StructType:
+        keys: dict[str, object] = {
+            IDENTITY_START: 1,
+            IDENTITY_STEP: 1,
+            IDENTITY_ALLOWS_EXPLICIT: False,
+        }
+        if mark is not None:
+            keys[IDENTITY_HIGH_WATER_MARK] = mark
+        return StructType((StructField("id", LONG, True, keys),))
+
+    log = create_table(
+        LocalStore(tmp_path),
+        protocol=feature_protocol("identityColumns"),
+        schema=identity(None),
+    )
+    commit(
+        log,
+        metadata(schema=identity(7)),
+        feature_protocol("identityColumns", "domainMetadata", "clustering"),
+    )
+    clustered = clustering_domain(log.snapshot().config, [("id",)])
+    commit(log, clustered)
+    restore_table(SPARK, log, version=0)
+    snapshot = log.snapshot()
+    assert snapshot.config.schema.fields[0].metadata[IDENTITY_HIGH_WATER_MARK] == 7
+    assert snapshot.config.supports("clustering")
+    assert CLUSTERING_DOMAIN not in snapshot.domain_metadata
+    restore_table(SPARK, log, version=2)
+    assert log.snapshot().domain_metadata[CLUSTERING_DOMAIN] == replace(clustered)
