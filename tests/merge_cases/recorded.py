@@ -38,17 +38,12 @@ def decoder() -> ModuleType:
 
 
 def graded_cases() -> Iterator[Any]:
-    """One parameter per binding record; those that need what does not exist yet fail strictly."""
+    """One parameter per binding record."""
     if CASES is None:
         return
     for record in decoder().read_cases(CASES):
         if record["graded"]:
-            case = RecordedCase(record)
-            lacking = case.lacking()
-            marks = (
-                [pytest.mark.xfail(reason=f"notimpl: {lacking}", strict=True)] if lacking else []
-            )
-            yield pytest.param(case, id=record["id"], marks=marks)
+            yield pytest.param(RecordedCase(record), id=record["id"])
 
 
 @dataclass(frozen=True)
@@ -62,14 +57,6 @@ class RecordedCase:
     @property
     def expected(self) -> dict[str, Any]:
         return self.record["expect"]
-
-    def lacking(self) -> str | None:
-        """What the case needs that is not implemented."""
-        everything = {**self.settings, **(self.record.get("table_properties") or {})}
-        on = {key for key, value in everything.items() if str(value).lower() == "true"}
-        if any(k.lower().endswith("enabledeletionvectors") for k in on):
-            return "writing deletion vectors"
-        return None
 
     def create(self, spark: SparkSession, path: str) -> None:
         """Lay the target: one file per list of rows where the record says so."""
