@@ -63,10 +63,7 @@ def encode_bitmap(positions: Positions) -> bytes:
     >>> decode_bitmap(encode_bitmap(np.array([7, 2**40], np.uint64))).tolist()
     [7, 1099511627776]
     """
-    values = np.ascontiguousarray(positions, dtype=np.uint64)
-    bitmap = BitMap64(array.array("Q", values.tobytes()))
-    bitmap.run_optimize()
-    return PORTABLE_MAGIC.to_bytes(4, "little") + bytes(bitmap.serialize())
+    return encode_vector(positions).data
 
 
 # --- where a vector is ----------------------------------------------------------------------
@@ -196,7 +193,11 @@ class EncodedVector:
 
 def encode_vector(positions: Positions) -> EncodedVector:
     """Encode positions, in any order; repetitions count once."""
-    return EncodedVector(encode_bitmap(positions), len(np.unique(positions)))
+    values = np.ascontiguousarray(positions, dtype=np.uint64)
+    bitmap = BitMap64(array.array("Q", values.tobytes()))
+    bitmap.run_optimize()
+    data = PORTABLE_MAGIC.to_bytes(4, "little") + bytes(bitmap.serialize())
+    return EncodedVector(data, len(bitmap))
 
 
 def encode_vectors(

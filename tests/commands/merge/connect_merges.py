@@ -26,6 +26,14 @@ from tests.commands.merge.tables import (
     update,
     update_by_source,
 )
+from tests.commands.row_changes.features import (
+    FEED,
+    TRACKING,
+    is_explained,
+    make_table,
+    source,
+    tracked_rows,
+)
 
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int64())])
 MERGES: dict[str, tuple[Clause, ...]] = {
@@ -60,9 +68,20 @@ def main(directory: Path) -> None:
             [len(left), sum(r["id"] for r in left), sum(r["v"] for r in left)],
             sorted(data_files(root) - before - active),
         ]
+    answers["with_features"] = with_features(spark, directory / "with_features")
     answers["refused"] = refused(spark, directory / "refused")
     spark.stop()
     print(json.dumps(answers))  # noqa: T201 - how the test is answered
+
+
+def with_features(spark: SparkSession, root: Path) -> list[object]:
+    """With a change data feed and row ids: delete 1, update 2, copy 3, insert 9."""
+    rows = [(n, "x", "a") for n in (1, 2, 3)]
+    log = make_table(spark, root, rows, properties={**FEED, **TRACKING})
+    changes = source(spark, (1, "y", "a"), (2, "y", "a"), (9, "y", "a"))
+    merge(spark, log, changes, "t.k = s.k", delete("t.k = 1"), update(), insert())
+    ids = tracked_rows(spark, log)
+    return [is_explained(spark, log, 1), [ids[key] for key in (2, 3)], ids[9][0] > 2]
 
 
 def refused(spark: SparkSession, root: Path) -> list[object]:

@@ -62,3 +62,8 @@ def test_a_merge(answers: dict[str, Any], name: str, counts: list[int], left: li
 
 def test_several_matches(answers: dict[str, Any]) -> None:
     assert answers["refused"] == ["MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW", True]
+
+
+def test_a_table_with_a_change_data_feed_and_row_ids(answers: dict[str, Any]) -> None:
+    """Row 3 keeps its id and the version that wrote it, row 2 its id."""
+    assert answers["with_features"] == [True, [[1, 1], [2, 0]], True]

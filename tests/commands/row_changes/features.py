@@ -14,7 +14,10 @@ from pyspark.sql import types as T
 from puredelta.commands.changes import read_changes
 from puredelta.log.table_log import TableLog
 from puredelta.protocol.actions import Action
+from puredelta.protocol.row_tracking import tracked_columns
+from puredelta.spark.names import ROW_COMMIT_VERSION, ROW_ID
 from puredelta.spark.scan import scan
+from puredelta.spark.tracked_scan import tracked_scan
 from tests.merge_cases.target import create_target
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -63,6 +66,17 @@ def is_explained(spark: SparkSession, log: TableLog, version: int) -> bool:
         came = kind in {"insert", "update_postimage"}
         expected[tuple(row)] += times if came else -times
     return +expected == rows_of(spark, log, version) and not -expected
+
+
+def tracked_rows(spark: SparkSession, log: TableLog) -> dict[int, tuple[int, int]]:
+    """Row id and row commit version by key."""
+    snapshot = log.snapshot()
+    tracked = tracked_columns(snapshot.config)
+    assert tracked is not None
+    rows = tracked_scan(spark, snapshot, snapshot.files, tracked, columns=["k"])
+    found = rows.select("k", ROW_ID, ROW_COMMIT_VERSION).collect()
+    assert len({row[1] for row in found}) == len(found)
+    return {row[0]: (row[1], row[2]) for row in found}
 
 
 def actions_of(log: TableLog, version: int, kind: type[Action]) -> list[Any]:

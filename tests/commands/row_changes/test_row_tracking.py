@@ -10,11 +10,8 @@ from pyspark.sql import SparkSession
 
 from puredelta.log.row_ids import PRESERVED_TAG, high_water_mark
 from puredelta.log.table_log import TableLog
-from puredelta.protocol.row_tracking import tracked_columns
 from puredelta.spark.file_splitter import ArrowSplitter
-from puredelta.spark.names import ROW_COMMIT_VERSION, ROW_ID
 from puredelta.spark.rewriting import Refused
-from puredelta.spark.tracked_scan import tracked_scan
 from tests.commands.merge.tables import delete, insert, merge, update
 from tests.commands.row_changes.features import (
     FEED,
@@ -24,20 +21,10 @@ from tests.commands.row_changes.features import (
     is_explained,
     make_table,
     source,
+    tracked_rows,
 )
 
 A, B = "a", "b"
-
-
-def tracked_rows(spark: SparkSession, log: TableLog) -> dict[int, tuple[int, int]]:
-    """Row id and row commit version by key."""
-    snapshot = log.snapshot()
-    tracked = tracked_columns(snapshot.config)
-    assert tracked is not None
-    rows = tracked_scan(spark, snapshot, snapshot.files, tracked, columns=["k"])
-    found = rows.select("k", ROW_ID, ROW_COMMIT_VERSION).collect()
-    assert len({row[1] for row in found}) == len(found)
-    return {row[0]: (row[1], row[2]) for row in found}
 
 
 def upsert(spark: SparkSession, log: TableLog) -> None:

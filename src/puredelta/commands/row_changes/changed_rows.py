@@ -12,6 +12,7 @@ a row that several source rows delete is one row there (M-128).
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
@@ -179,7 +180,7 @@ def _marked_rows(
     candidates = plan.candidates.take(files)
     rows = context.target_rows(candidates, columns, with_row_ids=with_row_ids)
     marked = mark_rows(rows, local, file=FILE_ORDINAL, row=ROW_INDEX)
-    return marked.where(functools.reduce(Column.__or__, map(F.col, local)))
+    return marked.where(functools.reduce(operator.or_, map(F.col, local)))
 
 
 def _mark(number: int) -> str:
