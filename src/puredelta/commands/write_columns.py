@@ -122,12 +122,13 @@ def _with_defaults(rows: DataFrame, config: TableConfig, *, without: set[str]) -
     for field in missing:
         if field.name in config.column_defaults:
             rows = rows.withColumn(field.name, default_value(config, field.name))
-        elif not field.nullable:
+        elif required := [path for path in config.not_null_columns if path[0] == field.name]:
+            column = ".".join(required[0])
             raise InvalidRequestError(
-                f"Column {field.name}, which has a NOT NULL constraint, is missing from the data "
+                f"Column {column}, which has a NOT NULL constraint, is missing from the data "
                 "being written into the table.",
                 code=ErrorCode.MISSING_NOT_NULL_COLUMN_VALUE,
-                column=field.name,
+                column=column,
             )
     if not missing and shape(from_spark(rows.schema)) == shape(wanted):
         return rows

@@ -145,6 +145,8 @@ def test_assignments_that_go_together() -> None:
 
 def test_insert_lists() -> None:
     require_insertable(paths("key", "st", "KEY"))  # the legacy tolerance of M-29
+    with pytest.raises(InvalidRequestError, match="Duplicate column names"):
+        require_insertable(paths("key", "st", "KEY"), two_spellings=False)
     with pytest.raises(InvalidRequestError, match=r"field = `st`\.`a`") as nested:
         require_insertable(paths("key", "st.a"))
     assert nested.value.code is ErrorCode.UNSUPPORTED_NESTED_FIELD_IN_OPERATION

@@ -12,6 +12,7 @@ from pyspark.sql import types as T
 
 from puredelta.commands.merge.column_paths import ColumnPath
 from puredelta.commands.row_changes.statement import ResolvedInsert, ResolvedUpdate
+from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.frames import Frames
 from puredelta.spark.generated_columns import default_value
@@ -101,15 +102,20 @@ class RowBuilder:
     def default(self, path: ColumnPath) -> AssignedValue | None:
         """Return what ``= DEFAULT`` assigns to a column; ``None``: as if it were not assigned.
 
-        A field inside a column has no default but NULL.
+        Raises:
+            InvalidRequestError: it is a field inside a column, which has no default.
         """
+        if len(path.names) > 1:
+            raise InvalidRequestError(
+                f"Cannot resolve DEFAULT as a value of {'.'.join(path.written)}: columns have "
+                "defaults, fields inside of them have none.",
+                code=ErrorCode.MERGE_UNRESOLVED_EXPRESSION,
+                sql_expr="DEFAULT",
+            )
         field = self.schema[path.column]
         if field.name in {*self.config.generated_columns, *self.config.identity_columns}:
             return None
-        if len(path.names) > 1:
-            value = Value(column=F.lit(None), type=T.NullType(), sql="DEFAULT")
-        else:
-            value = Value(column=self._omitted(field), type=field.dataType, sql="DEFAULT")
+        value = Value(column=self._omitted(field), type=field.dataType, sql="DEFAULT")
         nothing = frozenset[str]()
         return AssignedValue(path=path, value=value, target_columns=nothing, source_columns=nothing)
 

@@ -174,10 +174,10 @@ def require_no_conflict(paths: Sequence[ColumnPath]) -> None:
                 )
 
 
-def require_insertable(paths: Sequence[ColumnPath]) -> None:
+def require_insertable(paths: Sequence[ColumnPath], *, two_spellings: bool = True) -> None:
     """Refuse nested fields and repeated columns in an INSERT list (M-27).
 
-    One column in two spellings is tolerated, the last value counts (M-29).
+    ``two_spellings`` of one column are tolerated, the last value counts (M-29).
 
     Raises:
         InvalidRequestError: names the column.
@@ -191,7 +191,7 @@ def require_insertable(paths: Sequence[ColumnPath]) -> None:
                 operation="INSERT clause of MERGE operation",
                 field_name=quote_name(path.names),
             )
-    written = [path.written[0] for path in paths]
+    written = [path.written[0] if two_spellings else path.column for path in paths]
     repeated = sorted({name for name in written if written.count(name) > 1})
     if repeated:
         raise InvalidRequestError(

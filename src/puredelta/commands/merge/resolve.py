@@ -265,7 +265,10 @@ class _Assembler:
         if isinstance(clause, NotMatched):
             given = [b.path for b in bound if b.value not in self.keywords]
             require_no_explicit_identity(given, identities)
-            require_insertable([b.path for b in bound])
+            require_insertable(
+                [b.path for b in bound],
+                two_spellings=not (identities or self.rows.config.generated_columns),
+            )
         else:
             require_no_identity_update([b.path for b in bound], identities)
             require_no_conflict([b.path for b in bound])

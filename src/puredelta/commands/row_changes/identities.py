@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from pyspark.sql import Column
 
+from puredelta.commands.identity_marks import config_with_marks
 from puredelta.commands.row_changes.source import StagedSource
 from puredelta.commands.row_changes.statement import ResolvedStatement
-from puredelta.commands.identity_marks import config_with_marks
 from puredelta.protocol.actions import Add
 from puredelta.protocol.filled_columns import Identity
 from puredelta.protocol.table_config import TableConfig
