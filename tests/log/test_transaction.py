@@ -44,6 +44,7 @@ from puredelta.protocol.actions import (
     DomainMetadata,
     SetTransaction,
 )
+from puredelta.protocol.column_mapping import assign_columns
 from puredelta.protocol.feature_registry import Capability
 from puredelta.protocol.log_paths import commit_name, log_path
 from puredelta.protocol.operations import Operation
@@ -55,6 +56,7 @@ from tests.faults import MemoryStore
 from tests.log.tables import (
     ENGINE,
     PLAIN,
+    SCHEMA,
     TRUNCATE,
     WRITE,
     add,
@@ -322,11 +324,16 @@ def test_a_table_that_cannot_be_written_is_refused_before_any_file_is_written_x5
 
 
 def test_what_the_command_does_decides_what_the_table_must_allow() -> None:
-    protocol = feature_protocol("changeDataFeed")
-    log = create_table(MemoryStore(), protocol=protocol, delta__enableChangeDataFeed="true")
+    schema, _ = assign_columns(SCHEMA, max_column_id=0)
+    log = create_table(
+        MemoryStore(),
+        protocol=feature_protocol(readers=("columnMapping",)),
+        schema=schema,
+        delta__columnMapping__mode="name",
+    )
     assert transact(log, capability=Capability.APPEND).commit([add("a")], WRITE).version == 1
     with pytest.raises(UnsupportedError):
-        transact(log, capability=Capability.MERGE)
+        transact(log, capability=Capability.CONVERT)
 
 
 def test_a_blind_append_cannot_have_read() -> None:
@@ -693,8 +700,10 @@ def test_commits_say_whether_rows_kept_their_ids(tracked: Callable[..., TableLog
     transact(log).commit([add("c")], WRITE, tags={"delta.rowTracking.preserved": "true"})
     store = log.store
     assert isinstance(store, MemoryStore)
-    said = [info(store, v)["tags"]["delta.rowTracking.preserved"] for v in range(3)]  # type: ignore[index]
-    assert said == ["true", "false", "true"]
+    (*_, last) = log.snapshot().files.adds()
+    transact(log).commit([remove_file(last, deleted_ms=1)], WRITE)
+    said = [info(store, v)["tags"]["delta.rowTracking.preserved"] for v in range(4)]  # type: ignore[index]
+    assert said == ["true", "false", "true", "true"]
 
 
 # --- checkpoints after commits -------------------------------------------------------------------

@@ -360,13 +360,10 @@ def test_whole_files_need_no_change_rows(capability: Capability) -> None:
     check(capability, listing("changeDataFeed"), PLAIN, enabled)
 
 
-def test_row_ids_are_given_out_at_commit_but_not_carried_through_a_merge() -> None:
-    """X-14: every new file gets ids; copied rows would need theirs materialised (M-110)."""
-    enabled = {"delta.enableRowTracking": "true"}
-    check(Capability.APPEND, listing("rowTracking"), PLAIN, enabled)
-    check(Capability.MERGE, listing("rowTracking"))
-    with pytest.raises(UnsupportedError, match="rowTracking"):
-        check(Capability.MERGE, listing("rowTracking"), PLAIN, enabled)
+@pytest.mark.parametrize("capability", [Capability.APPEND, Capability.MERGE])
+def test_rows_keep_their_ids_whoever_writes(capability: Capability) -> None:
+    """X-14, M-110."""
+    check(capability, listing("rowTracking"), PLAIN, {"delta.enableRowTracking": "true"})
 
 
 def test_active_features_say_what_uses_them() -> None:

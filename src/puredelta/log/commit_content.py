@@ -24,7 +24,7 @@ from puredelta.log.row_ids import (
 from puredelta.log.snapshot import Snapshot
 from puredelta.log.winning_commit import WinningCommit
 from puredelta.protocol.action_json import encode_action
-from puredelta.protocol.actions import Action, CommitInfo, Metadata, Protocol, Remove
+from puredelta.protocol.actions import Action, Add, CommitInfo, Metadata, Protocol, Remove
 from puredelta.protocol.paths import canonical_path
 from puredelta.protocol.table_config import TableConfig
 
@@ -213,12 +213,13 @@ def _with_enablement(metadata: Metadata, version: int, timestamp_ms: int) -> Met
 def _with_preserved_tag(info: CommitInfo, draft: Draft, base: CommitBase) -> CommitInfo:
     """Say whether rows kept their ids: a command that moved rows says so itself, or they did not.
 
-    A commit that only adds files has moved none.
+    A commit that only adds files, or only removes some, has moved none.
     """
     tags = dict(info.tags or {})
     if base.tracking_switched_on:
         tags[PRESERVED_TAG] = "false"
     elif PRESERVED_TAG not in tags:
-        moved = any(isinstance(action, Remove) for action in draft.actions)
+        kinds = {type(action) for action in draft.actions}
+        moved = {Add, Remove} <= kinds
         tags[PRESERVED_TAG] = "false" if moved else "true"
     return replace(info, tags=tags)
