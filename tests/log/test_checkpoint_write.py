@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.log.checkpoint_hint import read_checkpoint_hint
-from puredelta.log.checkpoint_write import checkpoint_table, write_checkpoint
+from puredelta.log.checkpoint_rows import checkpoint_table
+from puredelta.log.checkpoint_write import write_checkpoint
 from puredelta.log.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA
 from puredelta.log.snapshot import Snapshot
 from puredelta.log.table_log import TableLog
@@ -43,7 +44,10 @@ STATS = '{"numRecords":10,"minValues":{"id":1},"maxValues":{"id":9},"tightBounds
 MARKED = replace(add("b%20c", PARTS), deletion_vector=VECTOR, stats=STATS)
 
 
-def full_table(store: object) -> TableLog:
+V2 = feature_protocol("domainMetadata", "clustering", readers=("deletionVectors", "v2Checkpoint"))
+
+
+def full_table(store: object, policy: str = "classic") -> TableLog:
     """A table with one of everything a checkpoint may hold, at version 2."""
     removed = replace(add("old", {"part": None}), tags={"k": None})
     log = create_table(
@@ -51,9 +55,10 @@ def full_table(store: object) -> TableLog:
         add("a", {"part": None}, ids=(1, 5)),
         replace(MARKED, tags={"OPTIMIZE": "x"}, clustering_provider="liquid"),
         removed,
-        protocol=EVERYTHING,
+        protocol=V2 if policy == "v2" else EVERYTHING,
         partitioned_by=("part",),
         delta__enableDeletionVectors="true",
+        delta__checkpointPolicy=policy,
     )
     actions: list[Action] = [
         remove_file(removed, deleted_ms=NOW_MS - 5),
@@ -90,6 +95,33 @@ def test_a_table_read_from_its_checkpoint_is_the_same() -> None:
     assert (summary.version, summary.num_files) == (2, 2)
     # protocol, metadata, two txn, one domain, two adds, one remove
     assert summary.num_actions == 8
+
+
+def test_a_v2_checkpoint_is_a_top_file_and_a_sidecar() -> None:
+    store = MemoryStore()
+    log = full_table(store, "v2")
+    snapshot = log.snapshot()
+    summary = write_checkpoint(store, snapshot, now_ms=NOW_MS)
+    (sidecar,) = (name for name in store.files if name.startswith("_delta_log/_sidecars/"))
+    (top,) = (name for name in store.files if ".checkpoint." in name)
+    kinds = [next(iter(json.loads(line))) for line in store.files[top].splitlines()]
+    assert kinds == [
+        "checkpointMetadata",
+        "sidecar",
+        "protocol",
+        "metaData",
+        "txn",
+        "txn",
+        "domainMetadata",
+    ]
+    assert pq.ParquetFile(io.BytesIO(store.files[sidecar])).metadata.num_rows == 3
+    assert summary.num_actions == len(kinds) + 3
+    assert read_checkpoint_hint(store) == 2
+    for version in range(3):
+        store.delete(log_path(commit_name(version)))
+    from_checkpoint = TableLog(store).snapshot()
+    assert from_checkpoint.last_checkpoint_version == 2
+    assert_same_state(snapshot, from_checkpoint)
 
 
 def test_the_hint_says_what_is_there_x36() -> None:

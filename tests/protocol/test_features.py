@@ -343,8 +343,10 @@ def test_m_100_to_103_columns_that_fill_themselves_may_be_written() -> None:
         ("identityColumns", column("i", **{"delta.identity.start": 1, "delta.identity.step": 1})),
         ("allowColumnDefaults", column("d", CURRENT_DEFAULT="5")),
     ):
-        for capability in WRITING:
+        for capability in (Capability.APPEND, Capability.OVERWRITE, Capability.MERGE):
             check(capability, listing(name), schema)
+        with pytest.raises(UnsupportedError, match="convert a directory into"):
+            check(Capability.CONVERT, listing(name), schema)
 
 
 def test_legacy_versions_imply_features_that_are_active() -> None:

@@ -131,8 +131,16 @@ def test_features_are_asked_by_name() -> None:
     assert not config.is_active("generatedColumns")
     assert not config.supports("deletionVectors")
     config.require(Capability.APPEND)
-    with pytest.raises(UnsupportedError, match=r"delta\.enableChangeDataFeed"):
-        config.require(Capability.MERGE)
+    iceberg = config_of(
+        protocol=Protocol(
+            min_reader_version=1,
+            min_writer_version=7,
+            writer_features=frozenset({"icebergCompatV2"}),
+        ),
+        enableIcebergCompatV2="true",
+    )
+    with pytest.raises(UnsupportedError, match=r"delta\.enableIcebergCompatV2"):
+        iceberg.require(Capability.MERGE)
 
 
 def test_a_table_without_columns_is_still_a_table() -> None:

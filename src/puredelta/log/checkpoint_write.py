@@ -1,71 +1,35 @@
-"""Classic checkpoints: the state of one version in one Parquet file (X-32..X-36).
+"""Checkpoints: the state of one version in files of its own (X-32..X-36).
 
-File actions go from the snapshot's Arrow columns to the file without becoming objects.
-The content follows the V1 spec, which every reader knows and every table may have, also
-one whose policy asks for V2 (section "Checkpoints").
-
-Statistics are written as JSON only. ``stats_parsed`` and ``partitionValues_parsed`` repeat
-the same facts as typed columns to save some readers the parsing; for the same reason a
-mistake in them would go unnoticed and lose rows, and no reader needs them where the JSON
-is there. ``delta.checkpoint.writeStatsAsJson=false`` is therefore passed over.
+A table whose policy asks for it gets a V2 checkpoint: a top file in JSON, which names a
+sidecar with the file actions (section "V2 Checkpoint Table Feature"). Any other gets one
+Parquet file after the V1 spec, which every reader knows.
 """
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
 from puredelta.log.checkpoint_hint import checkpoint_hint_checksum
-from puredelta.log.file_table import (
-    DELETION_VECTOR_TYPE,
-    DELETION_VECTOR_WIRE_NAMES,
-    FILE_WIRE_NAMES,
-    TOMBSTONE_WIRE_NAMES,
+from puredelta.log.checkpoint_rows import (
+    checkpoint_table,
+    encode_rows,
+    file_action_table,
+    small_actions,
 )
+from puredelta.log.clock import IdSource, random_id
 from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.action_json import action_object
-from puredelta.protocol.actions import Action
-from puredelta.protocol.log_paths import LAST_CHECKPOINT, classic_checkpoint_name, log_path
+from puredelta.protocol.action_json import encode_action
+from puredelta.protocol.actions import CheckpointMetadata, Sidecar
+from puredelta.protocol.log_paths import (
+    LAST_CHECKPOINT,
+    SIDECAR_DIRECTORY,
+    classic_checkpoint_name,
+    log_path,
+    v2_checkpoint_name,
+)
 from puredelta.store.base import PutOutcome, Store
-
-_TEXT_MAP = pa.map_(pa.string(), pa.string())
-_TEXT_LIST = pa.list_(pa.string())
-
-_SMALL_ACTION_TYPES: Mapping[str, pa.DataType] = {
-    "protocol": pa.struct(
-        [
-            ("minReaderVersion", pa.int32()),
-            ("minWriterVersion", pa.int32()),
-            ("readerFeatures", _TEXT_LIST),
-            ("writerFeatures", _TEXT_LIST),
-        ]
-    ),
-    "metaData": pa.struct(
-        [
-            ("id", pa.string()),
-            ("name", pa.string()),
-            ("description", pa.string()),
-            ("format", pa.struct([("provider", pa.string()), ("options", _TEXT_MAP)])),
-            ("schemaString", pa.string()),
-            ("partitionColumns", _TEXT_LIST),
-            ("configuration", _TEXT_MAP),
-            ("createdTime", pa.int64()),
-        ]
-    ),
-    "txn": pa.struct(
-        [("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]
-    ),
-    "domainMetadata": pa.struct(
-        [("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +42,21 @@ class CheckpointSummary:
     num_files: int
 
 
-def write_checkpoint(store: Store, snapshot: Snapshot, *, now_ms: int) -> CheckpointSummary:
+def write_checkpoint(
+    store: Store, snapshot: Snapshot, *, now_ms: int, new_id: IdSource = random_id
+) -> CheckpointSummary:
     """Write the checkpoint of a snapshot and point ``_last_checkpoint`` to it.
 
-    A checkpoint that is there already stays: it says the same, and someone may be reading
-    it. ``now_ms`` decides which tombstones have expired.
+    A classic checkpoint that is there already stays: it says the same, and someone may be
+    reading it; of the other kind a version may have several. ``now_ms`` decides which
+    tombstones have expired.
     """
+    if snapshot.config.is_active("v2Checkpoint"):
+        summary = _write_v2(store, snapshot, now_ms=now_ms, new_id=new_id)
+        store.put(log_path(LAST_CHECKPOINT), _hint(summary))
+        return summary
     table = checkpoint_table(snapshot, now_ms=now_ms)
-    content = _parquet(table)
+    content = encode_rows(table)
     summary = CheckpointSummary(
         version=snapshot.version,
         num_actions=table.num_rows,
@@ -98,103 +69,32 @@ def write_checkpoint(store: Store, snapshot: Snapshot, *, now_ms: int) -> Checkp
     return summary
 
 
-def checkpoint_table(snapshot: Snapshot, *, now_ms: int) -> pa.Table:
-    """Build the rows of a checkpoint: one action a row, in the column of its kind (X-34, X-35).
-
-    Provenance and change files are no part of the state; removed domains and expired
-    tombstones have left it.
-    """
-    small: Mapping[str, Iterable[Action]] = {
-        "protocol": (snapshot.protocol,),
-        "metaData": (snapshot.metadata,),
-        "txn": snapshot.set_transactions.values(),
-        "domainMetadata": snapshot.domain_metadata.values(),
-    }
-    kinds: Mapping[str, Sequence[pa.Array]] = {
-        **{name: (_small_actions(name, actions),) for name, actions in small.items()},
-        "add": _structs(snapshot.files.rows, FILE_WIRE_NAMES),
-        "remove": _structs(unexpired_tombstones(snapshot, now_ms), TOMBSTONE_WIRE_NAMES),
-    }
-    lengths = {name: sum(map(len, chunks)) for name, chunks in kinds.items()}
-    total = sum(lengths.values())
-    columns = {}
-    before = 0
-    for name, chunks in kinds.items():
-        kind = chunks[0].type
-        after = total - before - lengths[name]
-        columns[name] = pa.chunked_array([pa.nulls(before, kind), *chunks, pa.nulls(after, kind)])
-        before += lengths[name]
-    return pa.table(columns)
-
-
-def unexpired_tombstones(snapshot: Snapshot, now_ms: int) -> pa.Table:
-    """Return the removed files whose data a vacuum must still spare.
-
-    A tombstone without a time is as old as can be.
-    """
-    retention = snapshot.config.properties.deleted_file_retention
-    oldest_ms = now_ms - int(retention.total_seconds() * 1000)
-    young = pc.greater(snapshot.tombstones["deleted_ms"], oldest_ms)
-    return snapshot.tombstones.filter(young)
-
-
-def _small_actions(kind: str, actions: Iterable[Action]) -> pa.Array:
-    rows = [action_object(action)[1] for action in actions]
-    return pa.array([_with_pairs(row) for row in rows], type=_SMALL_ACTION_TYPES[kind])
-
-
-_MAPS = frozenset({"configuration", "options"})
-
-
-def _with_pairs(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Spell JSON objects that are maps as pairs, as Arrow takes them."""
-    return {
-        key: list(value.items())
-        if key in _MAPS and isinstance(value, Mapping)
-        else _with_pairs(value)
-        if isinstance(value, Mapping)
-        else value
-        for key, value in row.items()
-    }
-
-
-def _structs(rows: pa.Table, wire_names: Mapping[str, str]) -> Sequence[pa.StructArray]:
-    """Turn the columns of file actions into one struct a row, under the names of the wire."""
-    chunks = [_struct(batch, wire_names) for batch in rows.to_batches()]
-    return chunks or [_struct(_empty_batch(rows.schema), wire_names)]
-
-
-def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
-
-
-def _struct(batch: pa.RecordBatch, wire_names: Mapping[str, str]) -> pa.StructArray:
-    columns = []
-    for name in wire_names:
-        column = batch.column(name)
-        if name == "data_change":
-            # A checkpoint changes no data, whatever the commits it stands for did.
-            column = pa.repeat(pa.scalar(False), len(column))  # noqa: FBT003
-        elif column.type == DELETION_VECTOR_TYPE:
-            column = _vectors(column)
-        columns.append(column)
-    return pa.StructArray.from_arrays(columns, names=list(wire_names.values()))
-
-
-def _vectors(vectors: pa.StructArray) -> pa.StructArray:
-    children = [pc.struct_field(vectors, [i]) for i in range(vectors.type.num_fields)]
-    names = [DELETION_VECTOR_WIRE_NAMES[field.name] for field in vectors.type]
-    return pa.StructArray.from_arrays(children, names=names, mask=pc.is_null(vectors))
-
-
-def _parquet(table: pa.Table) -> bytes:
-    sink = io.BytesIO()
-    pq.write_table(table, sink, compression="snappy", store_schema=False)
-    return sink.getvalue()
+def _write_v2(
+    store: Store, snapshot: Snapshot, *, now_ms: int, new_id: IdSource
+) -> CheckpointSummary:
+    """Write the sidecar first: a top file never names one that is not there."""
+    table = file_action_table(snapshot, now_ms=now_ms)
+    small = [action for some in small_actions(snapshot).values() for action in some]
+    lines = [encode_action(CheckpointMetadata(version=snapshot.version))]
+    size_bytes = 0
+    if table.num_rows:
+        content = encode_rows(table)
+        sidecar = Sidecar(path=f"{new_id()}.parquet", size_bytes=len(content), modified_ms=now_ms)
+        store.put_if_absent(f"{SIDECAR_DIRECTORY}/{sidecar.path}", content)
+        lines.append(encode_action(sidecar))
+        size_bytes += len(content)
+    top = "\n".join([*lines, *map(encode_action, small)]).encode()
+    store.put_if_absent(log_path(v2_checkpoint_name(snapshot.version, new_id())), top)
+    return CheckpointSummary(
+        version=snapshot.version,
+        num_actions=table.num_rows + len(lines) + len(small),
+        size_bytes=size_bytes + len(top),
+        num_files=len(snapshot.files),
+    )
 
 
 def _hint(summary: CheckpointSummary) -> bytes:
-    content = {
+    content: dict[str, Any] = {
         "version": summary.version,
         "size": summary.num_actions,
         "sizeInBytes": summary.size_bytes,

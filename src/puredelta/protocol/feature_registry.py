@@ -162,6 +162,7 @@ FEATURES: tuple[Feature, ...] = (
     _writer(
         "generatedColumns",
         yes("computed where they are not given, checked where they are"),
+        convert=inactive("values in the files to convert are not checked"),
         legacy=(1, 4),
         used=usage.when_fields_have(usage.GENERATION_EXPRESSION),
     ),
@@ -176,12 +177,14 @@ FEATURES: tuple[Feature, ...] = (
     _writer(
         "identityColumns",
         yes("values without gaps within a write; the high water mark is kept in the schema"),
+        convert=inactive("values in the files to convert are not checked"),
         legacy=(1, 6),
         used=usage.when_fields_have(usage.IDENTITY_START, usage.IDENTITY_STEP),
     ),
     _writer(
         "allowColumnDefaults",
         yes("fill in what INSERT and rows to be written leave out"),
+        convert=inactive("files that lack a column would read as NULL, not as its default"),
         enabled_by=Enablement.USE_IN_NEW_TABLE,
         used=usage.when_fields_have(usage.CURRENT_DEFAULT),
     ),
@@ -233,7 +236,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     _writer(
         "v2Checkpoint",
-        yes("checkpoints are written in one classic-named file"),
+        yes("checkpoints are a JSON file and a sidecar while the policy is v2"),
         reader=True,
         used=usage.v2_checkpoints,
     ),

@@ -160,6 +160,15 @@ def classic_checkpoint_name(version: int) -> str:
     return f"{version_prefix(version)}.checkpoint.parquet"
 
 
+def v2_checkpoint_name(version: int, uuid: str) -> str:
+    """Return the name of the JSON top file of a V2 checkpoint.
+
+    >>> v2_checkpoint_name(3, "80a083e8-7026-4e79-81be-64bd76c43a11")
+    '00000000000000000003.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json'
+    """
+    return f"{version_prefix(version)}.checkpoint.{uuid}.json"
+
+
 def multi_part_checkpoint_name(version: int, part: int, parts: int) -> str:
     """Return the name of part ``part`` (from 1) of a checkpoint in ``parts`` files."""
     return f"{version_prefix(version)}.checkpoint.{part:010d}.{parts:010d}.parquet"
