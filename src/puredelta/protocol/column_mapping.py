@@ -138,6 +138,27 @@ def assign_columns(
     return assign(schema), highest
 
 
+def map_existing_columns(schema: StructType) -> tuple[StructType, int]:
+    """Give every field its own name as physical name: so the files there are stay readable.
+
+    Returns the schema and the highest id, as `assign_columns`.
+    """
+
+    def named(struct: StructType) -> StructType:
+        return StructType(
+            tuple(
+                dataclasses.replace(
+                    f,
+                    type=_map_structs(f.type, named),
+                    metadata={**f.metadata, PHYSICAL_NAME: f.name},
+                )
+                for f in struct.fields
+            )
+        )
+
+    return assign_columns(named(schema), max_column_id=0)
+
+
 def _has_id(field: StructField) -> bool:
     return FIELD_ID in field.metadata
 

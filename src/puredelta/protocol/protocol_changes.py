@@ -26,9 +26,8 @@ def upgraded(protocol: Protocol, *, reader: int, writer: int) -> Protocol:
     """Return the protocol that also supports what a pair of versions stands for.
 
     Raises:
-        InvalidRequestError: a version does not exist (INVALID_TABLE_PROPERTY), reader version
-            3 comes without writer version 7 (READ_FEATURE_PROTOCOL_REQUIRES_WRITE), or a
-            protocol without lists would lose features (INVALID_PROTOCOL_DOWNGRADE).
+        InvalidRequestError: a version does not exist (INVALID_TABLE_PROPERTY), or reader
+            version 3 comes without writer version 7 (READ_FEATURE_PROTOCOL_REQUIRES_WRITE).
     """
     _require_version("delta.minReaderVersion", reader, READER_VERSION_MAX)
     _require_version("delta.minWriterVersion", writer, WRITER_VERSION_MAX)
@@ -40,18 +39,7 @@ def upgraded(protocol: Protocol, *, reader: int, writer: int) -> Protocol:
             reader=reader,
             writer=writer,
         )
-    asked = _implied(reader, writer)
-    loses = writer < WRITER_VERSION_MAX and not asked >= supported_features(protocol)
-    if loses and protocol.writer_features is None:
-        raise InvalidRequestError(
-            "Protocol version cannot be downgraded from "
-            f"({protocol.min_reader_version},{protocol.min_writer_version}) to "
-            f"({reader},{writer}).",
-            code=ErrorCode.INVALID_PROTOCOL_DOWNGRADE,
-            reader=reader,
-            writer=writer,
-        )
-    return with_features(protocol, asked)
+    return with_features(protocol, _implied(reader, writer))
 
 
 def without_feature(protocol: Protocol, name: str) -> Protocol:

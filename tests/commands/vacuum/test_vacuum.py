@@ -175,16 +175,28 @@ def test_directories_go_from_the_inside_out() -> None:
     [
         (-1, False, ErrorCode.VACUUM_RETENTION_PERIOD_NEGATIVE),
         (0, True, ErrorCode.VACUUM_RETENTION_PERIOD_TOO_SHORT),
-        (167.4, True, ErrorCode.VACUUM_RETENTION_PERIOD_TOO_SHORT),
+        (0.4, True, ErrorCode.VACUUM_RETENTION_PERIOD_TOO_SHORT),
     ],
 )
 def test_too_short_a_time_is_refused(hours: float, check: bool, code: ErrorCode) -> None:
     with pytest.raises(InvalidRequestError) as error:
-        resolve_retention(hours, default=WEEK, check_enabled=check)
+        resolve_retention(hours, default=WEEK, check_enabled=check, ignore_shorter=True)
     assert error.value.code is code
 
 
-def test_hours_are_rounded() -> None:
-    assert resolve_retention(167.5, default=WEEK, check_enabled=True).effective == WEEK
-    assert resolve_retention(0.4, default=WEEK, check_enabled=False).effective == timedelta()
-    assert resolve_retention(None, default=WEEK, check_enabled=True).effective == WEEK
+@pytest.mark.parametrize(
+    ("hours", "ignore_shorter", "effective"),
+    [
+        (None, True, WEEK),
+        (167.5, True, WEEK),
+        (100, True, WEEK),  # the reference's default: only 0 is shorter than the table's own
+        (100, False, timedelta(hours=100)),
+        (0.4, True, timedelta()),
+        (1000, True, timedelta(hours=1000)),
+    ],
+)
+def test_hours_that_count(hours: float | None, ignore_shorter: bool, effective: timedelta) -> None:
+    retention = resolve_retention(
+        hours, default=WEEK, check_enabled=False, ignore_shorter=ignore_shorter
+    )
+    assert retention.effective == effective

@@ -9,6 +9,7 @@ from datetime import timedelta
 from puredelta.errors import ErrorCode, InvalidRequestError
 
 CHECK_SETTING = "spark.databricks.delta.retentionDurationCheck.enabled"
+IGNORE_SETTING = "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +28,13 @@ class Retention:
         return self.default if self.specified is None else self.specified
 
 
-def resolve_retention(hours: float | None, *, default: timedelta, check_enabled: bool) -> Retention:
-    """Check a retention time in hours; like the reference, round it to whole ones.
+def resolve_retention(
+    hours: float | None, *, default: timedelta, check_enabled: bool, ignore_shorter: bool
+) -> Retention:
+    """Decide on a retention time; hours are rounded to whole ones, as in the reference.
+
+    ``ignore_shorter`` is the reference's rule: a time shorter than the table's own does not
+    count, but for 0, which means all that is not needed now. A longer one counts always.
 
     Raises:
         InvalidRequestError: it is negative (VACUUM_RETENTION_PERIOD_NEGATIVE), or shorter
@@ -41,6 +47,8 @@ def resolve_retention(hours: float | None, *, default: timedelta, check_enabled:
             hours=hours,
         )
     specified = None if hours is None else timedelta(hours=math.floor(hours + 0.5))
+    if ignore_shorter and specified is not None and timedelta() < specified < default:
+        specified = None
     if check_enabled and specified is not None and specified < default:
         least = math.ceil(default / timedelta(hours=1))
         raise InvalidRequestError(

@@ -16,7 +16,12 @@ from pyspark.sql import SparkSession
 
 from puredelta.commands.engine import engine_info
 from puredelta.commands.vacuum.garbage import Garbage, find_garbage, visible_to_vacuum
-from puredelta.commands.vacuum.retention import CHECK_SETTING, Retention, resolve_retention
+from puredelta.commands.vacuum.retention import (
+    CHECK_SETTING,
+    IGNORE_SETTING,
+    Retention,
+    resolve_retention,
+)
 from puredelta.log.clock import Clock, wall_clock
 from puredelta.log.referenced_files import referenced_files
 from puredelta.log.snapshot import Snapshot
@@ -62,7 +67,8 @@ def vacuum(
 ) -> VacuumOutcome:
     """Delete files that are not needed by versions younger than the retention time.
 
-    Without ``retention_hours`` the table's ``delta.deletedFileRetentionDuration`` decides.
+    Without ``retention_hours`` the table's ``delta.deletedFileRetentionDuration`` decides, and
+    like the reference also where they are fewer, but for 0.
     A dry run deletes and commits nothing.
 
     Raises:
@@ -77,6 +83,7 @@ def vacuum(
         retention_hours,
         default=snapshot.config.properties.deleted_file_retention,
         check_enabled=_flag(spark, CHECK_SETTING, default=True),
+        ignore_shorter=_flag(spark, IGNORE_SETTING, default=True),
     )
     garbage = _find(log.store, snapshot, before_ms=clock() - retention.effective // _MILLISECOND)
     paths = (*(file.path for file in garbage.files), *garbage.directories)

@@ -1,0 +1,180 @@
+"""ALTER COLUMN: comment, type, nullability, default and place of one column or nested field."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from enum import Enum
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from puredelta.commands.alter.change import TableChange, changed_config, finish, start
+from puredelta.commands.alter.columns import shown_place
+from puredelta.commands.alter.dependencies import require_independent
+from puredelta.commands.create.columns import COMMENT, stored_columns
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.table_log import TableLog
+from puredelta.protocol.feature_usage import CURRENT_DEFAULT, IDENTITY_STEP
+from puredelta.protocol.schema_edit import (
+    FieldPath,
+    Place,
+    change_field,
+    find_field,
+    find_type,
+    move_field,
+)
+from puredelta.protocol.schema_json import encode_schema, simple_string
+from puredelta.protocol.table_config import CHAR_VARCHAR, TableConfig
+from puredelta.protocol.table_operations import ColumnChange, change_column
+from puredelta.protocol.type_widening import can_widen, with_type_changes
+from puredelta.protocol.types import StructField, StructType
+
+_DEFAULTS_FEATURE = "allowColumnDefaults"
+
+
+class Unset(Enum):
+    """A part of a column that is to go."""
+
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnEdit:
+    """What is to change; None leaves a part as it is."""
+
+    data_type: T.DataType | None = None
+    nullable: bool | None = None
+    comment: str | None = None
+    default: str | Unset | None = None
+    """SQL text of the default of rows to come."""
+    place: Place | None = None
+
+
+def change_table_column(
+    spark: SparkSession, log: TableLog, path: FieldPath, edit: ColumnEdit
+) -> int:
+    """Change a column or nested field; return the version made. Files stay as they are.
+
+    A type may only become wider, and only where type widening is enabled; a column that may
+    be NULL stays so.
+
+    Raises:
+        InvalidRequestError: there is no such column, or the change is none of these
+            (UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP and other codes).
+        ConflictError: somebody else changed the table meanwhile.
+    """
+    snapshot, transaction = start(spark, log)
+    config = snapshot.config
+    spelled, old = find_field(config.schema, path)
+    new = edited_field(config, spelled, old, edit)
+    if new.type != old.type:
+        require_independent(config, spelled)
+    schema = change_field(config.schema, spelled, lambda _: new)
+    if edit.place is not None:
+        schema = move_field(schema, spelled, edit.place)
+    metadata = dataclasses.replace(
+        config.metadata, schema_string=encode_schema(with_type_changes(config.schema, schema))
+    )
+    change = TableChange(
+        config=changed_config(config, metadata=metadata),
+        operation=change_column(
+            ColumnChange(
+                path=spelled,
+                field=new,
+                place=None if edit.place is None else shown_place(edit.place),
+            )
+        ),
+    )
+    return finish(transaction, snapshot, change)
+
+
+def edited_field(
+    config: TableConfig, path: FieldPath, old: StructField, edit: ColumnEdit
+) -> StructField:
+    """Return a field as the edit makes it; its place and the history of its type are not here.
+
+    Raises:
+        InvalidRequestError: as `change_table_column`.
+    """
+    if not isinstance(find_type(config.schema, path[:-1])[1], StructType):
+        _require_only_a_type(path, old, edit)
+    if IDENTITY_STEP in old.metadata and (edit.data_type or edit.default is not None):
+        raise InvalidRequestError(
+            f"ALTER TABLE ALTER COLUMN is not supported for IDENTITY columns: {'.'.join(path)}.",
+            code=ErrorCode.IDENTITY_COLUMNS_ALTER_COLUMN_NOT_SUPPORTED,
+            column=".".join(path),
+        )
+    metadata = dict(old.metadata)
+    new = old
+    if edit.data_type is not None:
+        new = _with_type(config, path, old, edit.data_type)
+        metadata = dict(new.metadata)
+    if edit.nullable is not None:
+        if old.nullable and not edit.nullable:
+            raise _unsupported(path, f"{_shown(old)} (nullable)", f"{_shown(old)} NOT NULL")
+        new = dataclasses.replace(new, nullable=edit.nullable)
+    if edit.comment is not None:
+        metadata[COMMENT] = edit.comment
+    match edit.default:
+        case str():
+            _require_defaults(config, path)
+            metadata[CURRENT_DEFAULT] = edit.default
+        case Unset.DEFAULT:
+            metadata.pop(CURRENT_DEFAULT, None)
+        case None:
+            pass
+    return dataclasses.replace(new, metadata=metadata)
+
+
+def _with_type(
+    config: TableConfig, path: FieldPath, old: StructField, data_type: T.DataType
+) -> StructField:
+    wanted = stored_columns(T.StructType([T.StructField(old.name, data_type)])).fields[0]
+    widened = config.is_active("typeWidening") and config.properties.enable_type_widening
+    if wanted.type != old.type and not (widened and can_widen(old.type, wanted.type)):
+        raise _unsupported(path, _shown(old), simple_string(wanted.type).upper())
+    metadata = {k: v for k, v in old.metadata.items() if k != CHAR_VARCHAR}
+    if CHAR_VARCHAR in wanted.metadata:
+        metadata[CHAR_VARCHAR] = wanted.metadata[CHAR_VARCHAR]
+    return dataclasses.replace(old, type=wanted.type, metadata=metadata)
+
+
+def _require_only_a_type(path: FieldPath, old: StructField, edit: ColumnEdit) -> None:
+    """The element of an array and the key and value of a map have a type and nothing else."""
+    name = ".".join(path)
+    if edit.comment is not None:
+        raise InvalidRequestError(
+            f"Can't add a comment to {name}. Adding a comment to a map key/value or array element "
+            "is not supported.",
+            code=ErrorCode.UNSUPPORTED_COMMENT_MAP_ARRAY,
+            column=name,
+        )
+    if edit.nullable not in {None, old.nullable} or edit.default is not None or edit.place:
+        raise _unsupported(path, _shown(old), "one with another nullability, default or place")
+
+
+def _require_defaults(config: TableConfig, path: FieldPath) -> None:
+    if not config.supports(_DEFAULTS_FEATURE):
+        raise InvalidRequestError(
+            "Failed to execute ALTER TABLE command because it assigned a column DEFAULT value to "
+            f"{'.'.join(path)}, but the corresponding table feature was not enabled. Please retry "
+            "the command again after executing ALTER TABLE tableName SET "
+            f"TBLPROPERTIES('delta.feature.{_DEFAULTS_FEATURE}' = 'supported').",
+            code=ErrorCode.WRONG_COLUMN_DEFAULTS_FEATURE_NOT_ENABLED,
+            column=".".join(path),
+        )
+
+
+def _shown(field: StructField) -> str:
+    return str(field.metadata.get(CHAR_VARCHAR, simple_string(field.type))).upper()
+
+
+def _unsupported(path: FieldPath, old: str, new: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"ALTER TABLE CHANGE COLUMN is not supported for changing column {'.'.join(path)} from "
+        f"{old} to {new}. Types become wider where 'delta.enableTypeWidening' is true; fields of "
+        "structs are added and dropped one by one.",
+        code=ErrorCode.UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP,
+        column=".".join(path),
+    )

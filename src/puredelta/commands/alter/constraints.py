@@ -1,0 +1,155 @@
+"""ADD and DROP CONSTRAINT: CHECK constraints, named and checked against the rows there are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from puredelta.commands.alter.change import TableChange, changed_config, finish, start
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.snapshot import Snapshot
+from puredelta.log.table_log import TableLog
+from puredelta.protocol.properties import CONSTRAINT_PREFIX
+from puredelta.protocol.table_operations import add_constraint, drop_constraint
+from puredelta.protocol.types import StructType
+from puredelta.spark.column_expressions import Fault, judge
+from puredelta.spark.scan import scan
+
+ASSUME_IF_EXISTS_SETTING = "spark.databricks.delta.constraints.assumesDropIfExists.enabled"
+
+_RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
+
+
+def add_check_constraint(spark: SparkSession, log: TableLog, name: str, expression: str) -> int:
+    """Add a CHECK constraint that every row fulfils; return the version made.
+
+    One Spark job reads the columns the expression uses. NULL violates it, as FALSE does.
+
+    Raises:
+        InvalidRequestError: the name is taken or reserved, the expression is no condition
+            over the table's columns, or rows violate it (NEW_CHECK_CONSTRAINT_VIOLATION).
+        ConflictError: somebody else changed the table meanwhile, or added rows.
+    """
+    if name.upper() == _RESERVED:
+        raise InvalidRequestError(
+            f"Cannot use {name} as the name of a CHECK constraint. This name is reserved.",
+            code=ErrorCode.INVALID_CONSTRAINT_NAME,
+            name=name,
+        )
+    snapshot, transaction = start(spark, log)
+    old = _find(snapshot, name)
+    if old is not None:
+        raise InvalidRequestError(
+            f"Constraint '{name}' already exists. Please delete the old constraint first. Old "
+            f"constraint: {old}",
+            code=ErrorCode.CONSTRAINT_ALREADY_EXISTS,
+            name=name,
+        )
+    require_condition(spark, name, expression, snapshot.config.schema)
+    configuration = {**snapshot.metadata.configuration, _key(name): expression}
+    change = TableChange(
+        config=changed_config(
+            snapshot.config, metadata=replace(snapshot.metadata, configuration=configuration)
+        ),
+        operation=add_constraint(name, expression),
+    )
+    transaction.read_files(None, snapshot.files)
+    _require_fulfilled(spark, snapshot, expression)
+    return finish(transaction, snapshot, change)
+
+
+def drop_check_constraint(
+    spark: SparkSession, log: TableLog, name: str, *, if_exists: bool = False
+) -> int:
+    """Drop a CHECK constraint; return the version made, also where there was none.
+
+    Raises:
+        InvalidRequestError: there is none and ``if_exists`` is false
+            (CONSTRAINT_DOES_NOT_EXIST).
+        ConflictError: somebody else changed the table meanwhile.
+    """
+    snapshot, transaction = start(spark, log)
+    old = _find(snapshot, name)
+    assumed = str(spark.conf.get(ASSUME_IF_EXISTS_SETTING, "false")).lower() == "true"
+    if old is None and not (if_exists or assumed):
+        raise InvalidRequestError(
+            f"Cannot drop nonexistent constraint {name} from table delta.`{snapshot.root_uri}`. To "
+            "avoid throwing an error, provide the parameter IF EXISTS or set the SQL session "
+            f"configuration {ASSUME_IF_EXISTS_SETTING} to true.",
+            code=ErrorCode.CONSTRAINT_DOES_NOT_EXIST,
+            name=name,
+        )
+    rest = {k: v for k, v in snapshot.metadata.configuration.items() if k.lower() != _key(name)}
+    change = TableChange(
+        config=changed_config(
+            snapshot.config, metadata=replace(snapshot.metadata, configuration=rest)
+        ),
+        operation=drop_constraint(name, old),
+    )
+    return finish(transaction, snapshot, change)
+
+
+def require_condition(spark: SparkSession, name: str, expression: str, columns: StructType) -> None:
+    """Check that an expression is a condition over the columns of one row; runs no job.
+
+    Raises:
+        InvalidRequestError: it is none (NON_BOOLEAN_CHECK_CONSTRAINT), names a column that
+            does not exist, aggregates, or is not deterministic.
+    """
+    judged = judge(spark, f"({expression})", columns)  # as it is put into other expressions
+    match judged.fault:
+        case Fault.UNRESOLVED:
+            raise InvalidRequestError(
+                f"CHECK constraint '{name}' ({expression}) names a column that does not exist. "
+                f"There are: {', '.join(columns.names)}.",
+                code=ErrorCode.UNRESOLVED_COLUMN,
+                name=name,
+            )
+        case Fault.AGGREGATE:
+            raise InvalidRequestError(
+                f"Found {expression} in a CHECK constraint. Aggregate expressions are not allowed "
+                "in CHECK constraints.",
+                code=ErrorCode.AGGREGATE_IN_CHECK_CONSTRAINT,
+                name=name,
+            )
+        case Fault.NON_DETERMINISTIC:
+            raise InvalidRequestError(
+                f"Found {expression} in a CHECK constraint. A CHECK constraint cannot use a "
+                "nondeterministic expression.",
+                code=ErrorCode.NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT,
+                name=name,
+            )
+        case None:
+            pass
+    if judged.simple_type != "boolean":
+        raise InvalidRequestError(
+            f"CHECK constraint '{name}' ({expression}) should be a boolean expression.",
+            code=ErrorCode.NON_BOOLEAN_CHECK_CONSTRAINT,
+            name=name,
+        )
+
+
+def _require_fulfilled(spark: SparkSession, snapshot: Snapshot, expression: str) -> None:
+    if not len(snapshot.files):
+        return
+    fulfilled = F.coalesce(F.expr(f"({expression})"), F.lit(False))  # noqa: FBT003
+    num_rows = scan(spark, snapshot).filter(~fulfilled).count()
+    if num_rows:
+        raise InvalidRequestError(
+            f"{num_rows} rows in delta.`{snapshot.root_uri}` violate the new CHECK constraint "
+            f"({expression})",
+            code=ErrorCode.NEW_CHECK_CONSTRAINT_VIOLATION,
+            num_rows=num_rows,
+        )
+
+
+def _find(snapshot: Snapshot, name: str) -> str | None:
+    """Return the expression of a constraint; names ignore case."""
+    found = (v for k, v in snapshot.metadata.configuration.items() if k.lower() == _key(name))
+    return next(found, None)
+
+
+def _key(name: str) -> str:
+    return CONSTRAINT_PREFIX + name.lower()

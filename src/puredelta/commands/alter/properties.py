@@ -1,0 +1,234 @@
+"""SET and UNSET TBLPROPERTIES, and what comes with a property: features, mapping, row ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.alter.change import TableChange, changed_config, finish, start
+from puredelta.commands.alter.row_ids import give_row_ids
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.clock import IdSource, random_id
+from puredelta.log.row_ids import ROW_TRACKING
+from puredelta.log.table_log import TableLog
+from puredelta.protocol.actions import Metadata, Protocol
+from puredelta.protocol.clustering import CLUSTERING
+from puredelta.protocol.column_mapping import map_existing_columns
+from puredelta.protocol.features import (
+    feature_named,
+    stored_configuration,
+    supported_features,
+    with_features,
+)
+from puredelta.protocol.operations import Operation
+from puredelta.protocol.properties import (
+    CONSTRAINT_PREFIX,
+    FEATURE_PREFIX,
+    ColumnMappingMode,
+    TableProperties,
+)
+from puredelta.protocol.property_checks import (
+    ARBITRARY_PROPERTIES_SETTING,
+    PROTOCOL_VERSION_KEYS,
+    canonical_key,
+    checked_properties,
+)
+from puredelta.protocol.protocol_changes import upgraded
+from puredelta.protocol.schema_json import encode_schema
+from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.table_operations import set_properties as set_operation
+from puredelta.protocol.table_operations import unset_properties as unset_operation
+
+COMMENT = "comment"
+
+_MAPPING_MODE = "delta.columnMapping.mode"
+_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+_ENABLE_ROW_TRACKING = "delta.enableRowTracking"
+_ONLY_ROW_TRACKING_TAG = "rowTrackingEnablementOnly"
+_ROW_TRACKING_NAMES = {
+    "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-",
+    "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-",
+}
+
+
+def set_table_properties(
+    spark: SparkSession,
+    log: TableLog,
+    properties: Mapping[str, str],
+    *,
+    operation: Operation | None = None,
+) -> int:
+    """Set properties of a table; return the version made.
+
+    ``comment`` is the table's description, ``delta.feature.<name>`` and the version keys
+    change the protocol alone. Switching row tracking on gives ids to the rows there are,
+    in commits before. ``operation`` is what the history says instead of SET TBLPROPERTIES.
+
+    Raises:
+        InvalidRequestError: a property is none of a table's, or not set this way.
+        UnsupportedError: it asks for what is not implemented.
+        ConflictError: somebody else changed the table meanwhile.
+    """
+    arbitrary = str(spark.conf.get(ARBITRARY_PROPERTIES_SETTING, "false")).lower() == "true"
+    wanted = checked_settings(properties, allow_arbitrary=arbitrary)
+    snapshot, transaction = start(spark, log)
+    if wanted.get(_ENABLE_ROW_TRACKING, "").lower() == "true":
+        _ = with_settings(snapshot.config, wanted)  # refused before anything is written
+        give_row_ids(spark, log)
+        snapshot, transaction = start(spark, log)
+    tags = {}
+    if list(wanted) == [_ENABLE_ROW_TRACKING] and wanted[_ENABLE_ROW_TRACKING].lower() == "true":
+        tags[_ONLY_ROW_TRACKING_TAG] = "true"
+    change = TableChange(
+        config=with_settings(snapshot.config, wanted),
+        operation=operation or set_operation(wanted),
+        tags=tags,
+    )
+    return finish(transaction, snapshot, change)
+
+
+def unset_table_properties(
+    spark: SparkSession, log: TableLog, keys: Sequence[str], *, if_exists: bool = True
+) -> int:
+    """Take properties away from a table; return the version made.
+
+    Raises:
+        InvalidRequestError: one is not set and ``if_exists`` is false
+            (UNSET_NON_EXISTENT_PROPERTY), or column mapping would go
+            (UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE).
+        ConflictError: somebody else changed the table meanwhile.
+    """
+    snapshot, transaction = start(spark, log)
+    names = [canonical_key(key) for key in keys]
+    before = snapshot.metadata.configuration
+    missing = [name for name in names if name not in before and name != COMMENT]
+    if missing and not if_exists:
+        raise InvalidRequestError(
+            f"Attempted to unset non-existent property '{missing[0]}' in table "
+            f"{snapshot.root_uri}.",
+            code=ErrorCode.UNSET_NON_EXISTENT_PROPERTY,
+            property=missing[0],
+        )
+    rest = {key: value for key, value in before.items() if key not in names}
+    _require_mapping_change(snapshot.config.column_mapping, TableProperties.of(rest))
+    metadata = replace(
+        snapshot.metadata,
+        configuration=rest,
+        description=None if COMMENT in names else snapshot.metadata.description,
+    )
+    change = TableChange(
+        config=changed_config(snapshot.config, metadata=metadata),
+        operation=unset_operation(names, if_exists=True),
+    )
+    return finish(transaction, snapshot, change)
+
+
+def checked_settings(properties: Mapping[str, str], *, allow_arbitrary: bool) -> dict[str, str]:
+    """Return properties under canonical keys, none of them one that SET cannot set.
+
+    Raises:
+        InvalidRequestError: as `checked_properties`; a constraint (ADD_CONSTRAINTS), the
+            location or the provider of the table, or the feature clustering.
+    """
+    for key in properties:
+        if key.lower().startswith(CONSTRAINT_PREFIX):
+            raise InvalidRequestError(
+                "Please use ALTER TABLE ADD CONSTRAINT to add CHECK constraints.",
+                code=ErrorCode.ADD_CONSTRAINTS,
+                property=key,
+            )
+        if key == "location":
+            raise InvalidRequestError(
+                "Cannot change the 'location' of the Delta table using SET TBLPROPERTIES.",
+                code=ErrorCode.CANNOT_CHANGE_LOCATION,
+            )
+        if key == "provider":
+            raise InvalidRequestError(
+                "'provider' is a reserved table property, and cannot be altered.",
+                code=ErrorCode.CANNOT_CHANGE_PROVIDER,
+            )
+    wanted = checked_properties(properties, allow_arbitrary=allow_arbitrary)
+    if FEATURE_PREFIX + CLUSTERING in wanted:
+        raise InvalidRequestError(
+            f"Cannot enable {CLUSTERING} table feature using ALTER TABLE SET TBLPROPERTIES. Please "
+            "use CREATE OR REPLACE TABLE CLUSTER BY to create a Delta table with clustering.",
+            code=ErrorCode.ALTER_TABLE_SET_CLUSTERING_TABLE_FEATURE,
+        )
+    return wanted
+
+
+def with_settings(
+    config: TableConfig, wanted: Mapping[str, str], *, new_id: IdSource = random_id
+) -> TableConfig:
+    """Return the table with properties of `checked_settings` set.
+
+    Raises:
+        InvalidRequestError: they do not agree with the table or each other.
+    """
+    stored = {k: v for k, v in stored_configuration(wanted).items() if k != COMMENT}
+    metadata = replace(
+        config.metadata,
+        configuration={**config.metadata.configuration, **stored},
+        description=wanted.get(COMMENT, config.metadata.description),
+    )
+    protocol = _asked_protocol(config.protocol, wanted)
+    metadata = _with_mapping(config, metadata)
+    tracked = ROW_TRACKING in supported_features(protocol) or (
+        TableProperties.of(metadata.configuration).enable_row_tracking
+    )
+    if tracked:
+        metadata = _with_row_id_columns(metadata, new_id)
+    return changed_config(config, metadata=metadata, protocol=protocol)
+
+
+def _asked_protocol(protocol: Protocol, wanted: Mapping[str, str]) -> Protocol:
+    reader_key, writer_key = PROTOCOL_VERSION_KEYS
+    if reader_key in wanted or writer_key in wanted:
+        protocol = upgraded(
+            protocol,
+            reader=int(wanted.get(reader_key, protocol.min_reader_version)),
+            writer=int(wanted.get(writer_key, protocol.min_writer_version)),
+        )
+    asked = TableProperties.of(wanted).requested_features
+    return with_features(protocol, [feature_named(name) for name in asked])
+
+
+def _with_mapping(config: TableConfig, metadata: Metadata) -> Metadata:
+    """Map the columns there are to their own names, where mapping is switched on."""
+    wanted = TableProperties.of(metadata.configuration)
+    _require_mapping_change(config.column_mapping, wanted)
+    if wanted.column_mapping_mode is config.column_mapping:
+        return metadata
+    schema, highest = map_existing_columns(config.schema)
+    return replace(
+        metadata,
+        schema_string=encode_schema(schema),
+        configuration={**metadata.configuration, _MAX_COLUMN_ID: str(highest)},
+    )
+
+
+def _require_mapping_change(before: ColumnMappingMode, after: TableProperties) -> None:
+    """Only ``none`` to ``name`` leaves the files as they are."""
+    wanted = after.column_mapping_mode
+    allowed = wanted is before or (
+        before is ColumnMappingMode.NONE and wanted is ColumnMappingMode.NAME
+    )
+    if not allowed:
+        raise InvalidRequestError(
+            f"Changing column mapping mode from '{before.value}' to '{wanted.value}' is not "
+            "supported: the files of the table would have to be rewritten.",
+            code=ErrorCode.UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE,
+            old_mode=before.value,
+            new_mode=wanted.value,
+        )
+
+
+def _with_row_id_columns(metadata: Metadata, new_id: IdSource) -> Metadata:
+    missing = {
+        key: f"{prefix}{new_id()}"
+        for key, prefix in _ROW_TRACKING_NAMES.items()
+        if key not in metadata.configuration
+    }
+    return replace(metadata, configuration={**metadata.configuration, **missing})

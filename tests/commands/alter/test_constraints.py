@@ -1,0 +1,39 @@
+"""ADD CONSTRAINT: the rows there are decide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import puredelta
+from puredelta.commands.alter.constraints import add_check_constraint
+from puredelta.errors import DeltaError, ErrorCode
+from puredelta.log.table_log import TableLog
+
+
+def test_a_constraint_holds_for_old_and_new_rows(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    puredelta.write(spark.sql("SELECT * FROM VALUES (1, 'x'), (2, NULL) AS t(a, b)"), path)
+    log = TableLog.open(str(path))
+    for name, expression, code in (
+        ("c", "a > 1", ErrorCode.NEW_CHECK_CONSTRAINT_VIOLATION),
+        ("c", "b = 'x'", ErrorCode.NEW_CHECK_CONSTRAINT_VIOLATION),  # NULL violates it
+        ("c", "a", ErrorCode.NON_BOOLEAN_CHECK_CONSTRAINT),
+        ("c", "nope > 1", ErrorCode.UNRESOLVED_COLUMN),
+        ("c", "max(a) > 1", ErrorCode.AGGREGATE_IN_CHECK_CONSTRAINT),
+        ("c", "rand() < 2", ErrorCode.NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT),
+        ("__char_varchar_string_length_check__", "a > 0", ErrorCode.INVALID_CONSTRAINT_NAME),
+    ):
+        with pytest.raises(DeltaError) as error:
+            add_check_constraint(spark, log, name, expression)
+        assert error.value.code is code, expression
+    assert log.latest_version() == 0
+    add_check_constraint(spark, log, "Positive", "a > 0")
+    snapshot = log.snapshot()
+    assert snapshot.metadata.configuration == {"delta.constraints.positive": "a > 0"}
+    assert snapshot.config.is_active("checkConstraints")
+    with pytest.raises(DeltaError) as error:
+        add_check_constraint(spark, log, "POSITIVE", "a > -1")
+    assert error.value.code is ErrorCode.CONSTRAINT_ALREADY_EXISTS
