@@ -45,6 +45,8 @@ from puredelta.commands.merge.clauses import (
 from puredelta.commands.merge.run import run_merge
 from puredelta.commands.read import resolve_instant
 from puredelta.commands.restore import RestoreOutcome, restore_table
+from puredelta.commands.update_delete.run import execute_rows
+from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
 from puredelta.commands.vacuum.run import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.snapshot import Snapshot
@@ -210,11 +212,54 @@ class DeltaTable:
         """
         require_source(source)
         spec = MergeSpec(on=require_merge_condition(condition), clauses=())
-        self._identity = self._latest_identity()
-        known = self._identity if self._alias is None else self._identity.alias(self._alias)
         return DeltaMergeBuilder(
-            self._spark, self._log, spec, target_rows=known, source_rows=source
+            self._spark, self._log, spec, target_rows=self._known_rows(), source_rows=source
         )
+
+    def update(
+        self,
+        condition: ExpressionOrColumn | None = None,
+        set: ColumnMapping | None = None,  # noqa: A002 - the reference's name
+    ) -> None:
+        """Update rows for which ``condition`` is true, all rows without one.
+
+        ``set`` maps columns, or fields inside them, to SQL text or Columns over the old row;
+        what it does not name keeps its value. If no row matches nothing is committed.
+
+        Raises:
+            ValueError: ``set`` is None.
+            TypeError: an argument is of the wrong type.
+            InvalidRequestError: the statement is wrong, or a new row breaks a rule of the
+                table, which is unchanged.
+            pyspark.errors.AnalysisException: a name or type is wrong, in Spark's own words.
+            UnsupportedError: the table needs what is not implemented.
+            ConflictError: another writer changed what this statement read.
+
+        Examples:
+            >>> events = DeltaTable.forPath(spark, "/data/events")  # doctest: +SKIP
+            >>> events.update("kind = 'clck'", {"kind": "'click'"})  # doctest: +SKIP
+        """
+        values = assignments(set, argument="'set'")
+        self._change(UpdateSpec(assignments=values, condition=optional_condition(condition)))
+
+    def delete(self, condition: ExpressionOrColumn | None = None) -> None:
+        """Delete rows for which ``condition`` is true, all rows without one.
+
+        Whole files go without being read where no condition, or one on partition columns
+        alone, decides. If no row matches nothing is committed.
+
+        Raises:
+            TypeError: the condition is neither text nor a Column.
+            InvalidRequestError: the statement is wrong; the table is unchanged.
+            pyspark.errors.AnalysisException: a name or type is wrong, in Spark's own words.
+            UnsupportedError: the table needs what is not implemented.
+            ConflictError: another writer changed what this statement read.
+
+        Examples:
+            >>> events = DeltaTable.forPath(spark, "/data/events")  # doctest: +SKIP
+            >>> events.delete("day < date'2024-01-01'")  # doctest: +SKIP
+        """
+        self._change(DeleteSpec(condition=optional_condition(condition)))
 
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:  # noqa: N803
         """Delete files that no version within the retention time needs; return no rows.
@@ -317,6 +362,14 @@ class DeltaTable:
     def detail(self) -> DataFrame:
         """Return one row about this table, in the columns of DESCRIBE DETAIL."""
         return detail_rows(self._spark, self._log.snapshot())
+
+    def _change(self, spec: RowSpec) -> None:
+        execute_rows(self._spark, self._log, spec, target_rows=self._known_rows())
+
+    def _known_rows(self) -> DataFrame:
+        """Return no rows with the columns of the latest version, under the user's alias."""
+        self._identity = self._latest_identity()
+        return self._identity if self._alias is None else self._identity.alias(self._alias)
 
     def _latest_identity(self) -> DataFrame:
         """Return the columns of the latest version, the known ones while they are the same."""

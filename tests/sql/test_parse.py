@@ -21,19 +21,18 @@ from puredelta.commands.merge.clauses import (
     Star,
     Update,
 )
+from puredelta.commands.update_delete.spec import DeleteSpec, UpdateSpec
 from puredelta.errors import InvalidRequestError
 from puredelta.sql.lexer import keywords
 from puredelta.sql.parse import find_kind, parse_head, parse_statement
 from puredelta.sql.statement import (
     ConvertStatement,
-    DeleteSpec,
     DeleteStatement,
     MergeStatement,
     SourceQuery,
     SourceTable,
     StatementKind,
     Target,
-    UpdateSpec,
     UpdateStatement,
 )
 from puredelta.sql.syntax_error import SqlSyntaxError

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.api import read, write
-from puredelta.errors import ErrorCode, TableNotFoundError, UnsupportedError
+from puredelta.errors import TableNotFoundError
 from puredelta.sql.run import run_sql
 from puredelta.tables import DeltaTable
 
@@ -183,7 +183,7 @@ class Recorder:
     [
         " SELECT * FROM delta.`/a` -- x \n;",
         "MERGE INTO db.t USING s ON true WHEN MATCHED THEN DELETE",
-        "/* x */ DELETE FROM t WHERE {a} = :b",
+        "/* x */ DELETE FROM db.t WHERE {a} = :b",
         "UPDATE delta.t SET a = 1",
         "MERGE nonsense",
         "UPDATE",
@@ -224,8 +224,55 @@ def test_the_builder_says_the_same(spark: SparkSession, table: str, updates: str
     assert parameters == history["operationParameters"]
 
 
-@pytest.mark.parametrize("text", ["UPDATE {} SET v = 'x'", "DELETE FROM {} WHERE k = 1"])
-def test_update_and_delete_are_refused(spark: SparkSession, table: str, text: str) -> None:
-    with pytest.raises(UnsupportedError, match="MERGE") as caught:
-        run_sql(spark, text.format(name(table)))
-    assert caught.value.code is ErrorCode.OPERATION_NOT_ALLOWED
+# UPDATE and DELETE
+
+
+def test_update_and_delete(spark: SparkSession, table: str) -> None:
+    target = name(table)
+    changed = run_sql(
+        spark,
+        f"""WITH more AS (SELECT 7L AS k), most AS (SELECT max(k) AS k FROM more)
+        UPDATE {target} AS t
+        SET t.v = concat(:text, (SELECT max(m.k) FROM most m WHERE m.k > t.k)), k = -k
+        WHERE k IN (1, 2) /* both */;""",
+        args={"text": "it's "},
+    )
+    assert (changed.columns, [tuple(row) for row in changed.collect()]) == (
+        ["num_affected_rows"],
+        [(2,)],
+    )
+    assert contents(spark, table) == [(-2, "it's 7"), (-1, "it's 7"), (0, "old"), (3, "old")]
+    run_sql(spark, f"DELETE FROM {target} WHERE {target}.k < 0")
+    assert contents(spark, table) == [(0, "old"), (3, "old")]
+    [row] = run_sql(spark, f"DELETE FROM spark_catalog.{target}").collect()
+    assert (row.num_affected_rows, contents(spark, table)) == (2, [])
+    history = DeltaTable.forPath(spark, table).history().collect()
+    assert [h.operation for h in history[:3]] == ["DELETE", "DELETE", "UPDATE"]
+
+
+def test_a_subquery_reads_delta_tables(spark: SparkSession, table: str) -> None:
+    run_sql(
+        spark,
+        f"UPDATE {name(table)} AS t SET v = (SELECT string(count(*)) FROM {name(table)} VERSION AS "
+        f"OF 0 o WHERE o.k < t.k) WHERE k > 1",
+    )
+    assert contents(spark, table) == [(0, "old"), (1, "old"), (2, "2"), (3, "3")]
+
+
+@pytest.mark.parametrize(
+    ("text", "condition", "place"),
+    [
+        ("UPDATE {} SET *", "PARSE_SYNTAX_ERROR", "line 1, pos"),
+        ("UPDATE {}\nSET v = 'a' WHERE", "PARSE_SYNTAX_ERROR", "line 2, pos 17"),
+        ("DELETE FROM {}\nWHERE k = = 1", "PARSE_SYNTAX_ERROR", "line 2, pos 10"),
+        ("DELETE FROM {} WHERE nope = 1", "UNRESOLVED_COLUMN.WITH_SUGGESTION", "nope"),
+        ("DELETE FROM {} AS t WHERE {}.k = 1", "UNRESOLVED_COLUMN.WITH_SUGGESTION", "k"),
+    ],
+)
+def test_wrong_updates_and_deletes(
+    spark: SparkSession, table: str, text: str, condition: str, place: str
+) -> None:
+    with pytest.raises((ParseException, AnalysisException)) as caught:
+        run_sql(spark, text.replace("{}", name(table)))
+    assert caught.value.getCondition() == condition
+    assert place in str(caught.value)

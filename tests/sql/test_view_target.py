@@ -64,6 +64,25 @@ def test_a_field_cannot_be_assigned_through_a_view(spark: SparkSession, table: s
     assert caught.value.code is ErrorCode.MERGE_UNEXPECTED_ASSIGNMENT_KEY
 
 
+def test_update_and_delete_through_a_view(spark: SparkSession, table: str) -> None:
+    puredelta.sql(spark, "UPDATE shown AS t SET t.v = 'new' WHERE t.id = 2")
+    puredelta.sql(spark, "DELETE FROM shown WHERE id = 1")
+    assert [tuple(r) for r in puredelta.read(spark, table).orderBy("id").collect()] == [
+        (0, "old", 0),
+        (2, "new", 0),
+        (3, "old", 1),
+    ]
+
+
+@pytest.mark.parametrize("text", ["DELETE FROM some WHERE id = 1", "UPDATE some SET v = 'new'"])
+def test_what_a_view_does_not_show_is_not_lost(spark: SparkSession, table: str, text: str) -> None:
+    """The reference writes NULL into the columns that the view leaves out."""
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW some AS SELECT id, v FROM shown")
+    with pytest.raises(UnsupportedError, match="every column of a table") as caught:
+        puredelta.sql(spark, text)
+    assert caught.value.code is ErrorCode.OPERATION_NOT_ALLOWED
+
+
 def test_a_view_of_something_else_is_left_to_spark(spark: SparkSession, table: str) -> None:
     spark.range(3).createOrReplaceTempView("no_table")
     with pytest.raises(PySparkException, match="MERGE"):

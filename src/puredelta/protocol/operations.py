@@ -106,6 +106,24 @@ def merge(
     )
 
 
+def update(predicate: str | None = None) -> Operation:
+    """Describe an UPDATE; ``None`` stands for one without a condition.
+
+    >>> update("id = 1").parameters
+    {'predicate': '["id = 1"]'}
+    """
+    return Operation(name="UPDATE", parameters={"predicate": _predicates(predicate)})
+
+
+def delete(predicate: str | None = None) -> Operation:
+    """Describe a DELETE; without a condition it is one of every row.
+
+    >>> delete().parameters
+    {'predicate': '["true"]'}
+    """
+    return Operation(name="DELETE", parameters={"predicate": _predicates(predicate or "true")})
+
+
 def convert(
     *,
     num_files: int,
@@ -129,6 +147,10 @@ def convert(
             "sourceFormat": source_format,
         },
     )
+
+
+def _predicates(predicate: str | None) -> str:
+    return _json_text([] if predicate is None else [predicate])
 
 
 def _clauses(clauses: Iterable[ClauseSummary]) -> str:

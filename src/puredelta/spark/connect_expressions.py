@@ -172,19 +172,23 @@ def _flaw(frame: DataFrame, position: int, request: Request) -> Flawed | None:
 
 
 def _are_deterministic(frame: DataFrame, values: Sequence[Column]) -> list[bool]:
-    """Tell which values give the same twice: only those may stand in a join condition."""
-    if _may_join(frame, values):
+    """Tell which values give the same twice; a join condition takes no others.
+
+    It takes no subquery either, and so says nothing of a value that has one.
+    """
+    if _refused_in_join(frame, values) is None:
         return [True] * len(values)
-    return [_may_join(frame, [v]) for v in values]
+    return [_refused_in_join(frame, [v]) != _NON_DETERMINISTIC for v in values]
 
 
-def _may_join(frame: DataFrame, values: Sequence[Column]) -> bool:
+def _refused_in_join(frame: DataFrame, values: Sequence[Column]) -> str | None:
+    """Return why values cannot stand in a join condition, if they cannot."""
     one_row = frame.sparkSession.range(1).toDF("__puredelta_one")
     try:
         _ = frame.join(one_row, reduce(and_, [v.isNull() for v in values]), "inner").schema
     except AnalysisException as error:
         condition = error.getCondition() or ""
         if condition == _NON_DETERMINISTIC or condition.startswith(_SUBQUERY_REFUSED):
-            return False
+            return condition
         raise
-    return True
+    return None

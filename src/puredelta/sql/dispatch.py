@@ -8,7 +8,7 @@ from typing_extensions import assert_never
 
 from puredelta.commands.convert.run import convert_to_delta
 from puredelta.commands.merge.run import run_merge
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.commands.update_delete.run import run_rows
 from puredelta.log.table_log import TableLog
 from puredelta.spark.identity import table_identity
 from puredelta.spark.qualified import qualified
@@ -22,8 +22,9 @@ from puredelta.sql.statement import (
     Target,
     UpdateStatement,
 )
+from puredelta.sql.subqueries import with_subqueries
 from puredelta.sql.table_name import TableName
-from puredelta.sql.view_target import require_mergeable
+from puredelta.sql.view_target import require_whole_columns, require_whole_table
 from puredelta.sql.views import TemporaryViews
 
 
@@ -39,20 +40,35 @@ def execute(
 
     ``view`` is what the target shows, if it is a temporary view.
     """
+    if isinstance(statement, ConvertStatement):
+        return _convert(spark, statement)
+    if view is not None:
+        require_whole_table(view, target, operation=statement.operation)
+    log = TableLog.open(str(target.path) if view is None else view.root_uri)
     match statement:
         case MergeStatement():
             if view is not None:
-                require_mergeable(view, target, statement)
-            path = str(target.path) if view is None else view.root_uri
-            return _merge(spark, statement, target, TableLog.open(path), views)
-        case ConvertStatement():
-            return _convert(spark, statement)
-        case UpdateStatement():
-            raise _unsupported("UPDATE", target)
-        case DeleteStatement():
-            raise _unsupported("DELETE", target)
+                require_whole_columns(target, statement)
+            return _merge(spark, statement, target, log, views)
+        case UpdateStatement() | DeleteStatement():
+            return _change(spark, statement, target, log, views)
         case _:
             assert_never(statement)
+
+
+def _change(
+    spark: SparkSession,
+    statement: UpdateStatement | DeleteStatement,
+    target: TableName,
+    log: TableLog,
+    views: TemporaryViews,
+) -> DataFrame:
+    return run_rows(
+        spark,
+        log,
+        with_subqueries(spark, statement, views),
+        target_rows=_target_rows(spark, log, statement.target, target),
+    )
 
 
 def _merge(
@@ -87,13 +103,3 @@ def _convert(spark: SparkSession, statement: ConvertStatement) -> DataFrame:
         collect_stats=statement.collect_stats,
     )
     return spark.createDataFrame([], StructType([]))
-
-
-def _unsupported(operation: str, target: TableName) -> UnsupportedError:
-    return UnsupportedError(
-        f"Operation not allowed: `{operation}` is not supported for Delta tables: {target}. "
-        "A MERGE can do the same, as text or through DeltaTable.merge.",
-        code=ErrorCode.OPERATION_NOT_ALLOWED,
-        operation=operation,
-        table=str(target),
-    )

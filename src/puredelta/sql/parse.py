@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from typing_extensions import assert_never
 
+from puredelta.commands.update_delete.spec import DeleteSpec, UpdateSpec
 from puredelta.spark.identifiers import quote_name
 from puredelta.sql.cursor import Cursor
 from puredelta.sql.expression import read_expression
 from puredelta.sql.merge_clauses import parse_assignments, parse_merge_spec
 from puredelta.sql.statement import (
     ConvertStatement,
-    DeleteSpec,
     DeleteStatement,
     MergeStatement,
     Source,
@@ -25,7 +25,6 @@ from puredelta.sql.statement import (
     Statement,
     StatementKind,
     Target,
-    UpdateSpec,
     UpdateStatement,
 )
 from puredelta.sql.syntax_error import SqlSyntaxError

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from puredelta.commands.merge.clauses import Assignment, MergeSpec
+from puredelta.commands.merge.clauses import MergeSpec
+from puredelta.commands.update_delete.spec import DeleteSpec, UpdateSpec, operation_name
 from puredelta.sql.table_name import TableReference
 
 
@@ -47,21 +48,6 @@ Source: TypeAlias = SourceTable | SourceQuery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateSpec:
-    """``SET column = value, ... [WHERE condition]``."""
-
-    assignments: tuple[Assignment, ...]
-    condition: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteSpec:
-    """``[WHERE condition]``; without one, every row."""
-
-    condition: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MergeStatement:
     """``[WITH ...] MERGE [WITH SCHEMA EVOLUTION] INTO target USING source ...``."""
 
@@ -70,6 +56,11 @@ class MergeStatement:
     spec: MergeSpec
     ctes: str = ""
     """``WITH name AS (...), ...`` before the statement, or nothing."""
+
+    @property
+    def operation(self) -> str:
+        """What messages call it."""
+        return "MERGE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +71,11 @@ class UpdateStatement:
     spec: UpdateSpec
     ctes: str = ""
 
+    @property
+    def operation(self) -> str:
+        """What messages call it."""
+        return operation_name(self.spec)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteStatement:
@@ -88,6 +84,11 @@ class DeleteStatement:
     target: Target
     spec: DeleteSpec
     ctes: str = ""
+
+    @property
+    def operation(self) -> str:
+        """What messages call it."""
+        return operation_name(self.spec)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,15 +20,13 @@ def find_view(spark: SparkSession, target: TableName) -> ViewedTable | None:
     return find_viewed_table(spark, target.parts[0])
 
 
-def require_mergeable(view: ViewedTable, name: TableName, statement: MergeStatement) -> None:
-    """Refuse a view that is not the table, and what a view cannot say.
+def require_whole_table(view: ViewedTable, name: TableName, *, operation: str) -> None:
+    """Refuse a view that is not the table: what it does not show could be lost.
 
     Raises:
         UnsupportedError: the view filters, computes, renames or leaves out columns.
         InvalidRequestError: the view shows a version that was asked for, by number or time
             (DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION).
-        InvalidRequestError: a field inside a column is assigned; the reference refuses that
-            through views (DELTA_MERGE_UNEXPECTED_ASSIGNMENT_KEY).
     """
     if view.table.is_time_travel:
         raise InvalidRequestError(
@@ -39,15 +37,32 @@ def require_mergeable(view: ViewedTable, name: TableName, statement: MergeStatem
             historical_version=view.table.version,
             view=str(name),
         )
-    table = TableLog.open(view.root_uri).snapshot().config.schema
+    config = TableLog.open(view.root_uri).snapshot().config
+    table = config.schema
+    if config.generated_columns and not (view.is_plain and view.columns == table.names):
+        raise InvalidRequestError(
+            f"{operation} command on a temp view referring to a Delta table that contains "
+            f"generated columns is not supported. Please run the {operation} command on the Delta "
+            f"table directly: delta.`{view.root_uri}`.",
+            code=ErrorCode.OPERATION_ON_TEMP_VIEW_WITH_GENERATED_COLS,
+            operation=operation,
+        )
     if not view.is_plain or set(view.columns) != set(table.names):
         raise UnsupportedError(
-            f"MERGE INTO the view {name} is not possible: a view may be a target only if it shows "
-            f"every column of a table under its own name and nothing else. Name the table itself: "
-            f"delta.`{view.root_uri}`.",
+            f"{operation} of the view {name} is not possible: a view may be a target only if it "
+            "shows every column of a table under its own name and nothing else. Name the table "
+            f"itself: delta.`{view.root_uri}`.",
             code=ErrorCode.OPERATION_NOT_ALLOWED,
             view=str(name),
         )
+
+
+def require_whole_columns(name: TableName, statement: MergeStatement) -> None:
+    """Refuse to assign a field inside a column through a view, as the reference does for MERGE.
+
+    Raises:
+        InvalidRequestError: names the field (DELTA_MERGE_UNEXPECTED_ASSIGNMENT_KEY).
+    """
     qualifier = statement.target.alias or name.parts[-1]
     for clause in statement.spec.clauses:
         if isinstance(clause.action, Update) and clause.action.assignments is not Star.STAR:

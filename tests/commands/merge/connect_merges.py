@@ -11,10 +11,14 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+import puredelta
 from puredelta.commands.merge.clauses import Clause
 from puredelta.errors import InvalidRequestError
+from puredelta.tables import DeltaTable
 from tests.commands.merge.tables import (
     data_files,
     delete,
@@ -68,10 +72,58 @@ def main(directory: Path) -> None:
             [len(left), sum(r["id"] for r in left), sum(r["v"] for r in left)],
             sorted(data_files(root) - before - active),
         ]
+    answers["changes"] = changes(spark, directory / "changes")
     answers["with_features"] = with_features(spark, directory / "with_features")
     answers["refused"] = refused(spark, directory / "refused")
+    answers["moments"] = moments(spark, directory / "moments")
     spark.stop()
     print(json.dumps(answers))  # noqa: T201 - how the test is answered
+
+
+def changes(spark: SparkSession, root: Path) -> list[object]:
+    """UPDATE and DELETE; ends with what is refused."""
+    rows = [[{"id": n, "p": p, "v": n} for n in range(k, k + 3)] for k, p in ((0, "a"), (3, "b"))]
+    log = lay_table(root, SCHEMA, rows, partition_by=["p"])
+    target, table = f"delta.`{root}`", DeltaTable.forPath(spark, str(root))
+    puredelta.sql(
+        spark,
+        f"UPDATE {target} AS t SET t.v = v + (SELECT max(x) FROM VALUES (7) AS u(x)) WHERE id = 1",
+    )
+    table.alias("t").update("t.id = 4", {"t.v": "t.id * 10", "p": "'c'"})
+    [deleted] = puredelta.sql(spark, f"DELETE FROM {target} WHERE p = 'b'").collect()
+    table.delete("v = 2")
+    wrong = ("nope = 1", "rand() > 2", "sum(id) > 1", "id IN (SELECT 1)", "id")
+    refusals = [refusal(table, condition) for condition in wrong]
+    left = [[r["id"], r["p"], r["v"]] for r in table_rows(spark, log)]
+    return [left, deleted.num_affected_rows, refusals]
+
+
+def refusal(table: DeltaTable, condition: str) -> str | None:
+    try:
+        table.delete(condition)
+    except (InvalidRequestError, AnalysisException) as error:
+        return error.getCondition()
+    return None
+
+
+def moments(spark: SparkSession, root: Path) -> list[int]:
+    """How many moments there are in the rows of one MERGE, and of one UPDATE (M-24)."""
+    rows = "SELECT id, {0} AS a, {0} AS b, {0} AS c, {0} AS d FROM range({1})"
+    puredelta.write(spark.sql(rows.format("timestamp'2020-01-01'", 3)), root)
+    source = spark.sql("SELECT id, now() AS x, current_timestamp() AS y FROM range(1, 9)")
+    puredelta.sql(
+        spark,
+        f"MERGE INTO delta.`{root}` t USING {{s}} s ON t.id = s.id AND t.a < current_timestamp "
+        "WHEN MATCHED THEN UPDATE SET a = s.x, b = s.y, c = s.z, d = current_timestamp() "
+        "WHEN NOT MATCHED THEN INSERT (id, a, b, c, d) VALUES (s.id, s.x, s.y, s.z, now()) "
+        "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET a = now(), b = now(), c = now(), d = now()",
+        s=source.withColumn("z", F.current_timestamp()),
+    )
+    table = DeltaTable.forPath(spark, root)
+    found = [{moment for row in table.toDF().collect() for moment in list(row)[1:]}]
+    table.update(set={"a": "now()", "b": F.now(), "c": "current_timestamp", "d": "now()"})
+    found.append({moment for row in table.toDF().collect() for moment in list(row)[1:]})
+    return [*map(len, found), len(found[0] & found[1])]
 
 
 def with_features(spark: SparkSession, root: Path) -> list[object]:

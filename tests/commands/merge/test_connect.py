@@ -64,6 +64,24 @@ def test_several_matches(answers: dict[str, Any]) -> None:
     assert answers["refused"] == ["MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW", True]
 
 
+def test_update_and_delete(answers: dict[str, Any]) -> None:
+    left, deleted, refusals = answers["changes"]
+    assert left == [[0, "a", 0], [1, "a", 8], [4, "c", 40]]
+    assert deleted == 2
+    assert refusals == [
+        "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+        "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+        "UNSUPPORTED_EXPR_FOR_OPERATOR",
+        "DELTA_UNSUPPORTED_SUBQUERY",
+        "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
+    ]
+
+
+def test_one_moment(answers: dict[str, Any]) -> None:
+    """M-24: the clock is read once a statement, in the source, too."""
+    assert answers["moments"] == [1, 1, 0]
+
+
 def test_a_table_with_a_change_data_feed_and_row_ids(answers: dict[str, Any]) -> None:
     """Row 3 keeps its id and the version that wrote it, row 2 its id."""
     assert answers["with_features"] == [True, [[1, 1], [2, 0]], True]

@@ -1,0 +1,175 @@
+"""Names, types and rules of an UPDATE or a DELETE, judged before anything runs.
+
+The reference leaves most of it to Spark's analyzer, so most errors here are Spark's own:
+an unknown name is ``UNRESOLVED_COLUMN``, not the class that MERGE has for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from puredelta.commands.merge.assign import AssignedValue, RowBuilder
+from puredelta.commands.merge.clauses import Assignment
+from puredelta.commands.merge.column_paths import (
+    ColumnPath,
+    require_no_conflict,
+    require_no_identity_update,
+)
+from puredelta.commands.merge.conditions import split_condition
+from puredelta.commands.merge.default_keyword import resolve_with_defaults
+from puredelta.commands.merge.failures import require_same_schema
+from puredelta.commands.merge.settings import MergeSettings
+from puredelta.commands.row_changes.frames import StatementFrames
+from puredelta.commands.row_changes.statement import (
+    ConditionParts,
+    NotMatchedBySourceClause,
+    ResolvedCondition,
+    ResolvedDelete,
+    ResolvedStatement,
+    ResolvedUpdate,
+)
+from puredelta.commands.update_delete.failures import (
+    require_condition,
+    require_deterministic,
+    require_no_flaws,
+)
+from puredelta.commands.update_delete.set_columns import find_set_column
+from puredelta.commands.update_delete.spec import RowSpec, UpdateSpec, operation_name
+from puredelta.protocol.predicates import TRUE
+from puredelta.protocol.table_config import TableConfig
+from puredelta.spark.analysis import Analysis, open_analysis
+from puredelta.spark.expressions import Request, ResolvedExpression
+from puredelta.spark.frames import Scope
+from puredelta.spark.session import SessionInfo
+from puredelta.spark.store_assignment import CastMode, StoreAssigner, Value, cast_mode
+from puredelta.spark.types import to_spark
+
+
+def resolve_rows(
+    spec: RowSpec, *, target_rows: DataFrame, config: TableConfig, session: SessionInfo
+) -> ResolvedStatement:
+    """Resolve a statement against the table as it is now; runs no Spark job.
+
+    It becomes a statement without a source and with one NOT MATCHED BY SOURCE clause.
+
+    Args:
+        spec: the statement.
+        target_rows: what the user knows as the table: its alias, its attributes.
+        config: the table at the version the statement reads.
+        session: settings read at the start of the command.
+
+    Raises:
+        InvalidRequestError: a rule of Delta is broken; nothing was read or written.
+        pyspark.errors.PySparkException: Spark itself refuses an expression.
+    """
+    require_same_schema(target_rows.schema, to_spark(config.schema))
+    spark = target_rows.sparkSession
+    nothing = spark.createDataFrame([], T.StructType())
+    analysis = open_analysis(spark, target_rows, nothing, session=session)
+    follows_ansi_flag = MergeSettings.of(spark).casts_follow_ansi_flag
+    resolving = _Resolving(spec=spec, config=config, session=session, analysis=analysis)
+    return resolving.statement(mode=cast_mode(session, follows_ansi_flag=follows_ansi_flag))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Resolving:
+    """One statement on its way."""
+
+    spec: RowSpec
+    config: TableConfig
+    session: SessionInfo
+    analysis: Analysis
+
+    def statement(self, *, mode: CastMode) -> ResolvedStatement:
+        resolver = self.analysis.resolver
+        assignments = self.spec.assignments if isinstance(self.spec, UpdateSpec) else ()
+        paths = [self._path(assignment) for assignment in assignments]
+        conditions = () if self.spec.condition is None else (self.spec.condition,)
+        requests = [
+            Request(expression=expression, scope=Scope.TARGET)
+            for expression in (*conditions, *(a.value for a in assignments))
+        ]
+        values = range(len(conditions), len(requests))
+        # A field inside a column has no default: there DEFAULT is a name like any other.
+        whole = {n for n, path in zip(values, paths, strict=True) if len(path.names) == 1}
+        resolution, keywords = resolve_with_defaults(resolver, requests, whole)
+        require_no_flaws(resolution.flaws, requests, resolver, values=values)
+        condition = self._condition(resolution.expressions[0]) if conditions else None
+        rows = RowBuilder(
+            frames=resolver.frames,
+            current=to_spark(self.config.schema),
+            config=self.config,
+            assigner=StoreAssigner(caster=self.analysis.caster, mode=mode),
+        )
+        action: ResolvedUpdate | ResolvedDelete = ResolvedDelete()
+        if isinstance(self.spec, UpdateSpec):
+            require_no_identity_update(paths, self.config.identity_columns)
+            require_no_conflict(paths)
+            assigned = [
+                rows.default(path) if n in keywords else _assigned(path, resolution.expressions[n])
+                for n, path in zip(values, paths, strict=True)
+            ]
+            action = rows.update([a for a in assigned if a is not None])
+            new = [v for name, v in action.values.items() if name not in action.unchanged]
+            resolver.check(new, Scope.TARGET)
+        return ResolvedStatement(
+            config=self.config,
+            schema_evolves=False,
+            on=_any_row(),
+            matched=(),
+            not_matched=(),
+            not_matched_by_source=(NotMatchedBySourceClause(action=action, condition=condition),),
+            target_columns=frozenset() if condition is None else condition.target_columns,
+            source_columns=(),
+            carried=rows.carried(),
+            frames=StatementFrames(frames=resolver.frames, source_columns=()),
+            is_source_deterministic=True,
+            instant=self.analysis.instant,
+        )
+
+    def _path(self, assignment: Assignment) -> ColumnPath:
+        return find_set_column(
+            assignment.column,
+            self.config.schema,
+            self.analysis.resolver,
+            case_sensitive=self.session.case_sensitive,
+        )
+
+    def _condition(self, resolved: ResolvedExpression) -> ResolvedCondition:
+        require_condition(resolved, operation=operation_name(self.spec))
+        given = resolved.request.expression
+        return ResolvedCondition(
+            column=resolved.column,
+            predicate=resolved.predicate,
+            parts=split_condition(resolved.predicate),
+            sql=given.strip() if isinstance(given, str) else resolved.sql,
+            target_columns=resolved.target_columns,
+            source_columns=resolved.source_columns,
+        )
+
+
+def _any_row() -> ResolvedCondition:
+    """Return the ON condition of a statement that has none."""
+    nothing = frozenset[str]()
+    return ResolvedCondition(
+        column=F.lit(True),  # noqa: FBT003
+        predicate=TRUE,
+        parts=ConditionParts(),
+        sql="true",
+        target_columns=nothing,
+        source_columns=nothing,
+    )
+
+
+def _assigned(path: ColumnPath, resolved: ResolvedExpression) -> AssignedValue:
+    require_deterministic(resolved)
+    return AssignedValue(
+        path=path,
+        value=Value(column=resolved.column, type=resolved.type, sql=resolved.sql),
+        target_columns=resolved.target_columns,
+        source_columns=resolved.source_columns,
+    )

@@ -1,0 +1,7 @@
+"""Fixtures of UPDATE and DELETE."""
+
+from __future__ import annotations
+
+from tests.spark.conftest import conf
+
+__all__ = ["conf"]
