@@ -1,7 +1,8 @@
 """MERGE of 1 % of the rows of 64 files, beside Spark's own copy of the same files.
 
 The copy (read and write, no search, no join, no log) is what a rewrite through Spark cannot
-beat. Prints both times, their ratio, the Spark jobs of the MERGE and the driver's memory.
+beat. Prints both times, their ratio, the Spark jobs of the MERGE, and the memory of the driver:
+its Python process, and the heap of its JVM while it merges (garbage included, so an upper bound).
 
     python benchmarks/merge_vs_copy.py [--rows 10000000] [--files 64] [--repeats 2]
 """
@@ -19,6 +20,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
@@ -83,12 +85,14 @@ def changes(spark: SparkSession, rows: int) -> DataFrame:
 def measure(spark: SparkSession, base: Path, scratch: Path, options: argparse.Namespace) -> None:
     merges: list[float] = []
     copies: list[float] = []
-    jobs = 0
+    jobs, heap_mb = 0, 0.0
     for turn in range(options.repeats + 1):
         table = scratch / f"table-{turn}"
         shutil.copytree(base, table, copy_function=os.link)
         spark.sparkContext.setJobGroup(f"merge-{turn}", "counted")
+        heap = HeapPeak(spark)
         seconds = timed(partial(merge, spark, table, options))
+        heap_mb = max(heap_mb, heap.read_mb())
         jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup(f"merge-{turn}"))
         spark.sparkContext.setJobGroup("other", "not counted")
         check(spark, table, options.rows)
@@ -102,7 +106,29 @@ def measure(spark: SparkSession, base: Path, scratch: Path, options: argparse.Na
     merged, copied = statistics.median(merges), statistics.median(copies)
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"merge {merged:.2f} s, Spark copy {copied:.2f} s, ratio {merged / copied:.2f}")
-    print(f"{jobs} Spark jobs, peak memory of the driver's Python {peak_mb:.0f} MB")
+    print(
+        f"{jobs} Spark jobs, peak memory of the driver's Python {peak_mb:.0f} MB, "
+        f"of the JVM's heap {heap_mb:.0f} MB"
+    )
+
+
+class HeapPeak:
+    """The most heap the driver's JVM has used since this was made; executors share it here."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        jvm: Any = spark._jvm  # noqa: SLF001 - no public way to its memory
+        jvm.java.lang.System.gc()  # what is left of the turn before does not count
+        self._pools = [
+            pool
+            for pool in jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+            if pool.getType().toString() == "Heap memory"
+        ]
+        for pool in self._pools:
+            pool.resetPeakUsage()
+
+    def read_mb(self) -> float:
+        """Return the sum over the pools of the heap; each has its peak at its own time."""
+        return sum(pool.getPeakUsage().getUsed() for pool in self._pools) / 2**20
 
 
 def merge(spark: SparkSession, table: Path, options: argparse.Namespace) -> None:
