@@ -9,9 +9,7 @@ from enum import Enum
 from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-
-_PREFIX = "spark.databricks.delta.changeDataFeed."
-_MAPPED_SCHEMA = f"{_PREFIX}defaultSchemaModeForColumnMappingTable"
+from puredelta.spark import delta_conf
 
 
 class MappedSchema(Enum):
@@ -49,15 +47,10 @@ class ChangeSettings:
         >>> ChangeSettings.parse({}).may_exceed_newest
         False
         """
-
-        def flag(key: str) -> bool:
-            return settings.get(f"{_PREFIX}{key}", "false").strip().lower() == "true"
-
-        unsafe = flag("unsafeBatchReadOnIncompatibleSchemaChanges.enabled")
         return cls(
-            may_exceed_newest=flag("timestampOutOfRange.enabled"),
-            checks_schema=not unsafe,
-            mapped_schema=_mapped_schema(settings.get(_MAPPED_SCHEMA, "endVersion")),
+            may_exceed_newest=delta_conf.CDF_OUT_OF_RANGE.flag(settings),
+            checks_schema=not delta_conf.CDF_UNSAFE_SCHEMA.flag(settings),
+            mapped_schema=_mapped_schema(delta_conf.CDF_MAPPED_SCHEMA.text(settings) or ""),
         )
 
 
@@ -66,9 +59,9 @@ def _mapped_schema(text: str) -> MappedSchema:
         return MappedSchema(text.strip().lower())
     except ValueError as unknown:
         raise InvalidRequestError(
-            f"Invalid value {text!r} for the setting {_MAPPED_SCHEMA}: use 'endVersion', 'latest' "
-            "or 'legacy'.",
+            f"Invalid value {text!r} for the setting {delta_conf.CDF_MAPPED_SCHEMA.key}: use "
+            "'endVersion', 'latest' or 'legacy'.",
             code=ErrorCode.INVALID_WRITE_OPTION,
-            setting=_MAPPED_SCHEMA,
+            setting=delta_conf.CDF_MAPPED_SCHEMA.key,
             value=text,
         ) from unknown

@@ -26,8 +26,9 @@ from puredelta.protocol.schema_checks import require_valid_schema
 from puredelta.protocol.schema_json import encode_schema
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import StructType
+from puredelta.spark.delta_conf import PROPERTY_DEFAULTS
 
-DEFAULTS_PREFIX = "spark.databricks.delta.properties.defaults."
+DEFAULTS_PREFIX = PROPERTY_DEFAULTS.key
 """Session settings below this prefix are properties of every table the session creates."""
 
 _PROPERTY_PREFIX = "delta."

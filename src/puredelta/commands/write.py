@@ -32,6 +32,7 @@ from puredelta.log.transaction import IfCreated, Transaction
 from puredelta.protocol.actions import Action, Remove
 from puredelta.protocol.feature_registry import Capability
 from puredelta.protocol.operations import WriteMode, write
+from puredelta.protocol.stats import without_statistics
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import StructType
 from puredelta.spark.cached_frames import refresh_cached_frames
@@ -175,7 +176,11 @@ def _write(
         transaction.read_files(None, snapshot.files)
     complete = complete_rows(rows, config, store=log.store)
     try:
-        written = write_rows(complete.rows, store=log.store, config=config)
+        written = write_rows(
+            complete.rows,
+            store=log.store,
+            config=config if options.collects_statistics else without_statistics(config),
+        )
     finally:
         complete.remove(log.store)
     after = complete.config
@@ -191,7 +196,9 @@ def _write(
                 merges_schema=options.change.merge,
                 overwrites_schema=options.change.overwrite,
             ),
-            metrics=_metrics(written, removes, overwrites=overwrites),
+            metrics=_metrics(written, removes, overwrites=overwrites)
+            if options.records_metrics
+            else None,
             is_blind_append=False if overwrites else None,
             user_metadata=options.user_metadata,
             tags=None if snapshot is None else identity_tags(snapshot.config, after),

@@ -10,9 +10,8 @@ from pyspark.sql import SparkSession
 
 from puredelta.commands.write_schema import SchemaChange
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.spark.delta_conf import AUTO_MERGE, HISTORY_METRICS, STATS_COLLECT, USER_METADATA
 
-_AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _PROPERTY_PREFIX = "delta."
 _OPTIONS = ("mergeSchema", "overwriteSchema", "userMetadata")
 
@@ -50,6 +49,10 @@ class WriteOptions:
 
     change: SchemaChange
     user_metadata: str | None
+    records_metrics: bool
+    """``history.metricsEnabled``."""
+    collects_statistics: bool
+    """``stats.collect``."""
     properties: Mapping[str, str]
     """``delta.*`` options: properties of the table if this write creates it."""
 
@@ -61,6 +64,7 @@ class WriteOptions:
             InvalidRequestError: an option this library does not have.
         """
         known = {name.lower(): name for name in _OPTIONS}
+        settings = spark.conf.getAll
         given: dict[str, str] = {}
         properties: dict[str, str] = {}
         for key, value in options.items():
@@ -78,12 +82,12 @@ class WriteOptions:
                 )
         return cls(
             change=SchemaChange(
-                merge=_flag(
-                    "mergeSchema", given.get("mergeSchema") or spark.conf.get(_AUTO_MERGE, "false")
-                ),
+                merge=_flag("mergeSchema", given.get("mergeSchema") or AUTO_MERGE.text(settings)),
                 overwrite=_flag("overwriteSchema", given.get("overwriteSchema", "false")),
             ),
-            user_metadata=given.get("userMetadata") or spark.conf.get(_USER_METADATA, None),
+            user_metadata=given.get("userMetadata") or USER_METADATA.text(settings),
+            records_metrics=HISTORY_METRICS.flag(settings),
+            collects_statistics=STATS_COLLECT.flag(settings),
             properties=properties,
         )
 

@@ -45,23 +45,27 @@ class Pruning:
     """Only conjuncts that ruled out a file, in the order they were tried."""
 
 
-def prune_files(files: FileTable, config: TableConfig, predicate: Predicate) -> pa.Array:
+def prune_files(
+    files: FileTable, config: TableConfig, predicate: Predicate, *, by_statistics: bool = True
+) -> pa.Array:
     """Return one bool per file, without nulls: false only if no row of it matches.
 
     References to the source side, unknown columns and whatever is `Opaque` never rule a
-    file out.
+    file out, and without ``by_statistics`` partition values alone do.
     """
-    return prune(files, config, predicate).mask
+    return prune(files, config, predicate, by_statistics=by_statistics).mask
 
 
-def prune(files: FileTable, config: TableConfig, predicate: Predicate) -> Pruning:
+def prune(
+    files: FileTable, config: TableConfig, predicate: Predicate, *, by_statistics: bool = True
+) -> Pruning:
     """Prune and report; conjuncts over partition columns go first, being exact and cheap."""
     kept = np.ones(len(files), bool)
     skipped: list[SkippedFiles] = []
     parts = conjuncts(predicate)
     partition_columns = frozenset(config.partition_columns)
     by_partition = [p for p in parts if _is_about(p, partition_columns)]
-    rest = [p for p in parts if not _is_about(p, partition_columns)]
+    rest = [p for p in parts if by_statistics and not _is_about(p, partition_columns)]
     for by, some in (
         (SkippedBy.PARTITION_VALUES, by_partition),
         (SkippedBy.STATISTICS, rest),

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from functools import lru_cache
 from typing import TypeAlias
 
-from puredelta.protocol.properties import ALL_COLUMNS_INDEXED, TableProperties
+from puredelta.protocol.properties import ALL_COLUMNS_INDEXED, PROPERTY_KEYS, TableProperties
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.timestamps import shift
 from puredelta.protocol.types import StructType
@@ -78,6 +78,14 @@ def indexed_leaves(config: TableConfig) -> tuple[LeafPath, ...]:
         config.physical_path(leaf)
         for leaf in indexed_columns(config.data_schema, config.properties)
     )
+
+
+def without_statistics(config: TableConfig) -> TableConfig:
+    """Return the table as a writer sees it that only counts the rows of its files."""
+    named = PROPERTY_KEYS["data_skipping_stats_columns"]
+    counted = PROPERTY_KEYS["data_skipping_indexed_cols"]
+    kept = {k: v for k, v in config.properties.configuration.items() if k != named}
+    return replace(config, properties=TableProperties.of({**kept, counted: "0"}))
 
 
 def _leaf_paths(struct: StructType, prefix: LeafPath = ()) -> Iterator[LeafPath]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import Column
@@ -13,7 +14,7 @@ from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.cast_errors import overflow_message
 from puredelta.spark.catalyst import Catalyst
 from puredelta.spark.row_errors import row_error
-from puredelta.spark.store_assignment import CastMode, sql_type
+from puredelta.spark.store_assignment import ArrayCall, CastMode, Value, sql_type
 
 
 class ClassicCaster:
@@ -39,11 +40,35 @@ class ClassicCaster:
             made = self._expressions.CheckOverflowInTableInsert(made, column)
         return self._catalyst.column(made)
 
+    def array_call(self, value: Column) -> ArrayCall | None:
+        """Return the call that makes this array out of others, if it compares elements."""
+        call = self._catalyst.parsed(value)
+        name = call.getClass().getSimpleName()
+        if name not in _COMPARING:
+            return None
+        operands = self._catalyst.items(call.children())
+        values = [self._value(operand) for operand in operands]
+        make = getattr(self._expressions, name)
+
+        def of(columns: Sequence[Column]) -> Column:
+            return self._catalyst.column(make(*map(self._catalyst.parsed, columns)))
+
+        removed = values.pop() if name == _REMOVE else None
+        return ArrayCall(arrays=tuple(values), element=removed, of=of)
+
+    def _value(self, expression: Any) -> Value:
+        kind = T._parse_datatype_json_string(expression.dataType().json())  # noqa: SLF001
+        return Value(column=self._catalyst.column(expression), type=kind, sql=str(expression.sql()))
+
     def _type(self, data_type: T.DataType) -> Any:
         """Return the JVM's type; inside a struct, where JSON tells collations."""
         text = T.StructType([T.StructField("value", data_type)]).json()
         parsed: Any = self._catalyst.jvm.org.apache.spark.sql.types.DataType.fromJson(text)
         return parsed.apply(0).dataType()
+
+
+_REMOVE = "ArrayRemove"
+_COMPARING = frozenset({"ArrayUnion", "ArrayIntersect", "ArrayExcept", "ArrayDistinct", _REMOVE})
 
 
 class ConnectCaster:
@@ -79,6 +104,10 @@ class ConnectCaster:
                 return self._guarded(value, to, column)
             case _:
                 assert_never(mode)
+
+    def array_call(self, value: Column) -> None:  # noqa: ARG002
+        """Return nothing: a client does not see what its expressions are made of."""
+        return
 
     def _guarded(self, value: Column, to: T.DataType, column: str) -> Column:
         match to:

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.protocol.types import StructType
 from puredelta.spark.catalyst import Catalyst
 from puredelta.spark.classic_frames import rebased
+from puredelta.spark.connect_frames import outer_alias
 from puredelta.spark.session import is_connect
 from puredelta.spark.types import struct_as_nullable, to_spark
 
@@ -14,6 +15,32 @@ from puredelta.spark.types import struct_as_nullable, to_spark
 def table_identity(spark: SparkSession, schema: StructType) -> DataFrame:
     """Return no rows with the columns of a table; its attributes are the identity."""
     return spark.createDataFrame([], struct_as_nullable(to_spark(schema)))
+
+
+def renewed_identity(known: DataFrame, schema: StructType) -> DataFrame:
+    """Return no rows with the columns a table has now, under the alias of ``known``.
+
+    Columns it had before keep their attributes, whatever their type is now. Over Connect
+    there are none to keep.
+    """
+    spark = known.sparkSession
+    latest = table_identity(spark, schema)
+    if latest.schema == known.schema:
+        return known
+    if is_connect(spark):
+        alias = outer_alias(known)
+        return latest if alias is None else latest.alias(alias)
+    catalyst = Catalyst(spark)
+    before = catalyst.items(catalyst.analyzed(known).output())
+    kept = {attribute.name(): attribute for attribute in before}
+    qualifier = before[0].qualifier() if before else catalyst.seq([])
+    attributes = [
+        kept[a.name()].withDataType(a.dataType())
+        if a.name() in kept
+        else a.withQualifier(qualifier)
+        for a in catalyst.items(catalyst.analyzed(latest).output())
+    ]
+    return catalyst.rows(catalyst.relation(attributes))
 
 
 def with_identity(rows: DataFrame, identity: DataFrame) -> DataFrame:

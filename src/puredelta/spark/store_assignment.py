@@ -12,6 +12,7 @@ Which types may be cast is Spark's to say, when the values are analyzed.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -57,11 +58,30 @@ def cast_mode(session: SessionInfo, *, follows_ansi_flag: bool) -> CastMode:
             return CastMode.UP_CAST
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayCall:
+    """A function of arrays that compares their elements: ``array_distinct`` and its kin.
+
+    Which elements are equal may change with their type, so its operands are cast, not its
+    result (M-51).
+    """
+
+    arrays: tuple[Value, ...]
+    element: Value | None
+    """What ``array_remove`` removes."""
+    of: Callable[[Sequence[Column]], Column]
+    """The same function of other operands."""
+
+
 class Caster(Protocol):
     """Casts one value without looking at the session's settings."""
 
     def cast(self, value: Column, to: T.DataType, *, mode: CastMode, column: str) -> Column:
         """Return the value as ``to``; ``column`` is what an error of a row names."""
+        ...
+
+    def array_call(self, value: Column) -> ArrayCall | None:
+        """Return the call that makes this array out of others, where the session can tell."""
         ...
 
 
@@ -94,6 +114,12 @@ class StoreAssigner:
     mode: CastMode
     fills_missing: bool = False
     """Fields that a struct lacks become NULL (schema evolution, M-42, M-50), or what they were."""
+    by_name: bool = True
+    """Structs are matched field by field (M-44); otherwise cast as they are, by position."""
+    keeps_null_structs: bool = True
+    """A struct that is NULL stays NULL when its fields are cast (M-45)."""
+    expands_stars: bool = False
+    """Structs that keep fields (``kept``) are always taken apart, and so are never NULL (M-45)."""
 
     def assign(
         self, value: Value, to: T.DataType, *, column: str, kept: Value | None = None
@@ -109,15 +135,17 @@ class StoreAssigner:
                 the policy is STRICT and the cast could lose something.
         """
         match value.type, to:
+            case T.StructType(), T.StructType() if self.expands_stars and kept is not None:
+                return self._struct(value, value.type, to, kept)
             case _ if is_same_type(value.type, to):
                 return value.column
             case T.NullType(), _:
                 return value.column.cast(as_nullable(to))
-            case T.StructType(), T.StructType():
+            case T.StructType(), T.StructType() if self.by_name:
                 return self._struct(value, value.type, to, kept)
-            case T.ArrayType(), T.ArrayType() if _has_struct(to):
+            case T.ArrayType(), T.ArrayType() if self.by_name and _has_struct(to):
                 return self._array(value, value.type, to, column)
-            case T.MapType(), T.MapType() if _has_struct(to):
+            case T.MapType(), T.MapType() if self.by_name and _has_struct(to):
                 return self._map(value, value.type, to, column)
             case _:
                 return self._cast(value, to, column)
@@ -140,6 +168,8 @@ class StoreAssigner:
             self._field(value, by_name.get(f.name.lower()), f, kept).alias(f.name)
             for f in to.fields
         ]
+        if self.expands_stars if kept is not None else not self.keeps_null_structs:
+            return F.struct(*fields)
         present = value.column.isNotNull()
         if kept is not None and lacks_fields(given, to):
             present |= kept.column.isNotNull()  # M-45: there may be something to keep
@@ -160,6 +190,13 @@ class StoreAssigner:
         return self.assign(value, to.dataType, column=to.name)
 
     def _array(self, value: Value, given: T.ArrayType, to: T.ArrayType, column: str) -> Column:
+        call = self.caster.array_call(value.column)
+        if call is not None:
+            operands = [self.assign(array, to, column=column) for array in call.arrays]
+            if call.element is not None:
+                operands.append(self.assign(call.element, to.elementType, column=column))
+            return call.of(operands)
+
         def element(item: Column) -> Column:
             inner = Value(column=item, type=given.elementType, sql=f"{value.sql}.element")
             return self.assign(inner, to.elementType, column=column)

@@ -365,11 +365,11 @@ def test_a_null_struct_comes_to_life(merge: Any, one_row: DataFrame) -> None:
 
 
 def test_values_of_an_insert(merge: Any, spark: SparkSession) -> None:
-    """M-28: what is left out is NULL; M-29: of two spellings the last one counts."""
+    """M-28: what is left out is NULL; M-29: of two spellings the first one counts."""
     resolved = merge(insert("s.key = 1", key="s.key", value="1", VALUE="s.other * 2"), insert())
     source = spark.sql("select 1 as key, 5 as other").toDF("__puredelta_s0", "__puredelta_s4")
     frame = resolved.frames.source(source)
-    assert evaluated(frame, resolved.not_matched[0].action.values) == [(1, 10, None, None)]
+    assert evaluated(frame, resolved.not_matched[0].action.values) == [(1, 1, None, None)]
     assert evaluated(frame, resolved.not_matched[1].action.values) == [(None,) * 4]
 
 

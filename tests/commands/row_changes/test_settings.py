@@ -15,10 +15,13 @@ class Session:
 
     def __init__(self, **settings: str) -> None:
         self.conf = self
-        self._settings = {f"{PREFIX}{k.replace('_', '.')}": v for k, v in settings.items()}
+        self.getAll = {f"{PREFIX}{k.replace('_', '.')}": v for k, v in settings.items()}
 
     def get(self, key: str, default: str | None) -> str | None:
-        return self._settings.get(key, default)
+        return self.getAll.get(key, default)
+
+    def unset(self, key: str) -> None:
+        del self.getAll[key]
 
 
 def settings(**values: str) -> ExecutionSettings:
@@ -28,9 +31,7 @@ def settings(**values: str) -> ExecutionSettings:
 
 def test_defaults_are_those_of_the_reference() -> None:
     found = settings()
-    assert found == ExecutionSettings(
-        broadcast_bytes_max=-1, rebalance=True, marker=None, user_metadata=None
-    )
+    assert found == ExecutionSettings()
 
 
 def test_what_the_user_sets() -> None:
@@ -43,6 +44,34 @@ def test_what_the_user_sets() -> None:
     assert (found.rebalance, found.user_metadata) == (False, "because")
     assert found.marker is not None
     assert (found.marker.app_id, found.marker.version) == ("app", 3)
+
+
+@pytest.mark.parametrize("resets", ["true", "false"])
+def test_the_version_of_an_application_is_unset_if_the_user_wants_that(resets: str) -> None:
+    session: Any = Session(
+        write_txnAppId="app", write_txnVersion="3", write_txnVersion_autoReset_enabled=resets
+    )
+    found = ExecutionSettings.of(session)
+    found.reset_marker(session)
+    assert session.get(f"{PREFIX}write.txnAppId", None) == "app"
+    assert session.get(f"{PREFIX}write.txnVersion", None) == (None if resets == "true" else "3")
+
+
+def test_settings_that_turn_something_off() -> None:
+    found = settings(
+        skipRecordingEmptyCommits="false",
+        history_metricsEnabled="false",
+        numRecordsValidation_enabled="false",
+        stats_skipping="false",
+        stats_collect="false",
+    )
+    assert found == ExecutionSettings(
+        skips_empty_commits=False,
+        records_metrics=False,
+        checks_row_counts=False,
+        skips_by_statistics=False,
+        collects_statistics=False,
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-_DELTA = "spark.databricks.delta."
+from puredelta.spark import delta_conf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class ConvertSettings:
             ),
             case_sensitive=flag("spark.sql.caseSensitive", "false"),
             ignore_corrupt_files=flag("spark.sql.files.ignoreCorruptFiles", "false"),
-            ignore_cast_failure=flag(f"{_DELTA}convert.partitionValues.ignoreCastFailure", "false"),
-            use_metadata_log=flag(f"{_DELTA}convert.useMetadataLog", "true"),
-            collect_stats=flag(f"{_DELTA}stats.collect", "true"),
+            ignore_cast_failure=delta_conf.IGNORE_CAST_FAILURE.flag(settings),
+            use_metadata_log=delta_conf.USE_METADATA_LOG.flag(settings),
+            collect_stats=delta_conf.STATS_COLLECT.flag(settings),
         )

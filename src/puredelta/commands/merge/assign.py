@@ -84,9 +84,9 @@ class RowBuilder:
         """Return the row of an INSERT: what is not assigned has its default, else NULL (M-100).
 
         Generated and identity columns that are not assigned are left to be computed. Where
-        one column is assigned twice, in two spellings, the last value counts.
+        one column is assigned twice, in two spellings, the first value counts.
         """
-        by_column: Mapping[str, AssignedValue] = {a.path.column: a for a in assigned}
+        by_column: Mapping[str, AssignedValue] = {a.path.column: a for a in reversed(assigned)}
         computed = {*self.config.generated_columns, *self.config.identity_columns} - {*by_column}
         return ResolvedInsert(
             values={

@@ -177,7 +177,7 @@ def require_no_conflict(paths: Sequence[ColumnPath]) -> None:
 def require_insertable(paths: Sequence[ColumnPath], *, two_spellings: bool = True) -> None:
     """Refuse nested fields and repeated columns in an INSERT list (M-27).
 
-    ``two_spellings`` of one column are tolerated, the last value counts (M-29).
+    ``two_spellings`` of one column are tolerated, the first value counts (M-29).
 
     Raises:
         InvalidRequestError: names the column.

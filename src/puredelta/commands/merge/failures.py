@@ -107,6 +107,18 @@ def require_condition(condition: ResolvedExpression, *, words: str) -> None:
         )
 
 
+def require_same_columns(known: T.StructType, current: T.StructType) -> None:
+    """Refuse a table that gained, lost or renamed columns since its object was made (M-34).
+
+    Types, fields inside columns and their order may have changed: names still mean the same.
+
+    Raises:
+        InvalidRequestError: shows both schemas.
+    """
+    if set(known.names) != set(current.names):
+        raise _schema_changed(known, current)
+
+
 def require_same_schema(known: T.StructType, current: T.StructType) -> None:
     """Refuse a table whose columns changed since the DeltaTable object was made (M-34).
 
@@ -114,14 +126,18 @@ def require_same_schema(known: T.StructType, current: T.StructType) -> None:
         InvalidRequestError: shows both schemas.
     """
     if not is_same_type(known, current):
-        raise InvalidRequestError(
-            "The schema of your Delta table has changed in an incompatible way since your "
-            "DataFrame or DeltaTable object was created. Please redefine your DataFrame or "
-            f"DeltaTable object. It was {known.simpleString()} and is {current.simpleString()}.",
-            code=ErrorCode.SCHEMA_CHANGE_SINCE_ANALYSIS,
-            known=known.simpleString(),
-            current=current.simpleString(),
-        )
+        raise _schema_changed(known, current)
+
+
+def _schema_changed(known: T.StructType, current: T.StructType) -> InvalidRequestError:
+    return InvalidRequestError(
+        "The schema of your Delta table has changed in an incompatible way since your "
+        "DataFrame or DeltaTable object was created. Please redefine your DataFrame or "
+        f"DeltaTable object. It was {known.simpleString()} and is {current.simpleString()}.",
+        code=ErrorCode.SCHEMA_CHANGE_SINCE_ANALYSIS,
+        known=known.simpleString(),
+        current=current.simpleString(),
+    )
 
 
 def require_columns(schema: T.StructType) -> None:

@@ -39,7 +39,7 @@ from puredelta.commands.merge.evolve import Evolution, evolved_config, spelled
 from puredelta.commands.merge.failures import (
     require_columns,
     require_condition,
-    require_same_schema,
+    require_same_columns,
 )
 from puredelta.commands.merge.requests import SEARCH_CONDITION, Draft, DraftClause, draft
 from puredelta.commands.merge.settings import MergeSettings
@@ -59,6 +59,7 @@ from puredelta.protocol.types import StructType
 from puredelta.spark.analysis import open_analysis
 from puredelta.spark.expressions import ResolvedExpression, Resolver
 from puredelta.spark.frames import Frames, Scope, SourceColumn
+from puredelta.spark.identity import renewed_identity
 from puredelta.spark.names import require_no_helper_names
 from puredelta.spark.session import SessionInfo
 from puredelta.spark.store_assignment import StoreAssigner, Value, cast_mode
@@ -94,11 +95,12 @@ def resolve_merge(
     evolves = spec.evolve_schema or settings.evolves_schema
     if not evolves:
         require_columns(current)
-    require_same_schema(target_rows.schema, current)
+    require_same_columns(target_rows.schema, current)
+    known_rows = renewed_identity(target_rows, config.schema)
 
     source = _as_columns(source_rows) if evolves else None
     drafted = draft(spec)
-    analysis = open_analysis(spark, target_rows, source_rows, session=session)
+    analysis = open_analysis(spark, known_rows, source_rows, session=session)
     resolution, keywords = resolve_with_defaults(
         analysis.resolver, drafted.requests, drafted.values
     )
@@ -135,7 +137,14 @@ def resolve_merge(
             frames=frames,
             current=current,
             config=after,
-            assigner=StoreAssigner(caster=analysis.caster, mode=mode, fills_missing=evolves),
+            assigner=StoreAssigner(
+                caster=analysis.caster,
+                mode=mode,
+                fills_missing=evolves,
+                by_name=settings.structs_by_name,
+                keeps_null_structs=settings.keeps_null_structs,
+                expands_stars=not settings.keeps_null_structs_in_star,
+            ),
         ),
     )
     on = assembler.condition(0, SEARCH_CONDITION)

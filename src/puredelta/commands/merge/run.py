@@ -25,6 +25,7 @@ from puredelta.log.table_log import TableLog
 from puredelta.log.transaction import Phase, Transaction, ignore_phase
 from puredelta.protocol.feature_registry import Capability
 from puredelta.spark.session import SessionInfo
+from puredelta.spark.ui_metrics import shown_in_ui
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,9 @@ def run_merge(
     Long columns ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows`` and
     ``num_inserted_rows``; no row if the session's ``txnVersion`` had been executed (M-92).
     """
-    outcome = execute_merge(spark, log, spec, target_rows=target_rows, source_rows=source_rows)
+    with shown_in_ui(spark, f"MERGE INTO delta.`{log.root_uri}`") as shown:
+        outcome = execute_merge(spark, log, spec, target_rows=target_rows, source_rows=source_rows)
+        shown.report(outcome.metrics)
     rows = outcome.rows
     counts = {
         "num_affected_rows": rows.updated + rows.deleted + rows.inserted,
@@ -99,6 +102,7 @@ def execute_merge(
         capability=Capability.MERGE,
     )
     if executed_before(transaction, settings.marker):
+        settings.reset_marker(spark)
         return MergeOutcome(version=None, rows=RowFates(source=0), metrics={}, plan=None)
     statement = resolve_merge(
         spec,
@@ -128,6 +132,7 @@ def execute_merge(
         )
     finally:
         remove_quietly(partial(source.remove, log.store))
+    settings.reset_marker(spark)
     return MergeOutcome(
         version=outcome.version, rows=outcome.rows, metrics=outcome.metrics, plan=outcome.plan
     )

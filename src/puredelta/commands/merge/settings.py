@@ -9,9 +9,10 @@ from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.type_widening import AutomaticWidening
+from puredelta.spark import delta_conf
 
-_DELTA = "spark.databricks.delta."
-_WIDENING = "typeWidening.allowAutomaticWidening"
+_DROPS_NULL_COLUMNS = "4.0."
+"""Spark 4.0, where a VOID column is dropped unless the session says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,14 +27,20 @@ class MergeSettings:
     """``typeWidening.allowAutomaticWidening`` (M-53)."""
     refuses_void: bool = False
     """``createDataFrame.dropNullColumns``: a new column of type VOID is an error (M-56)."""
+    structs_by_name: bool = True
+    """``resolveMergeUpdateStructsByName.enabled`` (M-44)."""
+    keeps_null_structs: bool = True
+    """``merge.preserveNullSourceStructs`` (M-45)."""
+    keeps_null_structs_in_star: bool = True
+    """``merge.preserveNullSourceStructs.updateStar``, and the one above (M-45)."""
 
     @classmethod
     def of(cls, spark: SparkSession) -> MergeSettings:
         """Read the settings of ``spark``; runs no job."""
-        return cls.parse(spark.conf.getAll)
+        return cls.parse(spark.conf.getAll, spark_version=spark.version)
 
     @classmethod
-    def parse(cls, settings: Mapping[str, str]) -> MergeSettings:
+    def parse(cls, settings: Mapping[str, str], *, spark_version: str = "") -> MergeSettings:
         """Read them from text by key; what nobody has set may be missing.
 
         Raises:
@@ -42,26 +49,30 @@ class MergeSettings:
         >>> MergeSettings.parse({}).evolves_schema
         False
         """
-
-        def flag(key: str) -> bool:
-            return settings.get(f"{_DELTA}{key}", "false").strip().lower() == "true"
-
+        keeps_null_structs = delta_conf.PRESERVE_NULL_STRUCTS.flag(settings)
+        void = delta_conf.DROP_NULL_COLUMNS
         return cls(
-            evolves_schema=flag("schema.autoMerge.enabled"),
-            casts_follow_ansi_flag=flag("updateAndMergeCastingFollowsAnsiEnabledFlag"),
-            automatic_widening=_widening(settings.get(f"{_DELTA}{_WIDENING}")),
-            refuses_void=flag("createDataFrame.dropNullColumns"),
+            evolves_schema=delta_conf.AUTO_MERGE.flag(settings),
+            casts_follow_ansi_flag=delta_conf.CASTS_FOLLOW_ANSI_FLAG.flag(settings),
+            automatic_widening=_widening(settings),
+            refuses_void=spark_version.startswith(_DROPS_NULL_COLUMNS)
+            if void.text(settings) is None
+            else void.flag(settings),
+            structs_by_name=delta_conf.STRUCTS_BY_NAME.flag(settings),
+            keeps_null_structs=keeps_null_structs,
+            keeps_null_structs_in_star=keeps_null_structs
+            and delta_conf.PRESERVE_NULL_STRUCTS_STAR.flag(settings),
         )
 
 
-def _widening(text: str | None) -> AutomaticWidening:
-    if text is None:
-        return AutomaticWidening.ALWAYS
+def _widening(settings: Mapping[str, str]) -> AutomaticWidening:
+    conf = delta_conf.ALLOW_AUTOMATIC_WIDENING
+    text = conf.text(settings) or ""
     try:
         return AutomaticWidening(text.strip().lower())
     except ValueError:
         known = ", ".join(mode.value for mode in AutomaticWidening)
         raise InvalidRequestError(
-            f"{_DELTA}{_WIDENING} is {text!r}, but it must be one of {known}.",
+            f"{conf.key} is {text!r}, but it must be one of {known}.",
             code=ErrorCode.INVALID_CONF_VALUE,
         ) from None

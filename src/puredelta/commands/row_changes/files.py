@@ -24,6 +24,7 @@ from puredelta.log.hidden_rows import (
     write_vectors,
 )
 from puredelta.protocol.actions import Add, Remove
+from puredelta.protocol.stats import without_statistics
 from puredelta.spark.names import ROW_ID
 from puredelta.spark.rewriting import RewriteOrder, Rewriter, Rewritten
 from puredelta.spark.together import run_together
@@ -36,9 +37,12 @@ logger = logging.getLogger(__name__)
 class StatementFiles:
     """What has been written so far, until it is committed or discarded."""
 
-    def __init__(self, context: ChangeContext, *, rebalance: bool) -> None:
+    def __init__(
+        self, context: ChangeContext, *, rebalance: bool, collects_statistics: bool = True
+    ) -> None:
         self._context = context
         self._rebalance = rebalance
+        self._collects_statistics = collects_statistics
         self._rewriters: tuple[Rewriter, ...] = rewriters_of(
             context.spark, context.log.store, context.snapshot
         )
@@ -84,7 +88,7 @@ class StatementFiles:
         self.written = write_rows(
             rows,
             store=self._context.log.store,
-            config=config,
+            config=config if self._collects_statistics else without_statistics(config),
             rebalance=scattered or (bool(config.partition_columns) and self._rebalance),
             with_changes=changes.recorded,
             hidden=self._hidden_columns(changes),

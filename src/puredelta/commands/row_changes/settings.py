@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -10,9 +11,10 @@ from pyspark.sql import SparkSession
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.clock import wall_clock
 from puredelta.protocol.actions import SetTransaction
+from puredelta.spark import delta_conf
 
-_PREFIX = "spark.databricks.delta."
 _SIZE = re.compile(r"(-?\d+)\s*([kmgtp]?)i?b?", re.IGNORECASE)
+_BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
@@ -20,14 +22,26 @@ _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 class ExecutionSettings:
     """How the user wants merges of this session to run (requirements 1.14)."""
 
-    broadcast_bytes_max: int
+    broadcast_bytes_max: int = -1
     """``spark.sql.autoBroadcastJoinThreshold``; negative: never broadcast."""
-    rebalance: bool
+    rebalance: bool = True
     """``merge.repartitionBeforeWrite.enabled`` (M-140)."""
-    marker: SetTransaction | None
+    marker: SetTransaction | None = None
     """``write.txnAppId`` and ``write.txnVersion``: execute this statement once (M-92)."""
-    user_metadata: str | None
+    resets_marker: bool = False
+    """``write.txnVersion.autoReset.enabled``."""
+    user_metadata: str | None = None
     """``commitInfo.userMetadata``."""
+    skips_empty_commits: bool = True
+    """``skipRecordingEmptyCommits``: what changes nothing makes no version."""
+    records_metrics: bool = True
+    """``history.metricsEnabled``."""
+    checks_row_counts: bool = True
+    """``numRecordsValidation.enabled`` (1.11)."""
+    skips_by_statistics: bool = True
+    """``stats.skipping``."""
+    collects_statistics: bool = True
+    """``stats.collect``."""
 
     @classmethod
     def of(cls, spark: SparkSession) -> ExecutionSettings:
@@ -36,23 +50,41 @@ class ExecutionSettings:
         Raises:
             InvalidRequestError: only half of an application's version is set.
         """
-        threshold = spark.conf.get("spark.sql.autoBroadcastJoinThreshold", "-1")
-        rebalance = _get(spark, "merge.repartitionBeforeWrite.enabled")
+        threshold = spark.conf.get(_BROADCAST_THRESHOLD, None)
+        settings = spark.conf.getAll
         return cls(
             broadcast_bytes_max=parse_bytes(threshold or "-1"),
-            rebalance=rebalance is None or rebalance.lower() == "true",
-            marker=_marker(_get(spark, "write.txnAppId"), _get(spark, "write.txnVersion")),
-            user_metadata=_get(spark, "commitInfo.userMetadata"),
+            rebalance=delta_conf.REPARTITION_BEFORE_WRITE.flag(settings),
+            marker=_marker(settings),
+            resets_marker=delta_conf.TXN_AUTO_RESET.flag(settings),
+            user_metadata=delta_conf.USER_METADATA.text(settings),
+            skips_empty_commits=delta_conf.SKIP_EMPTY_COMMITS.flag(settings),
+            records_metrics=delta_conf.HISTORY_METRICS.flag(settings),
+            checks_row_counts=delta_conf.NUM_RECORDS_VALIDATION.flag(settings),
+            skips_by_statistics=delta_conf.STATS_SKIPPING.flag(settings),
+            collects_statistics=delta_conf.STATS_COLLECT.flag(settings),
         )
+
+    def reset_marker(self, spark: SparkSession) -> None:
+        """Let the next statement of the session be another one, if the user wants that.
+
+        Call it when the statement is done or turned out to have been executed.
+        """
+        if self.marker is not None and self.resets_marker:
+            spark.conf.unset(delta_conf.TXN_VERSION.key)
 
 
 def persistent_vectors(spark: SparkSession, command: str) -> bool:
-    """Tell whether the session lets a command write deletion vectors (M-130).
+    """Tell whether ``merge``, ``update`` or ``delete`` may write deletion vectors (M-130).
 
-    ``command`` is ``merge``, ``update`` or ``delete``; by default it may.
+    The table has its own say; both must agree.
     """
-    value = _get(spark, f"{command}.deletionVectors.persistent")
-    return value is None or value.lower() == "true"
+    conf = {
+        "merge": delta_conf.MERGE_DELETION_VECTORS,
+        "update": delta_conf.UPDATE_DELETION_VECTORS,
+        "delete": delta_conf.DELETE_DELETION_VECTORS,
+    }[command]
+    return conf.flag(spark.conf.getAll)
 
 
 def parse_bytes(text: str) -> int:
@@ -68,17 +100,15 @@ def parse_bytes(text: str) -> int:
     return int(match[1]) * unit
 
 
-def _get(spark: SparkSession, key: str) -> str | None:
-    return spark.conf.get(_PREFIX + key, None)
-
-
-def _marker(app_id: str | None, version: str | None) -> SetTransaction | None:
+def _marker(settings: Mapping[str, str]) -> SetTransaction | None:
+    app_id = delta_conf.TXN_APP_ID.text(settings)
+    version = delta_conf.TXN_VERSION.text(settings)
     if app_id is None and version is None:
         return None
     if app_id is None or version is None or re.fullmatch(r"\s*-?\d+\s*", version) is None:
         raise InvalidRequestError(
-            f"{_PREFIX}write.txnAppId is {app_id!r} and {_PREFIX}write.txnVersion is {version!r}: "
-            "set both, the version to a whole number, or neither.",
+            f"{delta_conf.TXN_APP_ID.key} is {app_id!r} and {delta_conf.TXN_VERSION.key} is "
+            f"{version!r}: set both, the version to a whole number, or neither.",
             code=ErrorCode.INVALID_IDEMPOTENT_WRITES_OPTIONS,
         )
     return SetTransaction(app_id=app_id, version=int(version), last_updated_ms=wall_clock())

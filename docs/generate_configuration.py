@@ -1,0 +1,71 @@
+"""Write ``configuration.md`` from the table of settings; ``--check`` only compares."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from puredelta.spark.delta_conf import HONOURED, PREFIX, WITHOUT_EFFECT, DeltaConf
+
+PAGE = Path(__file__).with_name("configuration.md")
+INTRODUCTION = f"""\
+# Configuration
+
+Generated from `src/puredelta/spark/delta_conf.py`: change a row there, then run
+`python docs/generate_configuration.py`.
+
+The settings are delta-spark's own, set in the session (`spark.conf.set(key, value)`, classic and
+Connect) and read at the start of each command; the defaults are those of delta-spark 4.4.0. Keys
+below begin with `{PREFIX}`. Options of one call (`mergeSchema`, `userMetadata`)
+win over the session.
+
+Of Spark's own settings the commands follow `spark.sql.caseSensitive`, `spark.sql.ansi.enabled`,
+`spark.sql.storeAssignmentPolicy`, `spark.sql.session.timeZone` and
+`spark.sql.autoBroadcastJoinThreshold`; CONVERT follows `spark.sql.files.ignoreCorruptFiles`,
+`spark.sql.parquet.binaryAsString`, `spark.sql.parquet.int96AsTimestamp`,
+`spark.sql.parquet.inferTimestampNTZ.enabled` and `spark.sql.legacy.parquet.nanosAsLong`. Rows that
+are rewritten are never read past lost or corrupt files, whatever the session says.
+"""
+
+
+def main() -> int:
+    text = page()
+    if "--check" in sys.argv[1:]:
+        return 0 if PAGE.exists() and PAGE.read_text() == text else 1
+    PAGE.write_text(text)
+    return 0
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join(
+        [
+            INTRODUCTION,
+            "## Honoured",
+            "",
+            *table("effect", HONOURED),
+            "",
+            "## Without effect",
+            "",
+            "They may be set, and nothing changes.",
+            "",
+            *table("reason", WITHOUT_EFFECT),
+            "",
+        ]
+    )
+
+
+def table(last: str, rows: Iterable[DeltaConf]) -> list[str]:
+    """One line per setting."""
+    head = [f"| setting | default | {last} |", "| --- | --- | --- |"]
+    return [*head, *(f"| `{r.name}` | {default(r)} | {r.effect} |" for r in rows)]
+
+
+def default(row: DeltaConf) -> str:
+    """The default as the page shows it."""
+    return "" if row.default is None else f"`{row.default}`"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
