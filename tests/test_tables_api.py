@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from typing_extensions import Self
 
 from puredelta import tables
@@ -247,14 +248,40 @@ def test_convert_to_delta(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_table_object_sees_the_columns_of_today(spark: SparkSession, path: str) -> None:
+    """Rows have them; a merge is of the columns there were when the object was made (M-34)."""
     table = DeltaTable.forPath(spark, path)
     more = spark.sql("select 5L as id, 'e' as p, 1 as n")
     write_table(more, TableLog.open(path), mode=SaveMode.APPEND, options={"mergeSchema": "true"})
     assert table.toDF().columns == ["id", "p", "n"]
-    table.alias("t").merge(more.alias("s"), "t.id = s.id").whenMatchedUpdate(
-        set={"n": "s.n + 1"}
-    ).execute()
+    assert [row.p for row in table.toDF().where(table.toDF()["n"] == 1).collect()] == ["e"]
+    for old in (table, table.alias("x")):
+        merge = old.alias("t").merge(more.alias("s"), "t.id = s.id").whenMatchedDelete()
+        with pytest.raises(InvalidRequestError) as caught:
+            merge.execute()
+        assert caught.value.code is ErrorCode.SCHEMA_CHANGE_SINCE_ANALYSIS
+    new = DeltaTable.forPath(spark, path).alias("t").merge(more.alias("s"), "t.id = s.id")
+    new.whenMatchedUpdate(set={"n": "s.n + 1"}).execute()
     assert table.toDF().where("id = 5").collect()[0].n == 2
+
+
+def test_columns_may_change_inside_before_the_merge_runs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """M-34: fields and types are those of the table as it is."""
+    log = TableLog.open(str(tmp_path / "nested"))
+    write_table(spark.sql("select 1L as id, named_struct('a', 1) as s"), log)
+    table = DeltaTable.forPath(spark, log.root_uri).alias("t")
+    rows = table.toDF()
+    more = spark.sql("select 2L as id, named_struct('a', 1, 'b', 2) as s")
+    merge = table.merge(more.alias("s"), rows["id"] < F.expr("s.id")).whenMatchedUpdate(
+        set={"t.s": F.struct((rows["s.a"] + 1).alias("a"), F.expr("s.s.b"))}
+    )
+    write_table(more, log, mode=SaveMode.APPEND, options={"mergeSchema": "true"})
+    merge.execute()
+    assert sorted(map(str, table.toDF().collect())) == [
+        "Row(id=1, s=Row(a=2, b=2))",
+        "Row(id=2, s=Row(a=1, b=2))",
+    ]
 
 
 def test_columns_that_change_before_the_merge_runs(spark: SparkSession, path: str) -> None:

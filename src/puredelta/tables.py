@@ -45,13 +45,13 @@ from puredelta.commands.merge.clauses import (
 from puredelta.commands.merge.run import run_merge
 from puredelta.commands.read import resolve_instant
 from puredelta.commands.restore import RestoreOutcome, restore_table
-from puredelta.commands.update_delete.run import execute_rows
+from puredelta.commands.update_delete.run import run_rows
 from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
 from puredelta.commands.vacuum.run import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.snapshot import Snapshot
 from puredelta.log.table_log import TableLog
-from puredelta.spark.identity import table_identity, with_identity
+from puredelta.spark.identity import renewed_identity, table_identity, with_identity
 from puredelta.spark.table_rows import table_rows
 from puredelta.table_builder import DeltaTableBuilder, IdentityGenerator
 
@@ -81,7 +81,7 @@ class DeltaTable:
     ) -> None:
         self._spark = spark
         self._log = log
-        self._identity = identity
+        self._identity = self._latest = identity
         self._alias = alias
 
     @classmethod
@@ -194,9 +194,8 @@ class DeltaTable:
         sessions.
         """
         snapshot = self._log.snapshot()
-        self._identity = self._latest_identity()
         rows = table_rows(self._spark, snapshot, time_travel=False)
-        rows = with_identity(rows, self._identity)
+        rows = with_identity(rows, self._latest_identity())
         return rows if self._alias is None else rows.alias(self._alias)
 
     def alias(self, aliasName: str) -> DeltaTable:  # noqa: N803
@@ -206,6 +205,8 @@ class DeltaTable:
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
         """Start a MERGE of ``source`` into this table.
 
+        The table's columns must be those it had when this object was made (M-34).
+
         Raises:
             ValueError: an argument is None.
             TypeError: an argument is of the wrong type.
@@ -213,7 +214,11 @@ class DeltaTable:
         require_source(source)
         spec = MergeSpec(on=require_merge_condition(condition), clauses=())
         return DeltaMergeBuilder(
-            self._spark, self._log, spec, target_rows=self._known_rows(), source_rows=source
+            self._spark,
+            self._log,
+            spec,
+            target_rows=self._aliased(self._identity),
+            source_rows=source,
         )
 
     def update(
@@ -364,17 +369,19 @@ class DeltaTable:
         return detail_rows(self._spark, self._log.snapshot())
 
     def _change(self, spec: RowSpec) -> None:
-        execute_rows(self._spark, self._log, spec, target_rows=self._known_rows())
+        run_rows(self._spark, self._log, spec, target_rows=self._known_rows())
 
     def _known_rows(self) -> DataFrame:
         """Return no rows with the columns of the latest version, under the user's alias."""
-        self._identity = self._latest_identity()
-        return self._identity if self._alias is None else self._identity.alias(self._alias)
+        return self._aliased(self._latest_identity())
 
     def _latest_identity(self) -> DataFrame:
-        """Return the columns of the latest version, the known ones while they are the same."""
-        latest = table_identity(self._spark, self._log.snapshot().config.schema)
-        return self._identity if self._identity.schema == latest.schema else latest
+        """Return the columns of the latest version, those of before with their identity."""
+        self._latest = renewed_identity(self._latest, self._log.snapshot().config.schema)
+        return self._latest
+
+    def _aliased(self, identity: DataFrame) -> DataFrame:
+        return identity if self._alias is None else identity.alias(self._alias)
 
 
 def _clone_request(

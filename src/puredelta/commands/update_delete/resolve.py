@@ -45,7 +45,7 @@ from puredelta.spark.analysis import Analysis, open_analysis
 from puredelta.spark.expressions import Request, ResolvedExpression
 from puredelta.spark.frames import Scope
 from puredelta.spark.session import SessionInfo
-from puredelta.spark.store_assignment import CastMode, StoreAssigner, Value, cast_mode
+from puredelta.spark.store_assignment import StoreAssigner, Value, cast_mode
 from puredelta.spark.types import to_spark
 
 
@@ -70,9 +70,14 @@ def resolve_rows(
     spark = target_rows.sparkSession
     nothing = spark.createDataFrame([], T.StructType())
     analysis = open_analysis(spark, target_rows, nothing, session=session)
-    follows_ansi_flag = MergeSettings.of(spark).casts_follow_ansi_flag
-    resolving = _Resolving(spec=spec, config=config, session=session, analysis=analysis)
-    return resolving.statement(mode=cast_mode(session, follows_ansi_flag=follows_ansi_flag))
+    resolving = _Resolving(
+        spec=spec,
+        config=config,
+        session=session,
+        settings=MergeSettings.of(spark),
+        analysis=analysis,
+    )
+    return resolving.statement()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +87,10 @@ class _Resolving:
     spec: RowSpec
     config: TableConfig
     session: SessionInfo
+    settings: MergeSettings
     analysis: Analysis
 
-    def statement(self, *, mode: CastMode) -> ResolvedStatement:
+    def statement(self) -> ResolvedStatement:
         resolver = self.analysis.resolver
         assignments = self.spec.assignments if isinstance(self.spec, UpdateSpec) else ()
         paths = [self._path(assignment) for assignment in assignments]
@@ -103,7 +109,14 @@ class _Resolving:
             frames=resolver.frames,
             current=to_spark(self.config.schema),
             config=self.config,
-            assigner=StoreAssigner(caster=self.analysis.caster, mode=mode),
+            assigner=StoreAssigner(
+                caster=self.analysis.caster,
+                mode=cast_mode(
+                    self.session, follows_ansi_flag=self.settings.casts_follow_ansi_flag
+                ),
+                by_name=self.settings.structs_by_name,
+                keeps_null_structs=self.settings.keeps_null_structs,
+            ),
         )
         action: ResolvedUpdate | ResolvedDelete = ResolvedDelete()
         if isinstance(self.spec, UpdateSpec):

@@ -36,6 +36,7 @@ from puredelta.protocol.feature_registry import Capability
 from puredelta.protocol.operations import Operation
 from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.spark.session import SessionInfo
+from puredelta.spark.ui_metrics import shown_in_ui
 
 NOT_COUNTED = -1
 """The number of affected rows where files without a row count went as a whole."""
@@ -61,7 +62,11 @@ def run_rows(
     One long column ``num_affected_rows``; no row if the session's ``txnVersion`` had been
     executed (M-92). -1 stands for rows that nobody counted.
     """
-    outcome = execute_rows(spark, log, spec, target_rows=target_rows)
+    name = "UPDATE" if isinstance(spec, UpdateSpec) else "DELETE FROM"
+    with shown_in_ui(spark, f"{name} delta.`{log.root_uri}`") as shown:
+        outcome = execute_rows(spark, log, spec, target_rows=target_rows)
+        shown.report(outcome.metrics)
+    ExecutionSettings.of(spark).reset_marker(spark)
     counts = [] if outcome.affected is None else [outcome.affected]
     return spark.createDataFrame(pa.table({"num_affected_rows": pa.array(counts, pa.int64())}))
 
@@ -100,6 +105,7 @@ def execute_rows(
     )
     require_removable(snapshot.config)
     if executed_before(transaction, settings.marker):
+        settings.reset_marker(spark)
         return RowOutcome(version=None, affected=None, metrics={})
     run = _Run(
         spark=spark,
@@ -111,7 +117,9 @@ def execute_rows(
         settings=settings,
         started=started,
     )
-    return run.remove_files() if run.decides_by_file else run.change_rows()
+    outcome = run.remove_files() if run.decides_by_file else run.change_rows()
+    settings.reset_marker(spark)
+    return outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +175,7 @@ class _Run:
             PhaseTimes(execution_ms=elapsed_ms, scan_ms=elapsed_ms),
         )
         version = None
-        if removes:
+        if removes or not self.settings.skips_empty_commits:
             version = self._commit(removes, metrics)
         affected = NOT_COUNTED if deleted is None else deleted
         return RowOutcome(version=version, affected=affected, metrics=metrics)
@@ -203,7 +211,7 @@ class _Run:
         committed = self.transaction.commit(
             (*actions, *marker),
             self.operation,
-            metrics=metrics,
+            metrics=metrics if settings.records_metrics else None,
             is_blind_append=False,
             user_metadata=settings.user_metadata,
         )
