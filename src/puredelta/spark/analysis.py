@@ -12,7 +12,7 @@ from puredelta.spark.classic_frames import ClassicFrames
 from puredelta.spark.connect_expressions import ConnectResolver
 from puredelta.spark.connect_frames import ConnectFrames
 from puredelta.spark.expressions import Resolver
-from puredelta.spark.instant import FixedInstant, Instant, UnfixedInstant
+from puredelta.spark.instant import ConnectInstant, FixedInstant, Instant
 from puredelta.spark.session import SessionInfo
 from puredelta.spark.store_assignment import Caster
 
@@ -38,7 +38,7 @@ def open_analysis(
                 ConnectFrames(target, source), case_sensitive=session.case_sensitive
             ),
             caster=ConnectCaster(ansi=session.ansi),
-            instant=UnfixedInstant(),
+            instant=ConnectInstant(spark),
             is_source_deterministic=None,
         )
     frames = ClassicFrames(spark, target, source)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.spark.catalyst import Catalyst
+from puredelta.spark.connect_clock import at_moment, plan_of, reads_clock, rows_of
 
 
 class Instant(Protocol):
@@ -17,12 +18,23 @@ class Instant(Protocol):
         ...
 
 
-class UnfixedInstant:
-    """Leaves plans alone: on Connect every plan reads the clock once for itself."""
+class ConnectInstant:
+    """The server's clock, read when the first plan needs it, put into the plans that are sent."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._micros: int | None = None
 
     def fix(self, rows: DataFrame) -> DataFrame:
-        """Return ``rows``."""
-        return rows
+        """Return the same rows with every reading of the clock replaced by this moment."""
+        plan = plan_of(rows)
+        if not reads_clock(plan):
+            return rows
+        if self._micros is None:
+            asked = self._spark.sql("SELECT unix_micros(current_timestamp()) AS micros")
+            [row] = asked.collect()
+            self._micros = int(row["micros"])
+        return rows_of(at_moment(plan, self._micros), rows)
 
 
 class FixedInstant:

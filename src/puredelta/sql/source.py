@@ -32,21 +32,23 @@ def source_rows(
     match source:
         case SourceQuery():
             query = with_views(spark, source.query, views)
-            rows = spark.sql(_select(ctes, f"({query})") if ctes else query)
+            rows = views.query(spark, _select(ctes, f"({query})") if ctes else query)
             return rows if source.alias is None else rows.alias(source.alias)
         case SourceTable():
-            return _table_rows(spark, source, ctes)
+            return _table_rows(spark, source, ctes, views)
         case _:
             assert_never(source)
 
 
-def _table_rows(spark: SparkSession, source: SourceTable, ctes: str) -> DataFrame:
+def _table_rows(
+    spark: SparkSession, source: SourceTable, ctes: str, views: TemporaryViews
+) -> DataFrame:
     name = resolve_name(spark, source.name)
     if name.path is not None:
         rows = read_table(spark, name.path)
         return qualified(rows, name.qualifier) if source.alias is None else rows.alias(source.alias)
     quoted = quote_name(name.parts)
-    rows = spark.sql(_select(ctes, quoted)) if ctes else spark.table(quoted)
+    rows = views.query(spark, _select(ctes, quoted)) if ctes else views.table(spark, name.parts)
     if source.alias is not None:
         return rows.alias(source.alias)
     # A Connect client cannot see the name that the server gives the columns.

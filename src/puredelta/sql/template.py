@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.names import PREFIX
 from puredelta.sql.literals import string_literal
-from puredelta.sql.views import RowNames
+from puredelta.sql.views import RowNames, with_fields
 
 
 class SqlTemplate(string.Formatter):
@@ -60,7 +60,4 @@ class TemplateFields:
 
     def template(self, text: str) -> str:
         """Return text in which nothing but our names are fields."""
-        escaped = text.replace("{", "{{").replace("}", "}}")
-        for name in self.rows:
-            escaped = escaped.replace(name, f"{{{name}}}")
-        return escaped
+        return with_fields(text, self.rows)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import Self
+
+from puredelta.spark.identifiers import quote_name
+from puredelta.spark.session import is_connect
 
 
 class RowNames(Protocol):
@@ -45,3 +49,30 @@ class TemporaryViews:
         rows.createTempView(name)
         self._views.append((name, rows))
         return name
+
+    def table(self, spark: SparkSession, parts: Sequence[str]) -> DataFrame:
+        """Return the rows of a table or view; over Connect one of these as what it is."""
+        for name, rows in self._views:
+            if (name,) == tuple(parts) and is_connect(spark):
+                return rows
+        return spark.table(quote_name(parts))
+
+    def query(self, spark: SparkSession, text: str) -> DataFrame:
+        """Return the rows of a query that may name these views.
+
+        Over Connect they are sent along as what they are: a view is the server's, and a
+        client could not say when the clock is read in it.
+        """
+        used = {name: rows for name, rows in self._views if name in text}
+        if not used or not is_connect(spark):
+            return spark.sql(text)
+        fields: dict[str, Any] = used
+        return spark.sql(with_fields(text, used), **fields)
+
+
+def with_fields(text: str, names: Iterable[str]) -> str:
+    """Return text as a template in which nothing but these names are fields."""
+    escaped = text.replace("{", "{{").replace("}", "}}")
+    for name in names:
+        escaped = escaped.replace(name, f"{{{name}}}")
+    return escaped
