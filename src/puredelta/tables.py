@@ -13,6 +13,8 @@ from typing import TypeAlias
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from puredelta.commands.alter.drop_feature import drop_feature_support
+from puredelta.commands.alter.protocol import add_feature_support, upgrade_protocol_versions
 from puredelta.commands.arguments import (
     require_boolean,
     require_integer,
@@ -360,6 +362,50 @@ class DeltaTable:
         clone_table(self._spark, source, TableLog.open(target), request)
         return DeltaTable.forPath(self._spark, target)
 
+    def upgradeTableProtocol(  # noqa: N802
+        self,
+        readerVersion: int,  # noqa: N803
+        writerVersion: int,  # noqa: N803
+    ) -> None:
+        """Let the table have the features that a pair of protocol versions stands for.
+
+        Raises:
+            InvalidRequestError: a version does not exist.
+        """
+        _require_version(readerVersion, "readerVersion")
+        _require_version(writerVersion, "writerVersion")
+        upgrade_protocol_versions(
+            self._spark, self._log, reader=readerVersion, writer=writerVersion
+        )
+
+    def addFeatureSupport(self, featureName: str) -> None:  # noqa: N802, N803
+        """Let the table have a feature; readers and writers have to know it from then on.
+
+        Raises:
+            InvalidRequestError: there is no such feature.
+            UnsupportedError: this library could not write the table any more.
+        """
+        require_string(featureName, "featureName")
+        add_feature_support(self._spark, self._log, featureName)
+
+    def dropFeatureSupport(  # noqa: N802
+        self,
+        featureName: str,  # noqa: N803
+        truncateHistory: bool | None = None,  # noqa: FBT001, N803
+    ) -> None:
+        """Take a feature from the table, and what uses it as far as no file is rewritten.
+
+        Raises:
+            InvalidRequestError: the feature is not there, or cannot be dropped.
+            UnsupportedError: files would have to be rewritten or history truncated.
+        """
+        require_string(featureName, "featureName")
+        if truncateHistory is not None:
+            require_boolean(truncateHistory, "truncateHistory")
+        drop_feature_support(
+            self._spark, self._log, featureName, truncate_history=bool(truncateHistory)
+        )
+
     def history(self, limit: int | None = None) -> DataFrame:
         """Return the commits of this table, newest first, in the columns of DESCRIBE HISTORY."""
         return history_rows(self._spark, self._log, limit=limit)
@@ -382,6 +428,13 @@ class DeltaTable:
 
     def _aliased(self, identity: DataFrame) -> DataFrame:
         return identity if self._alias is None else identity.alias(self._alias)
+
+
+def _require_version(value: object, name: str) -> None:
+    if not isinstance(value, int):
+        raise ValueError(  # noqa: TRY004 - as in the reference
+            f"The {name} needs to be an integer but got '{type(value)}'."
+        )
 
 
 def _clone_request(

@@ -76,6 +76,11 @@ def canonical_key(key: str) -> str:
     return _KNOWN.get(lowered, key)
 
 
+def is_delta_property(key: str) -> bool:
+    """Tell whether a key, in any case, is one that Delta gives a meaning."""
+    return key.lower() in _KNOWN
+
+
 def checked_properties(given: Mapping[str, str], *, allow_arbitrary: bool) -> dict[str, str]:
     """Return properties under their canonical keys, each with a value it can have.
 
