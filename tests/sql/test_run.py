@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.api import read, write
-from puredelta.errors import TableNotFoundError
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.sql.run import run_sql
 from puredelta.tables import DeltaTable
 
@@ -259,9 +259,27 @@ def test_a_subquery_reads_delta_tables(spark: SparkSession, table: str) -> None:
     assert contents(spark, table) == [(0, "old"), (1, "old"), (2, "2"), (3, "3")]
 
 
+def test_a_merge_with_subqueries(spark: SparkSession, table: str, updates: str) -> None:
+    run_sql(
+        spark,
+        f"""WITH c AS (SELECT 'q' AS v) MERGE INTO {name(table)} t USING updates s ON t.k = s.k
+        WHEN MATCHED THEN UPDATE SET v = (SELECT v FROM c)
+        WHEN NOT MATCHED THEN INSERT (k, v) VALUES (s.k, (SELECT max(v) FROM {name(table)}))""",
+    )
+    assert contents(spark, table) == [*OLD[:3], (3, "q"), (4, "old")]
+    with pytest.raises(InvalidRequestError) as caught:
+        run_sql(
+            spark,
+            f"WITH c AS (SELECT 1 AS k) MERGE INTO {name(table)} t USING updates s ON t.k = s.k "
+            "WHEN MATCHED AND t.k IN (SELECT k FROM c) THEN DELETE",
+        )
+    assert caught.value.code is ErrorCode.UNSUPPORTED_SUBQUERY
+
+
 @pytest.mark.parametrize(
     ("text", "condition", "place"),
     [
+        ("UPDATE {} AS t(a, b) SET a = 1", "COLUMN_ALIASES_NOT_ALLOWED", "line 1"),
         ("UPDATE {} SET *", "PARSE_SYNTAX_ERROR", "line 1, pos"),
         ("UPDATE {}\nSET v = 'a' WHERE", "PARSE_SYNTAX_ERROR", "line 2, pos 17"),
         ("DELETE FROM {}\nWHERE k = = 1", "PARSE_SYNTAX_ERROR", "line 2, pos 10"),

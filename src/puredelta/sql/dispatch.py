@@ -22,7 +22,7 @@ from puredelta.sql.statement import (
     Target,
     UpdateStatement,
 )
-from puredelta.sql.subqueries import with_subqueries
+from puredelta.sql.subqueries import Subqueries
 from puredelta.sql.table_name import TableName
 from puredelta.sql.view_target import require_whole_columns, require_whole_table
 from puredelta.sql.views import TemporaryViews
@@ -66,7 +66,7 @@ def _change(
     return run_rows(
         spark,
         log,
-        with_subqueries(spark, statement, views),
+        Subqueries(spark, statement.ctes, views).in_rows(statement.spec),
         target_rows=_target_rows(spark, log, statement.target, target),
     )
 
@@ -81,7 +81,7 @@ def _merge(
     return run_merge(
         spark,
         log,
-        statement.spec,
+        Subqueries(spark, statement.ctes, views).in_merge(statement.spec),
         target_rows=_target_rows(spark, log, statement.target, target),
         source_rows=source_rows(spark, statement, views=views),
     )

@@ -8,49 +8,96 @@ view, as in the source of a MERGE.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 from pyspark.sql import SparkSession
+from typing_extensions import assert_never
 
-from puredelta.commands.merge.clauses import Assignment, Expression
-from puredelta.commands.update_delete.spec import RowSpec
+from puredelta.commands.merge.clauses import (
+    Assignment,
+    Assignments,
+    Clause,
+    Delete,
+    Expression,
+    Insert,
+    Matched,
+    MergeSpec,
+    NotMatched,
+    NotMatchedBySource,
+    Star,
+    Update,
+)
+from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
 from puredelta.sql.cursor import Cursor
 from puredelta.sql.paths import with_views
-from puredelta.sql.statement import DeleteStatement, UpdateStatement
 from puredelta.sql.views import TemporaryViews
 
 _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 
 
-def with_subqueries(
-    spark: SparkSession, statement: UpdateStatement | DeleteStatement, views: TemporaryViews
-) -> RowSpec:
-    """Return what the statement asks for, its subqueries made to stand alone. Runs no job."""
-    ctes = with_views(spark, statement.ctes, views)
+class Subqueries:
+    """Rewrites the subqueries of one statement; runs no job.
 
-    def alone(expression: Expression) -> Expression:
-        return _alone(spark, expression, ctes, views) if isinstance(expression, str) else expression
+    ``ctes`` are the statement's common table expressions.
+    """
 
-    condition = statement.spec.condition
-    condition = None if condition is None else alone(condition)
-    if isinstance(statement, DeleteStatement):
-        return replace(statement.spec, condition=condition)
-    assignments = tuple(Assignment(a.column, alone(a.value)) for a in statement.spec.assignments)
-    return replace(statement.spec, assignments=assignments, condition=condition)
+    def __init__(self, spark: SparkSession, ctes: str, views: TemporaryViews) -> None:
+        self._spark = spark
+        self._written_ctes = ctes
+        self._views = views
 
+    def in_rows(self, spec: RowSpec) -> RowSpec:
+        """Return an UPDATE or a DELETE whose subqueries stand alone."""
+        condition = None if spec.condition is None else self.alone(spec.condition)
+        if isinstance(spec, DeleteSpec):
+            return DeleteSpec(condition=condition)
+        return UpdateSpec(assignments=self._assignments(spec.assignments), condition=condition)
 
-def _alone(spark: SparkSession, text: str, ctes: str, views: TemporaryViews) -> str:
-    """Return an expression with its outermost subqueries rewritten; other text stays."""
-    cursor = Cursor(text)
-    pieces: list[str] = []
-    at = 0
-    while (token := cursor.peek()) is not None:
-        if not any(cursor.sees("(", word) for word in _QUERY_WORDS):
-            cursor.skip()
-            continue
-        query = with_views(spark, cursor.group(), views)
-        pieces += [text[at : token.start], f"({joined(ctes, query)})"]
-        at = cursor.offset
-    return "".join([*pieces, text[at:]])
+    def in_merge(self, spec: MergeSpec) -> MergeSpec:
+        """Return a MERGE whose subqueries stand alone."""
+        clauses = tuple(self._clause(clause) for clause in spec.clauses)
+        return replace(spec, on=self.alone(spec.on), clauses=clauses)
+
+    def _clause(self, clause: Clause) -> Clause:
+        condition = None if clause.condition is None else self.alone(clause.condition)
+        match clause:
+            case Matched():
+                return Matched(self._change(clause.action), condition)
+            case NotMatchedBySource():
+                return NotMatchedBySource(self._change(clause.action), condition)
+            case NotMatched():
+                return NotMatched(Insert(self._assigned(clause.action.assignments)), condition)
+            case _:
+                assert_never(clause)
+
+    def _change(self, action: Update | Delete) -> Update | Delete:
+        return action if isinstance(action, Delete) else Update(self._assigned(action.assignments))
+
+    def _assigned(self, assignments: Assignments) -> Assignments:
+        return assignments if assignments is Star.STAR else self._assignments(assignments)
+
+    def _assignments(self, assignments: tuple[Assignment, ...]) -> tuple[Assignment, ...]:
+        return tuple(Assignment(a.column, self.alone(a.value)) for a in assignments)
+
+    @cached_property
+    def _ctes(self) -> str:
+        return with_views(self._spark, self._written_ctes, self._views)
+
+    def alone(self, expression: Expression) -> Expression:
+        """Return an expression with its outermost subqueries rewritten; other text stays."""
+        if not isinstance(expression, str):
+            return expression
+        cursor = Cursor(expression)
+        pieces: list[str] = []
+        at = 0
+        while (token := cursor.peek()) is not None:
+            if not any(cursor.sees("(", word) for word in _QUERY_WORDS):
+                cursor.skip()
+                continue
+            query = with_views(self._spark, cursor.group(), self._views)
+            pieces += [expression[at : token.start], f"({joined(self._ctes, query)})"]
+            at = cursor.offset
+        return "".join([*pieces, expression[at:]])
 
 
 def joined(ctes: str, query: str) -> str:

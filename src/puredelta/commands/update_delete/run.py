@@ -66,7 +66,6 @@ def run_rows(
     with shown_in_ui(spark, f"{name} delta.`{log.root_uri}`") as shown:
         outcome = execute_rows(spark, log, spec, target_rows=target_rows)
         shown.report(outcome.metrics)
-    ExecutionSettings.of(spark).reset_marker(spark)
     counts = [] if outcome.affected is None else [outcome.affected]
     return spark.createDataFrame(pa.table({"num_affected_rows": pa.array(counts, pa.int64())}))
 
