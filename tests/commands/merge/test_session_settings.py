@@ -69,6 +69,9 @@ def test_an_application_version_can_reset_itself(spark: SparkSession, log: Table
         spark.conf.set(version, "7")
         assert merge(spark, log, "SELECT 9L id, NULL s", INSERT) == []
         assert spark.conf.get(version, None) is None
+        spark.conf.set(version, "8")
+        assert len(merge(spark, log, "SELECT 9L id, NULL s", NOTHING)) == 1  # counts as executed
+    assert log.snapshot().set_transactions["app"].version == 8
     assert puredelta.read(spark, log.root_uri).count() == 3
 
 

@@ -120,6 +120,7 @@ def execute_merge(
                 operation=merge_operation(statement),
                 metrics=operation_metrics,
                 deletion_vectors=persistent_vectors(spark, "merge"),
+                marks_always=True,
             ),
             spark=spark,
             log=log,

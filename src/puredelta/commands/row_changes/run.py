@@ -67,6 +67,8 @@ class RowCommand:
     """Where it only deletes and deletion vectors tell which rows, no change files are
     written: readers of the feed compare the vectors.
     """
+    marks_always: bool = False
+    """An application's version is committed even if no row changes (M-92)."""
 
     @property
     def name(self) -> str:
@@ -208,7 +210,8 @@ class _Run:
             raise
         metrics = self.command.metrics(rows, files.counts(removes), times)
         tags = identity_tags(snapshot.config, after)
-        due = actions or not self.settings.skips_empty_commits
+        marks = self.command.marks_always and self.settings.marker is not None
+        due = actions or marks or not self.settings.skips_empty_commits
         version = self._commit(actions, metrics, files, tags) if due else None
         return Outcome(version=version, rows=rows, metrics=metrics, plan=plan)
 
