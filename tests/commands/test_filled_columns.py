@@ -175,6 +175,23 @@ def test_m101_wrong_values_are_refused(spark: SparkSession, with_generated: Tabl
     assert log.snapshot().version == 0
 
 
+def test_m31_views_of_tables_with_generated_columns(
+    spark: SparkSession, with_generated: TableLog
+) -> None:
+    shown = puredelta.read(spark, with_generated.root_uri)
+    shown.createOrReplaceTempView("as_it_is")
+    shown.select(*reversed(shown.columns)).createOrReplaceTempView("turned_round")
+    text = (
+        "MERGE INTO {} t USING (SELECT 1 a) s ON t.a = s.a "
+        "WHEN NOT MATCHED THEN INSERT (a) VALUES (1)"
+    )
+    puredelta.sql(spark, text.format("as_it_is"))
+    assert rows(spark, with_generated, "a")[0]["g"] == 10
+    with pytest.raises(InvalidRequestError, match="Please run the MERGE command") as caught:
+        puredelta.sql(spark, text.format("turned_round"))
+    assert caught.value.code is ErrorCode.OPERATION_ON_TEMP_VIEW_WITH_GENERATED_COLS
+
+
 def test_m55_types_that_an_expression_reads_do_not_change(
     spark: SparkSession, with_generated: TableLog
 ) -> None:

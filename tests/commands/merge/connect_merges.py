@@ -18,7 +18,10 @@ from pyspark.sql import functions as F
 import puredelta
 from puredelta.commands.merge.clauses import Clause
 from puredelta.errors import InvalidRequestError
+from puredelta.protocol.table_config import CHAR_VARCHAR
+from puredelta.protocol.types import LONG, STRING, StructField
 from puredelta.tables import DeltaTable
+from tests.commands.filled import defaulted, generated, identity, lay_empty
 from tests.commands.merge.tables import (
     data_files,
     delete,
@@ -74,6 +77,7 @@ def main(directory: Path) -> None:
         ]
     answers["changes"] = changes(spark, directory / "changes")
     answers["with_features"] = with_features(spark, directory / "with_features")
+    answers["filled_columns"] = filled_columns(spark, directory / "filled_columns")
     answers["refused"] = refused(spark, directory / "refused")
     answers["moments"] = moments(spark, directory / "moments")
     spark.stop()
@@ -134,6 +138,30 @@ def with_features(spark: SparkSession, root: Path) -> list[object]:
     merge(spark, log, changes, "t.k = s.k", delete("t.k = 1"), update(), insert())
     ids = tracked_rows(spark, log)
     return [is_explained(spark, log, 1), [ids[key] for key in (2, 3)], ids[9][0] > 2]
+
+
+def filled_columns(spark: SparkSession, root: Path) -> list[object]:
+    """Defaults, a generated and an identity column, ``char(n)``: append, then merge."""
+    log = lay_empty(
+        root,
+        identity("id", start=10, step=5),
+        StructField("k", LONG),
+        defaulted("d", LONG, "1 + 1"),
+        generated("g", LONG, "K * d"),
+        StructField("c", STRING, metadata={CHAR_VARCHAR: "char(2)", "CURRENT_DEFAULT": "'x'"}),
+    )
+    puredelta.write(spark.range(3).withColumnRenamed("id", "k"), log.root_uri, mode="append")
+    table = DeltaTable.forPath(spark, log.root_uri).alias("t")
+    new = spark.range(2, 5, 1, 1).withColumnRenamed("id", "k").alias("s")
+    (
+        table.merge(new, "t.k = s.k")
+        .whenMatchedUpdate(set={"k": "t.k + 10", "d": "DEFAULT"})
+        .whenNotMatchedInsert("s.k = 3", values={"k": "s.k", "d": "7"})
+        .whenNotMatchedInsert(values={"k": "s.k", "d": "DEFAULT"})
+        .execute()
+    )
+    mark = log.snapshot().config.identity_columns["id"].high_water_mark
+    return [*(list(row) for row in table.toDF().sort("k").collect()), mark]
 
 
 def refused(spark: SparkSession, root: Path) -> list[object]:

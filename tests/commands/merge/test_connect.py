@@ -85,3 +85,14 @@ def test_one_moment(answers: dict[str, Any]) -> None:
 def test_a_table_with_a_change_data_feed_and_row_ids(answers: dict[str, Any]) -> None:
     """Row 3 keeps its id and the version that wrote it, row 2 its id."""
     assert answers["with_features"] == [True, [[1, 1], [2, 0]], True]
+
+
+def test_m100_to_m106_columns_that_fill_themselves(answers: dict[str, Any]) -> None:
+    assert answers["filled_columns"] == [
+        [10, 0, 2, 0, "x "],
+        [15, 1, 2, 2, "x "],
+        [30, 3, 7, 21, "x "],
+        [35, 4, 2, 8, "x "],
+        [20, 12, 2, 24, "x "],
+        35,
+    ]
