@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,12 @@ from puredelta.commands.merge.clauses import (
 from puredelta.commands.write import SaveMode, write_table
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.table_log import TableLog
-from puredelta.tables import DeltaMergeBuilder, DeltaTable
+from puredelta.tables import (
+    DeltaMergeBuilder,
+    DeltaTable,
+    DeltaTableBuilder,
+    IdentityGenerator,
+)
 
 NOT_AN_EXPRESSION = "'condition' must be a Spark SQL Column or a string (expression in SQL syntax)"
 NOT_VALUES = "must contain only Spark SQL Columns or strings (expressions in SQL syntax) as values"
@@ -160,6 +166,31 @@ PARAMETERS: dict[Callable[..., Any], list[str]] = {
     DeltaTable.merge: ["self", "source", "condition"],
     DeltaTable.history: ["self", "limit"],
     DeltaTable.detail: ["self"],
+    DeltaTable.create: ["sparkSession"],
+    DeltaTable.createIfNotExists: ["sparkSession"],
+    DeltaTable.replace: ["sparkSession"],
+    DeltaTable.createOrReplace: ["sparkSession"],
+    DeltaTable.vacuum: ["self", "retentionHours"],
+    DeltaTable.restoreToVersion: ["self", "version"],
+    DeltaTable.restoreToTimestamp: ["self", "timestamp"],
+    DeltaTable.generate: ["self", "mode"],
+    DeltaTable.clone: ["self", "target", "isShallow", "replace", "properties"],
+    DeltaTable.cloneAtVersion: [
+        *("self", "version", "target", "isShallow", "replace", "properties")
+    ],
+    DeltaTable.cloneAtTimestamp: [
+        *("self", "timestamp", "target", "isShallow", "replace", "properties")
+    ],
+    DeltaTable.upgradeTableProtocol: ["self", "readerVersion", "writerVersion"],
+    DeltaTable.addFeatureSupport: ["self", "featureName"],
+    DeltaTable.dropFeatureSupport: ["self", "featureName", "truncateHistory"],
+    DeltaTableBuilder.addColumn: [
+        *("self", "colName", "dataType", "nullable"),
+        *("generatedAlwaysAs", "generatedByDefaultAs", "comment"),
+    ],
+    DeltaTableBuilder.addColumns: ["self", "cols"],
+    DeltaTableBuilder.property: ["self", "key", "value"],
+    IdentityGenerator: ["start", "step"],
     DeltaMergeBuilder.whenMatchedUpdate: ["self", "condition", "set"],
     DeltaMergeBuilder.whenNotMatchedInsert: ["self", "condition", "values"],
     DeltaMergeBuilder.whenNotMatchedBySourceUpdate: ["self", "condition", "set"],
@@ -174,7 +205,34 @@ def test_names_of_arguments(function: Callable[..., Any]) -> None:
 
 
 def test_public_names() -> None:
-    assert tables.__all__ == ["DeltaMergeBuilder", "DeltaTable"]
+    assert tables.__all__ == [
+        *("DeltaMergeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda t: t.upgradeTableProtocol("1", 3), "readerVersion needs to be an integer"),
+        (lambda t: t.upgradeTableProtocol(1, [3]), "writerVersion needs to be an integer"),
+        (lambda t: t.addFeatureSupport(1), "featureName needs to be a string"),
+        (lambda t: t.dropFeatureSupport("x", 1), "truncateHistory needs to be a boolean"),
+        (lambda t: t.restoreToVersion("0"), "version needs to be an int but got '<class 'str'>'"),
+        (lambda t: t.restoreToTimestamp(1), "timestamp needs to be a string"),
+        (lambda t: t.clone(1), "target needs to be a string"),
+        (lambda t: t.clone("/x", "yes"), "isShallow needs to be a boolean"),
+        (lambda t: t.clone("/x", True, 1), "replace needs to be a boolean"),
+        (lambda t: t.clone("/x", True, True, [1]), "properties needs to be a dict"),
+        (lambda t: t.clone("/x", True, True, {"a": 1}), "All property values including 1"),
+        (lambda t: t.clone("x", True), "absolute path"),
+    ],
+)
+def test_arguments_of_the_wrong_type_are_value_errors(
+    call: Callable[[DeltaTable], Any], message: str
+) -> None:
+    table = DeltaTable(Any, Any, Any)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call(table)
 
 
 @pytest.fixture

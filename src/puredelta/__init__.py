@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from puredelta.api import read, read_changes, sql, write
+from puredelta.pip_utils import configure_spark_with_delta_pip
+from puredelta.tables import DeltaTable
 from puredelta.version import __version__
 
-__all__ = ["__version__", "read", "read_changes", "sql", "write"]
+__all__ = [
+    "DeltaTable",
+    "__version__",
+    "configure_spark_with_delta_pip",
+    "read",
+    "read_changes",
+    "sql",
+    "write",
+]

@@ -715,7 +715,7 @@ def checkpoints(store: MemoryStore) -> list[str]:
 
 def test_a_checkpoint_at_every_interval_x32() -> None:
     store = MemoryStore()
-    log = create_table(store, delta__checkpointInterval="3")
+    log = create_table(store, delta__checkpointInterval="3", delta__enableExpiredLogCleanup="false")
     for n in range(7):
         transact(log).commit([add(f"f{n}")], WRITE)
     written = [p for p in sorted(store.files) if p.endswith(".checkpoint.parquet")]

@@ -70,6 +70,20 @@ def read_checkpoint(store: Store, checkpoint: CheckpointFiles) -> LogState:
     )
 
 
+def sidecar_names(store: Store, paths: Iterable[str]) -> frozenset[str]:
+    """Return the names of the sidecars that these checkpoint files refer to.
+
+    Raises:
+        CorruptTableError: a file is missing or unreadable.
+    """
+    return frozenset(
+        _sidecar_path(action).rsplit("/", 1)[-1]
+        for path in paths
+        for action in _read_part(store, path).actions
+        if isinstance(action, Sidecar)
+    )
+
+
 def _sidecar_path(sidecar: Sidecar) -> str:
     """Sidecars lie in one directory, whatever else a writer spelled before the name."""
     return f"{SIDECAR_DIRECTORY}/{decode_path(sidecar.path).rsplit('/', 1)[-1]}"

@@ -6,8 +6,8 @@ once. If rivals were faster, the commit is checked against each of them and boun
 next free version; the command itself is never run again (X-09). What cannot stand raises a
 `puredelta.errors.ConflictError` and leaves the table as the rivals made it.
 
-Old log files are not cleaned up, and no ``.crc`` is written: both are optional, and a
-wrong one of either costs readers the table.
+After a checkpoint, log files beyond the retention time are removed. No ``.crc`` is written: it
+is optional, and a wrong one costs readers the table.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from enum import Enum
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.checkpoint_write import write_checkpoint
+from puredelta.log.cleanup import clean_up_log
 from puredelta.log.clock import Clock, IdSource, random_id, wall_clock
 from puredelta.log.commit import Created, LostRace, create_version
 from puredelta.log.commit_checks import (
@@ -331,13 +332,28 @@ class Transaction:
         try:
             interval = config.properties.checkpoint_interval
             due = version != 0 and version % interval == 0
-            if due or wish is CheckpointWish.ALWAYS:
-                snapshot = self._log.snapshot(version=version)
-                write_checkpoint(self._store, snapshot, now_ms=self._clock())
+            if not due and wish is not CheckpointWish.ALWAYS:
+                return
+            snapshot = self._log.snapshot(version=version)
+            write_checkpoint(self._store, snapshot, now_ms=self._clock())
         except Exception as error:
             logger.warning(
                 "Version %d of %s is committed, but no checkpoint was written for it: %s",
                 version,
+                self._store.root_uri,
+                error,
+                exc_info=True,
+            )
+            return
+        self._clean_up(config)
+
+    def _clean_up(self, config: TableConfig) -> None:
+        """Remove expired log files; what cannot be removed now is found again next time."""
+        try:
+            clean_up_log(self._store, config.properties, now_ms=self._clock())
+        except Exception as error:
+            logger.warning(
+                "Expired log files of %s could not all be removed: %s",
                 self._store.root_uri,
                 error,
                 exc_info=True,

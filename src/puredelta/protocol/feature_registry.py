@@ -241,8 +241,11 @@ FEATURES: tuple[Feature, ...] = (
         used=usage.v2_checkpoints,
     ),
     _writer("inCommitTimestamp", YES, used=usage.when_set("in_commit_timestamps")),
-    _writer("vacuumProtocolCheck", yes("nothing is vacuumed"), reader=True),
-    _writer("checkpointProtection", yes("no log file is removed")),
+    _writer("vacuumProtocolCheck", yes("the protocol is checked before a VACUUM"), reader=True),
+    _writer(
+        "checkpointProtection",
+        yes("checkpoints it protects are removed all together or not at all"),
+    ),
     _writer(
         "materializePartitionColumns",
         no("partition columns are not written into data files"),
