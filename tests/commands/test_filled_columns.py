@@ -379,3 +379,21 @@ def test_m105_required_fields_by_name(spark: SparkSession, tmp_path: Path) -> No
     with pytest.raises(InvalidRequestError, match=r"Column s\.x") as caught:
         puredelta.write(spark.sql("select 2 k"), log.root_uri, mode="append")
     assert caught.value.code is ErrorCode.MISSING_NOT_NULL_COLUMN_VALUE
+
+
+def test_m106_a_partition_column_of_char(spark: SparkSession, tmp_path: Path) -> None:
+    """What the log spells shorter is compared with blanks, by scans and without them."""
+    char = StructField("c", STRING, metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(3)"})
+    log = lay_empty(tmp_path / "t", char, StructField("v", LONG), partition_by=["c"])
+    puredelta.write(spark.sql("select 'a' c, id v from range(2)"), log.root_uri, mode="append")
+    puredelta.write(spark.sql("select 'b' c, id v from range(2)"), log.root_uri, mode="append")
+    table = target(spark, log)
+    table.update("c = 'b' and v = 1", {"v": "7"})
+    assert {(r["c"], r["v"]) for r in rows(spark, log, "v")} == {
+        ("a  ", 0),
+        ("a  ", 1),
+        ("b  ", 0),
+        ("b  ", 7),
+    }
+    table.delete("c = 'a'")
+    assert [(r["c"], r["v"]) for r in rows(spark, log, "v")] == [("b  ", 0), ("b  ", 7)]

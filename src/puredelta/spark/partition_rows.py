@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from puredelta.log.file_table import FileTable
 from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.names import FILE_ORDINAL
+from puredelta.spark.text_limits import padded, read_limits
 from puredelta.spark.types import to_spark
 
 
@@ -26,9 +27,14 @@ def partition_rows(spark: SparkSession, files: FileTable, config: TableConfig) -
     texts = {
         f"v{n}": _texts(files, name) for n, name in enumerate(config.physical_partition_columns)
     }
+    limits = read_limits(spark, config)
     table = pa.table({FILE_ORDINAL: pa.array(range(len(files)), pa.int32()), **texts})
     return spark.createDataFrame(table).select(
-        FILE_ORDINAL, *(F.col(f"v{n}").cast(f.dataType).alias(f.name) for n, f in enumerate(fields))
+        FILE_ORDINAL,
+        *(
+            padded(limits.get(f.name), F.col(f"v{n}").cast(f.dataType), f.dataType).alias(f.name)
+            for n, f in enumerate(fields)
+        ),
     )
 
 

@@ -25,7 +25,7 @@ from puredelta.protocol.deletion_vector import Positions
 from puredelta.protocol.paths import absolute_uri, short_uri
 from puredelta.protocol.properties import ColumnMappingMode
 from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.text_limits import Limits, parse_limits
+from puredelta.protocol.text_limits import Limits
 from puredelta.protocol.types import VOID, StructField, StructType
 from puredelta.spark.connect_scan import connect_scan
 from puredelta.spark.data_file import DataFile
@@ -33,7 +33,7 @@ from puredelta.spark.dv_filter import bitmap_rows, bitmap_table, rows_outside
 from puredelta.spark.names import FILE_ORDINAL, ROW_INDEX, require_no_helper_names
 from puredelta.spark.native_scan import native_scan
 from puredelta.spark.session import is_connect
-from puredelta.spark.text_limits import padded
+from puredelta.spark.text_limits import padded, read_limits
 from puredelta.spark.types import (
     as_nullable,
     holds_struct,
@@ -49,7 +49,6 @@ _TIME_TRAVEL_OPTION = "puredelta.timeTravel"
 files are the same to its cache only if they mean the same version for the same reason."""
 _SPELLED_FREELY = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
 _POSITION = (FILE_ORDINAL, ROW_INDEX)
-_CHAR_PADDING = "spark.sql.readSideCharPadding"
 _FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")
 _NO_FILE_MAY_BE_MISSING = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 """A user may choose to read past lost files, but rows that are to be rewritten must be there."""
@@ -83,7 +82,7 @@ def scan(
     """
     chosen = snapshot.files if files is None else files
     config = snapshot.config
-    layout = _Layout.of(config, _fields(config.schema, columns), pads=_pads_text(spark))
+    layout = _Layout.of(config, _fields(config.schema, columns), read_limits(spark, config))
     deleted = read_positions(chosen, snapshot.root_uri)
     ordinals = range(len(chosen)) if with_position else deleted
     data_files = _data_files(chosen, snapshot.root_uri, frozenset(ordinals))
@@ -156,7 +155,9 @@ class _Layout:
     """The columns with a ``char(n)``, which is read filled up with blanks (M-106)."""
 
     @classmethod
-    def of(cls, config: TableConfig, fields: Sequence[StructField], *, pads: bool) -> _Layout:
+    def of(
+        cls, config: TableConfig, fields: Sequence[StructField], padded: Mapping[str, Limits]
+    ) -> _Layout:
         mode = config.column_mapping
         partitioned = frozenset(config.partition_columns)
         # Parquet has no type for a column that is always NULL (M-56).
@@ -171,11 +172,7 @@ class _Layout:
             wanted=without_table_metadata(to_spark(StructType(tuple(fields)))),
             sources=tuple(None if f.type == VOID else physical_name(f, mode) for f in fields),
             is_mapped=mode is not ColumnMappingMode.NONE,
-            padded={
-                name: parse_limits(config.char_varchar_columns[(name,)])
-                for name in config.padded_columns
-                if pads and (name,) in config.char_varchar_columns
-            },
+            padded=padded,
         )
 
     def select(self, rows: DataFrame, *helpers: str) -> DataFrame:
@@ -202,10 +199,6 @@ class _Layout:
                 yield column.alias(field.name, metadata=field.metadata)
             else:
                 yield column.alias(field.name)
-
-
-def _pads_text(spark: SparkSession) -> bool:
-    return (spark.conf.get(_CHAR_PADDING, "true") or "").lower() == "true"
 
 
 def _fields(schema: StructType, columns: Sequence[str] | None) -> Sequence[StructField]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from collections.abc import Mapping
+
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from typing_extensions import assert_never
 
+from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.text_limits import (
     Limited,
     LimitedArray,
@@ -14,7 +17,22 @@ from puredelta.protocol.text_limits import (
     LimitedStruct,
     Limits,
     has_padded,
+    parse_limits,
 )
+
+_PADDING = "spark.sql.readSideCharPadding"
+
+
+def read_limits(spark: SparkSession, config: TableConfig) -> Mapping[str, Limits]:
+    """Return the columns that are read filled up with blanks; none if the session says so."""
+    if (spark.conf.get(_PADDING, "true") or "").lower() != "true":
+        return {}
+    described = config.char_varchar_columns
+    return {
+        name: parse_limits(described[(name,)])
+        for name in config.padded_columns
+        if (name,) in described
+    }
 
 
 def exceeds(limits: Limits, value: Column) -> Column | None:
