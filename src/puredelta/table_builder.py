@@ -19,6 +19,7 @@ from puredelta.commands.create.run import CreateMode, create_table
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.table_log import TableLog
 from puredelta.protocol.types import StructType
+from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.spark.identifiers import parse_name
 from puredelta.sql.table_name import TableName
 
@@ -192,7 +193,10 @@ class DeltaTableBuilder(Generic[Table]):
             properties=self._properties,
             description=self._comment,
         )
-        create_table(self._spark, TableLog.open(location), definition, mode=self._mode)
+        log = TableLog.open(location)
+        create_table(self._spark, log, definition, mode=self._mode)
+        if self._mode is CreateMode.REPLACE:
+            refresh_cached_frames(self._spark, log)
         return self._open_table(location)
 
     def _resolved_location(self) -> str:

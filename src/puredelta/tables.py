@@ -53,6 +53,7 @@ from puredelta.commands.vacuum.run import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.snapshot import Snapshot
 from puredelta.log.table_log import TableLog
+from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.spark.identity import renewed_identity, table_identity, with_identity
 from puredelta.spark.table_rows import table_rows
 from puredelta.table_builder import DeltaTableBuilder, IdentityGenerator
@@ -304,6 +305,7 @@ class DeltaTable:
     def _restored(self, outcome: RestoreOutcome | None) -> DataFrame:
         if outcome is None:
             return self._spark.createDataFrame([], StructType([]))
+        refresh_cached_frames(self._spark, self._log)
         return outcome.row(self._spark)
 
     def generate(self, mode: str) -> None:
