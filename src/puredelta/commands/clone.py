@@ -33,12 +33,12 @@ from puredelta.protocol.features import (
 from puredelta.protocol.paths import is_absolute_path
 from puredelta.protocol.properties import TableProperties
 from puredelta.protocol.property_checks import (
-    ARBITRARY_PROPERTIES_SETTING,
     checked_properties,
     require_sound_properties,
 )
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.table_operations import clone
+from puredelta.spark.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 
 _ROW_TRACKING_NAMES = {
     "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-",
@@ -82,7 +82,7 @@ def clone_table(
         )
     existing = target.snapshot() if target.exists() else None
     _require_free(target, existing, request)
-    arbitrary = str(spark.conf.get(ARBITRARY_PROPERTIES_SETTING, "false")).lower() == "true"
+    arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(spark.conf.getAll)
     overrides = checked_properties(request.properties, allow_arbitrary=arbitrary)
     config = cloned_config(source, existing, overrides, new_id=new_id)
     transaction = Transaction(

@@ -20,7 +20,7 @@ from puredelta.protocol.properties import (
 from puredelta.protocol.schema_json import simple_string
 from puredelta.protocol.types import DataType, StructType
 
-ARBITRARY_PROPERTIES_SETTING = "spark.databricks.delta.allowArbitraryProperties.enabled"
+_ARBITRARY_PROPERTIES_KEY = "spark.databricks.delta.allowArbitraryProperties.enabled"
 
 PROTOCOL_VERSION_KEYS = ("delta.minReaderVersion", "delta.minWriterVersion")
 IGNORE_PROTOCOL_DEFAULTS = "delta.ignoreProtocolDefaults"
@@ -85,7 +85,7 @@ def checked_properties(given: Mapping[str, str], *, allow_arbitrary: bool) -> di
     """Return properties under their canonical keys, each with a value it can have.
 
     ``allow_arbitrary`` lets keys pass that begin with ``delta.`` and mean nothing here
-    (`ARBITRARY_PROPERTIES_SETTING`).
+    (a setting of the session).
 
     Raises:
         InvalidRequestError: a ``delta.`` key is unknown (UNKNOWN_CONFIGURATION) or not for
@@ -113,7 +113,7 @@ def checked_properties(given: Mapping[str, str], *, allow_arbitrary: bool) -> di
         if not allow_arbitrary and _is_unknown(name):
             raise InvalidRequestError(
                 f"Unknown configuration was specified: {key}. To disable this check, set "
-                f"{ARBITRARY_PROPERTIES_SETTING}=true in the Spark session configuration.",
+                f"{_ARBITRARY_PROPERTIES_KEY}=true in the Spark session configuration.",
                 code=ErrorCode.UNKNOWN_CONFIGURATION,
                 property=key,
             )

@@ -51,7 +51,7 @@ def test_versions_and_names_raise_the_protocol() -> None:
 
 
 def test_what_readers_know_leaves_behind_a_barrier() -> None:
-    log = table(delta__enableDeletionVectors="true")
+    log = table(delta__enableDeletionVectors="true", delta__enableExpiredLogCleanup="false")
     assert drop_feature_support(SPARK, log, "deletionVectors") == 6
     assert operations(log)[2:] == [
         "UNSET TBLPROPERTIES",
@@ -64,7 +64,8 @@ def test_what_readers_know_leaves_behind_a_barrier() -> None:
         *("appendOnly", "checkpointProtection", "invariants")
     }
     assert snapshot.metadata.configuration == {
-        "delta.requireCheckpointProtectionBeforeVersion": "6"
+        "delta.enableExpiredLogCleanup": "false",
+        "delta.requireCheckpointProtectionBeforeVersion": "6",
     }
     with pytest.raises(DeltaError) as error:
         drop_feature_support(SPARK, log, "checkpointProtection")
@@ -76,7 +77,7 @@ def test_what_readers_know_leaves_behind_a_barrier() -> None:
         log.store.delete(f"_delta_log/{version:020d}.json")
     drop_feature_support(SPARK, log, "checkpointProtection", truncate_history=True)
     assert log.snapshot().protocol == PLAIN
-    assert log.snapshot().metadata.configuration == {}
+    assert log.snapshot().metadata.configuration == {"delta.enableExpiredLogCleanup": "false"}
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,8 @@ from puredelta.protocol.properties import CONSTRAINT_PREFIX
 from puredelta.protocol.table_operations import add_constraint, drop_constraint
 from puredelta.protocol.types import StructType
 from puredelta.spark.column_expressions import Fault, judge
+from puredelta.spark.delta_conf import ASSUME_DROP_IF_EXISTS
 from puredelta.spark.scan import scan
-
-ASSUME_IF_EXISTS_SETTING = "spark.databricks.delta.constraints.assumesDropIfExists.enabled"
 
 _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
 
@@ -72,12 +71,12 @@ def drop_check_constraint(
     """
     snapshot, transaction = start(spark, log)
     old = _find(snapshot, name)
-    assumed = str(spark.conf.get(ASSUME_IF_EXISTS_SETTING, "false")).lower() == "true"
+    assumed = ASSUME_DROP_IF_EXISTS.flag(spark.conf.getAll)
     if old is None and not (if_exists or assumed):
         raise InvalidRequestError(
             f"Cannot drop nonexistent constraint {name} from table delta.`{snapshot.root_uri}`. To "
             "avoid throwing an error, provide the parameter IF EXISTS or set the SQL session "
-            f"configuration {ASSUME_IF_EXISTS_SETTING} to true.",
+            f"configuration {ASSUME_DROP_IF_EXISTS.key} to true.",
             code=ErrorCode.CONSTRAINT_DOES_NOT_EXIST,
             name=name,
         )

@@ -30,7 +30,6 @@ from puredelta.protocol.properties import (
     TableProperties,
 )
 from puredelta.protocol.property_checks import (
-    ARBITRARY_PROPERTIES_SETTING,
     PROTOCOL_VERSION_KEYS,
     canonical_key,
     checked_properties,
@@ -40,6 +39,7 @@ from puredelta.protocol.schema_json import encode_schema
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.table_operations import set_properties as set_operation
 from puredelta.protocol.table_operations import unset_properties as unset_operation
+from puredelta.spark.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 
 COMMENT = "comment"
 
@@ -71,7 +71,7 @@ def set_table_properties(
         UnsupportedError: it asks for what is not implemented.
         ConflictError: somebody else changed the table meanwhile.
     """
-    arbitrary = str(spark.conf.get(ARBITRARY_PROPERTIES_SETTING, "false")).lower() == "true"
+    arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(spark.conf.getAll)
     wanted = checked_settings(properties, allow_arbitrary=arbitrary)
     snapshot, transaction = start(spark, log)
     if wanted.get(_ENABLE_ROW_TRACKING, "").lower() == "true":

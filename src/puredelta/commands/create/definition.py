@@ -26,7 +26,6 @@ from puredelta.protocol.feature_usage import CURRENT_DEFAULT, GENERATION_EXPRESS
 from puredelta.protocol.features import supported_features, with_features
 from puredelta.protocol.properties import FEATURE_PREFIX
 from puredelta.protocol.property_checks import (
-    ARBITRARY_PROPERTIES_SETTING,
     checked_properties,
     require_sound_properties,
 )
@@ -34,6 +33,7 @@ from puredelta.protocol.schema_checks import require_no_duplicates, resolve_part
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import StructType
 from puredelta.spark.column_expressions import Fault, judge
+from puredelta.spark.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 from puredelta.spark.types import to_spark_type
 
 _CLUSTERING_FEATURE = FEATURE_PREFIX + CLUSTERING
@@ -194,7 +194,7 @@ def _invalid_generation(name: str, expression: str, fault: Fault) -> InvalidRequ
 
 def _own_properties(spark: SparkSession, given: Mapping[str, str]) -> dict[str, str]:
     wanted = {key: value for key, value in given.items() if key not in _RESERVED}
-    arbitrary = str(spark.conf.get(ARBITRARY_PROPERTIES_SETTING, "false")).lower() == "true"
+    arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(spark.conf.getAll)
     own = checked_properties(wanted, allow_arbitrary=arbitrary)
     if _CLUSTERING_FEATURE in own:
         raise InvalidRequestError(

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-
-CHECK_SETTING = "spark.databricks.delta.retentionDurationCheck.enabled"
-IGNORE_SETTING = "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled"
+from puredelta.spark.delta_conf import VACUUM_RETENTION_CHECK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +52,8 @@ def resolve_retention(
         raise InvalidRequestError(
             "The specified VACUUM retention period is too low and may corrupt this Delta table if "
             "any writes are in progress. If no operations (insert, upsert, delete, optimize) are "
-            f"running, you can disable this safety check by setting: {CHECK_SETTING} = false. "
+            f"running, you can disable this safety check by setting: "
+            f"{VACUUM_RETENTION_CHECK.key} = false. "
             f"Otherwise, use a retention period of at least {least} hours.",
             code=ErrorCode.VACUUM_RETENTION_PERIOD_TOO_SHORT,
             hours=hours,

@@ -17,8 +17,6 @@ from pyspark.sql import SparkSession
 from puredelta.commands.engine import engine_info
 from puredelta.commands.vacuum.garbage import Garbage, find_garbage, visible_to_vacuum
 from puredelta.commands.vacuum.retention import (
-    CHECK_SETTING,
-    IGNORE_SETTING,
     Retention,
     resolve_retention,
 )
@@ -30,11 +28,14 @@ from puredelta.log.transaction import Transaction
 from puredelta.protocol.feature_registry import Capability
 from puredelta.protocol.operations import Operation
 from puredelta.protocol.table_operations import vacuum_end, vacuum_start
+from puredelta.spark.delta_conf import (
+    VACUUM_IGNORE_WINDOW,
+    VACUUM_LOGGING,
+    VACUUM_RETENTION_CHECK,
+)
 from puredelta.store.base import Store
 
 logger = logging.getLogger(__name__)
-
-LOGGING_SETTING = "spark.databricks.delta.vacuum.logging.enabled"
 
 _DELETERS_MAX = 8
 _MILLISECOND = timedelta(milliseconds=1)
@@ -79,11 +80,12 @@ def vacuum(
     """
     snapshot = log.snapshot()
     snapshot.config.require(Capability.ADMINISTER)
+    settings = spark.conf.getAll
     retention = resolve_retention(
         retention_hours,
         default=snapshot.config.properties.deleted_file_retention,
-        check_enabled=_flag(spark, CHECK_SETTING, default=True),
-        ignore_shorter=_flag(spark, IGNORE_SETTING, default=True),
+        check_enabled=VACUUM_RETENTION_CHECK.flag(settings),
+        ignore_shorter=VACUUM_IGNORE_WINDOW.flag(settings),
     )
     garbage = _find(log.store, snapshot, before_ms=clock() - retention.effective // _MILLISECOND)
     paths = (*(file.path for file in garbage.files), *garbage.directories)
@@ -92,7 +94,7 @@ def vacuum(
     )
     if dry_run:
         return outcome
-    journal = _Journal(spark, log, enabled=_flag(spark, LOGGING_SETTING, default=True))
+    journal = _Journal(spark, log, enabled=VACUUM_LOGGING.text(settings) != "false")
     journal.started(garbage, retention)
     try:
         num_deleted = _delete(log.store, garbage)
@@ -175,8 +177,3 @@ class _Journal:
             capability=Capability.ADMINISTER,
         )
         transaction.commit([], operation, metrics=metrics)
-
-
-def _flag(spark: SparkSession, key: str, *, default: bool) -> bool:
-    """Read a setting of the session that may be absent."""
-    return str(spark.conf.get(key, str(default))).lower() == "true"
