@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from puredelta.activation.session import activate, deactivate
 from puredelta.api import read, read_changes, sql, write
 from puredelta.pip_utils import configure_spark_with_delta_pip
 from puredelta.tables import DeltaTable
@@ -10,7 +11,9 @@ from puredelta.version import __version__
 __all__ = [
     "DeltaTable",
     "__version__",
+    "activate",
     "configure_spark_with_delta_pip",
+    "deactivate",
     "read",
     "read_changes",
     "sql",

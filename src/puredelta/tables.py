@@ -56,6 +56,8 @@ from puredelta.log.table_log import TableLog
 from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.spark.identity import renewed_identity, table_identity, with_identity
 from puredelta.spark.table_rows import table_rows
+from puredelta.sql.names import find_location
+from puredelta.sql.parse import parse_table_name
 from puredelta.table_builder import DeltaTableBuilder, IdentityGenerator
 
 ExpressionOrColumn: TypeAlias = str | Column
@@ -114,6 +116,30 @@ class DeltaTable:
                 f"`{path}` is not a Delta table.", code=ErrorCode.MISSING_DELTA_TABLE, path=path
             )
         return cls(sparkSession, log, table_identity(sparkSession, log.snapshot().config.schema))
+
+    @classmethod
+    def forName(  # noqa: N802
+        cls,
+        sparkSession: SparkSession,  # noqa: N803
+        tableOrViewName: str,  # noqa: N803
+    ) -> DeltaTable:
+        """Return the table of a name in the session catalog, or at ``delta.`/path` ``.
+
+        Over Connect only the path form is known.
+
+        Raises:
+            TableNotFoundError: there is no Delta table of the name
+                (DELTA_MISSING_DELTA_TABLE).
+            SqlSyntaxError: it is no name.
+        """
+        location = find_location(sparkSession, parse_table_name(tableOrViewName))
+        if location is None:
+            raise TableNotFoundError(
+                f"{tableOrViewName} is not a Delta table.",
+                code=ErrorCode.MISSING_DELTA_TABLE,
+                table=tableOrViewName,
+            )
+        return cls.forPath(sparkSession, location)
 
     @classmethod
     def isDeltaTable(  # noqa: N802

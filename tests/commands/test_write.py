@@ -366,7 +366,6 @@ def test_reserved_names_are_refused(spark, path):
     ("options", "message"),
     [
         ({"mergeschemas": True}, "mergeschemas"),
-        ({"replaceWhere": "a = 1"}, "replaceWhere"),
         ({"mergeSchema": "yes"}, "'yes'"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -172,6 +173,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+        self.catalog = SimpleNamespace(currentCatalog=lambda: "another")
 
     def sql(self, *args: Any, **kwargs: Any) -> str:
         self.calls.append((args, kwargs))
@@ -181,7 +183,7 @@ class Recorder:
 @pytest.mark.parametrize(
     "text",
     [
-        " SELECT * FROM delta.`/a` -- x \n;",
+        " SELECT * FROM delta.a -- delta.`/a` \n;",
         "MERGE INTO db.t USING s ON true WHEN MATCHED THEN DELETE",
         "/* x */ DELETE FROM db.t WHERE {a} = :b",
         "UPDATE delta.t SET a = 1",

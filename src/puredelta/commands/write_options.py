@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from pyspark.sql import SparkSession
 
+from puredelta.commands.row_changes.settings import ExecutionSettings, write_marker
 from puredelta.commands.write_schema import SchemaChange
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.spark.delta_conf import AUTO_MERGE, HISTORY_METRICS, STATS_COLLECT, USER_METADATA
+from puredelta.spark.delta_conf import AUTO_MERGE, DYNAMIC_OVERWRITE, REPLACE_WHERE_CHECK
+
+WRITE_OPTIONS = (
+    "mergeSchema",
+    "overwriteSchema",
+    "replaceWhere",
+    "partitionOverwriteMode",
+    "userMetadata",
+    "txnAppId",
+    "txnVersion",
+)
+"""By the reference's names."""
 
 _PROPERTY_PREFIX = "delta."
-_OPTIONS = ("mergeSchema", "overwriteSchema", "userMetadata")
+_PARTITION_OVERWRITE = "spark.sql.sources.partitionOverwriteMode"
 
 
 class SaveMode(Enum):
@@ -48,11 +60,14 @@ class WriteOptions:
     """The options of one write."""
 
     change: SchemaChange
-    user_metadata: str | None
-    records_metrics: bool
-    """``history.metricsEnabled``."""
-    collects_statistics: bool
-    """``stats.collect``."""
+    replace_where: str | None
+    """An overwrite replaces the rows of this condition only."""
+    checks_replaced: bool
+    """``replaceWhere.constraintCheck.enabled``: the new rows must satisfy it, too."""
+    replaces_partitions: bool
+    """An overwrite replaces only the partitions it has rows for."""
+    settings: ExecutionSettings
+    """Those of the session, and what options say instead (user metadata, the marker)."""
     properties: Mapping[str, str]
     """``delta.*`` options: properties of the table if this write creates it."""
 
@@ -61,35 +76,83 @@ class WriteOptions:
         """Read options (names in any case), with the session's settings as their defaults.
 
         Raises:
-            InvalidRequestError: an option this library does not have.
+            InvalidRequestError: an option this library does not have, a value it cannot
+                have, or options that exclude each other.
         """
-        known = {name.lower(): name for name in _OPTIONS}
-        settings = spark.conf.getAll
-        given: dict[str, str] = {}
-        properties: dict[str, str] = {}
-        for key, value in options.items():
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            if key.lower() in known:
-                given[known[key.lower()]] = text
-            elif key.startswith(_PROPERTY_PREFIX):
-                properties[key] = text
-            else:
-                raise InvalidRequestError(
-                    f"There is no write option {key!r}. Options are {', '.join(_OPTIONS)} and "
-                    "table properties (delta.*).",
-                    code=ErrorCode.INVALID_WRITE_OPTION,
-                    option=key,
-                )
-        return cls(
+        given, properties = _told_apart(options)
+        settings = ExecutionSettings.of(spark)
+        if "txnAppId" in given or "txnVersion" in given:
+            marker = write_marker(given.get("txnAppId"), given.get("txnVersion"))
+            settings = replace(settings, marker=marker, resets_marker=False)
+        if "userMetadata" in given:
+            settings = replace(settings, user_metadata=given["userMetadata"])
+        conf = spark.conf.getAll
+        merges = given.get("mergeSchema") or AUTO_MERGE.text(conf)
+        options_of_write = cls(
             change=SchemaChange(
-                merge=_flag("mergeSchema", given.get("mergeSchema") or AUTO_MERGE.text(settings)),
+                merge=_flag("mergeSchema", merges),
                 overwrite=_flag("overwriteSchema", given.get("overwriteSchema", "false")),
             ),
-            user_metadata=given.get("userMetadata") or USER_METADATA.text(settings),
-            records_metrics=HISTORY_METRICS.flag(settings),
-            collects_statistics=STATS_COLLECT.flag(settings),
+            replace_where=given.get("replaceWhere"),
+            checks_replaced=REPLACE_WHERE_CHECK.flag(conf),
+            replaces_partitions=_is_dynamic(spark, given) and DYNAMIC_OVERWRITE.flag(conf),
+            settings=settings,
             properties=properties,
         )
+        options_of_write._require_possible(given)
+        return options_of_write
+
+    def _require_possible(self, given: Mapping[str, str]) -> None:
+        if not self.replaces_partitions:
+            return
+        if self.replace_where is not None and "partitionOverwriteMode" in given:
+            raise InvalidRequestError(
+                "A 'replaceWhere' expression and 'partitionOverwriteMode'='dynamic' cannot both be "
+                "set in the DataFrameWriter options.",
+                code=ErrorCode.REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE,
+            )
+        if self.change.overwrite and "partitionOverwriteMode" in given:
+            raise InvalidRequestError(
+                "'overwriteSchema' cannot be used in dynamic partition overwrite mode.",
+                code=ErrorCode.OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE,
+            )
+
+
+def _told_apart(options: Mapping[str, object]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the options of the write, by their own names, and the table properties."""
+    known = {name.lower(): name for name in WRITE_OPTIONS}
+    given: dict[str, str] = {}
+    properties: dict[str, str] = {}
+    for key, value in options.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if key.lower() in known:
+            given[known[key.lower()]] = text
+        elif key.startswith(_PROPERTY_PREFIX):
+            properties[key] = text
+        else:
+            raise InvalidRequestError(
+                f"There is no write option {key!r}. Options are {', '.join(WRITE_OPTIONS)} and "
+                "table properties (delta.*).",
+                code=ErrorCode.INVALID_WRITE_OPTION,
+                option=key,
+            )
+    return given, properties
+
+
+def _is_dynamic(spark: SparkSession, given: Mapping[str, str]) -> bool:
+    """Tell whether partitions are replaced; the session's mode gives way to other options."""
+    mode = given.get("partitionOverwriteMode")
+    if mode is None:
+        mode = spark.conf.get(_PARTITION_OVERWRITE, None) or "static"
+        if "replaceWhere" in given or given.get("overwriteSchema", "").lower() == "true":
+            return False
+    if mode.lower() not in {"static", "dynamic"}:
+        raise InvalidRequestError(
+            f"The write option 'partitionOverwriteMode' is static or dynamic, not {mode!r}.",
+            code=ErrorCode.INVALID_WRITE_OPTION,
+            option="partitionOverwriteMode",
+        )
+    return mode.lower() == "dynamic"
 
 
 def _flag(option: str, text: str | None) -> bool:

@@ -123,6 +123,20 @@ STATS_COLLECT = DeltaConf(
     "leaves that out, too)",
 )
 
+# overwriting
+
+REPLACE_WHERE_CHECK = DeltaConf(
+    name="replaceWhere.constraintCheck.enabled",
+    default="true",
+    effect="rows that the condition of `replaceWhere` does not hold for are an error",
+)
+DYNAMIC_OVERWRITE = DeltaConf(
+    name="dynamicPartitionOverwrite.enabled",
+    default="true",
+    effect="an overwrite may replace the partitions it has rows for (`partitionOverwriteMode`); "
+    "off: it replaces everything",
+)
+
 # what is recorded
 
 TXN_APP_ID = DeltaConf(

@@ -18,7 +18,6 @@ from puredelta.sql.statement import (
     ConvertStatement,
     DeleteStatement,
     MergeStatement,
-    Statement,
     Target,
     UpdateStatement,
 )
@@ -30,21 +29,19 @@ from puredelta.sql.views import TemporaryViews
 
 def execute(
     spark: SparkSession,
-    statement: Statement,
+    statement: MergeStatement | UpdateStatement | DeleteStatement,
     *,
     target: TableName,
+    log: TableLog,
     view: ViewedTable | None,
     views: TemporaryViews,
 ) -> DataFrame:
     """Execute a statement on the table its target names, and return its result rows.
 
-    ``view`` is what the target shows, if it is a temporary view.
+    ``log`` is that table's; ``view`` is what the target shows, if it is a temporary view.
     """
-    if isinstance(statement, ConvertStatement):
-        return _convert(spark, statement)
     if view is not None:
         require_whole_table(view, target, operation=statement.operation)
-    log = TableLog.open(str(target.path) if view is None else view.root_uri)
     match statement:
         case MergeStatement():
             if view is not None:
@@ -95,7 +92,8 @@ def _target_rows(spark: SparkSession, log: TableLog, target: Target, name: Table
     return columns.alias(target.alias)
 
 
-def _convert(spark: SparkSession, statement: ConvertStatement) -> DataFrame:
+def convert(spark: SparkSession, statement: ConvertStatement) -> DataFrame:
+    """Execute CONVERT TO DELTA, whose name is a source and not a table, and return no rows."""
     convert_to_delta(
         spark,
         statement.identifier,

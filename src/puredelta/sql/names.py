@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from puredelta.spark.catalog_tables import find_table
 from puredelta.sql.parse import parse_table_name
+from puredelta.sql.syntax_error import SqlSyntaxError
 from puredelta.sql.table_name import ComputedName, TableName, TableReference
 
 
@@ -19,3 +21,26 @@ def resolve_name(spark: SparkSession, reference: TableReference) -> TableName:
         return reference
     [row] = spark.sql(f"SELECT string({reference.expression}) AS name").collect()
     return parse_table_name(str(row["name"]))
+
+
+def find_location(spark: SparkSession, name: TableName) -> str | None:
+    """Return where a Delta table is: its path, or what the session catalog says.
+
+    None if the name stands for something else.
+    """
+    if name.path is not None:
+        return name.path
+    table = find_table(spark, name.parts)
+    return None if table is None else table.location
+
+
+def find_name(text: str) -> TableName | None:
+    """Return a name as Spark would read it; None if it is none.
+
+    >>> find_name("delta.`/data/events`").path
+    '/data/events'
+    """
+    try:
+        return parse_table_name(text)
+    except SqlSyntaxError:
+        return None  # Spark says what is wrong with it

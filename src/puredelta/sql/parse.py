@@ -6,6 +6,7 @@ the rest matter; a text that is none of our statements has no head at all.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from typing_extensions import assert_never
@@ -36,6 +37,8 @@ _BEFORE_TABLE = {
     StatementKind.DELETE: ("FROM",),
     StatementKind.CONVERT: ("TO", "DELTA"),
 }
+_FIRST_WORD = re.compile(r"\s*([A-Za-z]\w*)")
+_FIRST_WORDS = frozenset({"WITH", *(kind.value for kind in StatementKind)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,9 @@ def find_kind(text: str) -> StatementKind | None:
     >>> find_kind("/* nightly */ merge into delta.`/data/events` USING ...")
     <StatementKind.MERGE: 'MERGE'>
     """
+    first = _FIRST_WORD.match(text)
+    if first is not None and first[1].upper() not in _FIRST_WORDS:
+        return None  # without a look at the rest, which may be long
     cursor = Cursor(text)
     try:
         _ctes(cursor)

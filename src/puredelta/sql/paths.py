@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.read import read_table
@@ -10,6 +12,25 @@ from puredelta.sql.lexer import TokenKind
 from puredelta.sql.table_changes import accept_changes
 from puredelta.sql.table_name import TableName
 from puredelta.sql.views import RowNames
+
+_PATH = re.compile(r"\bdelta[`\"]?\s*\.\s*[`\"]", re.IGNORECASE)
+_BEGIN = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "("})
+_EXPLAIN = frozenset({"EXPLAIN", "EXTENDED", "FORMATTED", "COST", "CODEGEN", "LOGICAL"})
+
+
+def may_query_paths(text: str) -> bool:
+    """Tell from a glance whether the text is a query that could name a table by its path.
+
+    The definition of a view is none: it would outlive what the name stands for.
+    """
+    if _PATH.search(text) is None:
+        return False
+    cursor = Cursor(text)
+    if cursor.sees("EXPLAIN"):
+        while (word := cursor.peek()) is not None and word.text.upper() in _EXPLAIN:
+            cursor.skip()
+    first = cursor.peek()
+    return first is not None and first.text.upper() in _BEGIN
 
 
 def with_views(spark: SparkSession, text: str, names: RowNames) -> str:

@@ -7,13 +7,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.log.table_log import TableLog
 from puredelta.spark.sql_syntax import require_parsable
-from puredelta.sql.dispatch import execute
-from puredelta.sql.names import resolve_name
+from puredelta.sql.dispatch import convert, execute
+from puredelta.sql.names import find_location, resolve_name
 from puredelta.sql.parameters import Arguments, with_literals
 from puredelta.sql.parse import Head, find_kind, parse_head, parse_rest
-from puredelta.sql.paths import with_views
-from puredelta.sql.statement import StatementKind
+from puredelta.sql.paths import may_query_paths, with_views
+from puredelta.sql.statement import ConvertStatement, StatementKind
 from puredelta.sql.syntax_error import SqlSyntaxError
 from puredelta.sql.table_changes import may_query_changes
 from puredelta.sql.template import SqlTemplate, TemplateFields
@@ -30,9 +31,8 @@ def run_sql(
 ) -> DataFrame:
     """Execute statement text and return its result, as ``spark.sql`` does.
 
-    Ours are MERGE, UPDATE and DELETE on ``delta.`/path` `` and CONVERT TO DELTA, and queries
-    that call ``table_changes``. Every other text goes to ``spark.sql`` untouched, with its
-    arguments.
+    Ours are the statements of `run_ours`. Every other text goes to ``spark.sql`` untouched,
+    with its arguments.
 
     Args:
         spark: the session.
@@ -53,15 +53,29 @@ def run_sql(
         ...     fields={"updates": updates},
         ... )  # doctest: +SKIP
     """
+    result = run_ours(spark, text, args=args, fields=fields)
+    return _by_spark(spark, text, args, fields or {}) if result is None else result
+
+
+def run_ours(
+    spark: SparkSession,
+    text: str,
+    *,
+    args: Arguments | None = None,
+    fields: Mapping[str, Any] | None = None,
+) -> DataFrame | None:
+    """Execute a statement if it is ours and return its result; None if it is Spark's.
+
+    Ours are MERGE, UPDATE and DELETE on ``delta.`/path` ``, CONVERT TO DELTA, and queries
+    that name such a table or call ``table_changes``. Errors as `run_sql`.
+    """
     kind = find_kind(text)
     if kind is not None:
         with TemporaryViews() as views:
-            result = _run(spark, kind, _filled(spark, text, args, fields, views), views)
-            if result is not None:
-                return result
-    if may_query_changes(text):
-        return _query_changes(spark, text, args, fields or {})
-    return _by_spark(spark, text, args, fields or {})
+            return _run(spark, kind, _filled(spark, text, args, fields, views), views)
+    if may_query_changes(text) or may_query_paths(text):
+        return _query(spark, text, args, fields)
+    return None
 
 
 def _by_spark(
@@ -72,10 +86,10 @@ def _by_spark(
     return spark.sql(text, args=args, **fields)  # type: ignore[arg-type]
 
 
-def _query_changes(
-    spark: SparkSession, text: str, args: Arguments | None, fields: Mapping[str, Any]
-) -> DataFrame:
-    """Let Spark execute a query with our tables as ``{name}`` fields of it.
+def _query(
+    spark: SparkSession, text: str, args: Arguments | None, fields: Mapping[str, Any] | None
+) -> DataFrame | None:
+    """Let Spark execute a query with our tables as ``{name}`` fields of it; None without any.
 
     Not as views: over Connect Spark resolves the text only when it runs, when they are gone.
     """
@@ -84,7 +98,7 @@ def _query_changes(
     num_given = len(frames.rows)
     named = with_views(spark, filled, frames)
     if len(frames.rows) == num_given:
-        return _by_spark(spark, text, args, fields)
+        return None
     return spark.sql(frames.template(named), **frames.rows)
 
 
@@ -95,14 +109,20 @@ def _run(
     head = _head(kind, text)
     if head is None:
         return None
+    if kind is StatementKind.CONVERT:
+        statement = parse_rest(head)
+        return convert(spark, statement) if isinstance(statement, ConvertStatement) else None
     target = resolve_name(spark, head.table)
-    if kind is not StatementKind.CONVERT:
-        view = find_view(spark, target)
-        if target.path is None and view is None:
-            return None
-        require_parsable(spark, text)
-        return execute(spark, parse_rest(head), target=target, view=view, views=views)
-    return execute(spark, parse_rest(head), target=target, view=None, views=views)
+    view = find_view(spark, target)
+    location = find_location(spark, target) if view is None else view.root_uri
+    if location is None:
+        return None
+    require_parsable(spark, text)
+    statement = parse_rest(head)
+    if isinstance(statement, ConvertStatement):
+        return None
+    log = TableLog.open(location)
+    return execute(spark, statement, target=target, log=log, view=view, views=views)
 
 
 def _head(kind: StatementKind, text: str) -> Head | None:

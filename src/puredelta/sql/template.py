@@ -53,7 +53,10 @@ class TemplateFields:
         """By name; the keyword arguments of ``spark.sql``."""
 
     def add(self, rows: DataFrame) -> str:
-        """Return the name of these rows; it is no part of another's."""
+        """Return the name of these rows, one for the same rows; it is no part of another's."""
+        for name, known in self.rows.items():
+            if known is rows:
+                return name
         name = f"{PREFIX}rows_{len(self.rows)}_"
         self.rows[name] = rows
         return name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -55,7 +54,9 @@ class ExecutionSettings:
         return cls(
             broadcast_bytes_max=parse_bytes(threshold or "-1"),
             rebalance=delta_conf.REPARTITION_BEFORE_WRITE.flag(settings),
-            marker=_marker(settings),
+            marker=write_marker(
+                delta_conf.TXN_APP_ID.text(settings), delta_conf.TXN_VERSION.text(settings)
+            ),
             resets_marker=delta_conf.TXN_AUTO_RESET.flag(settings),
             user_metadata=delta_conf.USER_METADATA.text(settings),
             skips_empty_commits=delta_conf.SKIP_EMPTY_COMMITS.flag(settings),
@@ -100,15 +101,19 @@ def parse_bytes(text: str) -> int:
     return int(match[1]) * unit
 
 
-def _marker(settings: Mapping[str, str]) -> SetTransaction | None:
-    app_id = delta_conf.TXN_APP_ID.text(settings)
-    version = delta_conf.TXN_VERSION.text(settings)
+def write_marker(app_id: str | None, version: str | None) -> SetTransaction | None:
+    """Return what marks a write as this application's, None if it is nobody's (M-92).
+
+    Raises:
+        InvalidRequestError: only half of it is given, or the version is no whole number.
+    """
     if app_id is None and version is None:
         return None
     if app_id is None or version is None or re.fullmatch(r"\s*-?\d+\s*", version) is None:
         raise InvalidRequestError(
-            f"{delta_conf.TXN_APP_ID.key} is {app_id!r} and {delta_conf.TXN_VERSION.key} is "
-            f"{version!r}: set both, the version to a whole number, or neither.",
+            f"txnAppId is {app_id!r} and txnVersion is {version!r}: set both, the version to a "
+            "whole number, or neither. They are options of a write, or the session settings "
+            f"{delta_conf.TXN_APP_ID.key} and {delta_conf.TXN_VERSION.key}.",
             code=ErrorCode.INVALID_IDEMPOTENT_WRITES_OPTIONS,
         )
     return SetTransaction(app_id=app_id, version=int(version), last_updated_ms=wall_clock())

@@ -1,0 +1,109 @@
+"""Switch the activation on and off, for all sessions of one kind in this process."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import warnings
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from puredelta.activation.doors import (
+    open_load,
+    open_save,
+    open_sql,
+    open_table,
+    own_session,
+    reader_session,
+)
+from puredelta.activation.patches import Patches
+from puredelta.activation.told import record_reader, record_writer
+from puredelta.spark.session import is_connect
+
+_JAR_CLASS = "io.delta.sql.DeltaSparkSessionExtension"
+_EXTENSIONS = "spark.sql.extensions"
+_CLASSIC = ("pyspark.sql.session", "pyspark.sql.readwriter")
+_CONNECT = ("pyspark.sql.connect.session", "pyspark.sql.connect.readwriter")
+
+_lock = threading.Lock()
+_active: dict[tuple[str, str], Patches] = {}
+"""What is replaced, by the modules of the kind of session."""
+
+
+def activate(spark: SparkSession) -> bool:
+    """Let the session read, write and query Delta tables through PySpark's own calls.
+
+    ``spark.read.format("delta")``, ``df.write.format("delta")``, ``spark.sql`` and
+    ``spark.table`` then work as with delta-spark; `docs/activation.md` lists what they take.
+    Every other format and statement takes PySpark's own path. Methods of PySpark's classes
+    are replaced, so every session of this process that is of the same kind (classic or
+    Connect) is active; readers and writers made before are not. Activating twice is once.
+
+    Returns:
+        Whether the session is active. A session that has delta-spark's JAR is left alone,
+        with a warning: it knows Delta already.
+
+    Examples:
+        >>> import puredelta
+        >>> puredelta.activate(spark)  # doctest: +SKIP
+        True
+        >>> reader = spark.read.format("delta").option("versionAsOf", 3)  # doctest: +SKIP
+        >>> events = reader.load("/data/events")  # doctest: +SKIP
+    """
+    if _has_jar(spark):
+        warnings.warn(
+            "This session has delta-spark's JAR, so puredelta.activate() changes nothing: its "
+            "readers, writers and SQL are delta-spark's. Start the session without the JAR and "
+            f"without {_EXTENSIONS} to use puredelta, or call puredelta.read, puredelta.write and "
+            "puredelta.sql.",
+            stacklevel=2,
+        )
+        return False
+    modules = _CONNECT if is_connect(spark) else _CLASSIC
+    with _lock:
+        if modules not in _active:
+            _active[modules] = _patched(*modules)
+    return True
+
+
+def deactivate() -> None:
+    """Put back every method that `activate` has replaced, the very same function objects."""
+    with _lock:
+        while _active:
+            _, patches = _active.popitem()
+            patches.undo()
+
+
+def _patched(sessions: str, builders: str) -> Patches:
+    session: Any = importlib.import_module(sessions).SparkSession
+    module: Any = importlib.import_module(builders)
+    patches = Patches()
+    try:
+        record_reader(patches, module.DataFrameReader)
+        record_writer(patches, module.DataFrameWriter)
+        open_load(patches, module.DataFrameReader)
+        open_save(patches, module.DataFrameWriter)
+        open_table(patches, module.DataFrameReader, reader_session)
+        open_table(patches, session, own_session)
+        open_sql(patches, session)
+    except BaseException:
+        patches.undo()
+        raise
+    return patches
+
+
+def _has_jar(spark: SparkSession) -> bool:
+    """Tell whether delta-spark is in the session, as configured or on its class path."""
+    if _JAR_CLASS in (spark.conf.get(_EXTENSIONS, None) or ""):
+        return True
+    if is_connect(spark):
+        return False  # a client cannot see the server's classes
+    jvm: Any = spark._jvm  # noqa: SLF001 - no public way
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        loader.loadClass(_JAR_CLASS)
+    except Py4JError:
+        return False
+    return True
