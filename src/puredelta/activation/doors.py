@@ -18,11 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.activation.patches import Method, Patches
 from puredelta.activation.reading import load, rows_at
 from puredelta.activation.told import Told
-from puredelta.activation.writing import save
+from puredelta.activation.writing import insert_into, save, save_as_table
 from puredelta.spark.pinned_tables import named_relations, pinned
 from puredelta.spark.session import is_connect
 from puredelta.sql.names import find_location, find_name
 from puredelta.sql.run import run_ours
+from puredelta.sql.table_name import TableName
 
 FORMAT = "delta"
 _DEFAULT_FORMAT = "spark.sql.sources.default"
@@ -77,6 +78,53 @@ def open_save(patches: Patches, writer: type) -> None:
     patches.replace(writer, "save", make)
 
 
+def open_save_as_table(patches: Patches, writer: type) -> None:
+    """``df.write.format("delta").saveAsTable(name)``."""
+
+    def make(original: Method) -> Method:
+        def ours(
+            self: Any,
+            name: Any,
+            format: str | None = None,  # noqa: A002 - PySpark's name
+            mode: str | None = None,
+            partitionBy: Any = None,  # noqa: N803 - PySpark's name
+            **options: Any,
+        ) -> Any:
+            spark, table = writer_session(self), _table_name(name)
+            if table is not None and not is_connect(spark):
+                told = Told.of(self)
+                told = replace(told, mode=mode or told.mode, format=format or told.format)
+                told = told.with_options(options)
+                if partitionBy is not None:
+                    told = told.with_partitions(partitionBy)
+                is_delta = _is_delta(spark, format, told)
+                if save_as_table(rows_of(self), told, table, is_delta=is_delta):
+                    return None
+            return original(self, name, format, mode, partitionBy, **options)
+
+        return ours
+
+    patches.replace(writer, "saveAsTable", make)
+
+
+def open_insert_into(patches: Patches, writer: type) -> None:
+    """``df.write.insertInto(name)``."""
+
+    def make(original: Method) -> Method:
+        def ours(self: Any, tableName: Any, overwrite: bool | None = None) -> Any:  # noqa: FBT001, N803
+            table = _table_name(tableName)
+            if table is not None and not is_connect(writer_session(self)):
+                mode = (Told.of(self).mode or "").lower()
+                replaces = mode == "overwrite" if overwrite is None else overwrite
+                if insert_into(rows_of(self), table, overwrite=replaces):
+                    return None
+            return original(self, tableName, overwrite)
+
+        return ours
+
+    patches.replace(writer, "insertInto", make)
+
+
 def open_sql(patches: Patches, session: type) -> None:
     """``spark.sql(text)`` for the statements of `puredelta.sql.run.run_ours`."""
 
@@ -100,7 +148,7 @@ def open_table(patches: Patches, owner: type, session_of: Callable[[Any], SparkS
 
     def make(original: Method) -> Method:
         def ours(self: Any, tableName: Any) -> Any:  # noqa: N803 - PySpark's name
-            name = find_name(tableName) if isinstance(tableName, str) else None
+            name = _table_name(tableName)
             if name is None:
                 return original(self, tableName)
             spark, told = session_of(self), Told.of(self)
@@ -155,6 +203,10 @@ def rows_of(writer: Any) -> DataFrame:
     frames: Any = importlib.import_module("pyspark.sql.connect.dataframe")  # Connect clients only
     made: DataFrame = frames.DataFrame(rows, writer_session(writer))
     return made
+
+
+def _table_name(given: Any) -> TableName | None:
+    return find_name(given) if isinstance(given, str) else None
 
 
 def _is_delta(spark: SparkSession, argument: str | None, told: Told) -> bool:

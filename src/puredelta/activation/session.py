@@ -11,8 +11,10 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from puredelta.activation.doors import (
+    open_insert_into,
     open_load,
     open_save,
+    open_save_as_table,
     open_sql,
     open_table,
     own_session,
@@ -85,6 +87,8 @@ def _patched(sessions: str, builders: str) -> Patches:
         record_writer(patches, module.DataFrameWriter)
         open_load(patches, module.DataFrameReader)
         open_save(patches, module.DataFrameWriter)
+        open_save_as_table(patches, module.DataFrameWriter)
+        open_insert_into(patches, module.DataFrameWriter)
         open_table(patches, module.DataFrameReader, reader_session)
         open_table(patches, session, own_session)
         open_sql(patches, session)

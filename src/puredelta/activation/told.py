@@ -54,6 +54,11 @@ class Told:
         names = (columns,) if isinstance(columns, str) else tuple(columns)
         return replace(self, partition_by=names)
 
+    def without_option(self, name: str) -> Told:
+        """Leave an option out."""
+        kept = {k: v for k, v in (self.options or {}).items() if k.lower() != name.lower()}
+        return replace(self, options=kept)
+
     def option(self, name: str) -> str | None:
         """Return an option, whatever the case of its name."""
         found = (v for k, v in (self.options or {}).items() if k.lower() == name.lower())

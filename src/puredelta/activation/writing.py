@@ -1,4 +1,4 @@
-"""``df.write.format("delta").save(path)``: what a writer was told, as one write of our own."""
+"""``df.write``: what a writer was told, as one write of our own."""
 
 from __future__ import annotations
 
@@ -9,10 +9,17 @@ from pyspark.sql import DataFrame
 
 from puredelta.activation.paths import require_path
 from puredelta.activation.told import Told
+from puredelta.commands.create.definition import TableDefinition
+from puredelta.commands.create.registered import NewTable, create_registered, require_free
+from puredelta.commands.insert import insert_rows
 from puredelta.commands.write import write_table
 from puredelta.commands.write_options import WRITE_OPTIONS, SaveMode
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.table_log import TableLog
+from puredelta.protocol.types import StructType
+from puredelta.spark.catalog_entries import entry_name, is_taken
+from puredelta.sql.names import find_location
+from puredelta.sql.table_name import TableName
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +49,58 @@ def save(rows: DataFrame, told: Told, path: Any) -> None:
         partition_by=told.partition_by,
         options=write_options(told),
     )
+
+
+def save_as_table(rows: DataFrame, told: Told, name: TableName, *, is_delta: bool) -> bool:
+    """Write the rows into a table of the session catalog, which is created if it is not there.
+
+    ``is_delta`` tells whether the writer's format is. Returns False if the table is not ours
+    to write. Columns go by name.
+
+    Raises:
+        InvalidRequestError: there is a table and the mode is ``error``, or as `save`.
+    """
+    spark = rows.sparkSession
+    mode = SaveMode.parse(told.mode or SaveMode.ERROR.value)
+    location = find_location(spark, name)
+    appends = told.format is None and mode is SaveMode.APPEND
+    if location is not None and (is_delta or (appends and name.path is None)):
+        entry = None if name.path is not None else entry_name(spark, name.parts)
+        if entry is not None and mode is SaveMode.ERROR:
+            require_free(spark, entry)
+        save(rows, told.without_option("path"), location)
+        return True
+    entry = entry_name(spark, name.parts) if is_delta else None
+    if entry is None or is_taken(spark, entry):
+        return False
+    options = write_options(told)
+    definition = TableDefinition(
+        columns=StructType(()), partition_columns=told.partition_by, properties={}
+    )
+    create_registered(
+        spark,
+        NewTable(
+            name=entry,
+            location=told.option("path"),
+            definition=definition,
+            rows=rows,
+            options=options,
+        ),
+    )
+    return True
+
+
+def insert_into(rows: DataFrame, name: TableName, *, overwrite: bool) -> bool:
+    """Insert the rows by position; False if the table is not ours.
+
+    Raises:
+        pyspark.errors.AnalysisException: the values do not fit.
+    """
+    location = find_location(rows.sparkSession, name)
+    if location is None:
+        return False
+    insert_rows(rows, TableLog.open(location), overwrite=overwrite)
+    return True
 
 
 def write_options(told: Told) -> dict[str, str]:

@@ -51,7 +51,7 @@ def find_relation(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | C
     """
     if is_connect(spark):
         return None
-    names = _in_session_catalog(spark, parts)
+    names = names_in_session_catalog(spark, parts)
     if names is None:
         return None
     jvm: Any = spark._jvm  # noqa: SLF001 - the catalog has no public door for this
@@ -76,7 +76,7 @@ def find_relation(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | C
     )
 
 
-def _in_session_catalog(spark: SparkSession, parts: Sequence[str]) -> Sequence[str] | None:
+def names_in_session_catalog(spark: SparkSession, parts: Sequence[str]) -> Sequence[str] | None:
     """Return a name without its catalog, None if that is another one."""
     if len(parts) > _PARTS_MAX:
         return None

@@ -51,6 +51,11 @@ def named_relations(spark: SparkSession, text: str) -> tuple[Name, ...]:
         plan = Catalyst(spark).session.sessionState().sqlParser().parsePlan(text)
     except ParseException:
         return ()  # Spark will say so itself
+    return plan_relations(plan)
+
+
+def plan_relations(plan: Any) -> tuple[Name, ...]:
+    """Return every table name in a parsed plan that is not analyzed."""
     return tuple(dict.fromkeys(_relations(plan)))
 
 

@@ -105,7 +105,7 @@ class Cursor:
         if self.accept("AS"):
             return self.identifier()
         token = self.peek()
-        if token is None or token.means(unless) or not _is_identifier(token):
+        if token is None or token.means(unless) or not is_identifier(token):
             return None
         return self.identifier()
 
@@ -117,7 +117,7 @@ class Cursor:
 
     def _identifier(self) -> Token:
         token = self.peek()
-        if token is None or not _is_identifier(token):
+        if token is None or not is_identifier(token):
             raise self.error(expected="an identifier")
         self._at += 1
         return token
@@ -187,5 +187,6 @@ def _spelling(token: Token) -> str:
     return token.text
 
 
-def _is_identifier(token: Token) -> bool:
+def is_identifier(token: Token) -> bool:
+    """Tell a token that may be an identifier, a keyword included."""
     return token.kind in {TokenKind.WORD, TokenKind.QUOTED, TokenKind.DOUBLE_QUOTED}

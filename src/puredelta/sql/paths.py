@@ -7,34 +7,41 @@ import re
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.read import read_table
-from puredelta.sql.cursor import Cursor, unquoted
+from puredelta.sql.cursor import Cursor, is_identifier, unquoted
 from puredelta.sql.lexer import TokenKind
+from puredelta.sql.names import find_location
 from puredelta.sql.table_changes import accept_changes
 from puredelta.sql.table_name import TableName
 from puredelta.sql.views import RowNames
 
 _PATH = re.compile(r"\bdelta[`\"]?\s*\.\s*[`\"]", re.IGNORECASE)
-_BEGIN = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "("})
+_AS_OF = re.compile(r"\bAS\s+OF\b", re.IGNORECASE)
+_TRAVELS = frozenset({"VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"})
+_BEGIN = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT", "("})
 _EXPLAIN = frozenset({"EXPLAIN", "EXTENDED", "FORMATTED", "COST", "CODEGEN", "LOGICAL"})
 
 
 def may_query_paths(text: str) -> bool:
-    """Tell from a glance whether the text is a query that could name a table by its path.
+    """Tell from a glance whether a query, also one that is inserted or makes a table, could
+    name a table by its path, or a version of one.
 
     The definition of a view is none: it would outlive what the name stands for.
     """
-    if _PATH.search(text) is None:
+    if _PATH.search(text) is None and _AS_OF.search(text) is None:
         return False
     cursor = Cursor(text)
     if cursor.sees("EXPLAIN"):
         while (word := cursor.peek()) is not None and word.text.upper() in _EXPLAIN:
             cursor.skip()
     first = cursor.peek()
-    return first is not None and first.text.upper() in _BEGIN
+    if first is None:
+        return False
+    return first.text.upper() in _BEGIN or cursor.sees("CREATE", "TABLE")
 
 
 def with_views(spark: SparkSession, text: str, names: RowNames) -> str:
-    """Return a query with another name wherever the text names a Delta table by its path.
+    """Return a query with another name wherever the text names a Delta table by its path, or a
+    version of one in the catalog.
 
     ``VERSION AS OF`` and ``TIMESTAMP AS OF`` behind the name choose the state. A name in
     front of a column (``delta.`/path`.id``) is replaced as well, and so is a call of
@@ -65,7 +72,7 @@ def _accept_table(
     spark: SparkSession, cursor: Cursor, known: dict[tuple[str, str], DataFrame]
 ) -> DataFrame | None:
     """Step over the name of a table and return its rows; the same state is read once."""
-    path = _accept_path(cursor)
+    path = _accept_path(cursor) or _accept_travelled(spark, cursor)
     if path is None:
         return None
     version, timestamp = _accept_version(cursor), _accept_timestamp(cursor)
@@ -86,6 +93,36 @@ def _accept_path(cursor: Cursor) -> str | None:
         for _ in range(3):
             cursor.skip()
     return path
+
+
+def _accept_travelled(spark: SparkSession, cursor: Cursor) -> str | None:
+    """Step over the name of a table of the catalog, if its version is chosen behind it.
+
+    Returns the table's location. Without a version the name is Spark's to resolve.
+    """
+    before = cursor.peek(-1) if cursor.position else None
+    if before is not None and before.means("."):
+        return None
+    tokens = [cursor.peek()]
+    while (dot := cursor.peek(len(tokens))) is not None and dot.means("."):
+        tokens += [dot, cursor.peek(len(tokens) + 1)]
+    names = [token for token in tokens[::2] if token is not None and is_identifier(token)]
+    if len(names) < len(tokens[::2]) or not _is_travel(cursor, len(tokens)):
+        return None
+    location = find_location(spark, TableName(tuple(map(unquoted, names))))
+    if location is not None:
+        for _ in tokens:
+            cursor.skip()
+    return location
+
+
+def _is_travel(cursor: Cursor, ahead: int) -> bool:
+    """Tell whether ``[FOR] VERSION AS OF`` or its kin stands so many tokens ahead."""
+    words = [cursor.peek(ahead + n) for n in range(4)]
+    texts = [word.text.upper() for word in words if word is not None]
+    if texts[:1] == ["FOR"]:
+        texts = texts[1:]
+    return len(texts) > 2 and texts[0] in _TRAVELS and texts[1:3] == ["AS", "OF"]  # noqa: PLR2004
 
 
 def _accept_version(cursor: Cursor) -> str | None:

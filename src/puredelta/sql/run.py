@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.log.table_log import TableLog
 from puredelta.spark.sql_syntax import require_parsable
+from puredelta.sql.describe import run_describe
 from puredelta.sql.dispatch import convert, execute
 from puredelta.sql.names import find_location, resolve_name
 from puredelta.sql.parameters import Arguments, with_literals
@@ -17,9 +19,13 @@ from puredelta.sql.paths import may_query_paths, with_views
 from puredelta.sql.statement import ConvertStatement, StatementKind
 from puredelta.sql.syntax_error import SqlSyntaxError
 from puredelta.sql.table_changes import may_query_changes
+from puredelta.sql.tables import run_table_statement
 from puredelta.sql.template import SqlTemplate, TemplateFields
 from puredelta.sql.view_target import find_view
 from puredelta.sql.views import RowNames, TemporaryViews
+
+_FIRST_WORD = re.compile(r"\s*([A-Za-z]\w*)")
+_TABLE_WORDS = frozenset({"CREATE", "INSERT", "DESCRIBE", "DESC"})
 
 
 def run_sql(
@@ -66,16 +72,17 @@ def run_ours(
 ) -> DataFrame | None:
     """Execute a statement if it is ours and return its result; None if it is Spark's.
 
-    Ours are MERGE, UPDATE and DELETE on ``delta.`/path` ``, CONVERT TO DELTA, and queries
-    that name such a table or call ``table_changes``. Errors as `run_sql`.
+    Ours are MERGE, UPDATE, DELETE and OPTIMIZE on ``delta.`/path` ``, CONVERT TO DELTA, and
+    queries that name such a table or call ``table_changes``. Errors as `run_sql`.
     """
     kind = find_kind(text)
     if kind is not None:
         with TemporaryViews() as views:
             return _run(spark, kind, _filled(spark, text, args, fields, views), views)
-    if may_query_changes(text) or may_query_paths(text):
+    result = _table_statement(spark, text, args, fields)
+    if result is None and (may_query_changes(text) or may_query_paths(text)):
         return _query(spark, text, args, fields)
-    return None
+    return result
 
 
 def _by_spark(
@@ -102,6 +109,19 @@ def _query(
     return spark.sql(frames.template(named), **frames.rows)
 
 
+def _table_statement(
+    spark: SparkSession, text: str, args: Arguments | None, fields: Mapping[str, Any] | None
+) -> DataFrame | None:
+    first = _FIRST_WORD.match(text)
+    if first is not None and first[1].upper() not in _TABLE_WORDS:
+        return None
+    described = run_describe(spark, text)
+    if described is not None:
+        return described
+    with TemporaryViews() as views:
+        return run_table_statement(spark, _filled(spark, text, args, fields, views))
+
+
 def _run(
     spark: SparkSession, kind: StatementKind, text: str, views: TemporaryViews
 ) -> DataFrame | None:
@@ -117,7 +137,8 @@ def _run(
     location = find_location(spark, target) if view is None else view.root_uri
     if location is None:
         return None
-    require_parsable(spark, text)
+    if kind is not StatementKind.OPTIMIZE:  # which Spark's parser does not know
+        require_parsable(spark, text)
     statement = parse_rest(head)
     if isinstance(statement, ConvertStatement):
         return None

@@ -1,0 +1,96 @@
+"""Entries of Delta tables in the session catalog: made, and taken back. Classic sessions only.
+
+Spark itself writes the entry, from plain SQL and without this library's doors. What the table
+is stands in its log; the entry holds name, location and, for listings, the columns of the day.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from puredelta.spark.catalog_tables import SESSION_CATALOG, names_in_session_catalog
+from puredelta.spark.catalyst import Catalyst
+from puredelta.spark.identifiers import quote_name
+from puredelta.spark.types import struct_as_nullable, without_table_metadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryName:
+    """A place in the session catalog."""
+
+    database: str
+    name: str
+
+    @property
+    def quoted(self) -> str:
+        """The whole name, safe in any text."""
+        return quote_name((SESSION_CATALOG, self.database, self.name))
+
+    def __str__(self) -> str:
+        return quote_name((SESSION_CATALOG, self.database, self.name))
+
+
+def entry_name(spark: SparkSession, parts: tuple[str, ...]) -> EntryName | None:
+    """Return where a name belongs; None if that is not the session catalog."""
+    names = names_in_session_catalog(spark, parts)
+    if names is None:
+        return None
+    database = names[-2] if len(names) > 1 else spark.catalog.currentDatabase()
+    return EntryName(database=database, name=names[-1])
+
+
+def is_taken(spark: SparkSession, name: EntryName) -> bool:
+    """Tell whether there is a table or a view of the name."""
+    return bool(_catalog(spark).tableExists(_identifier(spark, name)))
+
+
+def default_location(spark: SparkSession, name: EntryName) -> str:
+    """Return where a table that names no location belongs, as a decoded URI."""
+    catalyst = Catalyst(spark)
+    uri = _catalog(spark).defaultTablePath(_identifier(spark, name))
+    return str(catalyst.jvm.org.apache.hadoop.fs.Path(uri).toString())
+
+
+def register(
+    spark: SparkSession,
+    name: EntryName,
+    columns: T.StructType,
+    *,
+    location: str | None,
+    comment: str | None = None,
+) -> None:
+    """Make an entry; without a location Spark owns the directory, which must be empty.
+
+    Raises:
+        pyspark.errors.AnalysisException: there is such a table, no such database, ...
+    """
+    schema = struct_as_nullable(without_table_metadata(columns))
+    catalyst = Catalyst(spark)
+    ddl = catalyst.jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json()).toDDL()
+    where = "" if location is None else f" LOCATION {_literal(location)}"
+    says = "" if comment is None else f" COMMENT {_literal(comment)}"
+    # Not by spark.sql: an activated session would take the statement for the user's.
+    catalyst.session.sql(f"CREATE TABLE {name.quoted} ({ddl}) USING delta{says}{where}")
+
+
+def unregister(spark: SparkSession, name: EntryName) -> None:
+    """Take an entry back; the directory of one without a location goes, too."""
+    Catalyst(spark).session.sql(f"DROP TABLE IF EXISTS {name.quoted}")
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _identifier(spark: SparkSession, name: EntryName) -> Any:
+    jvm = Catalyst(spark).jvm
+    database = jvm.scala.Option.apply(name.database)
+    return jvm.org.apache.spark.sql.catalyst.TableIdentifier(name.name, database)
+
+
+def _catalog(spark: SparkSession) -> Any:
+    return Catalyst(spark).session.sessionState().catalog()

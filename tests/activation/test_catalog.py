@@ -1,0 +1,168 @@
+"""Tables of the session catalog in an activated session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+import puredelta
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError, UnsupportedError
+from puredelta.log.table_log import TableLog
+from puredelta.spark import pinned_tables
+from puredelta.tables import DeltaTable
+
+
+@pytest.fixture
+def database(active: SparkSession) -> Iterator[SparkSession]:
+    """A database of its own, which is the current one."""
+    active.sql("CREATE DATABASE shop")
+    active.catalog.setCurrentDatabase("shop")
+    yield active
+    active.catalog.setCurrentDatabase("default")
+    active.sql("DROP DATABASE shop CASCADE")
+    assert not pinned_tables._pins
+
+
+def contents(rows: Any) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, rows.collect()), key=str)
+
+
+def operations(spark: SparkSession, name: str) -> list[str]:
+    return [row["operation"] for row in spark.sql(f"DESCRIBE HISTORY {name}").collect()]
+
+
+@pytest.mark.smoke
+def test_a_table_from_its_creation_to_its_end(database: SparkSession) -> None:
+    spark = database
+    spark.sql(
+        "CREATE TABLE items (id BIGINT NOT NULL COMMENT 'key', kind STRING, price DECIMAL(5,2)) "
+        "USING delta PARTITIONED BY (kind) COMMENT 'for sale' TBLPROPERTIES "
+        "('delta.appendOnly' = 'false')"
+    )
+    spark.sql("INSERT INTO items VALUES (1, 'a', 1.5), (2, 'b', 2)")
+    spark.sql("INSERT INTO shop.items (kind, id) SELECT upper(kind), id + 10 FROM items")
+    expected = [(1, "a"), (11, "A"), (12, "B"), (2, "b")]
+    assert contents(spark.sql("SELECT i.id, shop.items.kind FROM items i, items "
+                              "WHERE i.id = shop.items.id")) == expected  # fmt: skip
+    plan = spark.table("items")._jdf.queryExecution().executedPlan().toString()
+    assert "FileScan parquet" in plan
+    spark.sql("CREATE VIEW small AS SELECT id FROM items WHERE id < 10")
+    spark.sql(
+        "MERGE INTO items t USING (SELECT id, 'm' AS kind FROM small) s ON t.id = s.id + 1 "
+        "WHEN MATCHED THEN UPDATE SET kind = s.kind WHEN NOT MATCHED THEN INSERT (id) VALUES (7)"
+    )
+    spark.sql("DELETE FROM spark_catalog.shop.items WHERE id > 10")
+    spark.sql("UPDATE items SET price = 9 WHERE id = 1")
+    assert contents(spark.sql("WITH c AS (SELECT * FROM items) SELECT id, kind FROM c")) == [
+        (1, "a"),
+        (2, "m"),
+        (7, None),
+    ]
+    assert spark.sql("SELECT count(*) FROM small").first()[0] == 3
+    assert operations(spark, "items") == [
+        "UPDATE", "DELETE", "MERGE", "WRITE", "WRITE", "CREATE TABLE"
+    ]  # fmt: skip
+    assert spark.sql("DESCRIBE HISTORY items LIMIT 2").count() == 2
+    detail = spark.sql("DESC DETAIL shop.items").first()
+    assert (detail["format"], detail["partitionColumns"]) == ("delta", ["kind"])
+    assert DeltaTable.forName(spark, "items").detail().first()["id"] == detail["id"]
+    assert spark.read.option("versionAsOf", 1).table("items").count() == 2
+    old = spark.sql("SELECT count(*) FROM items VERSION AS OF 2 AS i WHERE i.id > 1")
+    assert old.first()[0] == 3
+    with pytest.raises(InvalidRequestError) as taken:
+        spark.sql("CREATE TABLE items (a INT) USING delta")
+    assert taken.value.code is ErrorCode.TABLE_OR_VIEW_ALREADY_EXISTS
+    spark.sql("CREATE TABLE IF NOT EXISTS items (a INT) USING delta")
+    spark.sql("DROP TABLE items")
+    assert not Path(detail["location"].removeprefix("file:")).exists(), "the catalog owned it"
+
+
+def test_a_location_of_its_own(database: SparkSession, tmp_path: Path) -> None:
+    spark, path = database, str(tmp_path / "it's a table")
+    puredelta.write(spark.range(3), path)
+    quoted = path.replace("'", "\\'")
+    spark.sql(f"CREATE TABLE known USING delta LOCATION '{quoted}'")
+    assert contents(spark.table("known")) == [(0,), (1,), (2,)]
+    assert spark.catalog.listColumns("known")[0].name == "id"
+    with pytest.raises(InvalidRequestError):
+        spark.sql(f"CREATE TABLE other (x INT) USING delta LOCATION '{quoted}'")
+    spark.sql(f"CREATE TABLE copied USING delta AS SELECT id, 1 AS one FROM delta.`{path}`")
+    spark.sql("INSERT OVERWRITE copied SELECT 5, id FROM known")
+    assert contents(spark.sql("SELECT * FROM copied")) == [(5, 0), (5, 1), (5, 2)]
+    spark.sql(f"INSERT INTO delta.`{path}` SELECT one FROM copied")
+    spark.sql(f"INSERT INTO delta.`{path}` BY NAME SELECT 8 AS ID")
+    assert puredelta.read(spark, path).count() == 7
+    spark.sql("DROP TABLE known")
+    assert TableLog.open(path).exists()
+
+
+def test_save_as_table_and_insert_into(database: SparkSession, tmp_path: Path) -> None:
+    spark = database
+    rows = spark.sql("SELECT id, id % 2 AS p FROM range(4)")
+    rows.write.format("delta").partitionBy("p").saveAsTable("saved")
+    with pytest.raises(InvalidRequestError, match="already exists"):
+        rows.write.format("delta").saveAsTable("saved")
+    rows.write.saveAsTable("shop.saved", "delta", mode="ignore")
+    rows.write.mode("append").saveAsTable("saved")
+    spark.sql("SELECT 0L, 9L").write.insertInto("saved")
+    assert spark.table("saved").count() == 9
+    partial = rows.where("p = 1").write.format("delta").mode("overwrite")
+    partial.option("replaceWhere", "p = 1").saveAsTable("saved")
+    assert contents(spark.sql("SELECT p, count(*) FROM saved GROUP BY p")) == [
+        (0, 4), (1, 2), (9, 1)
+    ]  # fmt: skip
+    spark.range(1).selectExpr("id", "id").write.insertInto("saved", overwrite=True)
+    assert contents(spark.table("saved")) == [(0, 0)]
+    rows.write.format("delta").option("path", str(tmp_path / "x")).saveAsTable("elsewhere")
+    assert puredelta.read(spark, str(tmp_path / "x")).count() == 4
+    rows.write.saveAsTable("plain", format="parquet")
+    spark.sql("INSERT INTO plain SELECT * FROM saved")
+    assert spark.table("plain").count() == 5
+
+
+def test_what_does_not_fit(database: SparkSession) -> None:
+    spark = database
+    spark.sql("CREATE TABLE narrow (a INT, b INT) USING delta")
+    with pytest.raises(AnalysisException, match="INSERT_COLUMN_ARITY_MISMATCH"):
+        spark.sql("INSERT INTO narrow SELECT 1")
+    with pytest.raises(AnalysisException, match="INCOMPATIBLE_DATA_FOR_TABLE"):
+        spark.sql("INSERT INTO narrow SELECT 1, current_date()")
+    with pytest.raises(InvalidRequestError, match="no column 'c'"):
+        spark.sql("INSERT INTO narrow (a, c) SELECT 1, 2")
+    with pytest.raises(UnsupportedError, match="INSERT with PARTITION"):
+        spark.sql("INSERT INTO narrow PARTITION (a = 1) SELECT 1")
+    with pytest.raises(UnsupportedError, match=r"DeltaTable\.create"):
+        spark.sql("CREATE TABLE odd (a INT, b INT DEFAULT 5) USING delta")
+    with pytest.raises(TableNotFoundError, match="not a Delta table"):
+        spark.sql("DESCRIBE HISTORY shop.nothing")
+    with pytest.raises(TableNotFoundError, match="not a Delta table"):
+        DeltaTable.forName(spark, "nothing")
+    assert [row.tableName for row in spark.sql("SHOW TABLES").collect()] == ["narrow"]
+
+
+def test_without_activation_a_data_source_reads_tables_by_path(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    rows = spark.sql(
+        "SELECT id, id % 2 AS p, named_struct('x', id, 'y', array(id, NULL)) AS s, "
+        "map('k', id) AS m, timestamp'2025-01-31 12:00:00' AS at, 1.5 AS n FROM range(4)"
+    )
+    properties = {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"}
+    puredelta.write(rows, path, partition_by="p", properties=properties)
+    DeltaTable.forPath(spark, path).delete("id = 2")
+    found = spark.read.format("delta").load(path)
+    assert contents(found) == contents(puredelta.read(spark, path))
+    assert len(found.collect()) == 3
+    assert spark.read.format("delta").option("versionAsOf", 0).load(path).count() == 4
+    for refused in (
+        lambda: rows.write.format("delta").mode("append").save(path),
+        lambda: spark.read.format("delta").option("readChangeFeed", "true").load(path),
+    ):
+        with pytest.raises(AnalysisException, match=r"Call puredelta\.activate\(spark\) first"):
+            refused()
