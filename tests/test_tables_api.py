@@ -206,7 +206,11 @@ def test_names_of_arguments(function: Callable[..., Any]) -> None:
 
 def test_public_names() -> None:
     assert tables.__all__ == [
-        *("DeltaMergeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator")
+        "DeltaMergeBuilder",
+        "DeltaOptimizeBuilder",
+        "DeltaTable",
+        "DeltaTableBuilder",
+        "IdentityGenerator",
     ]
 
 

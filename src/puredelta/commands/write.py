@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from puredelta.commands.engine import engine_info
 from puredelta.commands.identity_marks import identity_tags
 from puredelta.commands.new_table import plan_new_table
+from puredelta.commands.optimize.auto import compact_after
 from puredelta.commands.overwritten import (
     only_where,
     partition_predicate,
@@ -252,12 +253,15 @@ class _Write:
                 replaced = partitions_of(written.adds, self.snapshot.files, self.config)
                 predicate = partition_predicate(written.adds, self.config)
                 transaction.read_files(predicate, replaced)
-            return self._commit(transaction, written, _removes(replaced), complete.config)
+            outcome = self._commit(transaction, written, _removes(replaced), complete.config)
         except CommitUnknownError:
             raise  # the commit may have landed, and then the files are the table's
         except BaseException:
             discard(written, store)
             raise
+        if outcome.version is not None:
+            compact_after(self.rows.sparkSession, self.log, outcome.version, self.config)
+        return outcome
 
     def _commit(
         self,

@@ -182,6 +182,28 @@ def clone(*, source: str, source_version: int) -> Operation:
     return Operation(name="CLONE", parameters={"source": source, "sourceVersion": source_version})
 
 
+def optimize(
+    *,
+    predicates: Sequence[str] = (),
+    z_order_by: Sequence[str] = (),
+    auto: bool = False,
+) -> Operation:
+    """Describe an OPTIMIZE; ``auto``: nobody asked for it, it followed another command.
+
+    >>> optimize(predicates=["p = 1"]).parameters
+    {'predicate': '["p = 1"]', 'zOrderBy': '[]', 'clusterBy': '[]', 'auto': False}
+    """
+    return Operation(
+        name="OPTIMIZE",
+        parameters={
+            "predicate": _json_text(list(predicates)),
+            "zOrderBy": _json_text(list(z_order_by)),
+            "clusterBy": "[]",
+            "auto": auto,
+        },
+    )
+
+
 def _millis(duration: timedelta) -> int:
     return duration // timedelta(milliseconds=1)
 

@@ -137,6 +137,60 @@ DYNAMIC_OVERWRITE = DeltaConf(
     "off: it replaces everything",
 )
 
+# OPTIMIZE
+
+OPTIMIZE_MIN_FILE_SIZE = DeltaConf(
+    name="optimize.minFileSize",
+    default="1073741824",
+    effect="OPTIMIZE brings smaller files together",
+)
+OPTIMIZE_MAX_FILE_SIZE = DeltaConf(
+    name="optimize.maxFileSize",
+    default="1073741824",
+    effect="about the size up to which OPTIMIZE brings files together",
+)
+OPTIMIZE_MAX_DELETED_RATIO = DeltaConf(
+    name="optimize.maxDeletedRowsRatio",
+    default="0.05",
+    effect="OPTIMIZE rewrites files of which a deletion vector hides a larger share",
+)
+Z_ORDER_STATS_CHECK = DeltaConf(
+    name="optimize.zorder.checkStatsCollection.enabled",
+    default="true",
+    effect="ZORDER BY refuses columns that get no statistics",
+)
+AUTO_COMPACT = DeltaConf(
+    name="autoCompact.enabled",
+    default=None,
+    effect="small files are brought together after a write, MERGE, UPDATE or DELETE; unset: "
+    "where the table's `delta.autoOptimize.autoCompact` says so",
+)
+AUTO_COMPACT_MAX_FILE_SIZE = DeltaConf(
+    name="autoCompact.maxFileSize",
+    default="134217728",
+    effect="about the size up to which auto compaction brings files together",
+)
+AUTO_COMPACT_MIN_FILE_SIZE = DeltaConf(
+    name="autoCompact.minFileSize",
+    default=None,
+    effect="smaller files are small ones; unset: half of `autoCompact.maxFileSize`",
+)
+AUTO_COMPACT_MIN_FILES = DeltaConf(
+    name="autoCompact.minNumFiles",
+    default="50",
+    effect="auto compaction starts where a partition has so many small files",
+)
+AUTO_COMPACT_CHANGED_ONLY = DeltaConf(
+    name="autoCompact.modifiedPartitionsOnly.enabled",
+    default="true",
+    effect="auto compaction looks at the partitions that the commit added files to, no others",
+)
+AUTO_COMPACT_NOT_BLIND = DeltaConf(
+    name="autoCompact.nonBlindAppend.enabled",
+    default="false",
+    effect="auto compaction does not follow a blind append",
+)
+
 # what is recorded
 
 TXN_APP_ID = DeltaConf(
@@ -285,7 +339,21 @@ WITHOUT_EFFECT = (
         "optimizeWrite.enabled", None, "not implemented: a hint to the layout of files"
     ),
     _without_effect(
-        "autoCompact.enabled", None, "not implemented: compaction never follows a write"
+        "optimize.repartition.enabled", "false", "one job writes all files, with one shuffle"
+    ),
+    _without_effect("optimize.maxThreads", "15", "one job writes all files"),
+    _without_effect("optimize.batchSize", None, "one job and one commit"),
+    _without_effect(
+        "optimize.zorder.fastInterleaveBits.enabled", "false", "a place on the curve is one long"
+    ),
+    _without_effect("autoCompact.maxNumModifiedPartitions", "128", "all partitions go in one job"),
+    _without_effect(
+        "autoCompact.reservePartitions.enabled",
+        "true",
+        "a compaction that loses a race is no error",
+    ),
+    _without_effect(
+        "autoCompact.earlySkipPartitionTable.enabled", "true", "always: the log is at hand"
     ),
     _without_effect(
         "convertEmptyToNullForStringPartitionCol",

@@ -63,6 +63,12 @@ WORD_BITS = "__puredelta_bits"
 WORD_HITS = "__puredelta_hits"
 """How many records fell into a word (long)."""
 
+BIN = "__puredelta_bin"
+"""Which group of files a row belongs to while files are brought together (int)."""
+
+CURVE_PLACE = "__puredelta_curve_place"
+"""Where on a Z-order curve a row lies (long)."""
+
 
 def require_no_helper_names(columns: Iterable[str]) -> None:
     """Refuse columns whose names start with our prefix (case ignored).

@@ -8,6 +8,7 @@ from typing_extensions import assert_never
 
 from puredelta.commands.convert.run import convert_to_delta
 from puredelta.commands.merge.run import run_merge
+from puredelta.commands.optimize.run import run_optimize
 from puredelta.commands.update_delete.run import run_rows
 from puredelta.log.table_log import TableLog
 from puredelta.spark.identity import table_identity
@@ -18,6 +19,7 @@ from puredelta.sql.statement import (
     ConvertStatement,
     DeleteStatement,
     MergeStatement,
+    OptimizeStatement,
     Target,
     UpdateStatement,
 )
@@ -29,7 +31,7 @@ from puredelta.sql.views import TemporaryViews
 
 def execute(
     spark: SparkSession,
-    statement: MergeStatement | UpdateStatement | DeleteStatement,
+    statement: MergeStatement | UpdateStatement | DeleteStatement | OptimizeStatement,
     *,
     target: TableName,
     log: TableLog,
@@ -49,6 +51,8 @@ def execute(
             return _merge(spark, statement, target, log, views)
         case UpdateStatement() | DeleteStatement():
             return _change(spark, statement, target, log, views)
+        case OptimizeStatement():
+            return run_optimize(spark, log, statement.spec)
         case _:
             assert_never(statement)
 

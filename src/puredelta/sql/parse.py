@@ -11,15 +11,18 @@ from dataclasses import dataclass
 
 from typing_extensions import assert_never
 
+from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.update_delete.spec import DeleteSpec, UpdateSpec
 from puredelta.spark.identifiers import quote_name
 from puredelta.sql.cursor import Cursor
 from puredelta.sql.expression import read_expression
+from puredelta.sql.lexer import TokenKind
 from puredelta.sql.merge_clauses import parse_assignments, parse_merge_spec
 from puredelta.sql.statement import (
     ConvertStatement,
     DeleteStatement,
     MergeStatement,
+    OptimizeStatement,
     Source,
     SourceQuery,
     SourceTable,
@@ -36,6 +39,7 @@ _BEFORE_TABLE = {
     StatementKind.UPDATE: (),
     StatementKind.DELETE: ("FROM",),
     StatementKind.CONVERT: ("TO", "DELTA"),
+    StatementKind.OPTIMIZE: (),
 }
 _FIRST_WORD = re.compile(r"\s*([A-Za-z]\w*)")
 _FIRST_WORDS = frozenset({"WITH", *(kind.value for kind in StatementKind)})
@@ -82,7 +86,8 @@ def parse_head(text: str) -> Head | None:
         return None
     evolves = kind is StatementKind.MERGE and cursor.accept("WITH", "SCHEMA", "EVOLUTION")
     cursor.expect(*_BEFORE_TABLE[kind])
-    return Head(kind=kind, table=cursor.table(), ctes=ctes, evolve_schema=evolves, rest=cursor)
+    table = _table_or_path(cursor) if kind is StatementKind.OPTIMIZE else cursor.table()
+    return Head(kind=kind, table=table, ctes=ctes, evolve_schema=evolves, rest=cursor)
 
 
 def parse_statement(text: str) -> Statement | None:
@@ -113,6 +118,8 @@ def parse_rest(head: Head) -> Statement:
             return _delete(cursor, head)
         case StatementKind.CONVERT:
             return _convert(cursor, head)
+        case StatementKind.OPTIMIZE:
+            return _optimize(cursor, head)
         case _:
             assert_never(head.kind)
 
@@ -129,6 +136,14 @@ def parse_table_name(text: str) -> TableName:
     if isinstance(name, ComputedName):
         raise Cursor(text).error(expected="a name")
     return name
+
+
+def _table_or_path(cursor: Cursor) -> TableReference:
+    token = cursor.peek()
+    if token is None or token.kind not in {TokenKind.STRING, TokenKind.DOUBLE_QUOTED}:
+        return cursor.table()
+    cursor.skip()
+    return TableName(("delta", token.text[1:-1]))
 
 
 def _ctes(cursor: Cursor) -> str:
@@ -201,3 +216,24 @@ def _convert(cursor: Cursor, head: Head) -> ConvertStatement:
         partition_schema=partition_schema,
         collect_stats=collect_stats,
     )
+
+
+def _optimize(cursor: Cursor, head: Head) -> OptimizeStatement:
+    if head.ctes:
+        raise Cursor(cursor.text).error(expected="OPTIMIZE")
+    predicates: tuple[str, ...] = ()
+    if cursor.accept("WHERE"):
+        predicates = (read_expression(cursor, lambda rest: rest.sees("ZORDER", "BY")),)
+    columns = _z_order_columns(cursor) if cursor.accept("ZORDER", "BY") else ()
+    cursor.expect_end()
+    return OptimizeStatement(spec=OptimizeSpec(predicates=predicates, z_order_by=columns))
+
+
+def _z_order_columns(cursor: Cursor) -> tuple[str, ...]:
+    in_brackets = cursor.accept("(")
+    columns = [cursor.column()]
+    while cursor.accept(","):
+        columns.append(cursor.column())
+    if in_brackets:
+        cursor.expect(")")
+    return tuple(columns)

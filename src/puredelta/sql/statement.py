@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from puredelta.commands.merge.clauses import MergeSpec
+from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.update_delete.spec import DeleteSpec, UpdateSpec, operation_name
 from puredelta.sql.table_name import TableReference
 
@@ -18,6 +19,7 @@ class StatementKind(Enum):
     UPDATE = "UPDATE"
     DELETE = "DELETE"
     CONVERT = "CONVERT"
+    OPTIMIZE = "OPTIMIZE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,4 +104,18 @@ class ConvertStatement:
     collect_stats: bool = True
 
 
-Statement: TypeAlias = MergeStatement | UpdateStatement | DeleteStatement | ConvertStatement
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizeStatement:
+    """``OPTIMIZE table [WHERE condition] [ZORDER BY (columns)]``; Spark knows no such statement."""
+
+    spec: OptimizeSpec
+
+    @property
+    def operation(self) -> str:
+        """What messages call it."""
+        return "OPTIMIZE"
+
+
+Statement: TypeAlias = (
+    MergeStatement | UpdateStatement | DeleteStatement | ConvertStatement | OptimizeStatement
+)

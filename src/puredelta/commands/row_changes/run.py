@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from puredelta.commands.identity_marks import identity_tags
+from puredelta.commands.optimize.auto import compact_after
 from puredelta.commands.row_changes.changes import ChangePlan, plan_changes, records_changes
 from puredelta.commands.row_changes.context import ChangeContext
 from puredelta.commands.row_changes.counts import (
@@ -133,6 +134,7 @@ def change_rows(
     outcome = run.execute()
     if outcome.version is not None:
         refresh_cached_frames(spark, log)
+        compact_after(spark, log, outcome.version, statement.config)
     return outcome
 
 

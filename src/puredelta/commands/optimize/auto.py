@@ -1,0 +1,108 @@
+"""Auto compaction: small files are brought together right after a commit that added files.
+
+The commit stands whatever happens here; the next one tries again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.optimize.execute import Optimization, compactable_files
+from puredelta.commands.optimize.settings import AutoCompactSettings
+from puredelta.log.file_bins import PartitionKey, partition_key, plan_compaction
+from puredelta.log.table_log import TableLog
+from puredelta.log.winning_commit import WinningCommit
+from puredelta.protocol.actions import Add
+from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.table_operations import optimize
+from puredelta.spark.types import quoted
+
+logger = logging.getLogger(__name__)
+
+
+def compact_after(spark: SparkSession, log: TableLog, version: int, config: TableConfig) -> None:
+    """Compact the partitions that a version added files to, where session or table want it.
+
+    Runs nothing unless one of them has ``autoCompact.minNumFiles`` small files; then one Spark
+    job and one commit of its own. Never raises: what goes wrong is logged.
+    """
+    try:
+        settings = AutoCompactSettings.of(spark, config.properties)
+        if settings is not None:
+            _compact(spark, log, version, settings)
+    except Exception as error:
+        logger.warning(
+            "Version %d of %s is committed, but the compaction after it failed: %s",
+            version,
+            log.root_uri,
+            error,
+            exc_info=True,
+        )
+
+
+def _compact(
+    spark: SparkSession,
+    log: TableLog,
+    version: int,
+    settings: AutoCompactSettings,
+) -> None:
+    [commit] = map(WinningCommit.of, log.commits_after(version - 1, through=version))
+    changed = added_partitions(commit.adds)
+    if not changed or (settings.skips_blind_appends and commit.is_blind_append):
+        return
+    snapshot = log.snapshot()
+    files = list(compactable_files(snapshot, snapshot.files).adds())
+    wanted = crowded_partitions(
+        files,
+        min_file_size=settings.limits.min_file_size,
+        min_num_files=settings.min_num_files,
+    )
+    if settings.changed_partitions_only:
+        wanted &= changed
+    considered = [add for add in files if partition_key(add) in wanted]
+    bins = plan_compaction(considered, settings.limits)
+    if bins:
+        Optimization(
+            spark=spark,
+            log=log,
+            snapshot=snapshot,
+            bins=bins,
+            operation=optimize(predicates=_described(wanted, snapshot.config), auto=True),
+            num_considered=len(considered),
+        ).run()
+
+
+def added_partitions(adds: Iterable[Add]) -> frozenset[PartitionKey]:
+    """Return the partitions that get files with new rows."""
+    return frozenset(partition_key(add) for add in adds if add.data_change)
+
+
+def crowded_partitions(
+    files: Sequence[Add], *, min_file_size: int, min_num_files: int
+) -> frozenset[PartitionKey]:
+    """Return the partitions with at least so many files below a size."""
+    small = Counter(partition_key(add) for add in files if add.size_bytes < min_file_size)
+    return frozenset(key for key, count in small.items() if count >= min_num_files)
+
+
+def _described(partitions: Iterable[PartitionKey], config: TableConfig) -> tuple[str, ...]:
+    """Return the partitions as one SQL condition; nothing where there is but the whole table."""
+    names = {config.physical_name(name): name for name in config.partition_columns}
+    if not names:
+        return ()
+    texts = sorted(
+        " AND ".join(f"{quoted(names[column])} <=> {_literal(text)}" for column, text in key)
+        for key in partitions
+    )
+    return (" OR ".join(f"({text})" for text in texts),)
+
+
+def _literal(text: str | None) -> str:
+    if text is None:
+        return "NULL"
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,155 @@
+"""Bins of files into a commit that changes no row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from puredelta.commands.engine import engine_info
+from puredelta.commands.optimize.metrics import OptimizeOutcome, operation_metrics
+from puredelta.errors import CommitUnknownError, DeltaError, ErrorCode
+from puredelta.log.clock import wall_clock
+from puredelta.log.file_bins import Bin
+from puredelta.log.file_table import FileTable
+from puredelta.log.row_counts import logical_rows
+from puredelta.log.row_ids import PRESERVED_TAG
+from puredelta.log.snapshot import Snapshot
+from puredelta.log.table_log import TableLog
+from puredelta.log.tombstones import remove_file
+from puredelta.log.transaction import Phase, Transaction, ignore_phase
+from puredelta.protocol.actions import Remove
+from puredelta.protocol.clustering import CLUSTERING
+from puredelta.protocol.feature_registry import Capability
+from puredelta.protocol.operations import Operation
+from puredelta.protocol.predicates import FALSE
+from puredelta.protocol.properties import ALL_COLUMNS_INDEXED
+from puredelta.protocol.row_tracking import tracked_columns
+from puredelta.spark import delta_conf
+from puredelta.spark.bin_rewrite import rewrite_bins
+from puredelta.spark.cached_frames import refresh_cached_frames
+from puredelta.spark.written_files import WriteResult, discard
+from puredelta.spark.z_order import ZOrder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimization:
+    """Files of one snapshot that are to be written anew, and how the history tells of it."""
+
+    spark: SparkSession
+    log: TableLog
+    snapshot: Snapshot
+    bins: tuple[Bin, ...]
+    operation: Operation
+    num_considered: int
+    z_order: ZOrder | None = None
+    on_phase: Callable[[Phase], None] = ignore_phase
+
+    def run(self) -> OptimizeOutcome:
+        """Write the files and commit them in the place of the old ones, if there are any.
+
+        Appends of others never conflict; who deletes one of the files first, wins.
+
+        Raises:
+            ConflictError: a file is gone, or the table is another one.
+            DeltaError: the storage refused, or rows were lost on the way. Nothing is left.
+            UnsupportedError: the table has a feature that this library cannot write.
+        """
+        started_ms = wall_clock()
+        transaction = Transaction(
+            self.log,
+            self.snapshot,
+            engine_info=engine_info(self.spark),
+            on_phase=self.on_phase,
+            capability=Capability.MERGE,
+        )
+        if not self.bins:
+            return self._outcome(None, WriteResult.nothing(), (), started_ms)
+        settings = self.spark.conf.getAll
+        written = rewrite_bins(
+            self.spark,
+            self.log.store,
+            self.snapshot,
+            self.bins,
+            z_order=self.z_order,
+            collects_statistics=delta_conf.STATS_COLLECT.flag(settings),
+        )
+        written = replace(
+            written, adds=tuple(replace(add, data_change=False) for add in written.adds)
+        )
+        old = [add for each in self.bins for add in each.files]
+        removes = tuple(remove_file(add, deleted_ms=started_ms, data_change=False) for add in old)
+        transaction.read_files(FALSE, FileTable.of(old))
+        metrics = operation_metrics(written.adds, removes)
+        try:
+            if delta_conf.NUM_RECORDS_VALIDATION.flag(settings):
+                _require_all_rows(self.bins, written)
+            committed = transaction.commit(
+                (*written.adds, *removes),
+                self.operation,
+                metrics=metrics if delta_conf.HISTORY_METRICS.flag(settings) else None,
+                is_blind_append=False,
+                user_metadata=delta_conf.USER_METADATA.text(settings),
+                tags=self._tags(),
+            )
+        except CommitUnknownError:
+            raise  # the commit may have landed: its files must stay
+        except Exception:
+            discard(written, self.log.store)
+            raise
+        refresh_cached_frames(self.spark, self.log)
+        return self._outcome(committed.version, written, removes, started_ms)
+
+    def _tags(self) -> dict[str, str] | None:
+        """Say that rows kept their ids, if the table tracks rows (M-110)."""
+        return None if tracked_columns(self.snapshot.config) is None else {PRESERVED_TAG: "true"}
+
+    def _outcome(
+        self,
+        version: int | None,
+        written: WriteResult,
+        removes: tuple[Remove, ...],
+        started_ms: int,
+    ) -> OptimizeOutcome:
+        config = self.snapshot.config
+        num_columns = len(config.schema.fields)
+        indexed = config.properties.data_skipping_indexed_cols
+        return OptimizeOutcome(
+            root_uri=self.log.root_uri,
+            version=version,
+            bins=self.bins,
+            added=written.adds,
+            removed=removes,
+            num_considered=self.num_considered,
+            is_z_order=self.z_order is not None and bool(self.bins),
+            num_columns=num_columns,
+            num_columns_with_statistics=num_columns
+            if indexed == ALL_COLUMNS_INDEXED
+            else min(indexed, num_columns),
+            started_ms=started_ms,
+        )
+
+
+def compactable_files(snapshot: Snapshot, files: FileTable) -> FileTable:
+    """Leave out what an engine has clustered: brought together anyhow, it no longer would be."""
+    if not snapshot.config.supports(CLUSTERING):
+        return files
+    return files.select(pc.is_null(files.rows["clustering_provider"]))
+
+
+def _require_all_rows(bins: Sequence[Bin], written: WriteResult) -> None:
+    """Compare the rows written with those of the files, where the log knows their number.
+
+    Raises:
+        DeltaError: they differ (DELTA_NUM_RECORDS_MISMATCH).
+    """
+    counts = [logical_rows(add) for each in bins for add in each.files]
+    known = [count for count in counts if count is not None]
+    if len(known) == len(counts) and sum(known) != written.num_rows:
+        raise DeltaError(
+            f"OPTIMIZE wrote {written.num_rows} rows of files that hold {sum(known)} by their "
+            "statistics. Nothing was committed. The statistics are wrong, or this is a bug.",
+            code=ErrorCode.NUM_RECORDS_MISMATCH,
+        )

@@ -1,0 +1,111 @@
+"""OPTIMIZE from statement to commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.commands.optimize.execute import Optimization, compactable_files
+from puredelta.commands.optimize.metrics import OptimizeOutcome
+from puredelta.commands.optimize.settings import OptimizeSettings
+from puredelta.commands.optimize.spec import OptimizeSpec
+from puredelta.commands.optimize.where import files_where
+from puredelta.commands.optimize.z_columns import resolve_z_columns
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.file_bins import plan_compaction, plan_z_order
+from puredelta.log.file_table import FileTable
+from puredelta.log.table_log import TableLog
+from puredelta.log.transaction import Phase, ignore_phase
+from puredelta.protocol.clustering import CLUSTERING
+from puredelta.protocol.table_operations import optimize
+from puredelta.spark.session import SessionInfo
+from puredelta.spark.ui_metrics import shown_in_ui
+from puredelta.spark.z_order import SAMPLE_ROWS_MAX, ZOrder
+
+_ROW_SIZE_LEAST = 10
+"""Bytes; where no statistics tell the number of rows, there are not more than this means."""
+
+
+def run_optimize(spark: SparkSession, log: TableLog, spec: OptimizeSpec) -> DataFrame:
+    """Execute an OPTIMIZE and return the reference's one row ``path, metrics``."""
+    with shown_in_ui(spark, f"OPTIMIZE delta.`{log.root_uri}`") as shown:
+        outcome = execute_optimize(spark, log, spec)
+        shown.report({"numAddedFiles": len(outcome.added), "numRemovedFiles": len(outcome.removed)})
+    return outcome.row(spark)
+
+
+def execute_optimize(
+    spark: SparkSession,
+    log: TableLog,
+    spec: OptimizeSpec,
+    *,
+    on_phase: Callable[[Phase], None] = ignore_phase,
+) -> OptimizeOutcome:
+    """Bring files of the latest version together, or order their rows along a Z-order curve.
+
+    One Spark job writes all files (two stages), for a Z-order another one samples the rows.
+    Nothing is committed where there is nothing to do; a Z-order always has something.
+    Files of a clustered table that its engine has clustered are left alone.
+
+    Raises:
+        InvalidRequestError: the condition is none on partition columns, or a column cannot be
+            ordered by; on a clustered table neither is allowed.
+        ConflictError: another writer deleted one of the files.
+        UnsupportedError: the table needs a feature that is not implemented.
+    """
+    settings = OptimizeSettings.of(spark)
+    snapshot = log.snapshot()
+    if snapshot.config.supports(CLUSTERING):
+        _require_plain(spec)
+    considered = files_where(spark, snapshot, spec.predicates)
+    columns = resolve_z_columns(
+        spec.z_order_by,
+        snapshot.config,
+        case_sensitive=SessionInfo.of(spark).case_sensitive,
+        checks_statistics=settings.checks_statistics,
+    )
+    if columns:
+        bins = plan_z_order(considered.adds(), settings.limits)
+        z_order = ZOrder(
+            columns=columns,
+            sampled_share=_sampled_share(considered),
+        )
+    else:
+        bins = plan_compaction(compactable_files(snapshot, considered).adds(), settings.limits)
+        z_order = None
+    run = Optimization(
+        spark=spark,
+        log=log,
+        snapshot=snapshot,
+        bins=bins,
+        operation=optimize(predicates=spec.predicates, z_order_by=spec.z_order_by),
+        num_considered=len(considered),
+        z_order=z_order,
+        on_phase=on_phase,
+    )
+    return run.run()
+
+
+def _require_plain(spec: OptimizeSpec) -> None:
+    if spec.predicates:
+        raise InvalidRequestError(
+            "OPTIMIZE command for Delta table with clustering doesn't support partition "
+            f"predicates. Please remove the predicates: {', '.join(spec.predicates)}.",
+            code=ErrorCode.CLUSTERING_WITH_PARTITION_PREDICATE,
+            predicates=spec.predicates,
+        )
+    if spec.z_order_by:
+        raise InvalidRequestError(
+            "OPTIMIZE command for Delta table with clustering cannot specify ZORDER BY. Please "
+            f"remove ZORDER BY ({', '.join(spec.z_order_by)}).",
+            code=ErrorCode.CLUSTERING_WITH_ZORDER_BY,
+            columns=spec.z_order_by,
+        )
+
+
+def _sampled_share(files: FileTable) -> float:
+    rows = files.num_records()
+    if rows is None:
+        rows = files.total_size_bytes // _ROW_SIZE_LEAST
+    return min(1.0, SAMPLE_ROWS_MAX / max(rows, 1))

@@ -1,0 +1,127 @@
+"""The Z-order curve over the ranges of several columns: pure arithmetic, no Spark session.
+
+A column's values fall into ranges that hold about the same number of rows each; their
+numbers, bit by bit interleaved, are a row's place on the curve. The bounds of the ranges come
+from a sample of the rows. `curve_place` and `piece_number` say in Spark SQL what `Curve` does
+to a sample in numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+NOISE_BITS = 8
+"""The last bits of a place, which spread rows of equal values over several files."""
+BITS_MAX = 63 - NOISE_BITS
+"""Columns beyond so many have no bit left and do not count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """How many columns a curve runs through, and how finely."""
+
+    num_columns: int
+    ranges_max: int
+
+    @property
+    def bits(self) -> int:
+        """Of a range's number."""
+        return max(1, min((self.ranges_max - 1).bit_length(), BITS_MAX // self.num_columns))
+
+    @property
+    def num_ranges(self) -> int:
+        """Of each column; NULL lies in the first."""
+        return min(self.ranges_max, 1 << self.bits)
+
+    def bounds(self, values: pa.Array) -> pa.Array:
+        """Return what lies between the ranges of a sample, one less than there are ranges.
+
+        A value that is frequent stands there several times, so that few values use the whole
+        width of a range's number.
+        """
+        known = values.drop_null()
+        ordered = known.take(pc.array_sort_indices(known))
+        count, ranges = len(ordered), self.num_ranges
+        if count == 0:
+            return ordered
+        return ordered.take(pa.array(np.arange(1, ranges) * count // ranges))
+
+    def places(
+        self, columns: Sequence[pa.Array], bounds: Sequence[pa.Array], noise: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """Return the places of sampled rows on the curve."""
+        numbers = [_range_numbers(c, b) for c, b in zip(columns, bounds, strict=True)]
+        place = np.zeros(len(noise), np.int64)
+        for number, shift in self.interleaved():
+            place = place << 1 | (numbers[number] >> shift & 1)
+        return place << NOISE_BITS | noise
+
+    def interleaved(self) -> list[tuple[int, int]]:
+        """Return column and bit of a range's number, from the first bit of a place to its last."""
+        counting = range(min(self.num_columns, BITS_MAX))
+        return [(column, shift) for shift in reversed(range(self.bits)) for column in counting]
+
+
+def cuts(places: npt.NDArray[np.int64], num_pieces: int) -> npt.NDArray[np.int64]:
+    """Return the places at which a curve is cut into pieces of about equally many rows."""
+    if len(places) == 0:
+        return np.zeros(0, np.int64)
+    chosen: npt.NDArray[np.int64] = np.arange(1, num_pieces) * len(places) // num_pieces
+    cut: npt.NDArray[np.int64] = np.sort(places)[chosen]
+    return cut
+
+
+def _range_numbers(values: pa.Array, bounds: pa.Array) -> npt.NDArray[np.int64]:
+    known = values.is_valid().to_numpy(zero_copy_only=False)
+    found = np.searchsorted(_numpy(bounds), _numpy(values.drop_null()), side="right")
+    numbers = np.zeros(len(values), np.int64)
+    numbers[known] = found
+    return numbers
+
+
+def _numpy(values: pa.Array) -> npt.NDArray[Any]:
+    found: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False)
+    return found
+
+
+# --- the same in Spark SQL ------------------------------------------------------------------
+
+
+def range_number(value: str, bounds: str, num_bounds: int) -> str:
+    """Return the SQL of a value's range: the number of bounds up to it, 0 for NULL.
+
+    A bisection: where a step leads past the end, or the value is NULL, the condition is NULL.
+
+    >>> range_number("v", "b", 3)
+    'aggregate(array(2, 1), 0, (n, s) -> if(get(b, n + s - 1) <= v, n + s, n))'
+    """
+    if num_bounds == 0:
+        return "0"
+    steps = ", ".join(str(1 << bit) for bit in reversed(range(num_bounds.bit_length())))
+    step = f"if(get({bounds}, n + s - 1) <= {value}, n + s, n)"
+    return f"aggregate(array({steps}), 0, (n, s) -> {step})"
+
+
+def curve_place(curve: Curve, numbers: Sequence[str]) -> str:
+    """Return the SQL of a row's place, without noise, from the numbers of its ranges.
+
+    >>> curve_place(Curve(num_columns=2, ranges_max=3), ["a", "b"])[:50]
+    'shiftleft(cast(shiftright(a, 1) & 1 AS BIGINT), 3)'
+    """
+    bits = curve.interleaved()
+    return " | ".join(
+        f"shiftleft(cast(shiftright({numbers[column]}, {shift}) & 1 AS BIGINT), {left})"
+        for left, (column, shift) in zip(reversed(range(len(bits))), bits, strict=True)
+    )
+
+
+def with_noise(place: str, noise: str) -> str:
+    """Return the SQL of a place whose last bits are noise."""
+    return f"shiftleft({place}, {NOISE_BITS}) | {noise}"
