@@ -221,12 +221,14 @@ def _convert(cursor: Cursor, head: Head) -> ConvertStatement:
 def _optimize(cursor: Cursor, head: Head) -> OptimizeStatement:
     if head.ctes:
         raise Cursor(cursor.text).error(expected="OPTIMIZE")
+    full = cursor.accept("FULL")
     predicates: tuple[str, ...] = ()
     if cursor.accept("WHERE"):
         predicates = (read_expression(cursor, lambda rest: rest.sees("ZORDER", "BY")),)
     columns = _z_order_columns(cursor) if cursor.accept("ZORDER", "BY") else ()
     cursor.expect_end()
-    return OptimizeStatement(spec=OptimizeSpec(predicates=predicates, z_order_by=columns))
+    spec = OptimizeSpec(predicates=predicates, z_order_by=columns, full=full)
+    return OptimizeStatement(spec=spec)
 
 
 def _z_order_columns(cursor: Cursor) -> tuple[str, ...]:

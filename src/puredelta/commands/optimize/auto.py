@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from puredelta.commands.optimize.execute import Optimization, compactable_files
@@ -55,15 +56,14 @@ def _compact(
     if not changed or (settings.skips_blind_appends and commit.is_blind_append):
         return
     snapshot = log.snapshot()
-    files = list(compactable_files(snapshot, snapshot.files).adds())
-    wanted = crowded_partitions(
-        files,
-        min_file_size=settings.limits.min_file_size,
-        min_num_files=settings.min_num_files,
-    )
+    files = compactable_files(snapshot, snapshot.files)
+    small = files.select(pc.less(files.rows["size_bytes"], settings.limits.min_file_size))
+    if len(small) < settings.min_num_files:
+        return
+    wanted = crowded_partitions(small.adds(), min_num_files=settings.min_num_files)
     if settings.changed_partitions_only:
         wanted &= changed
-    considered = [add for add in files if partition_key(add) in wanted]
+    considered = [add for add in files.adds() if partition_key(add) in wanted]
     bins = plan_compaction(considered, settings.limits)
     if bins:
         Optimization(
@@ -81,12 +81,10 @@ def added_partitions(adds: Iterable[Add]) -> frozenset[PartitionKey]:
     return frozenset(partition_key(add) for add in adds if add.data_change)
 
 
-def crowded_partitions(
-    files: Sequence[Add], *, min_file_size: int, min_num_files: int
-) -> frozenset[PartitionKey]:
-    """Return the partitions with at least so many files below a size."""
-    small = Counter(partition_key(add) for add in files if add.size_bytes < min_file_size)
-    return frozenset(key for key, count in small.items() if count >= min_num_files)
+def crowded_partitions(files: Iterable[Add], *, min_num_files: int) -> frozenset[PartitionKey]:
+    """Return the partitions with at least so many files."""
+    counts = Counter(map(partition_key, files))
+    return frozenset(key for key, count in counts.items() if count >= min_num_files)
 
 
 def _described(partitions: Iterable[PartitionKey], config: TableConfig) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NoReturn
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -12,12 +13,13 @@ from puredelta.commands.optimize.settings import OptimizeSettings
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.optimize.where import files_where
 from puredelta.commands.optimize.z_columns import resolve_z_columns
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.file_bins import plan_compaction, plan_z_order
 from puredelta.log.file_table import FileTable
+from puredelta.log.snapshot import Snapshot
 from puredelta.log.table_log import TableLog
 from puredelta.log.transaction import Phase, ignore_phase
-from puredelta.protocol.clustering import CLUSTERING
+from puredelta.protocol.clustering import CLUSTERING, clustering_columns
 from puredelta.protocol.table_operations import optimize
 from puredelta.spark.session import SessionInfo
 from puredelta.spark.ui_metrics import shown_in_ui
@@ -58,6 +60,8 @@ def execute_optimize(
     snapshot = log.snapshot()
     if snapshot.config.supports(CLUSTERING):
         _require_plain(spec)
+    if spec.full:
+        _refuse_full(snapshot)
     considered = files_where(spark, snapshot, spec.predicates)
     columns = resolve_z_columns(
         spec.z_order_by,
@@ -102,6 +106,19 @@ def _require_plain(spec: OptimizeSpec) -> None:
             code=ErrorCode.CLUSTERING_WITH_ZORDER_BY,
             columns=spec.z_order_by,
         )
+
+
+def _refuse_full(snapshot: Snapshot) -> NoReturn:
+    if clustering_columns(snapshot.config, snapshot.domain_metadata):
+        raise UnsupportedError(
+            "OPTIMIZE FULL clusters a table anew, and puredelta does not cluster. OPTIMIZE without "
+            "FULL brings the files together that no engine has clustered.",
+            code=ErrorCode.OPTIMIZE_FULL_NOT_SUPPORTED,
+        )
+    raise InvalidRequestError(
+        "OPTIMIZE FULL is only supported for clustered tables with non-empty clustering columns.",
+        code=ErrorCode.OPTIMIZE_FULL_NOT_SUPPORTED,
+    )
 
 
 def _sampled_share(files: FileTable) -> float:

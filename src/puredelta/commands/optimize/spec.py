@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizeSpec:
-    """``OPTIMIZE table [WHERE ...] [ZORDER BY (...)]``."""
+    """``OPTIMIZE table [FULL] [WHERE ...] [ZORDER BY (...)]``."""
 
     predicates: tuple[str, ...] = ()
     """SQL conditions on partition columns; all of them must hold."""
     z_order_by: tuple[str, ...] = ()
     """Columns, and fields with dots; without any, files are brought together as they are."""
+    full: bool = False
+    """``OPTIMIZE table FULL``: cluster everything anew."""

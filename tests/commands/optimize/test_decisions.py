@@ -1,0 +1,153 @@
+"""What OPTIMIZE and auto compaction decide before anything runs: no Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from puredelta.commands.optimize.auto import added_partitions, crowded_partitions
+from puredelta.commands.optimize.metrics import operation_metrics
+from puredelta.commands.optimize.settings import AutoCompactSettings, OptimizeSettings
+from puredelta.commands.optimize.spec import OptimizeSpec
+from puredelta.commands.optimize.z_columns import resolve_z_columns
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.properties import TableProperties
+from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.types import INTEGER, STRING, StructField, StructType
+from puredelta.sql.parse import parse_statement
+from puredelta.sql.statement import OptimizeStatement
+from puredelta.sql.syntax_error import SqlSyntaxError
+from tests.commands.sessions import FakeSession
+from tests.log.tables import PLAIN, add, metadata
+
+AUTO = "delta.autoOptimize.autoCompact"
+
+
+def table(**properties: str) -> TableConfig:
+    inner = StructType((StructField("x", INTEGER), StructField("odd.name", STRING)))
+    fields = (StructField("id", INTEGER), StructField("S", inner), StructField("p", STRING))
+    found = metadata(partitioned_by=("p",), schema=StructType(fields), **properties)
+    return TableConfig.of(PLAIN, found)
+
+
+def paths(*names: str, config: TableConfig | None = None, **flags: bool) -> list[tuple[str, ...]]:
+    chosen = {"case_sensitive": False, "checks_statistics": True, **flags}
+    return [path for path, _ in resolve_z_columns(names, config or table(), **chosen)]
+
+
+def test_z_columns_are_found() -> None:
+    assert paths("ID", "s.X", "s.`odd.name`", "S") == [
+        ("id",),
+        ("S", "x"),
+        ("S", "odd.name"),
+        ("S",),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("P", ErrorCode.ZORDERING_ON_PARTITION_COLUMN),
+        ("nope", ErrorCode.ZORDERING_COLUMN_DOES_NOT_EXIST),
+        ("S.nope", ErrorCode.ZORDERING_COLUMN_DOES_NOT_EXIST),
+        ("id.x", ErrorCode.ZORDERING_COLUMN_DOES_NOT_EXIST),
+        ("", ErrorCode.ZORDERING_COLUMN_DOES_NOT_EXIST),
+        ("id, S.x", ErrorCode.ZORDERING_COLUMN_DOES_NOT_EXIST),
+    ],
+)
+def test_other_z_columns_are_refused(name: str, code: ErrorCode) -> None:
+    with pytest.raises(InvalidRequestError) as error:
+        paths(name)
+    assert error.value.code is code
+
+
+def test_columns_without_statistics_are_refused_unless_the_user_insists() -> None:
+    config = table(delta__dataSkippingNumIndexedCols="2")
+    assert paths("id", "S", config=config) == [("id",), ("S",)]
+    with pytest.raises(InvalidRequestError) as error:
+        paths("id", "s.`odd.name`", config=config)
+    assert error.value.code is ErrorCode.ZORDERING_ON_COLUMN_WITHOUT_STATS
+    assert paths("s.`odd.name`", config=config, checks_statistics=False) == [("S", "odd.name")]
+    with pytest.raises(InvalidRequestError):
+        paths("ID", case_sensitive=True)
+
+
+def settings(**given: str) -> Any:
+    return FakeSession(**{f"spark__databricks__delta__{k}": v for k, v in given.items()})
+
+
+def test_defaults_are_the_references() -> None:
+    found = OptimizeSettings.of(settings())
+    assert (found.limits.min_file_size, found.limits.max_file_size) == (1 << 30, 1 << 30)
+    assert (found.limits.max_deleted_rows_ratio, found.checks_statistics) == (0.05, True)
+    with pytest.raises(InvalidRequestError, match=r"optimize\.maxFileSize cannot be 'much'"):
+        OptimizeSettings.of(settings(optimize__maxFileSize="much"))
+    with pytest.raises(InvalidRequestError, match="from 0 to 1"):
+        OptimizeSettings.of(settings(optimize__maxDeletedRowsRatio="2"))
+
+
+@pytest.mark.parametrize(
+    ("session", "properties", "wanted"),
+    [
+        (None, {}, False),
+        (None, {AUTO: "true"}, True),
+        (None, {AUTO: "false"}, False),
+        (None, {"delta.autoOptimize": "true", AUTO: "false"}, True),
+        ("false", {"delta.autoOptimize": "true", AUTO: "true"}, False),
+        ("true", {}, True),
+    ],
+)
+def test_the_session_has_the_first_word(
+    session: str | None, properties: dict[str, str], *, wanted: bool
+) -> None:
+    given = {} if session is None else {"autoCompact__enabled": session}
+    found = AutoCompactSettings.of(settings(**given), TableProperties.of(properties))
+    assert (found is not None) is wanted
+    if found is not None:
+        assert (found.limits.min_file_size, found.limits.max_file_size) == (1 << 26, 1 << 27)
+        assert (found.min_num_files, found.changed_partitions_only) == (50, True)
+
+
+def test_partitions_of_new_rows_and_of_many_files() -> None:
+    x, y = (add(f"{p}{n}", {"p": p}) for n, p in enumerate("xy"))
+    assert added_partitions([x, add("z", {"p": "z"}, data_change=False)]) == {(("p", "x"),)}
+    assert crowded_partitions([x, y, x], min_num_files=2) == {(("p", "x"),)}
+
+
+def test_metrics_of_nothing_left() -> None:
+    """All rows of the files were deleted ones."""
+    assert operation_metrics((), ())["p50FileSize"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("OPTIMIZE delta.`/a`", OptimizeSpec()),
+        ("optimize '/a';", OptimizeSpec()),
+        ("OPTIMIZE delta.`/a` FULL", OptimizeSpec(full=True)),
+        (
+            "OPTIMIZE delta.`/a` WHERE p = 'zorder by' ZORDER BY (id, s.`x`)",
+            OptimizeSpec(predicates=("p = 'zorder by'",), z_order_by=("id", "s.`x`")),
+        ),
+        ("OPTIMIZE delta.`/a` ZORDER BY id, v", OptimizeSpec(z_order_by=("id", "v"))),
+    ],
+)
+def test_sql_text(text: str, spec: OptimizeSpec) -> None:
+    assert parse_statement(text) == OptimizeStatement(spec=spec)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "OPTIMIZE",
+        "OPTIMIZE delta.`/a` VERSION AS OF 1",
+        "OPTIMIZE delta.`/a` WHERE",
+        "OPTIMIZE delta.`/a` ZORDER BY ()",
+        "OPTIMIZE delta.`/a` ZORDER BY (id",
+        "WITH c AS (SELECT 1) OPTIMIZE delta.`/a`",
+    ],
+)
+def test_sql_text_that_is_wrong(text: str) -> None:
+    with pytest.raises(SqlSyntaxError):
+        parse_statement(text)
