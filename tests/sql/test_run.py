@@ -189,7 +189,7 @@ class Recorder:
         "UPDATE delta.t SET a = 1",
         "MERGE nonsense",
         "UPDATE",
-        "INSERT INTO delta.`/a` TABLE s",
+        "INSERT INTO db.a TABLE s",
         "EXPLAIN DELETE FROM delta.`/a`",
         "",
     ],

@@ -24,11 +24,13 @@ from puredelta.spark.session import is_connect
 from puredelta.sql.names import find_location, find_name
 from puredelta.sql.run import run_ours
 from puredelta.sql.table_name import TableName
+from puredelta.sql.tables import not_on_connect
 
 FORMAT = "delta"
 _DEFAULT_FORMAT = "spark.sql.sources.default"
 _MAY_NAME_TABLES = re.compile(r"\b(?:from|join|table)\b", re.IGNORECASE)
 _FIELD = re.compile(r"\{[^{}]*\}")
+"""A field of a template; what it stands for is no table of the catalog."""
 
 
 def open_load(patches: Patches, reader: type) -> None:
@@ -91,6 +93,8 @@ def open_save_as_table(patches: Patches, writer: type) -> None:
             **options: Any,
         ) -> Any:
             spark, table = writer_session(self), _table_name(name)
+            if is_connect(spark) and _is_delta(spark, format, Told.of(self)):
+                raise not_on_connect("saveAsTable")
             if table is not None and not is_connect(spark):
                 told = Told.of(self)
                 told = replace(told, mode=mode or told.mode, format=format or told.format)
@@ -134,7 +138,7 @@ def open_sql(patches: Patches, session: type) -> None:
                 result = run_ours(self, sqlQuery, args=args, fields=kwargs)
                 if result is not None:
                     return result
-                with pinned_for(self, sqlQuery):
+                with pinned_for(self, _FIELD.sub("field", sqlQuery) if kwargs else sqlQuery):
                     return original(self, sqlQuery, args, **kwargs)
             return original(self, sqlQuery, args, **kwargs)
 
@@ -170,11 +174,11 @@ def open_table(patches: Patches, owner: type, session_of: Callable[[Any], SparkS
 def pinned_for(spark: SparkSession, text: str) -> AbstractContextManager[None]:
     """Return a context in which the Delta tables of the catalog that a text names are pinned.
 
-    What cannot name one is not looked at twice. ``{name}`` fields are no names of tables.
+    What cannot name one is not looked at twice.
     """
     if is_connect(spark) or _MAY_NAME_TABLES.search(text) is None:
         return nullcontext()
-    return pinned(spark, named_relations(spark, _FIELD.sub("field", text)))
+    return pinned(spark, named_relations(spark, text))
 
 
 def reader_session(reader: Any) -> SparkSession:

@@ -6,13 +6,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.detail import detail_rows
 from puredelta.commands.history import history_rows
-from puredelta.errors import ErrorCode, TableNotFoundError
-from puredelta.log.table_log import TableLog
 from puredelta.sql.cursor import Cursor
-from puredelta.sql.lexer import TokenKind
-from puredelta.sql.names import find_location, resolve_name
-
-_STRINGS = (TokenKind.STRING, TokenKind.DOUBLE_QUOTED)
+from puredelta.sql.table_argument import read_number, read_table_argument
 
 
 def run_describe(spark: SparkSession, text: str) -> DataFrame | None:
@@ -33,32 +28,11 @@ def run_describe(spark: SparkSession, text: str) -> DataFrame | None:
         return None
     if cursor.is_done or cursor.sees(";") or cursor.sees("."):
         return None
-    log = _log(spark, cursor)
+    log = read_table_argument(spark, cursor)
     limit = None
     if is_history and cursor.accept("LIMIT"):
-        token = cursor.peek()
-        if token is None or not token.text.isdecimal():
-            raise cursor.error(expected="a number")
-        limit = int(token.text)
-        cursor.skip()
+        limit = int(read_number(cursor))
     cursor.expect_end()
     if is_history:
         return history_rows(spark, log, limit=limit)
     return detail_rows(spark, log.snapshot())
-
-
-def _log(spark: SparkSession, cursor: Cursor) -> TableLog:
-    token = cursor.peek()
-    if token is not None and token.kind in _STRINGS and token.text[0] in "'\"":
-        cursor.skip()
-        name, location = token.text, token.text[1:-1]
-    else:
-        table = resolve_name(spark, cursor.table())
-        name, found = str(table), find_location(spark, table)
-        location = found or ""
-    log = TableLog.open(location) if location else None
-    if log is None or not log.exists():
-        raise TableNotFoundError(
-            f"{name} is not a Delta table.", code=ErrorCode.MISSING_DELTA_TABLE, table=name
-        )
-    return log

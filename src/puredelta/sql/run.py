@@ -10,8 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.log.table_log import TableLog
 from puredelta.spark.sql_syntax import require_parsable
+from puredelta.sql.cursor import Cursor
 from puredelta.sql.describe import run_describe
 from puredelta.sql.dispatch import convert, execute
+from puredelta.sql.lexer import keywords
 from puredelta.sql.names import find_location, resolve_name
 from puredelta.sql.parameters import Arguments, with_literals
 from puredelta.sql.parse import Head, find_kind, parse_head, parse_rest
@@ -19,13 +21,15 @@ from puredelta.sql.paths import may_query_paths, with_views
 from puredelta.sql.statement import ConvertStatement, StatementKind
 from puredelta.sql.syntax_error import SqlSyntaxError
 from puredelta.sql.table_changes import may_query_changes
-from puredelta.sql.tables import run_table_statement
+from puredelta.sql.tables import is_table_statement, run_table_statement
 from puredelta.sql.template import SqlTemplate, TemplateFields
+from puredelta.sql.upkeep import run_upkeep
 from puredelta.sql.view_target import find_view
 from puredelta.sql.views import RowNames, TemporaryViews
 
 _FIRST_WORD = re.compile(r"\s*([A-Za-z]\w*)")
-_TABLE_WORDS = frozenset({"CREATE", "INSERT", "DESCRIBE", "DESC"})
+_TABLE_WORDS = keywords("DESCRIBE DESC VACUUM RESTORE OPTIMIZE")
+_DEFINITION_WORDS = keywords("CREATE INSERT")
 
 
 def run_sql(
@@ -112,14 +116,26 @@ def _query(
 def _table_statement(
     spark: SparkSession, text: str, args: Arguments | None, fields: Mapping[str, Any] | None
 ) -> DataFrame | None:
-    first = _FIRST_WORD.match(text)
-    if first is not None and first[1].upper() not in _TABLE_WORDS:
+    word = _first_word(text)
+    is_definition = word in _DEFINITION_WORDS and is_table_statement(spark, text)
+    if word not in _TABLE_WORDS and not is_definition:
         return None
-    described = run_describe(spark, text)
-    if described is not None:
-        return described
     with TemporaryViews() as views:
-        return run_table_statement(spark, _filled(spark, text, args, fields, views))
+        filled = _filled(spark, text, args, fields, views)
+        for run in (run_describe, run_upkeep, run_table_statement):
+            result = run(spark, filled)
+            if result is not None:
+                return result
+    return None
+
+
+def _first_word(text: str) -> str:
+    """Return the first word in upper case; nothing behind it is looked at, if that can be."""
+    match = _FIRST_WORD.match(text)
+    if match is not None:
+        return match[1].upper()
+    token = Cursor(text).peek()
+    return "" if token is None else token.text.upper()
 
 
 def _run(

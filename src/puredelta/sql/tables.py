@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 from typing_extensions import assert_never
@@ -33,24 +36,54 @@ from puredelta.sql.table_name import ComputedName, TableName
 from puredelta.sql.views import TemporaryViews
 
 _FORMAT = "delta"
+_USING = re.compile(r"\busing\s+`?delta\b", re.IGNORECASE)
+
+
+def is_table_statement(spark: SparkSession, text: str) -> bool:
+    """Tell whether a text is ``CREATE TABLE`` with format delta, or ``INSERT`` into our table.
+
+    Fields and parameters need no values yet.
+
+    Raises:
+        UnsupportedError: the session is a Spark Connect one.
+    """
+    head = _head(text)
+    if head is None:
+        return False
+    if head.creates:
+        found = _USING.search(text) is not None
+    else:
+        found = find_location(spark, head.name) is not None
+    if found and is_connect(spark):
+        raise not_on_connect("CREATE TABLE and INSERT")
+    return found
+
+
+def not_on_connect(what: str) -> UnsupportedError:
+    """Return the error for what needs the session catalog or Spark's parser at hand."""
+    return UnsupportedError(
+        f"{what} with format delta need a classic session: a Spark Connect client has no access "
+        'to the session catalog. Write to a path: df.write.format("delta").save(path), or MERGE.',
+        code=ErrorCode.UNSUPPORTED_ON_CONNECT,
+    )
 
 
 def run_table_statement(spark: SparkSession, text: str) -> DataFrame | None:
-    """Execute ``CREATE TABLE`` or ``INSERT`` if it is ours; None if it is Spark's.
+    """Execute a statement that `is_table_statement`; None if it is Spark's after all.
 
-    Ours are INSERT into a Delta table, by name or path, and CREATE TABLE with format delta.
-    Classic sessions only. A query inside may name tables by path.
+    A query inside may name tables by path.
 
     Raises:
         pyspark.errors.ParseException: the text is wrong.
         UnsupportedError: a clause that is not implemented.
         DeltaError: what the commands raise.
     """
-    head = None if is_connect(spark) else _head_length(text)
+    head = _head(text)
     if head is None:
         return None
     with TemporaryViews() as views:
-        statement = parse_plan(spark, text[:head] + with_views(spark, text[head:], views))
+        rest = with_views(spark, text[head.length :], views)
+        statement = parse_plan(spark, text[: head.length] + rest)
         match statement:
             case CreateTable():
                 done = _create(spark, statement)
@@ -63,11 +96,21 @@ def run_table_statement(spark: SparkSession, text: str) -> DataFrame | None:
     return spark.createDataFrame([], SparkStruct([])) if done else None
 
 
-def _head_length(text: str) -> int | None:
-    """Return where the text goes on behind the name of the table; None if it is not ours."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    """How a statement begins, up to the name of its table."""
+
+    creates: bool
+    name: TableName
+    length: int
+    """Of the text up to behind the name."""
+
+
+def _head(text: str) -> _Head | None:
     cursor = Cursor(text)
     try:
-        if cursor.accept("CREATE", "TABLE"):
+        creates = cursor.accept("CREATE", "TABLE")
+        if creates:
             cursor.accept("IF", "NOT", "EXISTS")
         elif cursor.accept("INSERT", "INTO") or cursor.accept("INSERT", "OVERWRITE"):
             cursor.accept("TABLE")
@@ -76,7 +119,9 @@ def _head_length(text: str) -> int | None:
         name = cursor.table()
     except SqlSyntaxError:
         return None
-    return None if isinstance(name, ComputedName) else cursor.offset
+    if isinstance(name, ComputedName):
+        return None
+    return _Head(creates=creates, name=name, length=cursor.offset)
 
 
 def _create(spark: SparkSession, statement: CreateTable) -> bool:
