@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.create.columns import COMMENT, IdentitySpec, column
+from puredelta.commands.create.columns import IdentitySpec, column, stored_columns
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.run import CreateMode, create_table
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
@@ -21,6 +21,7 @@ from puredelta.log.table_log import TableLog
 from puredelta.protocol.types import StructType
 from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.spark.identifiers import parse_name
+from puredelta.spark.types import without_table_metadata
 from puredelta.sql.table_name import TableName
 
 if TYPE_CHECKING:
@@ -132,7 +133,10 @@ class DeltaTableBuilder(Generic[Table]):
     def addColumns(  # noqa: N802
         self, cols: T.StructType | list[T.StructField]
     ) -> DeltaTableBuilder[Table]:
-        """Add the columns of a schema; of their metadata the comment alone is taken."""
+        """Add the columns of a schema with their metadata, but for what steers another table.
+
+        That is ids, defaults and expressions, which `addColumn` gives to a column.
+        """
         if isinstance(cols, list):
             for col in cols:
                 if type(col) is not T.StructField:
@@ -140,15 +144,7 @@ class DeltaTableBuilder(Generic[Table]):
             cols = T.StructType(cols)
         if type(cols) is not T.StructType:
             _raise_type_error("Schema must be StructType or a list of StructField.", [cols])
-        for field in cols.fields:
-            self._columns.append(
-                column(
-                    field.name,
-                    field.dataType,
-                    nullable=field.nullable,
-                    comment=(field.metadata or {}).get(COMMENT),
-                )
-            )
+        self._columns += stored_columns(without_table_metadata(cols)).fields
         return self
 
     def partitionedBy(  # noqa: N802

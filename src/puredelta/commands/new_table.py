@@ -48,6 +48,7 @@ def plan_new_table(
     properties: Mapping[str, str] | None = None,
     name: str | None = None,
     description: str | None = None,
+    max_column_id: int = 0,
     clock: Clock = wall_clock,
     new_id: IdSource = random_id,
 ) -> TableConfig:
@@ -55,7 +56,7 @@ def plan_new_table(
     ``config.metadata``: the two actions of its first commit).
 
     ``properties`` win over the session's defaults. With column mapping on, every field gets
-    a physical name and an id. Runs no job and touches no storage.
+    a physical name and an id above ``max_column_id``. Runs no job and touches no storage.
 
     Raises:
         InvalidRequestError: a property has a value it cannot have, or the schema cannot be
@@ -66,7 +67,7 @@ def plan_new_table(
     TableProperties.of(wanted).validate()
     mode = TableProperties.of(wanted).column_mapping_mode
     require_valid_schema(schema, partition_columns, column_mapping=mode)
-    schema, wanted = _with_column_mapping(schema, wanted)
+    schema, wanted = _with_column_mapping(schema, wanted, max_column_id)
     wanted = _with_row_tracking_columns(wanted, new_id)
     metadata = Metadata(
         id=new_id(),
@@ -100,11 +101,11 @@ def default_properties(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_column_mapping(
-    schema: StructType, properties: Mapping[str, str]
+    schema: StructType, properties: Mapping[str, str], max_column_id: int
 ) -> tuple[StructType, dict[str, str]]:
     if TableProperties.of(properties).column_mapping_mode is ColumnMappingMode.NONE:
         return schema, dict(properties)
-    mapped, highest = assign_columns(schema, max_column_id=0)
+    mapped, highest = assign_columns(schema, max_column_id=max_column_id)
     return mapped, {**properties, _MAX_COLUMN_ID: str(highest)}
 
 

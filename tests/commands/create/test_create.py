@@ -19,7 +19,8 @@ Builder = DeltaTableBuilder[DeltaTable]
 
 
 def builder(spark: SparkSession, path: Path, *, how: str = "create") -> Builder:
-    return getattr(DeltaTable, how)(spark).location(str(path))
+    made: Builder = getattr(DeltaTable, how)(spark)
+    return made.location(str(path))
 
 
 def test_a_definition_becomes_the_first_commit(spark: SparkSession, tmp_path: Path) -> None:
@@ -46,7 +47,7 @@ def test_a_definition_becomes_the_first_commit(spark: SparkSession, tmp_path: Pa
         *("appendOnly", "generatedColumns", "identityColumns", "invariants")
     }
     assert table.toDF().columns == ["id", "at", "day", "code"]
-    assert table.history().first()["operation"] == "CREATE TABLE"
+    assert table.history().collect()[0]["operation"] == "CREATE TABLE"
 
 
 def test_clustering_and_mapping_go_together(spark: SparkSession, tmp_path: Path) -> None:
@@ -58,7 +59,7 @@ def test_clustering_and_mapping_go_together(spark: SparkSession, tmp_path: Path)
         .property("delta.columnMapping.mode", "name")
         .execute()
     )
-    assert table.detail().first()["clusteringColumns"] == ["s.x", "a"]
+    assert table.detail().collect()[0]["clusteringColumns"] == ["s.x", "a"]
 
 
 def test_a_replacement_drops_rows_and_keeps_features(spark: SparkSession, tmp_path: Path) -> None:
@@ -72,6 +73,37 @@ def test_a_replacement_drops_rows_and_keeps_features(spark: SparkSession, tmp_pa
     assert after.metadata.configuration == before.configuration
     assert after.metadata.id != before.id
     assert puredelta.read(spark, path, version=0).count() == 3
+
+
+def test_a_replacement_keeps_settings_and_counts_ids_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    staying = {"delta.enableDeletionVectors": "true", "delta.checkpointPolicy": "v2"}
+    first = builder(spark, path).property("delta.columnMapping.mode", "name")
+    for key, value in staying.items():
+        first = first.property(key, value)
+    first.property("mine", "1").addColumn("a", "INT").addColumn("b", "INT").execute()
+    again = builder(spark, path, how="replace").property("delta.columnMapping.mode", "name")
+    again.property("delta.checkpointPolicy", "classic").addColumn("z", "INT").execute()
+    after = TableLog.open(str(path)).snapshot()
+    assert after.metadata.configuration == {
+        "delta.columnMapping.mode": "name",
+        "delta.columnMapping.maxColumnId": "3",
+        "delta.enableDeletionVectors": "true",
+        "delta.checkpointPolicy": "classic",
+    }
+    assert after.config.schema.fields[0].metadata["delta.columnMapping.id"] == 3
+
+
+def test_columns_of_a_schema_keep_what_does_not_steer_a_table(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    metadata = {"comment": "c", "mine": 1, "CURRENT_DEFAULT": "1", "delta.columnMapping.id": 4}
+    schema = T.StructType([T.StructField("a", T.IntegerType(), True, metadata)])
+    builder(spark, tmp_path / "t").addColumns(schema).execute()
+    (field,) = TableLog.open(str(tmp_path / "t")).snapshot().config.schema.fields
+    assert field.metadata == {"comment": "c", "mine": 1}
 
 
 def test_what_is_there_decides(spark: SparkSession, tmp_path: Path) -> None:

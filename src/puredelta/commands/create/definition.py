@@ -44,7 +44,13 @@ _RESERVED = frozenset(
 """Properties that Spark keeps for itself; of these a table stores its comment alone."""
 
 _DEFAULTS_FEATURE = "allowColumnDefaults"
-_ROW_TRACKING = "delta.enableRowTracking"
+_STAYING = (
+    "delta.enableRowTracking",
+    "delta.enableDeletionVectors",
+    "delta.checkpointPolicy",
+)
+"""What the replacement of a table does not change by saying nothing of it."""
+
 _ROW_TRACKING_NAMES = (
     "delta.rowTracking.materializedRowIdColumnName",
     "delta.rowTracking.materializedRowCommitVersionColumnName",
@@ -75,8 +81,13 @@ class PlannedTable:
     """What the statement itself asked for, under canonical keys, without defaults."""
 
 
-def plan_table(spark: SparkSession, definition: TableDefinition) -> PlannedTable:
+def plan_table(
+    spark: SparkSession, definition: TableDefinition, *, replaces: Snapshot | None = None
+) -> PlannedTable:
     """Turn a definition into the table it describes; runs no job.
+
+    In the place of a table that exists it is what `plan_replacement` makes of it; column ids
+    go on from those of the old table.
 
     Raises:
         InvalidRequestError: columns, properties, partitioning or clustering cannot be a
@@ -99,20 +110,23 @@ def plan_table(spark: SparkSession, definition: TableDefinition) -> PlannedTable
         partition_columns,
         properties={**own, **clustered},
         description=definition.properties.get(_COMMENT, definition.description),
+        max_column_id=0 if replaces is None else replaces.config.properties.column_mapping_max_id,
     )
     require_sound_properties(config.properties, config.schema)
     clustering = resolve_clustering_columns(config, definition.clustering_columns or ())
     domains = () if not clustered else (clustering_domain(config, clustering),)
-    return PlannedTable(
+    table = PlannedTable(
         config=config, domains=domains, clustering_columns=clustering, own_properties=own
     )
+    return table if replaces is None else plan_replacement(table, replaces)
 
 
 def plan_replacement(table: PlannedTable, old: Snapshot) -> PlannedTable:
     """Return the planned table in the place of one that exists.
 
     The protocol never loses a feature, tracked rows stay tracked under the same column
-    names, and a clustered table that is not clustered any more says so.
+    names, deletion vectors and the kind of checkpoints stay as they were unless the statement
+    says otherwise, and a clustered table that is not clustered any more says so.
 
     Raises:
         InvalidRequestError: a clustered table would become a partitioned one.
@@ -134,11 +148,11 @@ def plan_replacement(table: PlannedTable, old: Snapshot) -> PlannedTable:
 
 def _kept(table: PlannedTable, old: Snapshot) -> dict[str, str]:
     before = old.metadata.configuration
-    kept = {key: before[key] for key in _ROW_TRACKING_NAMES if key in before}
-    tracked = old.config.properties.enable_row_tracking
-    if tracked and _ROW_TRACKING not in table.own_properties:
-        kept[_ROW_TRACKING] = "true"
-    return kept
+    names = {key: before[key] for key in _ROW_TRACKING_NAMES if key in before}
+    settings = {
+        key: before[key] for key in _STAYING if key in before and key not in table.own_properties
+    }
+    return {**names, **settings}
 
 
 def require_valid_generation(spark: SparkSession, columns: StructType) -> None:

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 from puredelta.commands.create.definition import (
     PlannedTable,
     TableDefinition,
-    plan_replacement,
     plan_table,
 )
 from puredelta.commands.create.existing import require_same_definition
@@ -72,14 +71,15 @@ def create_table(
             _require_columns(definition)
             if snapshot is None:
                 _require_empty(log, mode)
-    table = plan_table(spark, definition)
+    replaces = snapshot if mode is CreateMode.REPLACE else None
+    table = plan_table(spark, definition, replaces=replaces)
     if snapshot is None:
         how = _CREATIONS[mode]
         return _commit(spark, log, None, table, how)
     if mode is CreateMode.CREATE_OR_REPLACE:
         require_same_definition(snapshot, table, definition)
         return None
-    return _commit(spark, log, snapshot, plan_replacement(table, snapshot), Definition.REPLACE)
+    return _commit(spark, log, snapshot, table, Definition.REPLACE)
 
 
 _CREATIONS = {
