@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-import puredelta
 from puredelta.api import read
 from puredelta.commands.changes import read_changes
 from puredelta.errors import DeltaError
@@ -171,26 +170,6 @@ def changed_rows(spark: SparkSession, directory: Path) -> Any:
     return [tuples(found.drop("_commit_timestamp")), nothing.columns, tuples(nothing)]
 
 
-def activated(spark: SparkSession, directory: Path) -> Any:
-    """PySpark's own calls by path; what needs the session catalog is refused by name."""
-    path = str(directory / "t b")
-    table = f"delta.`{path}`"
-    before = vars(type(spark))["sql"]
-    puredelta.activate(spark)
-    try:
-        spark.range(4).write.format("delta").save(path)
-        named = spark.range(1).write.format("delta")
-        spark.sql(f"DELETE FROM {table} WHERE id = 0")
-        old = spark.read.format("delta").option("versionAsOf", 0).load(path).count()
-        found = tuples(spark.sql(f"SELECT max(id), count(*) FROM {table}"))
-        found.append(refused(lambda: named.saveAsTable("t")))
-        found.append(refused(lambda: spark.sql(f"INSERT INTO {table} SELECT 1")))
-        return [old, found, tuples(spark.table(table)), spark.sql("SELECT 1 AS x").columns]
-    finally:
-        puredelta.deactivate()
-        assert vars(type(spark))["sql"] is before
-
-
 CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     session,
     rows,
@@ -205,7 +184,6 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     time_travel,
     instants,
     changed_rows,
-    activated,
 )
 
 

@@ -80,12 +80,6 @@ EXPECTED: dict[str, Any] = {
         ["p", "id", "_change_type", "_commit_version", "_commit_timestamp"],
         [],
     ],
-    "activated": [
-        4,
-        [["3", "3"], "DELTA_UNSUPPORTED_ON_CONNECT", "DELTA_UNSUPPORTED_ON_CONNECT"],
-        [["1"], ["2"], ["3"]],
-        ["x"],
-    ],
 }
 
 

@@ -114,7 +114,7 @@ def _as_seen_from(namespace: Sequence[str], name: Name) -> Name:
 def _pinned(spark: SparkSession, table: CatalogTable) -> Iterator[None]:
     snapshot = TableLog.open(table.location).snapshot()
     catalyst = Catalyst(spark)
-    plan = catalyst.logical(table_rows(spark, snapshot, time_travel=False))  # with its mark
+    plan = catalyst.analyzed(table_rows(spark, snapshot, time_travel=False))
     catalog: Any = catalyst.session.sessionState().catalog()
     names: Any = catalyst.jvm.org.apache.spark.sql.catalyst
     entry = names.QualifiedTableName(SESSION_CATALOG, table.database, table.name)
