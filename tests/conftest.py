@@ -46,10 +46,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config(
-            # Small queries end before the thorough compiler pays off.
-            "spark.driver.extraJavaOptions",
-            f"-Dderby.system.home={scratch} -Duser.timezone=UTC"
-            " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.driver.extraJavaOptions", f"-Dderby.system.home={scratch} -Duser.timezone=UTC"
         )
         .config("spark.executorEnv.TZ", "UTC")
         .config("spark.local.dir", str(scratch / "local"))
