@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -504,3 +506,19 @@ def test_two_creations_cannot_both_win(spark, path, tmp_path, monkeypatch):
         write(spark.range(2), path)
     assert rows_of(spark, path) == [{"id": 0}]
     assert len(files_on_disk(tmp_path)) == 1
+
+
+def test_an_interrupt_after_the_commit_loses_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = Transaction.commit
+
+    def interrupted(self: Transaction, *args: Any, **kwargs: Any) -> Any:
+        commit(self, *args, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Transaction, "commit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(spark.range(3), tmp_path / "t")
+    monkeypatch.undo()
+    assert read(spark, tmp_path / "t").count() == 3

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import DataFrame
 
+from puredelta.commands.committing import discarded_on_failure
 from puredelta.commands.engine import engine_info
 from puredelta.commands.identity_marks import identity_tags
 from puredelta.commands.new_table import plan_new_table
@@ -32,7 +34,7 @@ from puredelta.commands.write_schema import (
     require_storable_types,
     resolve_columns,
 )
-from puredelta.errors import CommitUnknownError, ErrorCode, InvalidRequestError
+from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.clock import wall_clock
 from puredelta.log.file_table import FileTable
 from puredelta.log.snapshot import Snapshot
@@ -248,17 +250,12 @@ class _Write:
             written = write_rows(rows, store=store, config=config)
         finally:
             complete.remove(store)
-        try:
+        with discarded_on_failure(partial(discard, written, store)):
             if self.replaces_partitions and self.snapshot is not None:
                 replaced = partitions_of(written.adds, self.snapshot.files, self.config)
                 predicate = partition_predicate(written.adds, self.config)
                 transaction.read_files(predicate, replaced)
             outcome = self._commit(transaction, written, _removes(replaced), complete.config)
-        except CommitUnknownError:
-            raise  # the commit may have landed, and then the files are the table's
-        except BaseException:
-            discard(written, store)
-            raise
         if outcome.version is not None:
             compact_after(self.rows.sparkSession, self.log, outcome.version, self.config)
         return outcome

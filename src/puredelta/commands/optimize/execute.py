@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from puredelta.commands.committing import discarded_on_failure
 from puredelta.commands.engine import engine_info
 from puredelta.commands.optimize.metrics import OptimizeOutcome, operation_metrics
-from puredelta.errors import CommitUnknownError, DeltaError, ErrorCode
+from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.clock import wall_clock
 from puredelta.log.file_bins import Bin
 from puredelta.log.file_table import FileTable
@@ -83,7 +85,7 @@ class Optimization:
         removes = tuple(remove_file(add, deleted_ms=started_ms, data_change=False) for add in old)
         transaction.read_files(FALSE, FileTable.of(old))
         metrics = operation_metrics(written.adds, removes)
-        try:
+        with discarded_on_failure(partial(discard, written, self.log.store)):
             if delta_conf.NUM_RECORDS_VALIDATION.flag(settings):
                 _require_all_rows(self.bins, written)
             committed = transaction.commit(
@@ -94,11 +96,6 @@ class Optimization:
                 user_metadata=delta_conf.USER_METADATA.text(settings),
                 tags=self._tags(),
             )
-        except CommitUnknownError:
-            raise  # the commit may have landed: its files must stay
-        except Exception:
-            discard(written, self.log.store)
-            raise
         refresh_cached_frames(self.spark, self.log)
         return self._outcome(committed.version, written, removes, started_ms)
 

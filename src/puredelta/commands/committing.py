@@ -1,0 +1,24 @@
+"""What becomes of written files when their commit fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from puredelta.errors import CommitUnknownError
+
+
+@contextmanager
+def discarded_on_failure(discard: Callable[[], None]) -> Iterator[None]:
+    """Commit files inside; where that fails, ``discard`` them and raise again.
+
+    They stay where the commit may have landed: its outcome is unknown, or somebody
+    interrupted it. A file too many is harmless, a missing one is data lost.
+    """
+    try:
+        yield
+    except CommitUnknownError:
+        raise
+    except Exception:
+        discard()
+        raise
