@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -24,11 +23,9 @@ from puredelta.commands.merge.clauses import (
     Star,
 )
 from puredelta.commands.merge.resolve import resolve_merge
-from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, RowFates, ms_since
-from puredelta.commands.row_changes.files import remove_quietly
+from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, RowFates
 from puredelta.commands.row_changes.run import Outcome, RowCommand, change_rows
 from puredelta.commands.row_changes.settings import ExecutionSettings, persistent_vectors
-from puredelta.commands.row_changes.source import stage_source
 from puredelta.log.snapshot import Snapshot
 from puredelta.log.table_log import TableLog
 from puredelta.log.transaction import Transaction
@@ -85,27 +82,21 @@ def replace_rows(
         config=snapshot.config,
         session=SessionInfo.of(spark),
     )
-    staging = time.monotonic()
-    source = stage_source(source_rows, statement, store=log.store)
-    try:
-        return change_rows(
-            statement,
-            RowCommand(
-                operation=replacement.operation,
-                metrics=_metrics,
-                deletion_vectors=persistent_vectors(spark, "delete"),
-            ),
-            spark=spark,
-            log=log,
-            snapshot=snapshot,
-            transaction=transaction,
-            source=source,
-            settings=replace(settings, skips_empty_commits=True),
-            started=started,
-            staged_ms=ms_since(staging),
-        )
-    finally:
-        remove_quietly(partial(source.remove, log.store))
+    return change_rows(
+        statement,
+        RowCommand(
+            operation=replacement.operation,
+            metrics=_metrics,
+            deletion_vectors=persistent_vectors(spark, "delete"),
+        ),
+        spark=spark,
+        log=log,
+        snapshot=snapshot,
+        transaction=transaction,
+        settings=replace(settings, skips_empty_commits=True),
+        started=started,
+        source_rows=source_rows,
+    )
 
 
 def _metrics(rows: RowFates, files: FileCounts, _: PhaseTimes) -> Mapping[str, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,12 +14,10 @@ from puredelta.commands.merge.clauses import MergeSpec
 from puredelta.commands.merge.history import merge_operation
 from puredelta.commands.merge.metrics import operation_metrics
 from puredelta.commands.merge.resolve import resolve_merge
-from puredelta.commands.row_changes.counts import RowFates, ms_since
-from puredelta.commands.row_changes.files import remove_quietly
+from puredelta.commands.row_changes.counts import RowFates
 from puredelta.commands.row_changes.plan import SearchPlan
 from puredelta.commands.row_changes.run import RowCommand, change_rows, executed_before
 from puredelta.commands.row_changes.settings import ExecutionSettings, persistent_vectors
-from puredelta.commands.row_changes.source import stage_source
 from puredelta.log.table_log import TableLog
 from puredelta.log.transaction import Phase, Transaction, ignore_phase
 from puredelta.protocol.feature_registry import Capability
@@ -111,28 +108,22 @@ def execute_merge(
         config=snapshot.config,
         session=SessionInfo.of(spark),
     )
-    staging = time.monotonic()
-    source = stage_source(source_rows, statement, store=log.store)
-    try:
-        outcome = change_rows(
-            statement,
-            RowCommand(
-                operation=merge_operation(statement),
-                metrics=operation_metrics,
-                deletion_vectors=persistent_vectors(spark, "merge"),
-                marks_always=True,
-            ),
-            spark=spark,
-            log=log,
-            snapshot=snapshot,
-            transaction=transaction,
-            source=source,
-            settings=settings,
-            started=started,
-            staged_ms=ms_since(staging),
-        )
-    finally:
-        remove_quietly(partial(source.remove, log.store))
+    outcome = change_rows(
+        statement,
+        RowCommand(
+            operation=merge_operation(statement),
+            metrics=operation_metrics,
+            deletion_vectors=persistent_vectors(spark, "merge"),
+            marks_always=True,
+        ),
+        spark=spark,
+        log=log,
+        snapshot=snapshot,
+        transaction=transaction,
+        settings=settings,
+        started=started,
+        source_rows=source_rows,
+    )
     settings.reset_marker(spark)
     return MergeOutcome(
         version=outcome.version, rows=outcome.rows, metrics=outcome.metrics, plan=outcome.plan

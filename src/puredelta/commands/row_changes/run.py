@@ -11,9 +11,11 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.commands.committing import discarded_on_failure
 from puredelta.commands.identity_marks import identity_tags
 from puredelta.commands.optimize.auto import compact_after
 from puredelta.commands.row_changes.changes import ChangePlan, plan_changes, records_changes
@@ -24,19 +26,19 @@ from puredelta.commands.row_changes.counts import (
     RowFates,
     ms_since,
 )
-from puredelta.commands.row_changes.files import StatementFiles
+from puredelta.commands.row_changes.files import StatementFiles, remove_quietly
 from puredelta.commands.row_changes.identities import with_generated_identities
 from puredelta.commands.row_changes.plan import SearchPlan, plan_search
 from puredelta.commands.row_changes.positions import Positions, count_rows, find_positions
 from puredelta.commands.row_changes.settings import ExecutionSettings
-from puredelta.commands.row_changes.source import StagedSource
+from puredelta.commands.row_changes.source import StagedSource, stage_source
 from puredelta.commands.row_changes.split import hides_rows, plan_split
 from puredelta.commands.row_changes.statement import (
     ResolvedDelete,
     ResolvedStatement,
     ResolvedUpdate,
 )
-from puredelta.errors import CommitUnknownError, DeltaError, ErrorCode
+from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.clock import wall_clock
 from puredelta.log.commit_checks import require_valid_actions
 from puredelta.log.pruning import prune_files
@@ -105,33 +107,40 @@ def change_rows(
     log: TableLog,
     snapshot: Snapshot,
     transaction: Transaction,
-    source: StagedSource,
     settings: ExecutionSettings,
     started: float,
-    staged_ms: int = 0,
+    source_rows: DataFrame | None = None,
 ) -> Outcome:
     """Execute a statement on ``snapshot`` and commit it, unless it changes nothing.
 
-    ``started`` is the `time.monotonic` at which the command began, ``staged_ms`` how long
-    its source took. The source stays the caller's to remove.
+    ``started`` is the `time.monotonic` at which the command began. The rows of its source,
+    if it has one, are staged here, and removed whatever happens.
 
     Raises:
         InvalidRequestError: a row breaks a rule of the table, or several source rows match
             one target row.
         ConflictError: another writer changed what this statement read.
     """
-    context = ChangeContext(
-        spark=spark, log=log, snapshot=snapshot, statement=statement, source=source
-    )
-    run = _Run(
-        context=context,
-        command=command,
-        transaction=transaction,
-        settings=settings,
-        started=started,
-        staged_ms=staged_ms,
-    )
-    outcome = run.execute()
+    staging = time.monotonic()
+    if source_rows is None:
+        source, staged_ms = StagedSource.none(), 0
+    else:
+        source = stage_source(source_rows, statement, store=log.store)
+        staged_ms = ms_since(staging)
+    try:
+        run = _Run(
+            context=ChangeContext(
+                spark=spark, log=log, snapshot=snapshot, statement=statement, source=source
+            ),
+            command=command,
+            transaction=transaction,
+            settings=settings,
+            started=started,
+            staged_ms=staged_ms,
+        )
+        outcome = run.execute()
+    finally:
+        remove_quietly(partial(source.remove, log.store))
     if outcome.version is not None:
         refresh_cached_frames(spark, log)
         compact_after(spark, log, outcome.version, statement.config)
@@ -235,7 +244,7 @@ class _Run:
         tags: Mapping[str, str] | None,
     ) -> int:
         marker = self.settings.marker
-        try:
+        with discarded_on_failure(files.discard):
             committed = self.transaction.commit(
                 actions if marker is None else (*actions, marker),
                 self.command.operation,
@@ -244,11 +253,6 @@ class _Run:
                 user_metadata=self.settings.user_metadata,
                 tags=self._tags(tags),
             )
-        except CommitUnknownError:
-            raise  # the commit may have landed: its files must stay
-        except Exception:
-            files.discard()
-            raise
         return committed.version
 
     def _tags(self, given: Mapping[str, str] | None) -> Mapping[str, str] | None:

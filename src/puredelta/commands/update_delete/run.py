@@ -14,7 +14,6 @@ from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, ms_sin
 from puredelta.commands.row_changes.plan import by_source_predicate
 from puredelta.commands.row_changes.run import RowCommand, change_rows, executed_before
 from puredelta.commands.row_changes.settings import ExecutionSettings, persistent_vectors
-from puredelta.commands.row_changes.source import StagedSource
 from puredelta.commands.row_changes.statement import NotMatchedBySourceClause, ResolvedStatement
 from puredelta.commands.update_delete.metrics import (
     delete_metrics,
@@ -194,7 +193,6 @@ class _Run:
             log=self.log,
             snapshot=self.snapshot,
             transaction=self.transaction,
-            source=StagedSource.none(),
             settings=self.settings,
             started=self.started,
         )
