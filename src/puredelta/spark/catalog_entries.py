@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from puredelta.spark.catalog_tables import SESSION_CATALOG, names_in_session_catalog
 from puredelta.spark.catalyst import Catalyst
 from puredelta.spark.identifiers import quote_name
-from puredelta.spark.types import struct_as_nullable, without_table_metadata
+from puredelta.spark.types import quoted_text, struct_as_nullable, without_table_metadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +71,8 @@ def register(
     schema = struct_as_nullable(without_table_metadata(columns))
     catalyst = Catalyst(spark)
     ddl = catalyst.jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json()).toDDL()
-    where = "" if location is None else f" LOCATION {_literal(location)}"
-    says = "" if comment is None else f" COMMENT {_literal(comment)}"
+    where = "" if location is None else f" LOCATION {quoted_text(location)}"
+    says = "" if comment is None else f" COMMENT {quoted_text(comment)}"
     # Not by spark.sql: an activated session would take the statement for the user's.
     catalyst.session.sql(f"CREATE TABLE {name.quoted} ({ddl}) USING delta{says}{where}")
 
@@ -80,10 +80,6 @@ def register(
 def unregister(spark: SparkSession, name: EntryName) -> None:
     """Take an entry back; the directory of one without a location goes, too."""
     Catalyst(spark).session.sql(f"DROP TABLE IF EXISTS {name.quoted}")
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _identifier(spark: SparkSession, name: EntryName) -> Any:

@@ -71,6 +71,15 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def quoted_text(text: str) -> str:
+    r"""Return text as a literal of Spark's SQL, as its parser reads one by default.
+
+    >>> print(quoted_text("it's"))
+    'it\'s'
+    """
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def as_nullable(data_type: T.DataType) -> T.DataType:
     """Return the type with everything in it nullable.
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from puredelta.commands.row_changes.statement import ConditionParts, EquiPair
+from puredelta.commands.row_changes.statement import (
+    ConditionParts,
+    EquiPair,
+    ResolvedCondition,
+)
 from puredelta.protocol.predicates import (
     Compare,
     CompareOp,
@@ -14,8 +18,22 @@ from puredelta.protocol.predicates import (
     conjuncts,
     references,
 )
+from puredelta.spark.expressions import ResolvedExpression
 
 _EQUALITIES = (CompareOp.EQUAL, CompareOp.NULL_SAFE_EQUAL)
+
+
+def as_condition(resolved: ResolvedExpression) -> ResolvedCondition:
+    """Return an expression as the condition of a clause; the history shows the user's text."""
+    given = resolved.request.expression
+    return ResolvedCondition(
+        column=resolved.column,
+        predicate=resolved.predicate,
+        parts=split_condition(resolved.predicate),
+        sql=given.strip() if isinstance(given, str) else resolved.sql,
+        target_columns=resolved.target_columns,
+        source_columns=resolved.source_columns,
+    )
 
 
 def split_condition(predicate: Predicate) -> ConditionParts:

@@ -33,7 +33,7 @@ from puredelta.commands.merge.column_paths import (
     require_no_explicit_identity,
     require_no_identity_update,
 )
-from puredelta.commands.merge.conditions import split_condition
+from puredelta.commands.merge.conditions import as_condition
 from puredelta.commands.merge.default_keyword import resolve_with_defaults
 from puredelta.commands.merge.evolve import Evolution, evolved_config, spelled
 from puredelta.commands.merge.failures import (
@@ -229,15 +229,7 @@ class _Assembler:
         """Return the condition of a clause, or ON."""
         resolved = self.expressions[position]
         require_condition(resolved, words=words)
-        given = resolved.request.expression
-        return ResolvedCondition(
-            column=resolved.column,
-            predicate=resolved.predicate,
-            parts=split_condition(resolved.predicate),
-            sql=given.strip() if isinstance(given, str) else resolved.sql,
-            target_columns=resolved.target_columns,
-            source_columns=resolved.source_columns,
-        )
+        return as_condition(resolved)
 
     def _clause(
         self,

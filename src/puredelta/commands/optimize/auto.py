@@ -20,7 +20,7 @@ from puredelta.log.winning_commit import WinningCommit
 from puredelta.protocol.actions import Add
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.table_operations import optimize
-from puredelta.spark.types import quoted
+from puredelta.spark.types import quoted, quoted_text
 
 logger = logging.getLogger(__name__)
 
@@ -93,14 +93,10 @@ def _described(partitions: Iterable[PartitionKey], config: TableConfig) -> tuple
     if not names:
         return ()
     texts = sorted(
-        " AND ".join(f"{quoted(names[column])} <=> {_literal(text)}" for column, text in key)
+        " AND ".join(
+            f"{quoted(names[column])} <=> {'NULL' if text is None else quoted_text(text)}"
+            for column, text in key
+        )
         for key in partitions
     )
     return (" OR ".join(f"({text})" for text in texts),)
-
-
-def _literal(text: str | None) -> str:
-    if text is None:
-        return "NULL"
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

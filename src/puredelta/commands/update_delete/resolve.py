@@ -19,7 +19,7 @@ from puredelta.commands.merge.column_paths import (
     require_no_conflict,
     require_no_identity_update,
 )
-from puredelta.commands.merge.conditions import split_condition
+from puredelta.commands.merge.conditions import as_condition
 from puredelta.commands.merge.default_keyword import resolve_with_defaults
 from puredelta.commands.merge.failures import require_same_schema
 from puredelta.commands.merge.settings import MergeSettings
@@ -154,15 +154,7 @@ class _Resolving:
 
     def _condition(self, resolved: ResolvedExpression) -> ResolvedCondition:
         require_condition(resolved, operation=operation_name(self.spec))
-        given = resolved.request.expression
-        return ResolvedCondition(
-            column=resolved.column,
-            predicate=resolved.predicate,
-            parts=split_condition(resolved.predicate),
-            sql=given.strip() if isinstance(given, str) else resolved.sql,
-            target_columns=resolved.target_columns,
-            source_columns=resolved.source_columns,
-        )
+        return as_condition(resolved)
 
 
 def _any_row() -> ResolvedCondition:
