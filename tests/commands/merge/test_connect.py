@@ -2,45 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent.parent
-SECONDS_MAX = 300
+from tests.connect_session import ask
 
 ALL_IDS = sum(range(40))
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    for package in ("grpc", "google.protobuf", "grpc_status", "pandas"):
-        pytest.importorskip(package, reason="Spark Connect needs pyspark[connect]")
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_SUBMIT_ARGS": "--driver-memory 1g --conf spark.ui.enabled=false pyspark-shell",
-        "SPARK_TESTING": "1",  # a free port instead of the fixed one
-    }
-    directory = tmp_path_factory.mktemp("connect")
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.commands.merge.connect_merges", str(directory)],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
-    found: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
-    return found
+    return ask("tests.commands.merge.connect_merges", tmp_path_factory.mktemp("connect"))
 
 
 @pytest.mark.parametrize(
