@@ -18,7 +18,6 @@ from puredelta.log.file_table import (
     file_key,
     file_keys,
     tombstone_table,
-    tombstones_as_removes,
 )
 from puredelta.protocol.actions import Add, DeletionVectorDescriptor, Remove
 
@@ -62,7 +61,7 @@ def test_an_empty_table() -> None:
     assert file_keys(table.rows).to_pylist() == []
 
 
-def test_tombstones_survive_the_round_trip() -> None:
+def test_a_tombstone_keeps_what_a_checkpoint_needs() -> None:
     removes = [
         Remove(
             path="a",
@@ -75,7 +74,11 @@ def test_tombstones_survive_the_round_trip() -> None:
         ),
         Remove(path="b", deleted_ms=None, data_change=False),
     ]
-    assert list(tombstones_as_removes(tombstone_table(removes))) == removes
+    full, bare = tombstone_table(removes).to_pylist()
+    assert (full["path"], full["deleted_ms"], full["size_bytes"]) == ("a", 5, 3)
+    assert full["partition_values"] == [("p", None)]
+    assert full["deletion_vector"]["path_or_inline"] == VECTOR.path_or_inline
+    assert (bare["path"], bare["deleted_ms"], bare["deletion_vector"]) == ("b", None, None)
 
 
 def test_every_column_has_a_wire_name() -> None:

@@ -8,7 +8,6 @@ from puredelta.protocol.actions import Add, AddChangeFile, CommitInfo
 from puredelta.protocol.change_data import (
     change_file,
     change_file_path,
-    change_file_schema,
     change_schema,
     changed_no_rows,
     find_change_columns,
@@ -46,8 +45,6 @@ def test_columns_of_the_feed() -> None:
         ("_commit_version", LONG, True),
         ("_commit_timestamp", TIMESTAMP, True),
     ]
-    # M-122: version and time are not stored
-    assert change_file_schema(TABLE).names == ("id", "p", "_change_type")
 
 
 @pytest.mark.parametrize(

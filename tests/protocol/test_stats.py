@@ -27,22 +27,13 @@ from puredelta.protocol.stats import (
     truncate_maximum,
     truncate_minimum,
 )
-from puredelta.protocol.stats_parse import parse_statistics
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import (
     BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
     LONG,
     STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
     ArrayType,
     DataType,
-    DecimalType,
     MapType,
     StructField,
     StructType,
@@ -262,148 +253,3 @@ def test_milliseconds_enclose_a_timestamp(value: datetime) -> None:
     low, high = floor_to_millisecond(value), ceil_to_millisecond(value)
     assert low <= value <= high
     assert high - low in {timedelta(0), timedelta(milliseconds=1)}
-
-
-# --- reading --------------------------------------------------------------------------------
-
-TYPED = struct(
-    i=INTEGER,
-    l=LONG,
-    d=DOUBLE,
-    f=FLOAT,
-    x=DecimalType(38, 5),
-    s=STRING,
-    dt=DATE,
-    ts=TIMESTAMP,
-    ntz=TIMESTAMP_NTZ,
-    st=struct(a=LONG),
-    bo=BOOLEAN,
-    arr=ArrayType(LONG),
-)
-
-
-def parse(text: str | None) -> FileStatistics | None:
-    return parse_statistics(text, TYPED)
-
-
-def parsed_bound(raw: str, name: str, side: str = "minValues") -> object:
-    statistics = parse(f'{{"numRecords":1,"{side}":{{"{name}":{raw}}}}}')
-    assert statistics is not None
-    bounds = statistics.minimum if side == "minValues" else statistics.maximum
-    return bounds.get((name,))
-
-
-def test_statistics_of_delta_spark_are_read() -> None:
-    """Printed by delta-spark 4.4.0 in New York."""
-    statistics = parse(
-        '{"numRecords":1,"minValues":{"l":9007199254740993,"d":1.0E10,"f":0.1,'
-        '"ts":"2020-01-01T10:11:12.123-05:00","ntz":"2020-01-01T10:11:12.123",'
-        '"x":123456789012345678.12345,"dt":"2020-02-03","st":{"a":1},"unknown":{"b":1}},'
-        '"maxValues":{"d":"Infinity","f":"NaN","ts":"2020-01-01T10:11:12.123-05:00"},'
-        '"nullCount":{"l":0,"st":{"a":1},"arr":0,"bo":1},"tightBounds":true}'
-    )
-    assert statistics is not None
-    assert statistics.num_records == 1
-    assert statistics.tight_bounds is True
-    assert statistics.minimum == {
-        ("l",): 9007199254740993,
-        ("d",): 1e10,
-        ("f",): 0.10000000149011612,
-        ("x",): Decimal("123456789012345678.12345"),
-        ("dt",): date(2020, 2, 3),
-        ("ts",): datetime(2020, 1, 1, 15, 11, 12, 123000, UTC),
-        ("ntz",): datetime(2020, 1, 1, 10, 11, 12, 123000),
-        ("st", "a"): 1,
-    }
-    assert statistics.maximum == {
-        ("d",): math.inf,
-        ("ts",): datetime(2020, 1, 1, 15, 11, 12, 124000, UTC),
-    }
-    assert statistics.null_count == {("l",): 0, ("st", "a"): 1, ("arr",): 0, ("bo",): 1}
-
-
-@pytest.mark.parametrize("text", [None, "", "{", "[]", '"x"', "7", '{"numRecords":1'])
-def test_what_is_no_statistics_is_none(text: str | None) -> None:
-    assert parse(text) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "raw"),
-    [
-        ("i", '"1"'),
-        ("i", "1.5"),
-        ("i", "true"),
-        ("l", "null"),
-        ("d", '"NaN"'),
-        ("d", "NaN"),
-        ("d", "{}"),
-        ("f", "1e300"),
-        ("x", '"1"'),
-        ("s", "1"),
-        ("dt", '"+12345-01-01"'),
-        ("dt", '"soon"'),
-        ("ts", '"2020-01-01T10:11:12"'),
-        ("ntz", '"2020-01-01T10:11:12Z"'),
-        ("st", "7"),
-        ("bo", "true"),
-        ("arr", "[1]"),
-    ],
-)
-def test_a_bound_that_is_not_certain_is_left_out(name: str, raw: str) -> None:
-    """X-72."""
-    assert parsed_bound(raw, name) is None
-
-
-def test_a_broken_count_is_unknown() -> None:
-    statistics = parse('{"numRecords":"many","nullCount":{"i":-1,"l":1.5,"s":2},"minValues":7}')
-    assert statistics == FileStatistics(num_records=None, null_count={("s",): 2})
-
-
-def test_a_maximum_at_the_end_of_time_is_left_out() -> None:
-    assert parsed_bound('"9999-12-31T23:59:59.999"', "ntz", "maxValues") is None
-
-
-def test_a_date_from_before_widening_is_a_midnight() -> None:
-    assert parsed_bound('"2020-02-03"', "ntz") == datetime(2020, 2, 3)
-
-
-LEAF_VALUES = st.fixed_dictionaries(
-    {},
-    optional={
-        ("i",): st.integers(-(2**31), 2**31 - 1),
-        ("l",): st.integers(-(2**63), 2**63 - 1),
-        ("d",): st.floats(allow_nan=False),
-        ("f",): st.floats(allow_nan=False, width=32),
-        ("x",): st.integers(-(10**38) + 1, 10**38 - 1).map(lambda n: Decimal(f"{n}E-5")),
-        ("s",): st.text(st.characters(exclude_categories=["Cs"])),
-        ("dt",): st.dates(),
-        ("ts",): st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.just(UTC)),
-        ("ntz",): st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1)),
-        ("st", "a"): st.integers(-(2**63), 2**63 - 1),
-    },
-)
-
-
-@given(LEAF_VALUES, st.integers(0, 2**40))
-def test_what_is_read_back_still_encloses_the_values(
-    values: dict[tuple[str, ...], object], num_records: int
-) -> None:
-    written = FileStatistics(
-        num_records=num_records,
-        minimum=values,
-        maximum=values,
-        null_count=dict.fromkeys(values, num_records),
-        tight_bounds=True,
-    )
-    read = parse(encode_statistics(written))
-    assert read is not None
-    assert read.num_records == num_records
-    assert read.null_count == written.null_count
-    assert read.minimum.keys() == values.keys()
-    assert read.maximum.keys() | {("s",)} == values.keys() | {("s",)}
-    for path, value in values.items():
-        assert read.minimum[path] <= value
-        if path in read.maximum:
-            assert read.maximum[path] >= value
-    exact = {path for path in values if path[0] not in {"s", "ts", "ntz"}}
-    assert all(read.minimum[p] == values[p] == read.maximum[p] for p in exact)

@@ -166,12 +166,6 @@ def tombstone_table(removes: Iterable[Remove]) -> pa.Table:
     return _table(list(removes), TOMBSTONE_SCHEMA)
 
 
-def tombstones_as_removes(tombstones: pa.Table) -> Iterator[Remove]:
-    """Yield the rows of a tombstone table as actions."""
-    for row in _rows(tombstones):
-        yield Remove(**row)
-
-
 def file_key(action: FileAction) -> str:
     """Return what identifies a logical file: canonical path and deletion vector (X-31, X-81).
 

@@ -53,11 +53,6 @@ def change_schema(schema: StructType) -> StructType:
     return StructType((*schema.fields, CHANGE_TYPE_FIELD, *COMMIT_FIELDS))
 
 
-def change_file_schema(schema: StructType) -> StructType:
-    """Return the columns of the rows that go into change files (M-122)."""
-    return StructType((*schema.fields, CHANGE_TYPE_FIELD))
-
-
 def find_change_columns(columns: Collection[str]) -> list[str]:
     """Return the names among ``columns`` that the feed needs for itself, case ignored."""
     reserved = {CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP}
