@@ -25,7 +25,8 @@ from puredelta.commands.merge.clauses import (
     Star,
     Update,
 )
-from puredelta.commands.write import SaveMode, write_table
+from puredelta.commands.write import write_table
+from puredelta.commands.write_options import SaveMode
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.table_log import TableLog
 from puredelta.tables import (

@@ -33,10 +33,15 @@ def define_table(
     description: str | None = None,
     properties: Mapping[str, str] | None = None,
     is_managed: bool = False,
+    as_select: bool = False,
 ) -> Operation:
-    """Describe a table's definition: the whole of its properties, defaults included."""
+    """Describe a table's definition: the whole of its properties, defaults included.
+
+    ``is_managed`` tells that the catalog owns the directory, ``as_select`` that the table was
+    made with its first rows.
+    """
     return Operation(
-        name=how.value,
+        name=f"{how.value} AS SELECT" if as_select else how.value,
         parameters={
             "partitionBy": _json_text(list(partition_by)),
             "clusterBy": _json_text(list(cluster_by)),

@@ -26,12 +26,17 @@ class EntryName:
     name: str
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """The whole name in parts."""
+        return (SESSION_CATALOG, self.database, self.name)
+
+    @property
     def quoted(self) -> str:
         """The whole name, safe in any text."""
-        return quote_name((SESSION_CATALOG, self.database, self.name))
+        return quote_name(self.parts)
 
     def __str__(self) -> str:
-        return quote_name((SESSION_CATALOG, self.database, self.name))
+        return quote_name(self.parts)
 
 
 def entry_name(spark: SparkSession, parts: tuple[str, ...]) -> EntryName | None:
@@ -68,18 +73,29 @@ def register(
     Raises:
         pyspark.errors.AnalysisException: there is such a table, no such database, ...
     """
-    schema = struct_as_nullable(without_table_metadata(columns))
     catalyst = Catalyst(spark)
-    ddl = catalyst.jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json()).toDDL()
+    ddl = _listed(spark, columns).toDDL()
     where = "" if location is None else f" LOCATION {quoted_text(location)}"
     says = "" if comment is None else f" COMMENT {quoted_text(comment)}"
     # Not by spark.sql: an activated session would take the statement for the user's.
     catalyst.session.sql(f"CREATE TABLE {name.quoted} ({ddl}) USING delta{says}{where}")
 
 
+def update_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:
+    """List other columns for an entry. What the table is stands in its log, not here."""
+    catalog = Catalyst(spark).session.sharedState().externalCatalog()
+    catalog.alterTableDataSchema(name.database, name.name, _listed(spark, columns))
+
+
 def unregister(spark: SparkSession, name: EntryName) -> None:
     """Take an entry back; the directory of one without a location goes, too."""
     Catalyst(spark).session.sql(f"DROP TABLE IF EXISTS {name.quoted}")
+
+
+def _listed(spark: SparkSession, columns: T.StructType) -> Any:
+    schema = struct_as_nullable(without_table_metadata(columns))
+    types = Catalyst(spark).jvm.org.apache.spark.sql.types
+    return types.DataType.fromJson(schema.json())
 
 
 def _identifier(spark: SparkSession, name: EntryName) -> Any:

@@ -16,6 +16,7 @@ from puredelta.spark.session import is_connect
 
 SESSION_CATALOG = "spark_catalog"
 _FORMAT = "delta"
+_MANAGED = "MANAGED"
 _PARTS_MAX = 3
 
 
@@ -27,6 +28,8 @@ class CatalogTable:
     name: str
     location: str
     """Its root: an absolute, decoded URI or path."""
+    is_managed: bool = False
+    """Whether the catalog owns the directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +76,7 @@ def find_relation(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | C
         database=str(full.database().get()),
         name=str(full.table()),
         location=str(jvm.org.apache.hadoop.fs.Path(table.location()).toString()),
+        is_managed=str(table.tableType().name()) == _MANAGED,
     )
 
 

@@ -2,7 +2,7 @@
 
 A table with a location of its own is made before it gets its name. One without belongs to
 Spark, which wants its directory empty: the name comes first, and goes again if the table
-cannot be made.
+cannot be made. A table that is replaced stays where it is.
 """
 
 from __future__ import annotations
@@ -13,17 +13,20 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.create.definition import TableDefinition
-from puredelta.commands.create.run import CreateMode, create_table
-from puredelta.commands.write import write_table
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.commands.create.run import CreateMode, Entry, already_exists, create_table
+from puredelta.commands.create.with_rows import create_table_as
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.table_log import TableLog
+from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.spark.catalog_entries import (
     EntryName,
     default_location,
     is_taken,
     register,
     unregister,
+    update_columns,
 )
+from puredelta.spark.catalog_tables import CatalogTable, find_table
 from puredelta.spark.types import to_spark
 
 
@@ -33,7 +36,7 @@ class NewTable:
 
     name: EntryName
     location: str | None
-    """None: where the session keeps tables of the database."""
+    """None: where the session keeps tables of the database, or where the table is already."""
     definition: TableDefinition
     rows: DataFrame | None = None
     """Its first rows, which give it its columns, too."""
@@ -42,31 +45,41 @@ class NewTable:
 
 
 def create_registered(spark: SparkSession, table: NewTable) -> None:
-    """Create a table under a name.
+    """Create a table under a name; errors as `define_registered`."""
+    define_registered(spark, table, mode=CreateMode.CREATE)
+
+
+def define_registered(spark: SparkSession, table: NewTable, *, mode: CreateMode) -> str | None:
+    """Create or replace a table under a name; return its location.
 
     A location that holds a table gives it a name; columns that are stated, too, must then be
-    that table's.
+    that table's. The answer is None where CREATE IF NOT EXISTS meets something of the name
+    that is no Delta table.
 
     Raises:
-        InvalidRequestError: the name is taken (TABLE_OR_VIEW_ALREADY_EXISTS), the definition
-            cannot be a table's, the location holds something else.
+        InvalidRequestError: the name is taken (TABLE_OR_VIEW_ALREADY_EXISTS) or another
+            table's (NOT_A_DELTA_TABLE, TABLE_LOCATION_MISMATCH), the definition cannot be a
+            table's, the location holds something else.
+        TableNotFoundError: there is no table of the name to replace.
         pyspark.errors.AnalysisException: there is no such database.
     """
-    require_free(spark, table.name)
+    if is_taken(spark, table.name):
+        if mode is CreateMode.CREATE_IF_NOT_EXISTS:
+            known = find_table(spark, table.name.parts)
+            return None if known is None else known.location
+        if mode is CreateMode.CREATE:
+            raise already_exists(str(table.name))
+        return _replace(spark, table, mode)
+    if mode is CreateMode.REPLACE:
+        raise TableNotFoundError(
+            f"The table or view {table.name} cannot be found: there is nothing to replace. "
+            "Create it, or use createOrReplace.",
+            code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
+            name=str(table.name),
+        )
     if table.location is not None:
-        log = TableLog.open(table.location)
-        _create(spark, log, table)
-        _register(spark, log, table)
-        return
-    log = TableLog.open(default_location(spark, table.name))
-    rows, stated = table.rows, table.definition.columns
-    schema = to_spark(stated) if rows is None else rows.schema
-    register(spark, table.name, schema, location=None, comment=table.definition.description)
-    try:
-        _create(spark, log, table)
-    except BaseException:
-        unregister(spark, table.name)
-        raise
+        return _create_at(spark, table, table.location, mode)
+    return _create_managed(spark, table, mode)
 
 
 def require_free(spark: SparkSession, name: EntryName) -> None:
@@ -76,40 +89,80 @@ def require_free(spark: SparkSession, name: EntryName) -> None:
         InvalidRequestError: there is a table or view of the name.
     """
     if is_taken(spark, name):
-        raise InvalidRequestError(
-            f"Cannot create table or view {name} because it already exists. Choose a different "
-            "name, drop or replace the existing object, or add the IF NOT EXISTS clause to "
-            "tolerate pre-existing objects.",
-            code=ErrorCode.TABLE_OR_VIEW_ALREADY_EXISTS,
-            name=str(name),
-        )
+        raise already_exists(str(name))
 
 
-def _create(spark: SparkSession, log: TableLog, table: NewTable) -> None:
-    definition = table.definition
-    if table.rows is None:
-        if log.exists():
-            if definition.columns.fields:
-                create_table(spark, log, definition, mode=CreateMode.CREATE_OR_REPLACE)
-            return
-        create_table(spark, log, definition, mode=CreateMode.CREATE)
-        return
-    if definition.clustering_columns:
-        raise UnsupportedError(
-            "CLUSTER BY with a query is not supported: create the table first, then insert.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
-        )
-    write_table(
-        table.rows,
-        log,
-        partition_by=definition.partition_columns,
-        options=table.options,
-        properties=definition.properties,
-        description=definition.description,
-    )
+def _create_managed(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
+    log = TableLog.open(default_location(spark, table.name))
+    rows, definition = table.rows, table.definition
+    schema = to_spark(definition.columns) if rows is None else rows.schema
+    register(spark, table.name, schema, location=None, comment=definition.description)
+    try:
+        _define(spark, log, table, mode, _entry(table, is_known=False, is_managed=True))
+    except BaseException:
+        unregister(spark, table.name)
+        raise
+    return log.root_uri
 
 
-def _register(spark: SparkSession, log: TableLog, table: NewTable) -> None:
+def _create_at(spark: SparkSession, table: NewTable, location: str, mode: CreateMode) -> str:
+    log = TableLog.open(location)
+    entry = _entry(table, is_known=False, is_managed=False)
+    if table.rows is not None or not log.exists():
+        _define(spark, log, table, mode, entry)
+    elif table.definition.columns.fields or mode is CreateMode.CREATE_OR_REPLACE:
+        _define(spark, log, table, CreateMode.CREATE_OR_REPLACE, entry)
     schema = to_spark(log.snapshot().config.schema)
     comment = table.definition.description
     register(spark, table.name, schema, location=log.root_uri, comment=comment)
+    return log.root_uri
+
+
+def _replace(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
+    known = find_table(spark, table.name.parts)
+    if known is None:
+        raise InvalidRequestError(
+            f"{table.name} is not a Delta table. Please drop this table first if you would like "
+            "to recreate it with Delta Lake.",
+            code=ErrorCode.NOT_A_DELTA_TABLE,
+            name=str(table.name),
+        )
+    log = TableLog.open(known.location)
+    _require_same_location(table, known, log)
+    entry = _entry(table, is_known=True, is_managed=known.is_managed)
+    _define(spark, log, table, mode, entry)
+    refresh_cached_frames(spark, log)
+    update_columns(spark, table.name, to_spark(log.snapshot().config.schema))
+    return log.root_uri
+
+
+def _require_same_location(table: NewTable, known: CatalogTable, log: TableLog) -> None:
+    wanted = table.location
+    if wanted is not None and TableLog.open(wanted).root_uri != log.root_uri:
+        raise InvalidRequestError(
+            f"The location of the existing table {table.name} is {known.location}. It doesn't "
+            f"match the specified location {wanted}.",
+            code=ErrorCode.TABLE_LOCATION_MISMATCH,
+            name=str(table.name),
+            location=wanted,
+        )
+
+
+def _define(
+    spark: SparkSession, log: TableLog, table: NewTable, mode: CreateMode, entry: Entry
+) -> None:
+    if table.rows is None:
+        create_table(spark, log, table.definition, mode=mode, entry=entry)
+        return
+    create_table_as(
+        table.rows,
+        log,
+        table.definition,
+        mode=mode,
+        options=table.options,
+        entry=entry,
+    )
+
+
+def _entry(table: NewTable, *, is_known: bool, is_managed: bool) -> Entry:
+    return Entry(name=str(table.name), is_known=is_known, is_managed=is_managed)

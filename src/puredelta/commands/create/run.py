@@ -6,6 +6,7 @@ the tombstones of a table that is replaced.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 from pyspark.sql import SparkSession
@@ -25,6 +26,7 @@ from puredelta.log.tombstones import remove_file
 from puredelta.log.transaction import Transaction
 from puredelta.protocol.actions import Action
 from puredelta.protocol.feature_registry import Capability
+from puredelta.protocol.operations import Operation
 from puredelta.protocol.table_operations import Definition, define_table
 
 
@@ -37,13 +39,30 @@ class CreateMode(Enum):
     CREATE_OR_REPLACE = "create or replace"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """The place in the session catalog that a table has or is to have."""
+
+    name: str
+    """For messages."""
+    is_known: bool
+    """Whether the catalog has the table already."""
+    is_managed: bool
+    """Whether the catalog owns the directory."""
+
+
 def create_table(
-    spark: SparkSession, log: TableLog, definition: TableDefinition, *, mode: CreateMode
+    spark: SparkSession,
+    log: TableLog,
+    definition: TableDefinition,
+    *,
+    mode: CreateMode,
+    entry: Entry | None = None,
 ) -> int | None:
     """Make the table at ``log`` what the definition says; return the version, None if it is so.
 
-    Like the reference, CREATE OR REPLACE of a table at a path does not replace: it checks
-    that the table is what the definition says, and changes nothing.
+    Like the reference, CREATE OR REPLACE replaces a table that the catalog knows. One at a
+    path it compares with the definition, and changes nothing.
 
     Raises:
         InvalidRequestError: the definition cannot be a table's, a table or other files are
@@ -52,39 +71,81 @@ def create_table(
         TableNotFoundError: there is no table to replace (TABLE_OR_VIEW_NOT_FOUND).
         ConflictError: somebody else created or changed the table meanwhile.
     """
-    snapshot = log.snapshot() if log.exists() else None
-    match mode:
-        case CreateMode.CREATE | CreateMode.CREATE_IF_NOT_EXISTS if snapshot is not None:
-            if mode is CreateMode.CREATE_IF_NOT_EXISTS:
-                return None
-            raise _already_exists(log)
-        case CreateMode.REPLACE if snapshot is None:
-            raise TableNotFoundError(
-                f"The table or view {_name(log)} cannot be found: there is nothing to replace. "
-                "Create it, or use createOrReplace.",
-                code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
-                path=log.root_uri,
-            )
-        case CreateMode.CREATE | CreateMode.CREATE_IF_NOT_EXISTS:
-            _require_empty(log, mode)
-        case CreateMode.REPLACE | CreateMode.CREATE_OR_REPLACE:
-            _require_columns(definition)
-            if snapshot is None:
-                _require_empty(log, mode)
-    replaces = snapshot if mode is CreateMode.REPLACE else None
+    snapshot = find_existing(log, mode, entry)
+    if snapshot is not None and mode is CreateMode.CREATE_IF_NOT_EXISTS:
+        return None
+    if mode in _REPLACING:
+        _require_columns(definition)
+    is_known = entry is not None and entry.is_known
+    checks = mode is CreateMode.CREATE_OR_REPLACE and not is_known
+    replaces = None if checks else snapshot
     table = plan_table(spark, definition, replaces=replaces)
-    if snapshot is None:
-        how = _CREATIONS[mode]
-        return _commit(spark, log, None, table, how)
-    if mode is CreateMode.CREATE_OR_REPLACE:
+    if snapshot is not None and checks:
         require_same_definition(snapshot, table, definition)
         return None
-    return _commit(spark, log, snapshot, table, Definition.REPLACE)
+    return _commit(spark, log, snapshot, table, describe(table, mode, entry))
 
 
-_CREATIONS = {
+def find_existing(log: TableLog, mode: CreateMode, entry: Entry | None = None) -> Snapshot | None:
+    """Return the table that is there, None if the place is free.
+
+    Raises:
+        InvalidRequestError: there is a table or something else, and there must not be.
+        TableNotFoundError: there is no table to replace.
+    """
+    snapshot = log.snapshot() if log.exists() else None
+    name = _name(log) if entry is None else entry.name
+    if snapshot is None and mode is CreateMode.REPLACE:
+        raise TableNotFoundError(
+            f"The table or view {name} cannot be found: there is nothing to replace. "
+            "Create it, or use createOrReplace.",
+            code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
+            path=log.root_uri,
+        )
+    if snapshot is not None and mode is CreateMode.CREATE:
+        raise already_exists(name)
+    if snapshot is None:
+        _require_empty(log, mode, name)
+    return snapshot
+
+
+def describe(
+    table: PlannedTable,
+    mode: CreateMode,
+    entry: Entry | None,
+    *,
+    as_select: bool = False,
+) -> Operation:
+    """Return what the history says of a definition."""
+    config = table.config
+    return define_table(
+        _RECORDED[mode],
+        partition_by=config.partition_columns,
+        cluster_by=[".".join(path) for path in table.clustering_columns],
+        description=config.metadata.description,
+        properties=config.metadata.configuration,
+        is_managed=entry is not None and entry.is_managed,
+        as_select=as_select,
+    )
+
+
+def already_exists(name: str) -> InvalidRequestError:
+    """Return the error for a name or a place that is taken."""
+    return InvalidRequestError(
+        f"Cannot create table or view {name} because it already exists. Choose a different "
+        "name, drop or replace the existing object, or add the IF NOT EXISTS clause "
+        "(createIfNotExists) to tolerate pre-existing objects.",
+        code=ErrorCode.TABLE_OR_VIEW_ALREADY_EXISTS,
+        name=name,
+    )
+
+
+_REPLACING = (CreateMode.REPLACE, CreateMode.CREATE_OR_REPLACE)
+
+_RECORDED = {
     CreateMode.CREATE: Definition.CREATE,
     CreateMode.CREATE_IF_NOT_EXISTS: Definition.CREATE,
+    CreateMode.REPLACE: Definition.REPLACE,
     CreateMode.CREATE_OR_REPLACE: Definition.CREATE_OR_REPLACE,
 }
 
@@ -94,7 +155,7 @@ def _commit(
     log: TableLog,
     snapshot: Snapshot | None,
     table: PlannedTable,
-    how: Definition,
+    operation: Operation,
 ) -> int:
     transaction = Transaction(
         log, snapshot, engine_info=engine_info(spark), capability=Capability.ADMINISTER
@@ -108,13 +169,6 @@ def _commit(
         transaction.read_files(None, snapshot.files)
         now_ms = wall_clock()
         actions += [remove_file(file, deleted_ms=now_ms) for file in snapshot.files.adds()]
-    operation = define_table(
-        how,
-        partition_by=config.partition_columns,
-        cluster_by=[".".join(path) for path in table.clustering_columns],
-        description=config.metadata.description,
-        properties=config.metadata.configuration,
-    )
     committed = transaction.commit(
         actions,
         operation,
@@ -124,14 +178,14 @@ def _commit(
     return committed.version
 
 
-def _require_empty(log: TableLog, mode: CreateMode) -> None:
+def _require_empty(log: TableLog, mode: CreateMode, name: str) -> None:
     """Refuse a directory that holds anything: a table made there would not have those rows."""
     if next(iter(log.store.walk("")), None) is None:
         return
     if mode is CreateMode.CREATE:
-        raise _already_exists(log)
+        raise already_exists(name)
     raise InvalidRequestError(
-        f"Cannot create table ({_name(log)}). The associated location ('{log.root_uri}') is not "
+        f"Cannot create table ({name}). The associated location ('{log.root_uri}') is not "
         "empty and also not a Delta table. Convert its Parquet files, or use another location.",
         code=ErrorCode.CREATE_TABLE_WITH_NON_EMPTY_LOCATION,
         path=log.root_uri,
@@ -145,16 +199,6 @@ def _require_columns(definition: TableDefinition) -> None:
             "table when using REPLACE table and an AS SELECT query is not provided.",
             code=ErrorCode.SCHEMA_NOT_PROVIDED,
         )
-
-
-def _already_exists(log: TableLog) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"Cannot create table or view {_name(log)} because it already exists. Choose a different "
-        "name, drop or replace the existing object, or add the IF NOT EXISTS clause "
-        "(createIfNotExists) to tolerate pre-existing objects.",
-        code=ErrorCode.TABLE_OR_VIEW_ALREADY_EXISTS,
-        path=log.root_uri,
-    )
 
 
 def _name(log: TableLog) -> str:

@@ -1,0 +1,81 @@
+"""CREATE and REPLACE TABLE AS SELECT: a definition whose columns and first rows a query gives.
+
+One Spark job writes the rows, one commit makes them the table, with its definition.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+
+from puredelta.commands.create.definition import TableDefinition, plan_table
+from puredelta.commands.create.run import CreateMode, Entry, describe, find_existing
+from puredelta.commands.planned_write import PlannedWrite, WriteOutcome
+from puredelta.commands.write import columns_of
+from puredelta.commands.write_options import SaveMode, WriteOptions
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.table_log import TableLog
+from puredelta.spark.names import require_no_helper_names
+
+
+def create_table_as(
+    rows: DataFrame,
+    log: TableLog,
+    definition: TableDefinition,
+    *,
+    mode: CreateMode,
+    options: Mapping[str, object] | None = None,
+    entry: Entry | None = None,
+) -> WriteOutcome:
+    """Make the table at ``log`` what the definition says, with these rows.
+
+    The columns are those of the rows. REPLACE and CREATE OR REPLACE take the place of the
+    table that is there, its definition and all of its rows, also of one at a path.
+    ``delta.*`` options are properties that the definition may overrule.
+
+    Raises:
+        InvalidRequestError: the definition or the rows cannot be a table's, a table or
+            other files are there, or ``overwriteSchema=false`` contradicts the replacement.
+        TableNotFoundError: there is no table to replace (TABLE_OR_VIEW_NOT_FOUND).
+        ConflictError: somebody else created or changed the table meanwhile.
+        DeltaError: the storage refused (WRITE_FAILED).
+    """
+    given = options or {}
+    chosen = WriteOptions.of(rows.sparkSession, given)
+    require_no_helper_names(rows.columns)
+    snapshot = find_existing(log, mode, entry)
+    if mode is CreateMode.CREATE_IF_NOT_EXISTS and snapshot is not None:
+        return WriteOutcome(version=None)
+    if snapshot is not None:
+        _require_new_definition(given)
+    whole = dataclasses.replace(
+        definition,
+        columns=columns_of(rows),
+        properties={**chosen.properties, **definition.properties},
+    )
+    table = plan_table(rows.sparkSession, whole, replaces=snapshot)
+    planned = PlannedWrite(
+        rows=rows,
+        log=log,
+        snapshot=snapshot,
+        config=table.config,
+        mode=SaveMode.ERROR if snapshot is None else SaveMode.OVERWRITE,
+        options=dataclasses.replace(chosen, replace_where=None, replaces_partitions=False),
+        operation=describe(table, mode, entry, as_select=True),
+        domains=table.domains,
+    )
+    return planned.run()
+
+
+def _require_new_definition(options: Mapping[str, object]) -> None:
+    for name, value in options.items():
+        if name.lower() == "overwriteschema" and str(value).lower() == "false":
+            raise InvalidRequestError(
+                "overwriteSchema is not allowed when replacing a Delta table: a replacement "
+                "always takes the columns of the rows. Leave the option out, or overwrite the "
+                "rows alone.",
+                code=ErrorCode.ILLEGAL_USAGE,
+                option=name,
+            )
