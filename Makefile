@@ -41,8 +41,8 @@ reference: reference-env ## Compare with delta-spark itself (downloads its JARs)
 differential: reference-env ## Random statements through delta-spark and puredelta (PUREDELTA_SEEDS=0:60)
 	@$(JAVA) $(REFERENCE)/bin/python -m pytest -m reference tests/reference/differential
 
-bench: dev-env ## Measure MERGE against a plain Spark copy of the same files
-	@$(JAVA) $(DEV)/bin/python benchmarks/merge_vs_copy.py
+bench: dev-env reference-env ## Measure merges and conversions beside delta-spark and delta-rs (docs/performance.md)
+	@$(JAVA) $(DEV)/bin/python -m benchmarks
 
 wheel: dev-env ## Build the wheel into dist/
 	@$(DEV)/bin/pip wheel --quiet --no-deps --wheel-dir dist .
