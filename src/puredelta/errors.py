@@ -490,7 +490,8 @@ class DeltaError(Exception):
     """
 
     def __init__(self, message: str, *, code: ErrorCode, **details: object) -> None:
-        super().__init__(f"[{code.error_class}] {message} SQLSTATE: {code.sqlstate}")
+        # Not super(): a class of another library may come next in a subclass.
+        Exception.__init__(self, f"[{code.error_class}] {message} SQLSTATE: {code.sqlstate}")
         self.message = message
         self.code = code
         self.details = details
