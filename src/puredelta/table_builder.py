@@ -5,7 +5,6 @@ Like the reference's, a builder is changed by its methods, which return it.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
@@ -13,21 +12,30 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.create.columns import IdentitySpec, column, stored_columns
+from puredelta.commands.create.columns import (
+    IdentitySpec,
+    column,
+    require_valid_columns,
+    stored_columns,
+)
 from puredelta.commands.create.definition import TableDefinition
+from puredelta.commands.create.registered import NewTable, define_registered
 from puredelta.commands.create.run import CreateMode, create_table
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError, UnsupportedError
 from puredelta.log.table_log import TableLog
 from puredelta.protocol.types import StructType
 from puredelta.spark.cached_frames import refresh_cached_frames
+from puredelta.spark.catalog_entries import entry_name
+from puredelta.spark.catalog_tables import SESSION_CATALOG
+from puredelta.spark.error_kinds import methods_like_pyspark
 from puredelta.spark.identifiers import parse_name
+from puredelta.spark.session import is_connect
 from puredelta.spark.types import without_table_metadata
 from puredelta.sql.table_name import TableName
+from puredelta.sql.tables import not_on_connect
 
 if TYPE_CHECKING:
     from puredelta.protocol.types import StructField
-
-logger = logging.getLogger(__name__)
 
 Table = TypeVar("Table")
 
@@ -42,11 +50,12 @@ class IdentityGenerator:
     step: int = 1
 
 
+@methods_like_pyspark
 class DeltaTableBuilder(Generic[Table]):
     """A table in the making: `execute` creates or replaces it.
 
     Use ``DeltaTable.create``, ``createIfNotExists``, ``replace`` or ``createOrReplace`` to
-    get one. A location has to be given: there is no catalog to find a name in yet.
+    get one. It needs a name in the session catalog, a location, or both.
 
     Examples:
         >>> events = (
@@ -75,7 +84,7 @@ class DeltaTableBuilder(Generic[Table]):
         self._clustering_columns: tuple[str, ...] | None = None
 
     def tableName(self, identifier: str) -> DeltaTableBuilder[Table]:  # noqa: N802
-        """Set the name; ``delta.`/path` `` is a location."""
+        """Set the name in the session catalog; ``delta.`/path` `` is a location."""
         if type(identifier) is not str:
             _raise_type_error("Identifier must be str.", [identifier])
         self._name = TableName(parse_name(identifier))
@@ -113,6 +122,7 @@ class DeltaTableBuilder(Generic[Table]):
         Raises:
             TypeError, ValueError: an argument is of the wrong type or does not go with
                 another.
+            InvalidRequestError: an identity column is no BIGINT.
             pyspark.errors.ParseException: the type is none.
         """
         if type(colName) is not str:
@@ -125,9 +135,10 @@ class DeltaTableBuilder(Generic[Table]):
         generated_as = _generation(generatedAlwaysAs, generatedByDefaultAs)
         if comment is not None and type(comment) is not str:
             _raise_type_error("Column comment must be str.", [comment])
-        self._columns.append(
-            column(colName, kind, nullable=nullable, generated_as=generated_as, comment=comment)
-        )
+        added = column(colName, kind, nullable=nullable, generated_as=generated_as, comment=comment)
+        if isinstance(generated_as, IdentitySpec):
+            require_valid_columns(StructType((added,)), ())
+        self._columns.append(added)
         return self
 
     def addColumns(  # noqa: N802
@@ -171,15 +182,18 @@ class DeltaTableBuilder(Generic[Table]):
     def execute(self) -> Table:
         """Create or replace the table and return it.
 
+        With a name and no location the catalog owns the directory, and dropping the table
+        deletes it.
+
         Raises:
             InvalidRequestError: there is a table, or the definition cannot be one's; the
                 code says which rule it is.
-            TableNotFoundError: there is nothing to replace.
-            UnsupportedError: a name without a location, or a feature that is not
-                implemented.
+            TableNotFoundError: there is nothing to replace, or what has the name is no Delta
+                table.
+            UnsupportedError: a name over Connect or in another catalog, or a feature that is
+                not implemented.
             ConflictError: somebody else created or changed the table meanwhile.
         """
-        location = self._resolved_location()
         definition = TableDefinition(
             columns=StructType(tuple(self._columns)),
             partition_columns=self._partition_columns,
@@ -189,23 +203,44 @@ class DeltaTableBuilder(Generic[Table]):
             properties=self._properties,
             description=self._comment,
         )
+        if self._name is not None and self._name.path is None:
+            return self._open_table(self._defined_by_name(self._name, definition))
+        location = self._path()
         log = TableLog.open(location)
         create_table(self._spark, log, definition, mode=self._mode)
         if self._mode is CreateMode.REPLACE:
             refresh_cached_frames(self._spark, log)
         return self._open_table(location)
 
-    def _resolved_location(self) -> str:
-        if self._name is None:
+    def _defined_by_name(self, name: TableName, definition: TableDefinition) -> str:
+        """Create or replace the table in the session catalog and return where it is."""
+        if is_connect(self._spark):
+            raise not_on_connect(f"DeltaTableBuilder.tableName({str(name)!r})")
+        entry = entry_name(self._spark, name.parts)
+        if entry is None:
+            raise UnsupportedError(
+                f"The name {name} belongs to another catalog than {SESSION_CATALOG}. Name a table "
+                "of the session catalog, or give the table a location() alone.",
+                code=ErrorCode.OPERATION_NOT_ALLOWED,
+                name=str(name),
+            )
+        table = NewTable(name=entry, location=self._location, definition=definition)
+        location = define_registered(self._spark, table, mode=self._mode)
+        if location is None:
+            raise TableNotFoundError(
+                f"{name} is not a Delta table.", code=ErrorCode.MISSING_DELTA_TABLE, table=str(name)
+            )
+        return location
+
+    def _path(self) -> str:
+        path = None if self._name is None else self._name.path
+        if path is None:
             if self._location is None:
                 raise InvalidRequestError(
-                    "Table name or location has to be specified. Call location().",
+                    "Table name or location has to be specified. Call tableName() or location().",
                     code=ErrorCode.CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION,
                 )
             return self._location
-        path = self._name.path
-        if path is None:
-            return self._location_of_name(self._name)
         if self._location is not None and not _is_same(self._location, path):
             raise InvalidRequestError(
                 "Creating path-based Delta table with a different location isn't supported. "
@@ -213,21 +248,6 @@ class DeltaTableBuilder(Generic[Table]):
                 code=ErrorCode.CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH,
             )
         return path
-
-    def _location_of_name(self, name: TableName) -> str:
-        if self._location is None:
-            raise UnsupportedError(
-                f"The table name {name} needs a catalog, which is not supported yet: give the "
-                "table a location() and read it by that path.",
-                code=ErrorCode.OPERATION_NOT_ALLOWED,
-                name=str(name),
-            )
-        logger.warning(
-            "The table is created at %s; its name %s is not registered in a catalog.",
-            self._location,
-            name,
-        )
-        return self._location
 
 
 def _is_same(location: str, path: str) -> bool:

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TypeAlias
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from puredelta.commands.alter.drop_feature import drop_feature_support
@@ -33,19 +31,7 @@ from puredelta.commands.merge.arguments import (
     require_merge_condition,
     require_source,
 )
-from puredelta.commands.merge.clauses import (
-    Clause,
-    Delete,
-    Insert,
-    Matched,
-    MergeSpec,
-    NotMatched,
-    NotMatchedBySource,
-    Star,
-    Update,
-)
-from puredelta.commands.merge.run import run_merge
-from puredelta.commands.optimize.run import run_optimize
+from puredelta.commands.merge.clauses import MergeSpec
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.read import resolve_instant
 from puredelta.commands.restore import RestoreOutcome, restore_table
@@ -55,15 +41,15 @@ from puredelta.commands.vacuum.run import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.snapshot import Snapshot
 from puredelta.log.table_log import TableLog
+from puredelta.merge_builder import ColumnMapping, DeltaMergeBuilder, ExpressionOrColumn
+from puredelta.optimize_builder import DeltaOptimizeBuilder
 from puredelta.spark.cached_frames import refresh_cached_frames
+from puredelta.spark.error_kinds import methods_like_pyspark
 from puredelta.spark.identity import renewed_identity, table_identity, with_identity
 from puredelta.spark.table_rows import table_rows
 from puredelta.sql.names import find_location
 from puredelta.sql.parse import parse_table_name
 from puredelta.table_builder import DeltaTableBuilder, IdentityGenerator
-
-ExpressionOrColumn: TypeAlias = str | Column
-ColumnMapping: TypeAlias = dict[str, str | Column] | dict[str, str] | dict[str, Column]
 
 __all__ = [
     "DeltaMergeBuilder",
@@ -74,10 +60,11 @@ __all__ = [
 ]
 
 
+@methods_like_pyspark
 class DeltaTable:
     """A Delta table at a path.
 
-    Create one with `forPath` or `convertToDelta`.
+    Get one with `forPath`, `forName`, `create` and its kin, or `convertToDelta`.
 
     Examples:
         >>> events = DeltaTable.forPath(spark, "/data/events").alias("t")  # doctest: +SKIP
@@ -109,15 +96,10 @@ class DeltaTable:
         Raises:
             TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
             UnsupportedError: reading the table needs a feature that is not implemented.
-            InvalidRequestError: ``hadoopConf`` has entries; storage is reached without Hadoop.
+            InvalidRequestError: ``hadoopConf`` has keys that do not begin with ``fs.`` or
+                ``dfs.``. Others have no effect on the file systems that are reached here.
         """
-        if hadoopConf:
-            raise InvalidRequestError(
-                f"hadoopConf {dict(hadoopConf)} has no effect here: the log is read without "
-                "Hadoop. Leave the argument out.",
-                code=ErrorCode.TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF,
-                unsupported_options=dict(hadoopConf),
-            )
+        _require_storage_options(hadoopConf or {})
         log = TableLog.open(os.fspath(path))
         if not log.exists():
             raise TableNotFoundError(
@@ -470,6 +452,17 @@ class DeltaTable:
         return identity if self._alias is None else identity.alias(self._alias)
 
 
+def _require_storage_options(options: Mapping[str, str]) -> None:
+    odd = {key: value for key, value in options.items() if not key.startswith(("fs.", "dfs."))}
+    if odd:
+        raise InvalidRequestError(
+            "Currently DeltaTable.forPath only supports hadoop configuration keys starting with "
+            f"[fs.,dfs.] but got {odd}. Leave them out.",
+            code=ErrorCode.TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF,
+            unsupported_options=odd,
+        )
+
+
 def _require_version(value: object, name: str) -> None:
     if not isinstance(value, int):
         raise ValueError(  # noqa: TRY004 - as in the reference
@@ -487,183 +480,3 @@ def _clone_request(
         require_properties(properties)
     require_absolute(target)
     return CloneRequest(shallow=bool(shallow), replace=bool(replacing), properties=properties or {})
-
-
-class DeltaMergeBuilder:
-    """A MERGE in the making: every method returns a new builder, `execute` runs it.
-
-    Conditions and values are SQL text or Columns. Clauses of a kind are tried in the order
-    they were added; only the last may have no condition.
-    """
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        log: TableLog,
-        spec: MergeSpec,
-        *,
-        target_rows: DataFrame,
-        source_rows: DataFrame,
-    ) -> None:
-        self._spark = spark
-        self._log = log
-        self._spec = spec
-        self._target_rows = target_rows
-        self._source_rows = source_rows
-
-    def whenMatchedUpdate(  # noqa: N802
-        self,
-        condition: ExpressionOrColumn | None = None,
-        set: ColumnMapping | None = None,  # noqa: A002 - the reference's name
-    ) -> DeltaMergeBuilder:
-        """Update matched rows; ``set`` maps columns of the target to values.
-
-        An empty ``set`` without a condition adds nothing (M-11).
-        """
-        values = assignments(set, argument="'set' in whenMatchedUpdate")
-        when = optional_condition(condition)
-        return self if not values and when is None else self._with(Matched(Update(values), when))
-
-    def whenMatchedUpdateAll(  # noqa: N802
-        self, condition: ExpressionOrColumn | None = None
-    ) -> DeltaMergeBuilder:
-        """Update every column of matched rows with the source's column of the same name."""
-        return self._with(Matched(Update(Star.STAR), optional_condition(condition)))
-
-    def whenMatchedDelete(  # noqa: N802
-        self, condition: ExpressionOrColumn | None = None
-    ) -> DeltaMergeBuilder:
-        """Delete matched rows."""
-        return self._with(Matched(Delete(), optional_condition(condition)))
-
-    def whenNotMatchedInsert(  # noqa: N802
-        self,
-        condition: ExpressionOrColumn | None = None,
-        values: ColumnMapping | None = None,
-    ) -> DeltaMergeBuilder:
-        """Insert source rows without a match; columns that ``values`` leaves out are NULL."""
-        row = assignments(values, argument="'values' in whenNotMatchedInsert")
-        return self._with(NotMatched(Insert(row), optional_condition(condition)))
-
-    def whenNotMatchedInsertAll(  # noqa: N802
-        self, condition: ExpressionOrColumn | None = None
-    ) -> DeltaMergeBuilder:
-        """Insert source rows without a match, every column by name."""
-        return self._with(NotMatched(Insert(Star.STAR), optional_condition(condition)))
-
-    def whenNotMatchedBySourceUpdate(  # noqa: N802
-        self,
-        condition: ExpressionOrColumn | None = None,
-        set: ColumnMapping | None = None,  # noqa: A002
-    ) -> DeltaMergeBuilder:
-        """Update target rows without a match; values may use the target's columns only."""
-        values = assignments(set, argument="'set' in whenNotMatchedBySourceUpdate")
-        when = optional_condition(condition)
-        if not values and when is None:
-            return self
-        return self._with(NotMatchedBySource(Update(values), when))
-
-    def whenNotMatchedBySourceDelete(  # noqa: N802
-        self, condition: ExpressionOrColumn | None = None
-    ) -> DeltaMergeBuilder:
-        """Delete target rows without a match."""
-        return self._with(NotMatchedBySource(Delete(), optional_condition(condition)))
-
-    def withSchemaEvolution(self) -> DeltaMergeBuilder:  # noqa: N802
-        """Let the table take on the source's new columns and fields."""
-        return self._replaced(replace(self._spec, evolve_schema=True))
-
-    def execute(self) -> DataFrame:
-        """Run the MERGE and return its counts.
-
-        Returns:
-            One row: ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows``,
-            ``num_inserted_rows``.
-
-        Raises:
-            InvalidRequestError: the statement is wrong, a row breaks a rule of the table, or
-                several source rows match one target row. The table is unchanged.
-            UnsupportedError: the table or the statement needs what is not implemented.
-            ConflictError: another writer changed what this MERGE read.
-        """
-        return run_merge(
-            self._spark,
-            self._log,
-            self._spec,
-            target_rows=self._target_rows,
-            source_rows=self._source_rows,
-        )
-
-    def _with(self, clause: Clause) -> DeltaMergeBuilder:
-        return self._replaced(replace(self._spec, clauses=(*self._spec.clauses, clause)))
-
-    def _replaced(self, spec: MergeSpec) -> DeltaMergeBuilder:
-        return DeltaMergeBuilder(
-            self._spark,
-            self._log,
-            spec,
-            target_rows=self._target_rows,
-            source_rows=self._source_rows,
-        )
-
-
-class DeltaOptimizeBuilder:
-    """An OPTIMIZE in the making: `where` returns a new builder, the others run it."""
-
-    def __init__(self, spark: SparkSession, log: TableLog, spec: OptimizeSpec) -> None:
-        self._spark = spark
-        self._log = log
-        self._spec = spec
-
-    def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:  # noqa: N803
-        """Look at no partitions but those for which this SQL condition is true, too.
-
-        Raises:
-            TypeError: it is no text.
-        """
-        if not isinstance(partitionFilter, str):
-            raise TypeError(f"partitionFilter must be str. Found {type(partitionFilter)}")
-        predicates = (*self._spec.predicates, partitionFilter)
-        return self._replaced(replace(self._spec, predicates=predicates))
-
-    def executeCompaction(self) -> DataFrame:  # noqa: N802
-        """Bring small files together, and rewrite those that lost many rows.
-
-        Returns:
-            One row: ``path`` and ``metrics``, a struct of counts and sizes.
-
-        Raises:
-            InvalidRequestError: a filter is none on partition columns.
-            ConflictError: another writer deleted one of the files meanwhile.
-            UnsupportedError: the table needs what is not implemented.
-        """
-        return run_optimize(self._spark, self._log, self._spec)
-
-    def executeZOrderBy(  # noqa: N802
-        self, *cols: str | list[str] | tuple[str, ...]
-    ) -> DataFrame:
-        """Order the rows of each partition along a Z-order curve over these columns.
-
-        Returns:
-            One row, as `executeCompaction`.
-
-        Raises:
-            TypeError: a column is no text.
-            InvalidRequestError: a column partitions the table, does not exist or gets no
-                statistics.
-
-        Examples:
-            >>> today = events.optimize().where("day = '2024-01-01'")  # doctest: +SKIP
-            >>> today.executeZOrderBy("user_id")  # doctest: +SKIP
-        """
-        names = cols[0] if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
-        columns: list[str] = []
-        for name in names:
-            if not isinstance(name, str):
-                raise TypeError(f"Z-order column must be str. Found {name} with type {type(name)}")
-            columns.append(name)
-        spec = replace(self._spec, z_order_by=tuple(columns))
-        return run_optimize(self._spark, self._log, spec)
-
-    def _replaced(self, spec: OptimizeSpec) -> DeltaOptimizeBuilder:
-        return DeltaOptimizeBuilder(self._spark, self._log, spec)

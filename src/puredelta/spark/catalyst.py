@@ -75,6 +75,12 @@ class Catalyst:
         """Return the plan of a projection."""
         return self._plans.logical.Project(self.seq(expressions), plan)
 
+    def named(self, name: str, plan: Any) -> Any:
+        """Return the plan under a name."""
+        return (
+            getattr(self._plans.logical, "SubqueryAlias$").__getattr__("MODULE$").apply(name, plan)
+        )
+
     # expressions
 
     def parsed(self, expression: str | Column) -> Any:

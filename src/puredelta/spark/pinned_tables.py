@@ -27,7 +27,7 @@ from puredelta.spark.catalog_tables import (
     find_relation,
 )
 from puredelta.spark.catalyst import Catalyst
-from puredelta.spark.table_rows import table_rows
+from puredelta.spark.table_rows import marked, table_rows
 
 Name: TypeAlias = tuple[str, ...]
 
@@ -114,7 +114,8 @@ def _as_seen_from(namespace: Sequence[str], name: Name) -> Name:
 def _pinned(spark: SparkSession, table: CatalogTable) -> Iterator[None]:
     snapshot = TableLog.open(table.location).snapshot()
     catalyst = Catalyst(spark)
-    plan = catalyst.analyzed(table_rows(spark, snapshot, time_travel=False))
+    rows = table_rows(spark, snapshot, time_travel=False)
+    plan = marked(catalyst, catalyst.named(table.name, catalyst.analyzed(rows)), snapshot)
     catalog: Any = catalyst.session.sessionState().catalog()
     names: Any = catalyst.jvm.org.apache.spark.sql.catalyst
     entry = names.QualifiedTableName(SESSION_CATALOG, table.database, table.name)

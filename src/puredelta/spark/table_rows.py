@@ -39,12 +39,18 @@ def table_rows(spark: SparkSession, snapshot: Snapshot, *, time_travel: bool) ->
     """
     rows = scan(spark, snapshot, time_travel=time_travel)
     if not is_connect(spark):
-        shown = ShownTable(
-            root_uri=snapshot.root_uri, version=snapshot.version, is_time_travel=time_travel
-        )
         catalyst = Catalyst(spark)
-        catalyst.logical(rows).setTagValue(catalyst.tag(_TAG), json.dumps(asdict(shown)))
+        marked(catalyst, catalyst.logical(rows), snapshot, time_travel=time_travel)
     return rows
+
+
+def marked(catalyst: Catalyst, plan: Any, snapshot: Snapshot, *, time_travel: bool = False) -> Any:
+    """Mark a plan of all rows of a snapshot with the table they come from, and return it."""
+    shown = ShownTable(
+        root_uri=snapshot.root_uri, version=snapshot.version, is_time_travel=time_travel
+    )
+    plan.setTagValue(catalyst.tag(_TAG), json.dumps(asdict(shown)))
+    return plan
 
 
 def find_shown_table(catalyst: Catalyst, node: Any) -> ShownTable | None:
