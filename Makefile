@@ -7,6 +7,9 @@ DEV := .venv
 OLDEST := .venv-oldest
 REFERENCE := .venv-reference
 JAVA := scripts/with-java
+# Most of a small Spark test is one thread's work: two sessions keep two cores busy.
+WORKERS ?= 2
+PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 .PHONY: help demo test test-newest test-oldest check fix reference differential bench lock wheel clean
 
@@ -19,10 +22,10 @@ demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them 
 test: test-oldest test-newest ## Run all tests on the newest PySpark and the smoke subset on the oldest
 
 test-newest: dev-env
-	@$(JAVA) $(DEV)/bin/python -m pytest -m "not reference"
+	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference"
 
 test-oldest: oldest-env
-	@$(JAVA) $(OLDEST)/bin/python -m pytest -q -m smoke
+	@$(JAVA) $(OLDEST)/bin/python $(PYTEST) -q -m smoke
 
 check: dev-env ## Lint, formatting, types, layers
 	@$(DEV)/bin/ruff check .
@@ -35,11 +38,11 @@ fix: dev-env ## Apply formatting and the lint fixes that are safe
 	@$(DEV)/bin/ruff format .
 
 reference: reference-env ## Compare with delta-spark itself (downloads its JARs)
-	@$(JAVA) $(REFERENCE)/bin/python -m pytest -m reference tests/reference \
+	@$(JAVA) $(REFERENCE)/bin/python $(PYTEST) -m reference tests/reference \
 		--ignore tests/reference/differential
 
 differential: reference-env ## Random statements through delta-spark and puredelta (PUREDELTA_SEEDS=0:60)
-	@$(JAVA) $(REFERENCE)/bin/python -m pytest -m reference tests/reference/differential
+	@$(JAVA) $(REFERENCE)/bin/python -m pytest --numprocesses $(WORKERS) -m reference tests/reference/differential
 
 bench: dev-env reference-env ## Measure merges and conversions beside delta-spark and delta-rs (docs/performance.md)
 	@$(JAVA) $(DEV)/bin/python -m benchmarks
