@@ -47,11 +47,18 @@ def test_nothing_aggregates_to_nothing(spark: SparkSession) -> None:
     assert len(words.repeated()) == 0
 
 
+@pytest.mark.parametrize("far", [5_000, 2**43 + 5], ids=["near", "far"])
 def test_rows_are_marked_by_set(spark: SparkSession, far: int) -> None:
-    rows = spark.createDataFrame([(0, 0), (0, 63), (1, 63), (1, far), (1, 5)], "f int, r long")
+    """Few words near the first are part of the plan, others are joined."""
+    rows = spark.createDataFrame(
+        [(0, 0), (0, 63), (1, 63), (1, far), (1, 5), (2, 1)], "f int, r long"
+    )
     sets = {"a": {0: bitmap(0, 63), 1: bitmap(far)}, "b": {1: bitmap(63)}, "none": {}}
     marked = mark_rows(rows, sets, file="f", row="r")
     assert marked.columns == ["f", "r", "a", "b", "none"]
+    plan = marked._jdf.queryExecution().optimizedPlan().toString()
+    assert ("Join" in plan) == (far > 5_000)
+    assert "split" not in plan, "the words are folded once, not for every row"
     got = {(row.f, row.r): (row.a, row.b, row.none) for row in marked.collect()}
     assert got == {
         (0, 0): (True, False, False),
@@ -59,4 +66,5 @@ def test_rows_are_marked_by_set(spark: SparkSession, far: int) -> None:
         (1, 63): (False, True, False),
         (1, far): (True, False, False),
         (1, 5): (False, False, False),
+        (2, 1): (False, False, False),
     }

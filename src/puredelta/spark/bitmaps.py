@@ -8,7 +8,7 @@ forces a sort; ``bit_or`` over longs is hash-aggregated in generated code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,8 @@ WORD_INDEX_BITS = 38
 """Bits of the word index in a packed key: 2**44 rows a file, 2**25 files."""
 _WORD_INDEX_MASK = (1 << WORD_INDEX_BITS) - 1
 _BROADCAST_WORDS_MAX = 4_000_000
+_LITERAL_WORDS_MAX = 4_096
+"""Of one set, gaps included: more would swell the plans that Spark prints and keeps."""
 
 FileRows = Mapping[int, RowBitmap]
 """Rows by file ordinal; a file without a row is absent."""
@@ -115,8 +117,13 @@ def mark_rows(
 ) -> DataFrame:
     """Add one boolean column per set: is the row at (``file``, ``row``) in it. Never NULL.
 
-    The words are broadcast unless there are too many. Runs nothing itself.
+    Few words are part of the expression, more are broadcast unless there are too many. Runs
+    nothing itself.
     """
+    if all(_dense_words(files) <= _LITERAL_WORDS_MAX for files in sets.values()):
+        return rows.withColumns(
+            {mark: _is_in(files, F.col(file), F.col(row)) for mark, files in sets.items()}
+        )
     marks = list(sets)
     words = _word_table(list(sets.values()))
     names = [f"{WORD_BITS}_{n}" for n in range(len(marks))]
@@ -131,6 +138,34 @@ def mark_rows(
         for mark, name in zip(marks, names, strict=True)
     }
     return joined.withColumns(flags).drop(WORD, *names)
+
+
+def _is_in(files: FileRows, file: Column, row: Column) -> Column:
+    """Look a row up in arrays that Spark folds to literals: no join, no broadcast.
+
+    Words lie densely, file after file, each file's followed by an empty one that stands for
+    every later row.
+    """
+    if not files:
+        return F.lit(False)  # noqa: FBT003
+    every = range(max(files) + 1)
+    lasts = [int(files[n].words[-1]) + 1 if n in files else 0 for n in every]
+    starts = np.cumsum([0, *(last + 1 for last in lasts)])
+    words = np.zeros(starts[-1], np.int64)
+    for n, bitmap in files.items():
+        words[bitmap.words + starts[n]] = bitmap.bits.view(np.int64)
+    place = F.least(F.shiftright(row, 6), F.get(_literal(lasts), file))
+    word = F.get(_literal(words.tolist()), (F.get(_literal(starts[:-1]), file) + place).cast("int"))
+    return F.coalesce(word.bitwiseAND(_bit(row)) != 0, F.lit(False))  # noqa: FBT003
+
+
+def _dense_words(files: FileRows) -> int:
+    return sum(int(bitmap.words[-1]) + 2 for bitmap in files.values()) + max(files, default=0)
+
+
+def _literal(values: Iterable[int]) -> Column:
+    """Return an array of longs in one call into the JVM, however many they are."""
+    return F.split(F.lit(",".join(map(str, values))), ",").cast("array<bigint>")
 
 
 def _word_table(sets: list[FileRows]) -> pa.Table:

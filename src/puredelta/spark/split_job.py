@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import heapq
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -60,13 +60,26 @@ def run_split(
         tasks, sizes_bytes, num_batches=num_tasks(sizes_bytes, context.defaultParallelism)
     )
     payload: bytes = cloudpickle.dumps(split_task.split_tuples)  # type: ignore[no-untyped-call]
-    answers = context.parallelize(batches, len(batches)).flatMap(
-        functools.partial(split_task.split_if_able, payload)
+    answers = collect_in_workers(
+        context, batches, functools.partial(split_task.split_if_able, payload)
     )
+    names = ANSWER_SCHEMA.names
+    return [SplitAnswer(**dict(zip(names, fields, strict=True))) for fields in answers]
+
+
+def collect_in_workers(
+    context: SparkContext,
+    batches: Sequence[Sequence[Fields]],
+    work: Callable[[Sequence[Fields]], Iterable[Fields]],
+) -> list[Fields]:
+    """Do ``work`` in one task per batch and return all its answers. Runs one Spark job.
+
+    ``work`` must be shipped by value, or be known to executors.
+    """
+    answers = context.parallelize(batches, len(batches)).flatMap(work)
     if (context.master or "").startswith("local"):
         answers.ctx = _OwnInterpreter(context)  # type: ignore[assignment]
-    names = ANSWER_SCHEMA.names
-    return [SplitAnswer(**dict(zip(names, fields, strict=True))) for fields in answers.collect()]
+    return answers.collect()
 
 
 class _OwnInterpreter:

@@ -14,7 +14,9 @@ from puredelta.commands.row_changes.plan import (
     SourceProfile,
     key_predicate,
     plan_search,
+    reads_little,
 )
+from puredelta.commands.row_changes.probe import PROBED_ROWS_MAX, probed_keys
 from puredelta.commands.row_changes.statement import (
     ConditionParts,
     EquiPair,
@@ -40,6 +42,7 @@ from puredelta.protocol.predicates import (
     Const,
     IsNull,
     OneOf,
+    Opaque,
     Or,
     Predicate,
     Ref,
@@ -47,7 +50,17 @@ from puredelta.protocol.predicates import (
 )
 from puredelta.protocol.schema_json import encode_schema
 from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import DOUBLE, INTEGER, LONG, STRING, StructField, StructType
+from puredelta.protocol.types import (
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    DecimalType,
+    StructField,
+    StructType,
+)
+from puredelta.spark.key_probe import KeyColumn
 
 SCHEMA = StructType((StructField("id", LONG), StructField("part", STRING), StructField("v", LONG)))
 ID = Ref(Side.TARGET, ("id",), LONG)
@@ -59,7 +72,11 @@ PAIR = EquiPair(target=ID, source=KEY)
 
 @pytest.fixture(scope="module")
 def config() -> TableConfig:
-    metadata = Metadata(id="x", schema_string=encode_schema(SCHEMA), partition_columns=("part",))
+    return config_of(SCHEMA)
+
+
+def config_of(schema: StructType) -> TableConfig:
+    metadata = Metadata(id="x", schema_string=encode_schema(schema), partition_columns=("part",))
     return TableConfig.of(Protocol(min_reader_version=1, min_writer_version=2), metadata)
 
 
@@ -121,7 +138,7 @@ def merge(
     nothing: Any = None
     made = object.__new__(ResolvedStatement)
     for name, value in {
-        "config": nothing,
+        "config": config_of(SCHEMA),
         "schema_evolves": False,
         "on": on,
         "matched": matched,
@@ -295,3 +312,60 @@ def test_a_small_source_is_broadcast(
     plan = planned(statement, files, config, broadcast_bytes_max=limit)
     assert plan.broadcast_source is expected
     assert "3 of 10 files are searched" in plan.describe()
+
+
+def test_keys_of_a_small_source_are_looked_up(files: FileTable, config: TableConfig) -> None:
+    on = condition(pairs=(PAIR,))
+    found = (KeyColumn(target="id", source="s0", null_safe=False),)
+    for statement in (
+        merge(on, matched=(MATCHED_UPDATE,)),
+        merge(on, not_matched=(INSERT,)),
+        merge(on, matched=(MatchedClause(action=ResolvedDelete(), condition=None),)),
+    ):
+        plan = planned(statement, files, config)
+        assert plan.probed_keys == found
+        assert "keys looked up" in plan.describe()
+    conditional = MatchedClause(action=update(), condition=condition())
+    reach = NotMatchedBySourceClause(action=ResolvedDelete(), condition=None)
+    for statement in (
+        merge(on, matched=(conditional,)),
+        merge(on, matched=(MATCHED_UPDATE,), by_source=(reach,)),
+        merge(condition(Compare(CompareOp.LESS, V, Const(9)), pairs=(PAIR,))),
+        merge(condition(other=(Opaque(frozenset({ID, KEY})),), pairs=(PAIR,))),
+        merge(condition(other=(Opaque(frozenset({ID, KEY})),))),
+    ):
+        assert planned(statement, files, config).probed_keys == ()
+    large = source(num_rows=PROBED_ROWS_MAX + 1)
+    statement = merge(on, matched=(MATCHED_UPDATE,))
+    assert planned(statement, files, config, large).probed_keys == ()
+    assert planned(statement, files, config, source(num_rows=0)).probed_keys == ()
+
+
+@pytest.mark.parametrize(
+    ("target", "key", "looked_up"),
+    [
+        (LONG, INTEGER, True),
+        (STRING, STRING, True),
+        (DecimalType(7, 2), DecimalType(7, 2), True),
+        (DecimalType(7, 2), DecimalType(9, 2), False),
+        (DOUBLE, DOUBLE, False),
+        (TIMESTAMP, TIMESTAMP, False),
+        (None, None, False),
+    ],
+)
+def test_types_whose_equal_values_are_equal_bytes(
+    target: Any, key: Any, *, looked_up: bool
+) -> None:
+    pair = EquiPair(target=Ref(Side.TARGET, ("id",), target), source=Ref(Side.SOURCE, ("s0",), key))
+    statement = merge(condition(pairs=(pair,)), matched=(MATCHED_UPDATE,))
+    assert bool(probed_keys(statement, 3)) is looked_up
+
+
+def test_few_small_files_are_read_by_one_task(files: FileTable, config: TableConfig) -> None:
+    statement = merge(condition(pairs=(PAIR,)), matched=(MATCHED_UPDATE,))
+    assert planned(statement, files, config).reads_little
+    large = SourceProfile(num_rows=3, size_bytes=17 * 1024 * 1024)
+    assert not planned(statement, files, config, large).reads_little
+    assert reads_little([100] * 50)
+    assert not reads_little([100] * 100)
+    assert not reads_little([17 * 1024 * 1024])

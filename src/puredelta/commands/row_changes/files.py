@@ -13,7 +13,7 @@ from puredelta.commands.row_changes.changed_rows import changed_rows
 from puredelta.commands.row_changes.changes import ChangePlan
 from puredelta.commands.row_changes.context import ChangeContext
 from puredelta.commands.row_changes.counts import FileCounts, count_files
-from puredelta.commands.row_changes.plan import SearchPlan
+from puredelta.commands.row_changes.plan import SearchPlan, reads_little
 from puredelta.commands.row_changes.positions import Positions
 from puredelta.commands.row_changes.split import SplitPlan, rewrite_files, rewriters_of
 from puredelta.errors import DeltaError
@@ -64,14 +64,12 @@ class StatementFiles:
         rows = changed_rows(self._context, plan, positions, changes)
         if rows is None:
             self._keep(split)
-        elif not split.orders and not split.hidden:
-            self._write(rows, changes)
+            return
+        write = partial(self._write, rows, changes, split)
+        if not split.orders and not split.hidden:
+            write()
         else:
-            run_together(
-                self._context.spark,
-                partial(self._keep, split),
-                partial(self._write, rows, changes),
-            )
+            run_together(self._context.spark, partial(self._keep, split), write)
 
     def _keep(self, split: SplitPlan) -> None:
         self.copied = rewrite_files(self._rewriters, split)
@@ -81,18 +79,27 @@ class StatementFiles:
             config=self._context.statement.config,
         )
 
-    def _write(self, rows: DataFrame, changes: ChangePlan) -> None:
+    def _write(self, rows: DataFrame, changes: ChangePlan, split: SplitPlan) -> None:
         config = self._context.statement.config
         # A task per touched file would write a file each.
         scattered = bool(changes.from_target) or changes.recorded
+        gathers = scattered or (bool(config.partition_columns) and self._rebalance)
+        alone = gathers and self._reads_little(split if scattered else None)
         self.written = write_rows(
-            rows,
+            rows.coalesce(1) if alone else rows,
             store=self._context.log.store,
             config=config if self._collects_statistics else without_statistics(config),
-            rebalance=scattered or (bool(config.partition_columns) and self._rebalance),
+            rebalance=gathers and not alone,
             with_changes=changes.recorded,
             hidden=self._hidden_columns(changes),
         )
+
+    def _reads_little(self, split: SplitPlan | None) -> bool:
+        """Tell whether one task makes the new rows of the source, and of touched files, soon."""
+        staged = self._context.source.staged
+        sizes = [] if split is None else [add.size_bytes for add in split.touched]
+        sizes += [] if staged is None else [file.size_bytes for file in staged.files]
+        return reads_little(sizes)
 
     def _hidden_columns(self, changes: ChangePlan) -> Mapping[str, str]:
         """Return what new files hold beside the table's columns: ids of updated rows (M-110).

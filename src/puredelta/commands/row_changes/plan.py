@@ -7,7 +7,7 @@ whatever is unknown keeps the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from puredelta.commands.row_changes.probe import probed_keys
 from puredelta.commands.row_changes.statement import (
     EquiPair,
     NotMatchedBySourceClause,
@@ -46,6 +47,7 @@ from puredelta.protocol.types import (
     DecimalType,
     PrimitiveType,
 )
+from puredelta.spark.key_probe import KeyColumn
 
 Prune: TypeAlias = Callable[[FileTable, Predicate], pa.Array]
 """True where rows of a file might satisfy the predicate."""
@@ -53,6 +55,11 @@ Prune: TypeAlias = Callable[[FileTable, Predicate], pa.Array]
 _INTEGRALS = frozenset({BYTE, SHORT, INTEGER, LONG})
 _NEVER_PRUNED = frozenset({FLOAT, DOUBLE})
 """NaN equals NaN in Spark and lies outside the bounds that writers leave."""
+
+
+_ONE_TASK_BYTES = 16 * 1024 * 1024
+_OPEN_BYTES = 256 * 1024
+"""What opening a file costs, as bytes that could be read instead."""
 
 
 class Rule(Enum):
@@ -97,6 +104,10 @@ class SearchPlan:
     """Files searched only because a NOT MATCHED BY SOURCE clause may reach them."""
     search: Search
     broadcast_source: bool
+    probed_keys: tuple[KeyColumn, ...]
+    """Columns that are looked up in the files instead; empty: Spark joins."""
+    reads_little: bool
+    """Whether one task reads candidates and source sooner than a shuffle starts."""
     finds_source_rows: bool
     """Whether the search also tells which staged rows matched."""
     checks_multiple_matches: bool
@@ -110,8 +121,13 @@ class SearchPlan:
         return (
             f"{len(self.candidates)} of {self.num_files} files are searched "
             f"(skipped: {skipped or 'none'}; widened: {self.widened}); {self.search.value}, "
-            f"source {'broadcast' if self.broadcast_source else 'as Spark chooses'}"
+            f"source {self._source_handling()}"
         )
+
+    def _source_handling(self) -> str:
+        if self.probed_keys:
+            return "keys looked up"
+        return "broadcast" if self.broadcast_source else "as Spark chooses"
 
 
 def plan_search(
@@ -133,18 +149,29 @@ def plan_search(
     finds_source_rows = source.num_rows > 0 and (
         bool(statement.not_matched) or _may_update_from_source_alone(statement)
     )
+    search = _search(statement, candidates, source)
     return SearchPlan(
         candidates=candidates,
         num_files=len(files),
         skipped=skipped,
         widened=widened,
-        search=_search(statement, candidates, source),
+        search=search,
+        probed_keys=probed_keys(statement, source.num_rows) if search is Search.INNER else (),
         broadcast_source=0 <= _join_bytes(statement, source) <= broadcast_bytes_max,
+        reads_little=reads_little([*candidates.rows["size_bytes"].to_pylist(), source.size_bytes]),
         finds_source_rows=finds_source_rows,
         checks_multiple_matches=not statement.is_insert_only
         and not statement.is_single_unconditional_delete,
         read_predicate=read_predicate(statement, source),
     )
+
+
+def reads_little(sizes_bytes: Sequence[int]) -> bool:
+    """Tell whether files of these sizes are so few and small that one task reads them all.
+
+    What is gained is the shuffle that would bring the results of several tasks together.
+    """
+    return sum(sizes_bytes) + len(sizes_bytes) * _OPEN_BYTES <= _ONE_TASK_BYTES
 
 
 def _matchable(

@@ -1,12 +1,14 @@
 """The search of a statement: which rows of which files change, by which clause.
 
-One join of the staged source with the *needed* columns of the candidate files. A row is
-(file, row index); rows come back as bitmaps, so nothing per row reaches the driver. Several
-source rows for one target row show as more records than set bits, at no extra cost.
+One join of the staged source with the *needed* columns of the candidate files, or a look
+into the files for the keys of a small source. A row is (file, row index); rows come back as
+bitmaps, so nothing per row reaches the driver. Several source rows for one target row show as
+more records than set bits, at no extra cost.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -23,9 +25,13 @@ from puredelta.commands.row_changes.statement import (
     ResolvedUpdate,
 )
 from puredelta.spark.bitmaps import CountedWords, FileRows, collect_words
+from puredelta.spark.key_probe import probe_keys
 from puredelta.spark.names import CLAUSE, FILE_ORDINAL, ROW_INDEX, SOURCE_FILE, SOURCE_ROW
+from puredelta.spark.rewriting import Refused
 from puredelta.spark.row_bitmap import RowBitmap
 from puredelta.spark.session import is_connect
+
+logger = logging.getLogger(__name__)
 
 IDLE = -1
 """The clause of a matched row for which none fires (M-78)."""
@@ -68,7 +74,8 @@ def count_rows(rows: FileRows) -> int:
 
 
 def find_positions(context: ChangeContext, plan: SearchPlan) -> Positions:
-    """Find every row some clause acts on. Runs one Spark query, none if nothing can match.
+    """Find every row some clause acts on. Runs one Spark query, none if nothing can match;
+    another one where workers turn out to be unable to look keys up.
 
     Raises:
         InvalidRequestError: several source rows match one target row
@@ -83,13 +90,8 @@ def find_positions(context: ChangeContext, plan: SearchPlan) -> Positions:
     )
     if plan.search is Search.NOTHING:
         return nothing
-    pairs = statement.instant.fix(_pairs(context, plan))
-    words = collect_words(
-        _records(pairs, plan, insert_only=statement.is_insert_only),
-        row_set=F.col("row_set"),
-        file=F.col("file"),
-        row=F.col("row"),
-    )
+    words = _probed_words(context, plan) if plan.probed_keys else None
+    words = _joined_words(context, plan) if words is None else words
     first_by_source = len(statement.matched)
     on_target = words.select(IDLE, *range(first_by_source))
     if plan.checks_multiple_matches and len(repeated := on_target.repeated()):
@@ -102,6 +104,41 @@ def find_positions(context: ChangeContext, plan: SearchPlan) -> Positions:
         ),
         matched_source=words.select(*_source_sets(range(IDLE, first_by_source))).files(),
         source_of=_source_of(words, statement.matched) if plan.finds_source_rows else None,
+    )
+
+
+def _probed_words(context: ChangeContext, plan: SearchPlan) -> CountedWords | None:
+    """Look the keys of the source up in the candidates; ``None`` where only Spark can join.
+
+    No condition decides anything here: the first clause fires for every match.
+    """
+    statement, staged = context.statement, context.source.staged
+    clause = 0 if statement.matched else IDLE
+    found = probe_keys(
+        context.spark,
+        context.snapshot.config,
+        plan.candidates,
+        () if staged is None else staged.files,
+        plan.probed_keys,
+        root_uri=context.snapshot.root_uri,
+        target_set=None if statement.is_insert_only else clause,
+        source_set=_SOURCE_SETS + clause if plan.finds_source_rows else None,
+    )
+    if isinstance(found, Refused):
+        logger.info("Spark joins instead of looking keys up: %s", found.reason)
+        return None
+    return found
+
+
+def _joined_words(context: ChangeContext, plan: SearchPlan) -> CountedWords:
+    pairs = context.statement.instant.fix(_pairs(context, plan))
+    if plan.reads_little:
+        pairs = pairs.coalesce(1)  # rows of one partition are aggregated without a shuffle
+    return collect_words(
+        _records(pairs, plan, insert_only=context.statement.is_insert_only),
+        row_set=F.col("row_set"),
+        file=F.col("file"),
+        row=F.col("row"),
     )
 
 
