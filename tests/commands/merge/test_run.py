@@ -41,8 +41,8 @@ from tests.commands.merge.tables import (
 
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int64())])
 Row = dict[str, Any]
-JOBS_OF_AN_UPSERT = 7
-"""Stage; broadcast, shuffle and result of the search; split; broadcast and write."""
+JOBS_OF_AN_UPSERT = 4
+"""Stage, look keys up, split, write."""
 
 
 def row(key: int | None, v: int | None = 0, p: str | None = "a") -> Row:

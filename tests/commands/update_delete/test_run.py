@@ -205,8 +205,8 @@ def test_files_that_cannot_match_are_not_read(
 
 
 def test_how_many_spark_jobs(spark: SparkSession, log: TableLog) -> None:
-    assert jobs_of(spark, lambda: execute(spark, log, delete("id = 2"))) <= 3
-    assert jobs_of(spark, lambda: execute(spark, log, update("id = 1", v="'new'"))) <= 6
+    assert jobs_of(spark, lambda: execute(spark, log, delete("id = 2"))) <= 2
+    assert jobs_of(spark, lambda: execute(spark, log, update("id = 1", v="'new'"))) <= 3
 
 
 # whole files
