@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.reference.differential.generate import Case, Clause, Column, quoted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 ROW_METRICS = (
     "numSourceRows",
@@ -93,38 +93,69 @@ def create_table(spark: SparkSession, case: Case, path: str) -> None:
         + (f" PARTITIONED BY ({parts})" if parts else "")
         + (f" TBLPROPERTIES ({properties})" if properties else "")
     )
-    for rows in case.target_files:
-        if rows:
-            frame = rows_frame(spark, case.target, rows).coalesce(1)
-            frame.write.format("delta").mode("append").save(path)
+    files = [rows_frame(spark, case.target, rows).coalesce(1) for rows in case.target_files if rows]
+    if files:
+        reduce(DataFrame.union, files).write.format("delta").mode("append").save(path)
     for number, check in enumerate(case.constraints):
         spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT c{number} CHECK ({check})")
 
 
-def execute(spark: SparkSession, case: Case, path: str, module: Any, run_sql: Any) -> Outcome:
-    """Run the statement through ``module.DeltaTable`` or ``run_sql`` on the table at ``path``."""
-    table_type = module.DeltaTable
-    before = last_version(path)
+@dataclass(frozen=True)
+class Content:
+    """What a reader finds in a table."""
+
+    rows: tuple[str, ...]
+    schema: str
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How a table, and its change feed from a version on, is read after the statement."""
+
+    table: Callable[[str], DataFrame]
+    changes: Callable[[str, int], DataFrame]
+
+    def content(self, path: str) -> Content:
+        """Read the whole table."""
+        table = self.table(path)
+        return Content(as_text(table), table.schema.simpleString())
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """One of the two: its `DeltaTable`, its way to run SQL, and who reads what it wrote."""
+
+    table_type: Any
+    run_sql: Callable[[str], DataFrame]
+    reader: Reader
+
+
+def execute(
+    spark: SparkSession, case: Case, path: str, by: Implementation, before: Content
+) -> Outcome:
+    """Run the statement on the table at ``path``, which holds ``before``."""
+    version = last_version(path)
     result, classes, text = None, (), ""
     with settings(spark, case.conf):
         try:
-            answer = _run(spark, case, path, table_type, run_sql)
+            answer = _run(spark, case, path, by)
             if answer is not None:
                 collected = answer.collect()
                 result = tuple(collected[0]) if collected else ()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the outcome
             classes, text = error_classes(error), str(error)[:1500]
-    after = last_version(path)
-    table = spark.read.format("delta").load(path)
+    committed = last_version(path) != version
+    after = by.reader.content(path) if committed else before
+    feed = committed and case.properties.get("delta.enableChangeDataFeed") == "true"
     return Outcome(
         error_classes=classes,
         error_text=text,
         result=result,
-        rows=as_text(table),
-        schema=table.schema.simpleString(),
-        committed=after != before,
-        metrics=_metrics(path) if after != before else (),
-        changes=_changes(spark, case, path, before, after),
+        rows=after.rows,
+        schema=after.schema,
+        committed=committed,
+        metrics=_metrics(path) if committed else (),
+        changes=_changes(by.reader.changes(path, version + 1)) if feed else None,
     )
 
 
@@ -163,23 +194,17 @@ def _metrics(path: str) -> tuple[tuple[str, str | None], ...]:
     return tuple((name, found.get(name)) for name in names)
 
 
-def _changes(
-    spark: SparkSession, case: Case, path: str, before: int, after: int
-) -> tuple[str, ...] | None:
-    if case.properties.get("delta.enableChangeDataFeed") != "true" or after == before:
-        return None
-    reader = spark.read.format("delta").option("readChangeFeed", "true")
-    rows = reader.option("startingVersion", before + 1).load(path)
-    return as_text(rows.drop("_commit_version", "_commit_timestamp"))
+def _changes(feed: DataFrame) -> tuple[str, ...]:
+    return as_text(feed.drop("_commit_version", "_commit_timestamp"))
 
 
-def _run(spark: SparkSession, case: Case, path: str, table_type: Any, run_sql: Any) -> Any:
+def _run(spark: SparkSession, case: Case, path: str, by: Implementation) -> DataFrame | None:
     source = rows_frame(spark, case.source, case.source_rows) if case.statement == "merge" else None
-    if case.api == "sql" and run_sql is not None:
+    if case.api == "sql":
         if source is not None:
             source.createOrReplaceTempView("differential_source")
-        return run_sql(sql_text(case, path))
-    table = table_type.forPath(spark, path)
+        return by.run_sql(sql_text(case, path))
+    table = by.table_type.forPath(spark, path)
     if case.statement == "delete":
         return _aliased(table).delete(case.condition)
     if case.statement == "update":

@@ -12,7 +12,8 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import dataclass
+import uuid
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,14 @@ import pytest
 import puredelta
 import puredelta.tables
 from tests.reference.differential.compare import differences, minimise
-from tests.reference.differential.execute import Outcome, create_table, execute
+from tests.reference.differential.execute import (
+    Content,
+    Implementation,
+    Outcome,
+    Reader,
+    create_table,
+    execute,
+)
 from tests.reference.differential.generate import Case, make_case
 
 if TYPE_CHECKING:
@@ -43,10 +51,15 @@ def kept_cases() -> list[Case]:
 
 @dataclass(frozen=True)
 class Bench:
-    """Both implementations over twin tables; a table is created once and copied."""
+    """Both implementations over twin tables; a table is created once, read once and copied.
+
+    Each reads what the other wrote.
+    """
 
     spark: SparkSession
     directory: Path
+    contents: dict[str, Content] = field(default_factory=dict)
+    """What the tables hold before their statements, by name."""
 
     def differences(self, case: Case) -> list[str]:
         return differences(case, self.theirs(case), self.ours(case))
@@ -61,25 +74,53 @@ class Bench:
         return Outcome.from_json(json.loads(kept.read_text()))
 
     def ours(self, case: Case) -> Outcome:
-        def run_sql(text: str) -> DataFrame:
-            return puredelta.sql(self.spark, text)
-
-        return execute(self.spark, case, self._twin(case, "ours"), puredelta.tables, run_sql)
+        return self._execute(
+            case,
+            Implementation(
+                table_type=puredelta.tables.DeltaTable,
+                run_sql=lambda text: puredelta.sql(self.spark, text),
+                reader=Reader(table=self._read_by_reference, changes=self._feed_by_reference),
+            ),
+        )
 
     def _ask_reference(self, case: Case) -> Outcome:
         import delta.tables  # noqa: PLC0415 - only where the reference is installed
 
-        path = self._twin(case, "theirs")
-        return execute(self.spark, case, path, delta.tables, self.spark.sql)
+        return self._execute(
+            case,
+            Implementation(
+                table_type=delta.tables.DeltaTable,
+                run_sql=self.spark.sql,
+                reader=Reader(table=self._read, changes=self._feed),
+            ),
+        )
 
-    def _twin(self, case: Case, name: str) -> str:
-        base = self.directory / "tables" / _digest(case.table_text())
+    def _execute(self, case: Case, by: Implementation) -> Outcome:
+        name = _digest(case.table_text())
+        base = self.directory / "tables" / name
         if not base.exists():
             create_table(self.spark, case, str(base))
-        twin = self.directory / name / str(case.seed)
-        shutil.rmtree(twin, ignore_errors=True)
+        if name not in self.contents:
+            self.contents[name] = Reader(table=self._read, changes=self._feed).content(str(base))
+        twin = self.directory / "twins" / str(uuid.uuid4())
         shutil.copytree(base, twin)
-        return str(twin)
+        try:
+            return execute(self.spark, case, str(twin), by, self.contents[name])
+        finally:
+            shutil.rmtree(twin)
+
+    def _read(self, path: str) -> DataFrame:
+        return puredelta.read(self.spark, path)
+
+    def _feed(self, path: str, version: int) -> DataFrame:
+        return puredelta.read_changes(self.spark, path, starting_version=version)
+
+    def _read_by_reference(self, path: str) -> DataFrame:
+        return self.spark.read.format("delta").load(path)
+
+    def _feed_by_reference(self, path: str, version: int) -> DataFrame:
+        reader = self.spark.read.format("delta").option("readChangeFeed", "true")
+        return reader.option("startingVersion", version).load(path)
 
 
 def _digest(text: str) -> str:
