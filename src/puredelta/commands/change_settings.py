@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark import delta_conf
+from puredelta.spark.session import settings_of
 
 
 class MappedSchema(Enum):
@@ -35,7 +36,7 @@ class ChangeSettings:
     @classmethod
     def of(cls, spark: SparkSession) -> ChangeSettings:
         """Read the settings of ``spark``; runs no job."""
-        return cls.parse(spark.conf.getAll)
+        return cls.parse(settings_of(spark))
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> ChangeSettings:

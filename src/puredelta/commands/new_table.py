@@ -27,6 +27,7 @@ from puredelta.protocol.schema_json import encode_schema
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import StructType
 from puredelta.spark.delta_conf import PROPERTY_DEFAULTS
+from puredelta.spark.session import settings_of
 
 DEFAULTS_PREFIX = PROPERTY_DEFAULTS.key
 """Session settings below this prefix are properties of every table the session creates."""
@@ -63,7 +64,7 @@ def plan_new_table(
             that of a table.
         UnsupportedError: a property asks for a feature that this library cannot write.
     """
-    wanted = {**default_properties(spark.conf.getAll), **(properties or {})}
+    wanted = {**default_properties(settings_of(spark)), **(properties or {})}
     TableProperties.of(wanted).validate()
     mode = TableProperties.of(wanted).column_mapping_mode
     require_valid_schema(schema, partition_columns, column_mapping=mode)

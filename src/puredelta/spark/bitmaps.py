@@ -121,9 +121,9 @@ def mark_rows(
     nothing itself.
     """
     if all(_dense_words(files) <= _LITERAL_WORDS_MAX for files in sets.values()):
-        return rows.withColumns(
-            {mark: _is_in(files, F.col(file), F.col(row)) for mark, files in sets.items()}
-        )
+        # One expression of text: a Column costs many round trips to the JVM.
+        marked = (f"{_is_in(some, file, row)} AS {mark}" for mark, some in sets.items())
+        return rows.selectExpr("*", *marked)
     marks = list(sets)
     words = _word_table(list(sets.values()))
     names = [f"{WORD_BITS}_{n}" for n in range(len(marks))]
@@ -140,32 +140,33 @@ def mark_rows(
     return joined.withColumns(flags).drop(WORD, *names)
 
 
-def _is_in(files: FileRows, file: Column, row: Column) -> Column:
+def _is_in(files: FileRows, file: str, row: str) -> str:
     """Look a row up in arrays that Spark folds to literals: no join, no broadcast.
 
     Words lie densely, file after file, each file's followed by an empty one that stands for
     every later row.
     """
     if not files:
-        return F.lit(False)  # noqa: FBT003
+        return "false"
     every = range(max(files) + 1)
     lasts = [int(files[n].words[-1]) + 1 if n in files else 0 for n in every]
     starts = np.cumsum([0, *(last + 1 for last in lasts)])
     words = np.zeros(starts[-1], np.int64)
     for n, bitmap in files.items():
         words[bitmap.words + starts[n]] = bitmap.bits.view(np.int64)
-    place = F.least(F.shiftright(row, 6), F.get(_literal(lasts), file))
-    word = F.get(_literal(words.tolist()), (F.get(_literal(starts[:-1]), file) + place).cast("int"))
-    return F.coalesce(word.bitwiseAND(_bit(row)) != 0, F.lit(False))  # noqa: FBT003
+    place = f"least(shiftright({row}, 6), get({_literal(lasts)}, {file}))"
+    start = f"get({_literal(starts[:-1])}, {file})"
+    word = f"get({_literal(words.tolist())}, cast({start} + {place} AS int))"
+    return f"coalesce(getbit({word}, cast({row} & 63 AS int)) = 1, false)"
 
 
 def _dense_words(files: FileRows) -> int:
     return sum(int(bitmap.words[-1]) + 2 for bitmap in files.values()) + max(files, default=0)
 
 
-def _literal(values: Iterable[int]) -> Column:
-    """Return an array of longs in one call into the JVM, however many they are."""
-    return F.split(F.lit(",".join(map(str, values))), ",").cast("array<bigint>")
+def _literal(values: Iterable[int]) -> str:
+    """Return an array of longs; as a list of literals it would take the parser far longer."""
+    return f"cast(split('{','.join(map(str, values))}', ',') AS array<bigint>)"
 
 
 def _word_table(sets: list[FileRows]) -> pa.Table:

@@ -8,8 +8,10 @@ that id, so frames that take another's place must carry the other's ids.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
+from py4j.java_gateway import JavaClass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.classic.column import Column as ClassicColumn
 
@@ -24,6 +26,11 @@ _FOLDING = (
     "ConstantFolding",
     "BooleanSimplification",
 )
+
+
+def java_class(jvm: Any, name: str) -> Any:
+    """Return a class by its full name; ``jvm.org.apache...`` would ask the JVM at each dot."""
+    return JavaClass(name, jvm._gateway_client)  # noqa: SLF001
 
 
 class Catalyst:
@@ -56,8 +63,11 @@ class Catalyst:
 
     def rows(self, plan: Any) -> DataFrame:
         """Return a plan as a DataFrame of this session; Spark checks the plan."""
-        dataset = self.jvm.org.apache.spark.sql.classic.Dataset
-        return DataFrame(dataset.ofRows(self.session, plan), self.spark)
+        return DataFrame(self._rows_of(self.session, plan), self.spark)
+
+    @cached_property
+    def _rows_of(self) -> Any:
+        return java_class(self.jvm, "org.apache.spark.sql.classic.Dataset").ofRows
 
     def relation(self, attributes: Sequence[Any]) -> Any:
         """Return an empty relation with these very attributes: ids, names, qualifiers."""
@@ -96,8 +106,11 @@ class Catalyst:
 
     def column(self, expression: Any) -> Column:
         """Return a resolved expression as a Column: it is not resolved again."""
-        made: Any = self.jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression)
-        return ClassicColumn(made)
+        return ClassicColumn(self._column_of(expression))
+
+    @cached_property
+    def _column_of(self) -> Any:
+        return java_class(self.jvm, "org.apache.spark.sql.classic.ExpressionUtils").column
 
     def alias(self, expression: Any, name: str, *, like: Any = None) -> Any:
         """Return the expression under a name, with the id and qualifiers of ``like``."""
@@ -105,8 +118,15 @@ class Catalyst:
             expr_id, qualifier = self._expressions.NamedExpression.newExprId(), self.seq([])
         else:
             expr_id, qualifier = like.exprId(), like.qualifier()
-        keys = self.seq([])
-        return self._expressions.Alias(expression, name, expr_id, qualifier, self._none, keys)
+        return self._new_alias(expression, name, expr_id, qualifier, self._none, self._no_keys)
+
+    @cached_property
+    def _new_alias(self) -> Any:
+        return java_class(self.jvm, "org.apache.spark.sql.catalyst.expressions.Alias")
+
+    @cached_property
+    def _no_keys(self) -> Any:
+        return self.seq([])
 
     def resolved(self, expressions: Sequence[Any], plan: Any) -> Any:
         """Return ``CollectMetrics(expressions)`` over the plan, analyzed but not checked.
@@ -143,7 +163,11 @@ class Catalyst:
 
     def seq(self, items: Sequence[Any]) -> Any:
         """Return a Scala ``Seq``."""
-        return self.jvm.PythonUtils.toSeq(list(items))
+        return self._to_seq(list(items))
+
+    @cached_property
+    def _to_seq(self) -> Any:
+        return self.jvm.PythonUtils.toSeq
 
     def items(self, seq: Any) -> tuple[Any, ...]:
         """Return the elements of a Scala ``Seq``."""

@@ -84,8 +84,7 @@ class ClassicResolver:
     def check(self, values: Sequence[Column], scope: Scope) -> tuple[T.DataType, ...]:
         """Return the types of values that are evaluated over a scope."""
         rows = self._catalyst.rows(self._frames.own(scope))
-        named = [v.alias(f"_{n}") for n, v in enumerate(values)]
-        return tuple(f.dataType for f in rows.select(*named).schema.fields)
+        return tuple(f.dataType for f in rows.select(*values).schema.fields)
 
     def _analyze(self, requests: Sequence[Request], scope: Scope) -> Any:
         parsed = [self._catalyst.parsed(r.expression) for r in requests]
@@ -128,18 +127,20 @@ class ClassicResolver:
             )
         )
         certain = bool(plan.deterministic())
-        own = [alias.child() for alias in catalyst.items(self._frames.moved(plan).metrics())]
+        used = frozenset[int]().union(*(attribute_ids(a.nodes) for a in analyzed))
+        moved = self._frames.moved(plan, used)
+        own = [alias.child() for alias in catalyst.items(moved.metrics())]
         folded = catalyst.folded(self._instant.fixed(plan))
         trees: list[list[Node]] = json.loads(folded.toJSON())[0]["metrics"]
         return [
             self._expression(
                 a,
-                column=catalyst.column(moved),
+                column=catalyst.column(expression),
                 data_type=field.dataType,
                 tree=tree,
                 is_deterministic=certain or bool(a.expression.deterministic()),
             )
-            for a, moved, field, tree in zip(
+            for a, expression, field, tree in zip(
                 analyzed, own, checked.schema.fields, trees, strict=True
             )
         ]

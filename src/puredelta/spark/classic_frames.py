@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +36,7 @@ class ClassicFrames:
         self._own = {
             side: tuple(a.newInstance() for a in some) for side, some in self._known.items()
         }
+        self._columns: dict[tuple[Side, int], Column] = {}
 
     @cached_property
     def attributes(self) -> Mapping[int, Attribute]:
@@ -54,7 +55,11 @@ class ClassicFrames:
 
     def displayed(self, scope: Scope) -> tuple[str, ...]:
         """Return the columns of a scope as messages show them: ``t.key``."""
-        return tuple(a.sql() for side in scope.value for a in self._known[side])
+        return tuple(name for side in scope.value for name in self._displayed[side])
+
+    @cached_property
+    def _displayed(self) -> Mapping[Side, tuple[str, ...]]:
+        return {side: tuple(a.sql() for a in some) for side, some in self._known.items()}
 
     def known(self, scope: Scope) -> Any:
         """Return the plan of no rows that the user's expressions are resolved over."""
@@ -64,12 +69,18 @@ class ClassicFrames:
         """Return the plan of no rows that resolved expressions are evaluated over."""
         return self._joined([self._own[side] for side in scope.value])
 
-    def moved(self, plan: Any) -> Any:
-        """Return an analyzed operator whose expressions use the frames' own ids."""
-        pairs = [
-            (known, own)
+    def moved(self, plan: Any, used: Collection[int]) -> Any:
+        """Return an analyzed operator whose expressions use the frames' own ids.
+
+        ``used`` are the ids of the user's attributes in it.
+        """
+        both = [
+            pair
             for side, some in self._known.items()
-            for known, own in zip(some, self._own[side], strict=True)
+            for pair in zip(some, self._own[side], strict=True)
+        ]
+        pairs = [
+            pair for pair, expr_id in zip(both, self.attributes, strict=True) if expr_id in used
         ]
         return plan.rewriteAttrs(self.catalyst.attribute_map(pairs))
 
@@ -86,12 +97,18 @@ class ClassicFrames:
     def target_column(self, name: str) -> Column:
         """Return a column of ``target(...)``."""
         ordinal = next(c.ordinal for c in self.target_columns if c.name == name)
-        return self.catalyst.column(self._own[Side.TARGET][ordinal])
+        return self._column(Side.TARGET, ordinal)
 
     def source_column(self, staged: str) -> Column:
         """Return a column of ``source(...)``."""
         ordinal = next(c.ordinal for c in self.source_columns if c.staged == staged)
-        return self.catalyst.column(self._own[Side.SOURCE][ordinal])
+        return self._column(Side.SOURCE, ordinal)
+
+    def _column(self, side: Side, ordinal: int) -> Column:
+        """Return the same object every time: values that are one column are seen to be one."""
+        if (side, ordinal) not in self._columns:
+            self._columns[side, ordinal] = self.catalyst.column(self._own[side][ordinal])
+        return self._columns[side, ordinal]
 
     def _joined(self, sides: Sequence[Sequence[Any]]) -> Any:
         relations = [self.catalyst.relation(attributes) for attributes in sides]

@@ -72,6 +72,8 @@ def _expressions(config: TableConfig) -> dict[str, str]:
 
 def _not_null_checks(schema: StructType) -> Iterator[Check]:
     for field in schema.fields:
+        if field.nullable and not _has_required(field.type):
+            continue  # a Column costs many round trips to the JVM
         column = F.col(quoted(field.name))
         yield from _nullability(field.type, column, field.name, nullable=field.nullable)
 

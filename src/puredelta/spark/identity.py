@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.protocol.types import StructType
-from puredelta.spark.catalyst import Catalyst
+from puredelta.spark.catalyst import Catalyst, java_class
 from puredelta.spark.classic_frames import rebased
 from puredelta.spark.connect_frames import outer_alias
 from puredelta.spark.session import is_connect
@@ -14,7 +16,14 @@ from puredelta.spark.types import struct_as_nullable, to_spark
 
 def table_identity(spark: SparkSession, schema: StructType) -> DataFrame:
     """Return no rows with the columns of a table; its attributes are the identity."""
-    return spark.createDataFrame([], struct_as_nullable(to_spark(schema)))
+    nullable = struct_as_nullable(to_spark(schema))
+    if is_connect(spark):
+        return spark.createDataFrame([], nullable)
+    # Without rows PySpark would still start from an RDD: many round trips to the JVM.
+    jvm: Any = spark._jvm  # noqa: SLF001 - the Py4J edge
+    java_type = java_class(jvm, "org.apache.spark.sql.types.DataType").fromJson(nullable.json())
+    nothing = java_class(jvm, "java.util.ArrayList")()
+    return DataFrame(spark._jsparkSession.createDataFrame(nothing, java_type), spark)  # noqa: SLF001
 
 
 def renewed_identity(known: DataFrame, schema: StructType) -> DataFrame:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
+from py4j.java_gateway import JavaClass
 from pyspark.sql import SparkSession
 
 _CONNECT_MODULE = "pyspark.sql.connect."
@@ -53,6 +57,21 @@ class SessionInfo:
                 _setting(spark, "spark.sql.storeAssignmentPolicy").upper()
             ),
         )
+
+
+def settings_of(spark: SparkSession) -> Mapping[str, str]:
+    """Return every setting that somebody made, read at once.
+
+    ``spark.conf.getAll`` of a classic session asks the JVM for each key and each value.
+    """
+    jvm: Any = getattr(spark, "_jvm", None)
+    if jvm is None:  # Spark Connect: one request
+        return spark.conf.getAll
+    mapper = JavaClass("com.fasterxml.jackson.databind.ObjectMapper", jvm._gateway_client)()  # noqa: SLF001
+    settings: dict[str, str] = json.loads(
+        mapper.writeValueAsString(spark._jsparkSession.conf().getAllAsJava())  # noqa: SLF001
+    )
+    return settings
 
 
 def is_connect(spark: SparkSession) -> bool:

@@ -139,16 +139,20 @@ class _FileLayout:
     def physical_rows(self, rows: DataFrame, *, rebalance: bool) -> DataFrame:
         """Return the rows as the files hold them, followed by the columns of directories."""
         stored = _stored_rows(rows, self.config)
-        physical_rows = stored.select(*self._columns(), *self._directory_values())
+        columns = [*self._columns(), *self._directory_values()]
+        # Names alone are the rows as they are, and choosing them is many round trips.
+        names = [column for column in columns if isinstance(column, str)]
+        as_it_is = len(names) == len(columns) and names == list(map(quoted, stored.columns))
+        physical_rows = stored if as_it_is else stored.select(*columns)
         if not rebalance:
             return physical_rows
         partitions = map(quoted, self.config.physical_partition_columns)
         return physical_rows.hint("rebalance", *partitions)
 
-    def _columns(self) -> list[Column]:
+    def _columns(self) -> list[Column | str]:
         config, checks = self.config, self._checks()
         physical_fields = config.physical_data_schema(field_ids=True).fields
-        columns: list[Column] = []
+        columns: list[Column | str] = []
         for logical, physical in zip(config.data_schema.fields, physical_fields, strict=True):
             if logical.type == VOID:
                 continue  # a file cannot hold it (M-113)
@@ -195,15 +199,15 @@ def _stored_rows(rows: DataFrame, config: TableConfig) -> DataFrame:
 
 def _physical_column(
     logical: StructField, physical: StructField, checks: Sequence[Check]
-) -> Column:
+) -> Column | str:
     """Rename a column; nested fields by a cast, which goes by position and keeps NULL structs.
 
     The cast stands outside of the checks: a CASE would forget the field ids in its type. A
     column that stays as it is costs no more calls into the JVM than its name does.
     """
-    column = guarded(F.col(quoted(logical.name)), checks)
     if physical.name == logical.name and not physical.metadata and not checks:
-        return column
+        return quoted(logical.name)
+    column = guarded(F.col(quoted(logical.name)), checks)
     if not isinstance(logical.type, PrimitiveType | DecimalType):
         column = column.cast(as_nullable(to_spark_type(physical.type)))
     return column.alias(physical.name, metadata=dict(physical.metadata))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from puredelta.spark import delta_conf
+from puredelta.spark.session import settings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,7 @@ class ConvertSettings:
     @classmethod
     def of(cls, spark: SparkSession) -> ConvertSettings:
         """Read the settings of ``spark``; runs no job."""
-        return cls.parse(spark.conf.getAll)
+        return cls.parse(settings_of(spark))
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> ConvertSettings:

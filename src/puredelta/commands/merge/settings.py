@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.type_widening import AutomaticWidening
 from puredelta.spark import delta_conf
+from puredelta.spark.session import settings_of
 
 _DROPS_NULL_COLUMNS = "4.0."
 """Spark 4.0, where a VOID column is dropped unless the session says otherwise."""
@@ -37,7 +38,7 @@ class MergeSettings:
     @classmethod
     def of(cls, spark: SparkSession) -> MergeSettings:
         """Read the settings of ``spark``; runs no job."""
-        return cls.parse(spark.conf.getAll, spark_version=spark.version)
+        return cls.parse(settings_of(spark), spark_version=spark.version)
 
     @classmethod
     def parse(cls, settings: Mapping[str, str], *, spark_version: str = "") -> MergeSettings:

@@ -13,6 +13,7 @@ from puredelta.log.file_bins import BinLimits
 from puredelta.protocol.properties import TableProperties
 from puredelta.spark import delta_conf
 from puredelta.spark.delta_conf import DeltaConf
+from puredelta.spark.session import settings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class OptimizeSettings:
         Raises:
             InvalidRequestError: one is no size, count or share.
         """
-        settings = spark.conf.getAll
+        settings = settings_of(spark)
         return cls(
             limits=BinLimits(
                 min_file_size=_size(delta_conf.OPTIMIZE_MIN_FILE_SIZE, settings),
@@ -60,7 +61,7 @@ class AutoCompactSettings:
         Raises:
             InvalidRequestError: a setting has no such value.
         """
-        settings = spark.conf.getAll
+        settings = settings_of(spark)
         if not _is_enabled(settings, properties):
             return None
         max_file_size = _size(delta_conf.AUTO_COMPACT_MAX_FILE_SIZE, settings)

@@ -32,7 +32,8 @@ class StatementFrames:
         every = [c.staged for c in self.frames.source_columns]
         if not self.source_columns:
             return source_rows.select(F.lit(True).alias(NO_SOURCE_COLUMN))  # noqa: FBT003
-        return source_rows.toDF(*every).select(*[c.staged for c in self.source_columns])
+        renamed, wanted = source_rows.toDF(*every), [c.staged for c in self.source_columns]
+        return renamed if wanted == every else renamed.select(*wanted)
 
     def source(self, rows: DataFrame) -> DataFrame:
         """Give rows with (some of) the staged columns the identity of the source."""

@@ -11,6 +11,7 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.clock import wall_clock
 from puredelta.protocol.actions import SetTransaction
 from puredelta.spark import delta_conf
+from puredelta.spark.session import settings_of
 
 _SIZE = re.compile(r"(-?\d+)\s*([kmgtp]?)i?b?", re.IGNORECASE)
 _BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
@@ -50,7 +51,7 @@ class ExecutionSettings:
             InvalidRequestError: only half of an application's version is set.
         """
         threshold = spark.conf.get(_BROADCAST_THRESHOLD, None)
-        settings = spark.conf.getAll
+        settings = settings_of(spark)
         return cls(
             broadcast_bytes_max=parse_bytes(threshold or "-1"),
             rebalance=delta_conf.REPARTITION_BEFORE_WRITE.flag(settings),
@@ -85,7 +86,7 @@ def persistent_vectors(spark: SparkSession, command: str) -> bool:
         "update": delta_conf.UPDATE_DELETION_VECTORS,
         "delete": delta_conf.DELETE_DELETION_VECTORS,
     }[command]
-    return conf.flag(spark.conf.getAll)
+    return conf.flag(settings_of(spark))
 
 
 def parse_bytes(text: str) -> int:

@@ -109,11 +109,12 @@ def _storable_rows(rows: DataFrame) -> DataFrame:
     fields = [f for f in rows.schema.fields if not isinstance(f.dataType, T.NullType)]
     if not fields:
         return rows.select(F.lit(1).alias(_NO_COLUMN))
-    columns = []
-    for field in fields:
-        column, stored = F.col(field.name), _storable(field.dataType)
-        columns.append(column if stored == field.dataType else column.cast(stored))
-    return rows.select(*columns)
+    stored = {f.name: _storable(f.dataType) for f in fields}
+    kept = rows if len(fields) == len(rows.columns) else rows.select(*stored)
+    changed = {
+        f.name: F.col(f.name).cast(stored[f.name]) for f in fields if stored[f.name] != f.dataType
+    }
+    return kept.withColumns(changed) if changed else kept
 
 
 def _storable(kind: Any) -> Any:

@@ -35,9 +35,10 @@ def new_rows(
         for name in config.generated_columns
     }
     missing = {name: numbers for name, numbers in computed.items() if numbers}
-    rows = frame.select(
-        *(_value(name, actions).alias(name) for name in config.schema.names), CLAUSE, *helpers
-    )
+    fires = {number: F.col(CLAUSE) == number for number in list(actions)[:-1]}
+    names = [*config.schema.names, CLAUSE, *helpers]
+    values = [_value(name, actions, fires) for name in config.schema.names]
+    rows = frame.select(*values, CLAUSE, *helpers).toDF(*names)
     generated = {
         name: F.when(F.col(CLAUSE).isin(numbers), generated_value(config, name)).otherwise(
             F.col(quoted(name))
@@ -47,12 +48,19 @@ def new_rows(
     return rows.withColumns(generated) if generated else rows
 
 
-def _value(name: str, actions: Mapping[int, Mapping[str, Column]]) -> Column:
-    """Return the value of the clause that fires; NULL where it leaves the column out."""
+def _value(
+    name: str, actions: Mapping[int, Mapping[str, Column]], fires: Mapping[int, Column]
+) -> Column:
+    """Return the value of the clause that fires; NULL where it leaves the column out.
+
+    ``fires`` tells it for every clause but the last. A value that is the same for all of
+    them, as that of ``*`` is, needs no choice.
+    """
     numbers = [number for number, values in actions.items() if name in values]
     if not numbers:
         return F.lit(None)
     value = actions[numbers[-1]][name]
     for number in numbers[:-1]:
-        value = F.when(F.col(CLAUSE) == number, actions[number][name]).otherwise(value)
+        if actions[number][name] is not value:
+            value = F.when(fires[number], actions[number][name]).otherwise(value)
     return value
