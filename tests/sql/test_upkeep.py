@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from puredelta.api import read, sql, write
-from puredelta.errors import TableNotFoundError, UnsupportedError
+from puredelta.errors import TableNotFoundError
 from puredelta.sql.describe import run_describe
+from puredelta.sql.run import run_ours
 from puredelta.sql.syntax_error import SqlSyntaxError
 from puredelta.sql.upkeep import run_upkeep
 
@@ -68,6 +69,15 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, expecte
         run_upkeep(NO_SESSION, text.format(f"delta.`{tmp_path}`"))
 
 
-def test_optimize_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedError, match="OPTIMIZE"):
-        run_upkeep(NO_SESSION, "OPTIMIZE delta.`/t` ZORDER BY (a)")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "OPTIMIZE {} ZORDER BY (a)",
+        "GENERATE symlink_format_manifest FOR TABLE {}",
+        "ALTER TABLE {} DROP FEATURE x",
+        "CREATE TABLE delta.`/other` SHALLOW CLONE {}",
+    ],
+)
+def test_there_is_no_table(text: str) -> None:
+    with pytest.raises(TableNotFoundError, match="not a Delta table"):
+        run_ours(NO_SESSION, text.format("delta.`/no/such`"))

@@ -11,7 +11,7 @@ from puredelta.activation.paths import require_path
 from puredelta.activation.told import Told
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, create_registered, require_free
-from puredelta.commands.insert import insert_rows
+from puredelta.commands.insert import InsertRequest, insert_rows
 from puredelta.commands.write import write_table
 from puredelta.commands.write_options import WRITE_OPTIONS, SaveMode
 from puredelta.errors import ErrorCode, UnsupportedError
@@ -99,7 +99,7 @@ def insert_into(rows: DataFrame, name: TableName, *, overwrite: bool) -> bool:
     location = find_location(rows.sparkSession, name)
     if location is None:
         return False
-    insert_rows(rows, TableLog.open(location), overwrite=overwrite)
+    insert_rows(rows, TableLog.open(location), InsertRequest(overwrite=overwrite))
     return True
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.engine import engine_info
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
@@ -45,6 +45,11 @@ _ROW_TRACKING_NAMES = {
     "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-",
 }
 
+_SCHEMA = """
+    source_table_size BIGINT, source_num_of_files BIGINT, num_removed_files BIGINT,
+    num_copied_files BIGINT, removed_files_size BIGINT, copied_files_size BIGINT
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloneRequest:
@@ -55,6 +60,8 @@ class CloneRequest:
     """Whether an empty table at the target may become the clone."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Win over the source's."""
+    source_name: str | None = None
+    """What the history calls the source; None: by its path."""
 
 
 def clone_table(
@@ -104,11 +111,20 @@ def clone_table(
         actions.append(domain)
     committed = transaction.commit(
         actions,
-        clone(source=f"delta.`{source.root_uri}`", source_version=source.version),
+        clone(
+            source=request.source_name or f"delta.`{source.root_uri}`",
+            source_version=source.version,
+        ),
         metrics=_metrics(source),
         is_blind_append=False,
     )
     return committed.version
+
+
+def clone_row(spark: SparkSession, source: Snapshot | None) -> DataFrame:
+    """Return what a CLONE of a version counted, as the reference's one row; None: no row."""
+    rows = [] if source is None else [tuple(_metrics(source).values())]
+    return spark.createDataFrame(rows, _SCHEMA)
 
 
 def require_absolute(target: str) -> None:

@@ -6,32 +6,65 @@ INSERT (``spark.sql.storeAssignmentPolicy``) say which value fits. Classic sessi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-from puredelta.commands.write import WriteOutcome, write_table
-from puredelta.commands.write_options import SaveMode
+from puredelta.commands.planned_write import WriteOutcome
+from puredelta.commands.write import write_table
+from puredelta.commands.write_options import SaveMode, replaces_partitions
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.table_log import TableLog
-from puredelta.protocol.types import StructField, StructType
+from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.types import (
+    BYTE,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    StructField,
+    StructType,
+)
+from puredelta.spark.identifiers import display_name
 from puredelta.spark.insert_columns import stored_as
-from puredelta.spark.types import to_spark
+from puredelta.spark.types import quoted_text, to_spark, to_spark_type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsertRequest:
+    """What an INSERT says beside its rows."""
+
+    columns: tuple[str, ...] = ()
+    """Those the values are for; by default all of the table."""
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+    """Partition columns with the value, as text, that they have in every row."""
+    open_partition: tuple[str, ...] = ()
+    """Partition columns that are named and whose values are in the rows."""
+    by_name: bool = False
+    overwrite: bool = False
+    """Whether what is there is replaced: all of it, or the partitions that are named."""
+    replace_where: str | None = None
+    """Replaces the rows of this condition instead."""
+
+
+EVERY_COLUMN = InsertRequest()
+
+_INTEGERS = (BYTE, SHORT, INTEGER, LONG)
+_INTEGER = re.compile(r"[+-]?\d{1,18}")
 
 
 def insert_rows(
-    rows: DataFrame,
-    log: TableLog,
-    *,
-    columns: Sequence[str] = (),
-    by_name: bool = False,
-    overwrite: bool = False,
+    rows: DataFrame, log: TableLog, request: InsertRequest = EVERY_COLUMN
 ) -> WriteOutcome:
     """Insert rows into a table; runs one Spark job.
 
-    ``columns`` are those the values are for, by default all but the ones that compute
-    themselves (identity columns); others get their default, or NULL. ``overwrite`` replaces
-    what is there, as a DataFrame write in mode ``overwrite`` does.
+    Columns without a value get their default, or NULL. ``overwrite`` replaces what a
+    DataFrame write in mode ``overwrite`` does; with ``partition`` only those partitions,
+    unless ``spark.sql.sources.partitionOverwriteMode`` is dynamic.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -40,24 +73,88 @@ def insert_rows(
             does not fit.
     """
     config = log.snapshot().config
-    fields = [f for f in config.schema.fields if f.name not in config.identity_columns]
-    if columns:
-        chosen = _named(columns, config.schema)
-    elif by_name:
+    chosen = value_columns(config, request)
+    if request.by_name and not request.columns:
         given = {name.lower() for name in rows.columns}
-        chosen = [f for f in fields if f.name.lower() in given]
-    else:
-        chosen = fields
+        chosen = [f for f in chosen if f.name.lower() in given]
     stored = stored_as(
         rows,
         to_spark(StructType(tuple(chosen))),
         table=f"delta.`{log.root_uri}`",
-        by_name=by_name,
+        by_name=request.by_name,
     )
-    return write_table(stored, log, mode=SaveMode.OVERWRITE if overwrite else SaveMode.APPEND)
+    fixed = _fixed_columns(config, request)
+    values = {f.name: F.lit(value).cast(to_spark_type(f.type)) for f, value in fixed}
+    options: dict[str, object] = {}
+    where = request.replace_where
+    if request.overwrite and fixed and not replaces_partitions(rows.sparkSession):
+        where = _all_of([_is_value(f, value) for f, value in fixed])
+    if where is not None:
+        options["replaceWhere"] = where
+    overwrites = request.overwrite or where is not None
+    return write_table(
+        stored.withColumns(values) if values else stored,
+        log,
+        mode=SaveMode.OVERWRITE if overwrites else SaveMode.APPEND,
+        options=options,
+    )
 
 
-def _named(columns: Sequence[str], schema: StructType) -> list[StructField]:
+def value_columns(config: TableConfig, request: InsertRequest) -> list[StructField]:
+    """Return the columns that the values of each row are for, in their order.
+
+    Raises:
+        InvalidRequestError: a name is unknown or stands there twice, or PARTITION names
+            what does not partition the table (NON_PARTITION_COLUMN).
+    """
+    _require_partition_columns(config, (*request.partition, *request.open_partition))
+    fixed = {f.name for f, _ in _fixed_columns(config, request)}
+    if request.columns:
+        return _named(request.columns, config.schema, taken=fixed)
+    return [f for f in config.schema.fields if f.name not in fixed]
+
+
+def _fixed_columns(
+    config: TableConfig, request: InsertRequest
+) -> list[tuple[StructField, str | None]]:
+    found = ((config.schema.find_ignoring_case(k), v) for k, v in request.partition.items())
+    return [(field, value) for field, value in found if field is not None]
+
+
+def _all_of(conditions: Sequence[str]) -> str:
+    """Return conditions joined as Spark's own text of them is."""
+    return reduce(lambda one, other: f"({one} AND {other})", conditions)
+
+
+def _is_value(column: StructField, value: str | None) -> str:
+    name = display_name((column.name,))
+    if value is None:
+        return f"({name} IS NULL)"
+    if column.type == STRING:
+        literal = quoted_text(value)
+    elif column.type in _INTEGERS and _INTEGER.fullmatch(value):
+        literal = str(int(value))
+    else:
+        kind = to_spark_type(column.type).simpleString()
+        literal = f"CAST({quoted_text(value)} AS {kind})"
+    return f"({name} <=> {literal})"
+
+
+def _require_partition_columns(config: TableConfig, names: Iterable[str]) -> None:
+    known = {column.lower() for column in config.partition_columns}
+    for name in names:
+        if name.lower() not in known:
+            raise InvalidRequestError(
+                f"PARTITION clause cannot contain the non-partition column: `{name}`. The table is "
+                f"partitioned by {list(config.partition_columns)}.",
+                code=ErrorCode.NON_PARTITION_COLUMN,
+                column=name,
+            )
+
+
+def _named(
+    columns: Sequence[str], schema: StructType, *, taken: Iterable[str]
+) -> list[StructField]:
     """Return the fields of a column list.
 
     Raises:
@@ -69,13 +166,14 @@ def _named(columns: Sequence[str], schema: StructType) -> list[StructField]:
         unknown = columns[found.index(None)]
         raise InvalidRequestError(
             f"The table has no column {unknown!r}, only {list(schema.names)}.",
-            code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
+            code=ErrorCode.UNRESOLVED_COLUMN,
             column=unknown,
         )
-    if len({field.name for field in fields}) < len(fields):
+    names = [*taken, *(field.name for field in fields)]
+    if len(set(names)) < len(names):
         raise InvalidRequestError(
             f"A column is named twice in the column list {list(columns)}.",
-            code=ErrorCode.DUPLICATE_COLUMNS_FOUND,
+            code=ErrorCode.COLUMN_ALREADY_EXISTS,
             columns=tuple(columns),
         )
     return fields

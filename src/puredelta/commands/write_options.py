@@ -118,6 +118,11 @@ class WriteOptions:
             )
 
 
+def replaces_partitions(spark: SparkSession) -> bool:
+    """Tell whether the session's overwrites replace only the partitions they have rows for."""
+    return _is_dynamic(spark, {}) and DYNAMIC_OVERWRITE.flag(spark.conf.getAll)
+
+
 def _told_apart(options: Mapping[str, object]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the options of the write, by their own names, and the table properties."""
     known = {name.lower(): name for name in WRITE_OPTIONS}

@@ -27,6 +27,7 @@ from puredelta.protocol.types import (
 )
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
+_KEYS = "delta.columnMapping."
 FIELD_ID = "delta.columnMapping.id"
 PARQUET_FIELD_ID = "parquet.field.id"
 """The key under which Spark's Parquet reader and writer look for a field id."""
@@ -157,6 +158,20 @@ def map_existing_columns(schema: StructType) -> tuple[StructType, int]:
         )
 
     return assign_columns(named(schema), max_column_id=0)
+
+
+def without_mapping(schema: StructType) -> StructType:
+    """Return the schema without ids and physical names, all the way down."""
+    return StructType(
+        tuple(
+            dataclasses.replace(
+                f,
+                type=_map_structs(f.type, without_mapping),
+                metadata={k: v for k, v in f.metadata.items() if not k.startswith(_KEYS)},
+            )
+            for f in schema.fields
+        )
+    )
 
 
 def _has_id(field: StructField) -> bool:

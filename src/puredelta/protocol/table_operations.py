@@ -52,6 +52,22 @@ def define_table(
     )
 
 
+def streaming_update(*, mode: str, query_id: str, epoch_id: int) -> Operation:
+    """Describe one batch of a streaming query; ``mode`` is its output mode.
+
+    >>> streaming_update(mode="append", query_id="q", epoch_id=3).parameters
+    {'outputMode': 'Append', 'queryId': 'q', 'epochId': '3'}
+    """
+    return Operation(
+        name="STREAMING UPDATE",
+        parameters={
+            "outputMode": mode.capitalize(),
+            "queryId": query_id,
+            "epochId": str(epoch_id),
+        },
+    )
+
+
 def set_properties(properties: Mapping[str, str]) -> Operation:
     """Describe SET TBLPROPERTIES."""
     return Operation(
@@ -100,6 +116,13 @@ def change_column(change: ColumnChange) -> Operation:
     described = change.described()
     column = _json_text(described.pop("column"))
     return Operation(name="CHANGE COLUMN", parameters={"column": column, **described})
+
+
+def change_columns(changes: Sequence[ColumnChange]) -> Operation:
+    """Describe a change of several columns at once."""
+    described = [change.described() for change in changes]
+    columns = [{**change.pop("column"), **change} for change in described]
+    return Operation(name="CHANGE COLUMNS", parameters={"columns": _json_text(columns)})
 
 
 def rename_column(old: Sequence[str], new: Sequence[str]) -> Operation:
@@ -153,6 +176,10 @@ def drop_feature(name: str, *, truncate_history: bool) -> Operation:
 
 EMPTY_COMMIT = Operation(name="Empty Commit")
 """A commit for the sake of its version: a barrier before a feature is dropped."""
+
+
+TRUNCATE = Operation(name="TRUNCATE", parameters={})
+"""Every row goes."""
 
 
 def vacuum_start(

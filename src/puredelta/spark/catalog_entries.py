@@ -74,11 +74,11 @@ def register(
         pyspark.errors.AnalysisException: there is such a table, no such database, ...
     """
     catalyst = Catalyst(spark)
-    ddl = _listed(spark, columns).toDDL()
+    ddl = f" ({_listed(spark, columns).toDDL()})" if columns.fields else ""
     where = "" if location is None else f" LOCATION {quoted_text(location)}"
     says = "" if comment is None else f" COMMENT {quoted_text(comment)}"
     # Not by spark.sql: an activated session would take the statement for the user's.
-    catalyst.session.sql(f"CREATE TABLE {name.quoted} ({ddl}) USING delta{says}{where}")
+    catalyst.session.sql(f"CREATE TABLE {name.quoted}{ddl} USING delta{says}{where}")
 
 
 def update_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:

@@ -30,6 +30,12 @@ class CatalogTable:
     """Its root: an absolute, decoded URI or path."""
     is_managed: bool = False
     """Whether the catalog owns the directory."""
+    owner: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """The name with its catalog and database, as the history has it."""
+        return f"{SESSION_CATALOG}.{self.database}.{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +83,7 @@ def find_relation(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | C
         name=str(full.table()),
         location=str(jvm.org.apache.hadoop.fs.Path(table.location()).toString()),
         is_managed=str(table.tableType().name()) == _MANAGED,
+        owner=str(table.owner() or ""),
     )
 
 

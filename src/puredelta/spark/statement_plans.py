@@ -19,6 +19,15 @@ from puredelta.spark.pinned_tables import pinned, plan_relations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StatedIdentity:
+    """``GENERATED ... AS IDENTITY (START WITH start INCREMENT BY step)``."""
+
+    start: int
+    step: int
+    allows_explicit_insert: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatedColumn:
     """A column of ``CREATE TABLE``."""
 
@@ -29,55 +38,76 @@ class StatedColumn:
     comment: str | None
     default: str | None
     """The text behind DEFAULT."""
-    is_computed: bool
-    """GENERATED in any way."""
+    generated_as: str | None
+    """The text behind GENERATED ALWAYS AS."""
+    identity: StatedIdentity | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTable:
-    """``CREATE TABLE [IF NOT EXISTS] name ...``, with a query or without."""
+class StatedTable:
+    """``[CREATE [OR]] [REPLACE] TABLE [IF NOT EXISTS] name ...``, with a query or without."""
 
     name: tuple[str, ...]
     provider: str | None
+    creates: bool
+    """Whether there may be no such table."""
+    replaces: bool
+    """Whether there may be one."""
     if_not_exists: bool
     columns: tuple[StatedColumn, ...]
     partition_by: tuple[str, ...]
+    cluster_by: tuple[tuple[str, ...], ...] | None
     other_layout: str | None
-    """A transform that is no plain column, as Spark describes it."""
+    """A transform that is neither a plain column nor CLUSTER BY, as Spark describes it."""
+    buckets: bool
     location: str | None
     comment: str | None
     properties: Mapping[str, str]
+    options: Mapping[str, str]
+    has_constraints: bool
     query: Any
     """The plan behind AS, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertInto:
-    """``INSERT INTO | OVERWRITE name [(columns)] [BY NAME] query``."""
+    """``INSERT INTO | OVERWRITE name [PARTITION (...)] [(columns)] [BY NAME] query``."""
 
     name: tuple[str, ...]
     columns: tuple[str, ...]
+    partition: Mapping[str, str | None]
+    """``PARTITION (p = 'value')``: the values of columns as text, None for NULL."""
+    open_partition: tuple[str, ...]
+    """``PARTITION (p)``: columns without a value."""
     by_name: bool
     overwrite: bool
+    replace_where: str | None
+    """The condition of ``REPLACE WHERE``."""
+    if_not_exists: bool
     beyond: str | None
     """A clause that is more than this, by its words."""
     query: Any
 
 
-def parse_plan(spark: SparkSession, text: str) -> CreateTable | InsertInto | None:
+def parse_plan(spark: SparkSession, text: str) -> StatedTable | InsertInto | None:
     """Return what a text says; None if it is another statement.
 
     Raises:
         pyspark.errors.ParseException: Spark's parser refuses the text.
     """
     plan: Any = Catalyst(spark).session.sessionState().sqlParser().parsePlan(text)
-    match plan.getClass().getSimpleName():
-        case "CreateTable":
-            return _create(plan, tuple(_columns(plan.columns())), None)
-        case "CreateTableAsSelect":
-            return _create(plan, (), plan.query())
+    ctes = None
+    if _kind(plan) == "UnresolvedWith":
+        plan, ctes = plan.child(), plan
+    match _kind(plan):
+        case "CreateTable" | "ReplaceTable":
+            return _table(plan, tuple(_columns(plan.columns())), None)
+        case "CreateTableAsSelect" | "ReplaceTableAsSelect":
+            return _table(plan, (), plan.query())
         case "InsertIntoStatement":
-            return _insert(plan)
+            return _insert(plan, _with_ctes(spark, ctes, plan.query()))
+        case "OverwriteByExpression":  # before 4.3: INSERT INTO ... REPLACE WHERE
+            return _replace_where(plan, _with_ctes(spark, ctes, plan.query()))
         case _:
             return None
 
@@ -91,74 +121,173 @@ def query_rows(spark: SparkSession, query: Any) -> DataFrame:
         return Catalyst(spark).rows(query)
 
 
-def _create(plan: Any, columns: tuple[StatedColumn, ...], query: Any) -> CreateTable | None:
+def _with_ctes(spark: SparkSession, ctes: Any, query: Any) -> Any:
+    """Return the query with the common table expressions that stand before its statement."""
+    return query if ctes is None else ctes.withNewChildren(Catalyst(spark).seq([query]))
+
+
+# --- CREATE and REPLACE ---------------------------------------------------------------------
+
+
+def _table(plan: Any, columns: tuple[StatedColumn, ...], query: Any) -> StatedTable | None:
     name = plan.name()
-    if name.getClass().getSimpleName() != "UnresolvedIdentifier":
+    if _kind(name) != "UnresolvedIdentifier":
         return None  # IDENTIFIER(...)
     said = plan.tableSpec()
-    layout = [_transform(t) for t in _items(plan.partitioning())]
-    return CreateTable(
+    replaces = _kind(plan).startswith("Replace")
+    layout = [_Layout.of(transform) for transform in _items(plan.partitioning())]
+    return StatedTable(
         name=_strings(name.nameParts()),
         provider=_option(said.provider()),
-        if_not_exists=bool(plan.ignoreIfExists()),
+        creates=not replaces or bool(plan.orCreate()),
+        replaces=replaces,
+        if_not_exists=not replaces and bool(plan.ignoreIfExists()),
         columns=columns,
-        partition_by=tuple(column for column, _ in layout if column is not None),
-        other_layout=next((words for column, words in layout if column is None), None),
+        partition_by=tuple(at.column for at in layout if at.column is not None),
+        cluster_by=next((at.cluster_by for at in layout if at.cluster_by is not None), None),
+        other_layout=next((at.words for at in layout if at.is_other), None),
+        buckets=any(str(t.name()).endswith("bucket") for t in _items(plan.partitioning())),
         location=_option(said.location()),
         comment=_option(said.comment()),
         properties=_mapping(said.properties()),
+        options=_options(said),
+        has_constraints="constraints" in _fields(said) and said.constraints().nonEmpty(),
         query=query,
     )
 
 
-def _insert(plan: Any) -> InsertInto | None:
-    table = plan.table()
-    if table.getClass().getSimpleName() != "UnresolvedRelation":
-        return None
-    beyond = "PARTITION" if plan.partitionSpec().nonEmpty() else None
-    if plan.ifPartitionNotExists():
-        beyond = "IF NOT EXISTS"
-    # 4.3 knows REPLACE WHERE | ON | USING and WITH SCHEMA EVOLUTION, earlier versions do not.
-    fields = {str(field) for field in _items(plan.productElementNames().toSeq())}
-    if "replaceCriteriaOpt" in fields and plan.replaceCriteriaOpt().isDefined():
-        beyond = "REPLACE"
-    if "withSchemaEvolution" in fields and plan.withSchemaEvolution():
-        beyond = "WITH SCHEMA EVOLUTION"
-    return InsertInto(
-        name=_strings(table.multipartIdentifier()),
-        columns=_strings(plan.userSpecifiedCols()),
-        by_name=bool(plan.byName()),
-        overwrite=bool(plan.overwrite()),
-        beyond=beyond,
-        query=plan.query(),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """One part of PARTITIONED BY or CLUSTER BY."""
+
+    words: str
+    column: str | None = None
+    cluster_by: tuple[tuple[str, ...], ...] | None = None
+
+    @property
+    def is_other(self) -> bool:
+        return self.column is None and self.cluster_by is None
+
+    @classmethod
+    def of(cls, transform: Any) -> _Layout:
+        words = str(transform.toString())  # CLUSTER BY has no description
+        paths = tuple(tuple(map(str, ref.fieldNames())) for ref in transform.references())
+        match str(transform.name()):
+            case "identity" if len(paths) == 1 and len(paths[0]) == 1:
+                return cls(words=words, column=paths[0][0])
+            case "cluster_by":
+                return cls(words=words, cluster_by=paths)
+            case _:
+                return cls(words=words)
 
 
 def _columns(columns: Any) -> Iterator[StatedColumn]:
     for column in _items(columns):
         kind = json.loads(str(column.dataType().json()))
-        default = column.defaultValue()
-        computed = column.generationExpression().isDefined() or (
-            column.identityColumnSpec().isDefined()
-        )
+        default, generated = column.defaultValue(), column.generationExpression()
         yield StatedColumn(
             name=str(column.name()),
             type=T._parse_datatype_json_value(kind),  # noqa: SLF001 - the one JSON reader there is
             nullable=bool(column.nullable()),
             comment=_option(column.comment()),
             default=str(default.get().originalSQL()) if default.isDefined() else None,
-            is_computed=bool(computed),
+            generated_as=_sql(generated.get()) if generated.isDefined() else None,
+            identity=_identity(column.identityColumnSpec()),
         )
 
 
-def _transform(transform: Any) -> tuple[str | None, str]:
-    """Return the column of an identity transform, None for another, and its description."""
-    words = str(transform.describe())
-    if str(transform.name()) != "identity":
-        return None, words
-    (reference,) = transform.references()
-    parts = list(reference.fieldNames())
-    return (parts[0] if len(parts) == 1 else None), words
+def _sql(expression: Any) -> str:
+    """Return the text of a generation expression; before 4.2 it is nothing else."""
+    return expression if isinstance(expression, str) else str(expression.originalSQL())
+
+
+def _identity(spec: Any) -> StatedIdentity | None:
+    if not spec.isDefined():
+        return None
+    said = spec.get()
+    return StatedIdentity(
+        start=int(said.getStart()),
+        step=int(said.getStep()),
+        allows_explicit_insert=bool(said.isAllowExplicitInsert()),
+    )
+
+
+def _options(said: Any) -> dict[str, str]:
+    """Return what stands behind OPTIONS; values that are no literals are left out."""
+    options = {}
+    for pair in _items(said.optionExpression().options()):
+        value = pair._2()  # noqa: SLF001 - Scala's name
+        if _kind(value) == "Literal":
+            options[str(pair._1())] = str(value.toString())  # noqa: SLF001 - Scala's name
+    return options
+
+
+# --- INSERT ---------------------------------------------------------------------------------
+
+
+def _insert(plan: Any, query: Any) -> InsertInto | None:
+    table = plan.table()
+    if _kind(table) != "UnresolvedRelation":
+        return None
+    where, beyond = None, None
+    # 4.3 knows REPLACE WHERE | ON | USING and WITH SCHEMA EVOLUTION, earlier versions do not.
+    fields = _fields(plan)
+    if "replaceCriteriaOpt" in fields and plan.replaceCriteriaOpt().isDefined():
+        criteria = plan.replaceCriteriaOpt().get()
+        if criteria.isReplaceWhere():
+            where = str(criteria.cond().sql())
+        else:
+            beyond = "REPLACE ON or REPLACE USING"
+    if "withSchemaEvolution" in fields and plan.withSchemaEvolution():
+        beyond = "WITH SCHEMA EVOLUTION"
+    partition = {
+        str(pair._1()): pair._2()  # noqa: SLF001 - Scala's name
+        for pair in _items(plan.partitionSpec().toSeq())
+    }
+    return InsertInto(
+        name=_strings(table.multipartIdentifier()),
+        columns=_strings(plan.userSpecifiedCols()),
+        partition={
+            name: None if value.get() is None else str(value.get())
+            for name, value in partition.items()
+            if value.isDefined()
+        },
+        open_partition=tuple(name for name, value in partition.items() if value.isEmpty()),
+        by_name=bool(plan.byName()),
+        overwrite=bool(plan.overwrite()) and where is None,
+        replace_where=where,
+        if_not_exists=bool(plan.ifPartitionNotExists()),
+        beyond=beyond,
+        query=query,
+    )
+
+
+def _replace_where(plan: Any, query: Any) -> InsertInto | None:
+    if _kind(plan.table()) != "UnresolvedRelation":
+        return None
+    return InsertInto(
+        name=_strings(plan.table().multipartIdentifier()),
+        columns=(),
+        partition={},
+        open_partition=(),
+        by_name=bool(plan.isByName()),
+        overwrite=False,
+        replace_where=str(plan.deleteExpr().sql()),
+        if_not_exists=False,
+        beyond=None,
+        query=query,
+    )
+
+
+# --- Scala's values -------------------------------------------------------------------------
+
+
+def _kind(value: Any) -> str:
+    return str(value.getClass().getSimpleName())
+
+
+def _fields(product: Any) -> set[str]:
+    return {str(field) for field in _items(product.productElementNames().toSeq())}
 
 
 def _items(seq: Any) -> Iterator[Any]:

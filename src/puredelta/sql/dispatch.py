@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 from typing_extensions import assert_never
 
 from puredelta.commands.convert.run import convert_to_delta
@@ -14,6 +13,7 @@ from puredelta.log.table_log import TableLog
 from puredelta.spark.identity import table_identity
 from puredelta.spark.qualified import qualified
 from puredelta.spark.viewed_table import ViewedTable
+from puredelta.sql.results import no_rows
 from puredelta.sql.source import source_rows
 from puredelta.sql.statement import (
     ConvertStatement,
@@ -104,4 +104,4 @@ def convert(spark: SparkSession, statement: ConvertStatement) -> DataFrame:
         statement.partition_schema,
         collect_stats=statement.collect_stats,
     )
-    return spark.createDataFrame([], StructType([]))
+    return no_rows(spark)

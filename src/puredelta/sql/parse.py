@@ -67,7 +67,7 @@ def find_kind(text: str) -> StatementKind | None:
         return None  # without a look at the rest, which may be long
     cursor = Cursor(text)
     try:
-        _ctes(cursor)
+        skip_ctes(cursor)
     except SqlSyntaxError:
         return None
     return next((kind for kind in StatementKind if cursor.sees(kind.value)), None)
@@ -80,7 +80,7 @@ def parse_head(text: str) -> Head | None:
         SqlSyntaxError: it begins as one of ours and goes on as something else.
     """
     cursor = Cursor(text)
-    ctes = _ctes(cursor)
+    ctes = skip_ctes(cursor)
     kind = next((kind for kind in StatementKind if cursor.accept(kind.value)), None)
     if kind is None:
         return None
@@ -146,7 +146,7 @@ def _table_or_path(cursor: Cursor) -> TableReference:
     return TableName(("delta", token.text[1:-1]))
 
 
-def _ctes(cursor: Cursor) -> str:
+def skip_ctes(cursor: Cursor) -> str:
     """Step over ``WITH [RECURSIVE] name [(columns)] [MAX RECURSION LEVEL n] [AS] (query), ...``."""
     start = cursor.position
     if not cursor.accept("WITH"):

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.log.table_log import TableLog
 from puredelta.spark.sql_syntax import require_parsable
+from puredelta.sql.alter import run_alter
+from puredelta.sql.copies import run_copy
+from puredelta.sql.copy_text import may_copy
 from puredelta.sql.cursor import Cursor
 from puredelta.sql.describe import run_describe
 from puredelta.sql.dispatch import convert, execute
-from puredelta.sql.lexer import keywords
 from puredelta.sql.names import find_location, resolve_name
 from puredelta.sql.parameters import Arguments, with_literals
 from puredelta.sql.parse import Head, find_kind, parse_head, parse_rest
 from puredelta.sql.paths import may_query_paths, with_views
+from puredelta.sql.show import run_show
 from puredelta.sql.statement import ConvertStatement, StatementKind
 from puredelta.sql.syntax_error import SqlSyntaxError
+from puredelta.sql.table_argument import find_log
 from puredelta.sql.table_changes import may_query_changes
 from puredelta.sql.tables import is_table_statement, run_table_statement
 from puredelta.sql.template import SqlTemplate, TemplateFields
@@ -27,9 +31,28 @@ from puredelta.sql.upkeep import run_upkeep
 from puredelta.sql.view_target import find_view
 from puredelta.sql.views import RowNames, TemporaryViews
 
+Runner: TypeAlias = Callable[[SparkSession, str], DataFrame | None]
+"""Executes a statement text if it is one of its own."""
+
 _FIRST_WORD = re.compile(r"\s*([A-Za-z]\w*)")
-_TABLE_WORDS = keywords("DESCRIBE DESC VACUUM RESTORE OPTIMIZE")
-_DEFINITION_WORDS = keywords("CREATE INSERT")
+_RUNNERS: Mapping[str, tuple[Runner, ...]] = {
+    "ALTER": (run_alter,),
+    "COMMENT": (run_alter,),
+    "CREATE": (run_copy, run_table_statement),
+    "DESC": (run_describe, run_show),
+    "DESCRIBE": (run_describe, run_show),
+    "GENERATE": (run_upkeep,),
+    "INSERT": (run_table_statement,),
+    "REPLACE": (run_copy, run_table_statement),
+    "RESTORE": (run_upkeep,),
+    "SHOW": (run_show,),
+    "TRUNCATE": (run_upkeep,),
+    "VACUUM": (run_upkeep,),
+    "WITH": (run_table_statement,),
+}
+"""By the first word of a statement."""
+_MAKE_TABLES = frozenset({"CREATE", "INSERT", "REPLACE", "WITH"})
+"""Words that many statements begin with that are none of ours."""
 
 
 def run_sql(
@@ -117,16 +140,17 @@ def _table_statement(
     spark: SparkSession, text: str, args: Arguments | None, fields: Mapping[str, Any] | None
 ) -> DataFrame | None:
     word = _first_word(text)
-    is_definition = word in _DEFINITION_WORDS and is_table_statement(spark, text)
-    if word not in _TABLE_WORDS and not is_definition:
+    runners = _RUNNERS.get(word, ())
+    if not runners or (word in _MAKE_TABLES and not _may_make_table(spark, text)):
         return None
     with TemporaryViews() as views:
         filled = _filled(spark, text, args, fields, views)
-        for run in (run_describe, run_upkeep, run_table_statement):
-            result = run(spark, filled)
-            if result is not None:
-                return result
-    return None
+        results = (run(spark, filled) for run in runners)
+        return next((result for result in results if result is not None), None)
+
+
+def _may_make_table(spark: SparkSession, text: str) -> bool:
+    return may_copy(text) or is_table_statement(spark, text)
 
 
 def _first_word(text: str) -> str:
@@ -151,9 +175,11 @@ def _run(
     target = resolve_name(spark, head.table)
     view = find_view(spark, target)
     location = find_location(spark, target) if view is None else view.root_uri
+    if kind is StatementKind.OPTIMIZE:  # which Spark's parser does not know
+        location = find_log(spark, target).root_uri
     if location is None:
         return None
-    if kind is not StatementKind.OPTIMIZE:  # which Spark's parser does not know
+    if kind is not StatementKind.OPTIMIZE:
         require_parsable(spark, text)
     statement = parse_rest(head)
     if isinstance(statement, ConvertStatement):

@@ -8,11 +8,12 @@ from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.table_log import TableLog
+from puredelta.spark.identifiers import quote_name
 from puredelta.sql.cursor import Cursor
-from puredelta.sql.lexer import TokenKind
 from puredelta.sql.names import find_location, resolve_name
+from puredelta.sql.table_name import TableName
+from puredelta.sql.text_literal import accept_text
 
-_STRINGS = (TokenKind.STRING, TokenKind.DOUBLE_QUOTED)
 _NUMBER = re.compile(r"\d+(?:\.\d*)?")
 
 
@@ -21,29 +22,44 @@ def read_table_argument(spark: SparkSession, cursor: Cursor) -> TableLog:
 
     Raises:
         SqlSyntaxError: there is none of these.
-        TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
+        TableNotFoundError: see `find_log`.
     """
     text = accept_text(cursor)
     if text is not None:
-        name, location = text, text
-    else:
-        table = resolve_name(spark, cursor.table())
-        name, location = str(table), find_location(spark, table) or ""
+        return require_table(text, text)
+    return find_log(spark, resolve_name(spark, cursor.table()))
+
+
+def find_log(spark: SparkSession, name: TableName) -> TableLog:
+    """Return the log of a Delta table that a statement names.
+
+    Raises:
+        TableNotFoundError: there is no table of the name (TABLE_OR_VIEW_NOT_FOUND), or it is
+            no Delta table (DELTA_MISSING_DELTA_TABLE).
+    """
+    location = find_location(spark, name)
+    if location is None and not spark.catalog.tableExists(quote_name(name.parts)):
+        raise TableNotFoundError(
+            f"The table or view {name} cannot be found. Verify the spelling and correctness of "
+            "the schema and catalog.",
+            code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
+            table=str(name),
+        )
+    return require_table(location, name)
+
+
+def require_table(location: str | None, name: object) -> TableLog:
+    """Return the log of the table at a location; ``name`` is what the statement calls it.
+
+    Raises:
+        TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
+    """
     log = TableLog.open(location) if location else None
     if log is None or not log.exists():
         raise TableNotFoundError(
-            f"{name} is not a Delta table.", code=ErrorCode.MISSING_DELTA_TABLE, table=name
+            f"{name} is not a Delta table.", code=ErrorCode.MISSING_DELTA_TABLE, table=str(name)
         )
     return log
-
-
-def accept_text(cursor: Cursor) -> str | None:
-    """Step over text in quotes and return what is between them; None if there is none."""
-    token = cursor.peek()
-    if token is None or token.kind not in _STRINGS or token.text[0] not in "'\"":
-        return None
-    cursor.skip()
-    return token.text[1:-1]
 
 
 def read_number(cursor: Cursor) -> str:

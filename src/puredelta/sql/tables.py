@@ -1,46 +1,35 @@
-"""CREATE TABLE ... USING delta and INSERT, as Spark's parser reads them, on tables of ours."""
+"""CREATE, REPLACE and INSERT statements: which are ours, and what executes them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType as SparkStruct
 from typing_extensions import assert_never
 
-from puredelta.commands.create.columns import column
-from puredelta.commands.create.definition import TableDefinition
-from puredelta.commands.create.registered import NewTable, create_registered
-from puredelta.commands.create.run import CreateMode, create_table
-from puredelta.commands.insert import insert_rows
-from puredelta.commands.write import write_table
-from puredelta.commands.write_options import SaveMode
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.types import StructField, StructType
-from puredelta.spark.catalog_entries import entry_name, is_taken
+from puredelta.spark.identifiers import quote_name
 from puredelta.spark.session import is_connect
-from puredelta.spark.statement_plans import (
-    CreateTable,
-    InsertInto,
-    StatedColumn,
-    parse_plan,
-    query_rows,
-)
+from puredelta.spark.statement_plans import InsertInto, StatedTable, parse_plan
+from puredelta.sql.create import FORMAT, create
 from puredelta.sql.cursor import Cursor
-from puredelta.sql.names import find_location
+from puredelta.sql.insert import insert
+from puredelta.sql.names import find_location, resolve_name
+from puredelta.sql.parse import skip_ctes
 from puredelta.sql.paths import with_views
+from puredelta.sql.results import no_rows
 from puredelta.sql.syntax_error import SqlSyntaxError
-from puredelta.sql.table_name import ComputedName, TableName
+from puredelta.sql.table_name import ComputedName, TableReference
 from puredelta.sql.views import TemporaryViews
 
-_FORMAT = "delta"
-_USING = re.compile(r"\busing\s+`?delta\b", re.IGNORECASE)
+_USING = re.compile(r"\busing\s+`?(\w+)", re.IGNORECASE)
+_DEFAULT_FORMAT = "spark.sql.sources.default"
 
 
 def is_table_statement(spark: SparkSession, text: str) -> bool:
-    """Tell whether a text is ``CREATE TABLE`` with format delta, or ``INSERT`` into our table.
+    """Tell whether a text is CREATE or REPLACE TABLE with format delta, or INSERT into our table.
 
     Fields and parameters need no values yet.
 
@@ -50,10 +39,7 @@ def is_table_statement(spark: SparkSession, text: str) -> bool:
     head = _head(text)
     if head is None:
         return False
-    if head.creates:
-        found = _USING.search(text) is not None
-    else:
-        found = find_location(spark, head.name) is not None
+    found = _names_our_format(spark, text) if head.defines else _is_ours(spark, head.name)
     if found and is_connect(spark):
         raise not_on_connect("CREATE TABLE and INSERT")
     return found
@@ -79,128 +65,102 @@ def run_table_statement(spark: SparkSession, text: str) -> DataFrame | None:
         DeltaError: what the commands raise.
     """
     head = _head(text)
-    if head is None:
+    if head is None or not is_table_statement(spark, text):
         return None
     with TemporaryViews() as views:
-        rest = with_views(spark, text[head.length :], views)
-        statement = parse_plan(spark, text[: head.length] + rest)
+        plain = head.named(spark, text, views)
+        statement = parse_plan(spark, plain)
         match statement:
-            case CreateTable():
-                done = _create(spark, statement)
+            case StatedTable():
+                done = create(spark, statement)
             case InsertInto():
-                done = _insert(spark, statement)
+                done = insert(
+                    spark,
+                    statement,
+                    text=plain,
+                    parse=lambda other: cast("InsertInto", parse_plan(spark, other)),
+                )
             case None:
                 return None
             case _:
                 assert_never(statement)
-    return spark.createDataFrame([], SparkStruct([])) if done else None
+    return no_rows(spark) if done else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Head:
     """How a statement begins, up to the name of its table."""
 
-    creates: bool
-    name: TableName
-    length: int
-    """Of the text up to behind the name."""
+    defines: bool
+    """CREATE or REPLACE, not INSERT."""
+    name: TableReference
+    words_start: int
+    """Where the first word of the statement is, behind common table expressions."""
+    name_start: int
+    name_end: int
+
+    def named(self, spark: SparkSession, text: str, views: TemporaryViews) -> str:
+        """Return the text with every table of ours but this one as a view."""
+        name = text[self.name_start : self.name_end]
+        if isinstance(self.name, ComputedName):
+            name = quote_name(resolve_name(spark, self.name).parts)
+        return "".join(
+            (
+                with_views(spark, text[: self.words_start], views),
+                text[self.words_start : self.name_start],
+                name,
+                with_views(spark, text[self.name_end :], views),
+            )
+        )
 
 
 def _head(text: str) -> _Head | None:
     cursor = Cursor(text)
     try:
-        creates = cursor.accept("CREATE", "TABLE")
-        if creates:
-            cursor.accept("IF", "NOT", "EXISTS")
-        elif cursor.accept("INSERT", "INTO") or cursor.accept("INSERT", "OVERWRITE"):
-            cursor.accept("TABLE")
-        else:
+        skip_ctes(cursor)
+        first = cursor.peek()
+        defines = _accept_definition(cursor)
+        if not defines and not _accept_insertion(cursor):
             return None
+        start = cursor.peek()
         name = cursor.table()
     except SqlSyntaxError:
         return None
-    if isinstance(name, ComputedName):
+    if first is None or start is None:
         return None
-    return _Head(creates=creates, name=name, length=cursor.offset)
-
-
-def _create(spark: SparkSession, statement: CreateTable) -> bool:
-    if (statement.provider or "").lower() != _FORMAT:
-        return False
-    _require_simple(statement)
-    definition = TableDefinition(
-        columns=StructType(tuple(_column(c) for c in statement.columns)),
-        partition_columns=statement.partition_by,
-        properties=statement.properties,
-        description=statement.comment,
+    return _Head(
+        defines=defines,
+        name=name,
+        words_start=first.start,
+        name_start=start.start,
+        name_end=cursor.offset,
     )
-    rows = None if statement.query is None else query_rows(spark, statement.query)
-    path = TableName(statement.name).path
-    if path is not None:
-        _create_at(spark, TableLog.open(path), statement, definition, rows)
+
+
+def _accept_definition(cursor: Cursor) -> bool:
+    if cursor.accept("CREATE", "TABLE") or cursor.accept("CREATE", "EXTERNAL", "TABLE"):
+        cursor.accept("IF", "NOT", "EXISTS")
         return True
-    name = entry_name(spark, statement.name)
-    if name is None:
+    return cursor.accept("CREATE", "OR", "REPLACE", "TABLE") or cursor.accept("REPLACE", "TABLE")
+
+
+def _accept_insertion(cursor: Cursor) -> bool:
+    if not (cursor.accept("INSERT", "INTO") or cursor.accept("INSERT", "OVERWRITE")):
         return False
-    if statement.if_not_exists and is_taken(spark, name):
-        return True
-    table = NewTable(name=name, location=statement.location, definition=definition, rows=rows)
-    create_registered(spark, table)
+    cursor.accept("TABLE")
     return True
 
 
-def _create_at(
-    spark: SparkSession,
-    log: TableLog,
-    statement: CreateTable,
-    definition: TableDefinition,
-    rows: DataFrame | None,
-) -> None:
-    if rows is None:
-        mode = CreateMode.CREATE_IF_NOT_EXISTS if statement.if_not_exists else CreateMode.CREATE
-        create_table(spark, log, definition, mode=mode)
-        return
-    write_table(
-        rows,
-        log,
-        mode=SaveMode.IGNORE if statement.if_not_exists else SaveMode.ERROR,
-        partition_by=definition.partition_columns,
-        properties=definition.properties,
-        description=definition.description,
-    )
+def _names_our_format(spark: SparkSession, text: str) -> bool:
+    """Tell from a glance whether a definition may be one of format delta."""
+    named = [found[1].lower() for found in _USING.finditer(text)]
+    if not named:
+        return (spark.conf.get(_DEFAULT_FORMAT, None) or "").lower() == FORMAT
+    return FORMAT in named
 
 
-def _require_simple(statement: CreateTable) -> None:
-    special = [c.name for c in statement.columns if c.is_computed or c.default is not None]
-    if special or statement.other_layout is not None:
-        what = f"column {special[0]}" if special else statement.other_layout
-        raise UnsupportedError(
-            f"CREATE TABLE with generated or identity columns, column defaults, CLUSTER BY or "
-            f"partition transforms ({what}) is not supported as SQL text. Use "
-            "puredelta.DeltaTable.create(spark).",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
-        )
-
-
-def _column(stated: StatedColumn) -> StructField:
-    return column(stated.name, stated.type, nullable=stated.nullable, comment=stated.comment)
-
-
-def _insert(spark: SparkSession, statement: InsertInto) -> bool:
-    location = find_location(spark, TableName(statement.name))
-    if location is None:
-        return False
-    if statement.beyond is not None:
-        raise UnsupportedError(
-            f"INSERT with {statement.beyond} is not supported as SQL text. Use df.write with the "
-            "options replaceWhere or partitionOverwriteMode, or a MERGE.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
-        )
-    insert_rows(
-        query_rows(spark, statement.query),
-        TableLog.open(location),
-        columns=statement.columns,
-        by_name=statement.by_name,
-        overwrite=statement.overwrite,
-    )
-    return True
+def _is_ours(spark: SparkSession, name: TableReference) -> bool:
+    """Tell whether the table may be one of ours; a name that is computed is seen to later."""
+    if isinstance(name, ComputedName):
+        return not is_connect(spark)
+    return find_location(spark, name) is not None

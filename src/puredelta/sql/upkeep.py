@@ -1,15 +1,21 @@
-"""``VACUUM``, ``RESTORE`` and ``OPTIMIZE``, which Spark's parser does not know."""
+"""``VACUUM``, ``RESTORE`` and ``GENERATE``, which Spark does not know, and ``TRUNCATE TABLE``."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
+from puredelta.commands.generate import generate
 from puredelta.commands.restore import restore_table
+from puredelta.commands.truncate import truncate_table
 from puredelta.commands.vacuum.run import vacuum
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.sql.cursor import Cursor
-from puredelta.sql.table_argument import accept_text, read_number, read_table_argument
+from puredelta.sql.names import find_location, resolve_name
+from puredelta.sql.results import no_rows
+from puredelta.sql.syntax_error import SqlSyntaxError
+from puredelta.sql.table_argument import read_number, read_table_argument, require_table
+from puredelta.sql.text_literal import accept_text
 
 _PATHS = "path STRING"
 
@@ -19,11 +25,12 @@ def run_upkeep(spark: SparkSession, text: str) -> DataFrame | None:
 
     ``VACUUM table [RETAIN n HOURS] [DRY RUN]`` returns the table's path, or the paths that
     would go. ``RESTORE [TABLE] table TO VERSION AS OF n`` or ``TO TIMESTAMP AS OF 'time'``
-    returns counts. The table is a name, ``delta.`/path` `` or a path in quotes.
+    returns counts. ``GENERATE symlink_format_manifest FOR TABLE table`` writes manifests. The
+    table is a name, ``delta.`/path` `` or a path in quotes. ``TRUNCATE TABLE table`` removes
+    every row of a Delta table; other tables are Spark's.
 
     Raises:
         SqlSyntaxError: it begins as one of these and goes on as something else.
-        UnsupportedError: ``OPTIMIZE``.
         TableNotFoundError: there is no Delta table.
         DeltaError: what the commands raise.
     """
@@ -32,10 +39,10 @@ def run_upkeep(spark: SparkSession, text: str) -> DataFrame | None:
         return _vacuum(spark, cursor)
     if cursor.accept("RESTORE"):
         return _restore(spark, cursor)
-    if cursor.accept("OPTIMIZE"):
-        raise UnsupportedError(
-            "OPTIMIZE is not supported as SQL text.", code=ErrorCode.OPERATION_NOT_ALLOWED
-        )
+    if cursor.accept("GENERATE"):
+        return _generate(spark, cursor)
+    if cursor.accept("TRUNCATE", "TABLE"):
+        return _truncate(spark, cursor)
     return None
 
 
@@ -71,4 +78,36 @@ def _restore(spark: SparkSession, cursor: Cursor) -> DataFrame:
         raise cursor.error(expected="VERSION AS OF or TIMESTAMP AS OF")
     cursor.expect_end()
     outcome = restore_table(spark, log, version=version, timestamp=timestamp)
-    return spark.createDataFrame([], StructType([])) if outcome is None else outcome.row(spark)
+    if outcome is None:
+        return no_rows(spark)
+    refresh_cached_frames(spark, log)
+    return outcome.row(spark)
+
+
+def _truncate(spark: SparkSession, cursor: Cursor) -> DataFrame | None:
+    try:
+        table = cursor.table()
+    except SqlSyntaxError:
+        return None  # Spark's own parser says it best
+    name = resolve_name(spark, table)
+    location = find_location(spark, name)
+    if location is None:
+        return None
+    if cursor.accept("PARTITION"):
+        raise InvalidRequestError(
+            "Operation not allowed: TRUNCATE TABLE on Delta tables does not support partition "
+            "predicates; use DELETE to delete specific partitions or rows.",
+            code=ErrorCode.TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED,
+        )
+    cursor.expect_end()
+    truncate_table(spark, require_table(location, name))
+    return no_rows(spark)
+
+
+def _generate(spark: SparkSession, cursor: Cursor) -> DataFrame:
+    mode = cursor.identifier()
+    cursor.expect("FOR", "TABLE")
+    log = read_table_argument(spark, cursor)
+    cursor.expect_end()
+    generate(log.store, log.snapshot(), mode)
+    return no_rows(spark)

@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
+from puredelta.commands.alter import column_change
 from puredelta.commands.alter.clustering import cluster_table_by
-from puredelta.commands.alter.column_change import ColumnEdit, Unset, change_table_column
+from puredelta.commands.alter.column_change import (
+    ColumnEdit,
+    Unset,
+    change_table_column,
+    change_table_columns,
+)
 from puredelta.commands.alter.columns import (
     NewColumn,
     add_table_columns,
@@ -343,7 +349,8 @@ def test_types_become_wider_where_that_is_enabled() -> None:
         change_table_column(SPARK, log, ("a",), ColumnEdit(data_type=T.IntegerType()))
 
 
-def test_defaults_need_their_feature() -> None:
+def test_defaults_need_their_feature(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(column_change, "require_valid_default", lambda *_, **__: None)
     log = table()
     with pytest.raises(DeltaError) as error:
         change_table_column(SPARK, log, ("b",), ColumnEdit(default="'x'"))
@@ -353,6 +360,17 @@ def test_defaults_need_their_feature() -> None:
     assert log.snapshot().config.schema.fields[1].metadata["CURRENT_DEFAULT"] == "'x'"
     change_table_column(SPARK, log, ("b",), ColumnEdit(default=Unset.DEFAULT))
     assert "CURRENT_DEFAULT" not in log.snapshot().config.schema.fields[1].metadata
+
+
+def test_several_columns_change_in_one_commit() -> None:
+    log = table()
+    edits = [(("b",), ColumnEdit(comment="1")), (("s", "x"), ColumnEdit(comment="2"))]
+    assert change_table_columns(SPARK, log, edits) == 1
+    info = log.history()[0].commit_info
+    assert info is not None
+    assert info.operation == "CHANGE COLUMNS"
+    columns = json.loads(info.operation_parameters["columns"])
+    assert [column["name"] for column in columns] == ["b", "s.x"]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
-"""ALTER COLUMN: comment, type, nullability, default and place of one column or nested field."""
+"""ALTER COLUMN: comment, type, nullability, default and place of columns and nested fields."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -26,9 +27,11 @@ from puredelta.protocol.schema_edit import (
 )
 from puredelta.protocol.schema_json import encode_schema, simple_string
 from puredelta.protocol.table_config import CHAR_VARCHAR, TableConfig
-from puredelta.protocol.table_operations import ColumnChange, change_column
+from puredelta.protocol.table_operations import ColumnChange, change_column, change_columns
 from puredelta.protocol.type_widening import can_widen, with_type_changes
 from puredelta.protocol.types import StructField, StructType
+from puredelta.spark.default_values import require_valid_default
+from puredelta.spark.types import to_spark_type
 
 _DEFAULTS_FEATURE = "allowColumnDefaults"
 
@@ -54,7 +57,14 @@ class ColumnEdit:
 def change_table_column(
     spark: SparkSession, log: TableLog, path: FieldPath, edit: ColumnEdit
 ) -> int:
-    """Change a column or nested field; return the version made. Files stay as they are.
+    """Change one column or nested field, as `change_table_columns` does."""
+    return change_table_columns(spark, log, [(path, edit)])
+
+
+def change_table_columns(
+    spark: SparkSession, log: TableLog, edits: Sequence[tuple[FieldPath, ColumnEdit]]
+) -> int:
+    """Change columns or nested fields; return the version made. Files stay as they are.
 
     A type may only become wider, and only where type widening is enabled; a column that may
     be NULL stays so.
@@ -62,31 +72,40 @@ def change_table_column(
     Raises:
         InvalidRequestError: there is no such column, or the change is none of these
             (UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP and other codes).
+        pyspark.errors.AnalysisException: a default is none of its column.
         ConflictError: somebody else changed the table meanwhile.
     """
     snapshot, transaction = start(spark, log)
     config = snapshot.config
-    spelled, old = find_field(config.schema, path)
-    new = edited_field(config, spelled, old, edit)
-    if new.type != old.type:
-        require_independent(config, spelled)
-    schema = change_field(config.schema, spelled, lambda _: new)
-    if edit.place is not None:
-        schema = move_field(schema, spelled, edit.place)
+    schema, changes = config.schema, []
+    for path, edit in edits:
+        spelled, old = find_field(schema, path)
+        new = edited_field(config, spelled, old, edit)
+        if new.type != old.type:
+            require_independent(config, spelled)
+        if isinstance(edit.default, str):
+            kind = to_spark_type(new.type)
+            require_valid_default(
+                spark, new.name, edit.default, kind, statement="ALTER TABLE ALTER COLUMN"
+            )
+        schema = _with_field(schema, spelled, new, edit.place)
+        place = None if edit.place is None else shown_place(edit.place)
+        changes.append(ColumnChange(path=spelled, field=new, place=place))
     metadata = dataclasses.replace(
         config.metadata, schema_string=encode_schema(with_type_changes(config.schema, schema))
     )
     change = TableChange(
         config=changed_config(config, metadata=metadata),
-        operation=change_column(
-            ColumnChange(
-                path=spelled,
-                field=new,
-                place=None if edit.place is None else shown_place(edit.place),
-            )
-        ),
+        operation=change_column(changes[0]) if len(changes) == 1 else change_columns(changes),
     )
     return finish(transaction, snapshot, change)
+
+
+def _with_field(
+    schema: StructType, path: FieldPath, field: StructField, place: Place | None
+) -> StructType:
+    changed = change_field(schema, path, lambda _: field)
+    return changed if place is None else move_field(changed, path, place)
 
 
 def edited_field(

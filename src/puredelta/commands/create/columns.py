@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.feature_usage import (
+    CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
     IDENTITY_ALLOWS_EXPLICIT,
     IDENTITY_START,
@@ -55,8 +56,9 @@ def column(
     nullable: bool = True,
     generated_as: str | IdentitySpec | None = None,
     comment: str | None = None,
+    default: str | None = None,
 ) -> StructField:
-    """Return one column of a definition."""
+    """Return one column of a definition; ``default`` is SQL text."""
     metadata: dict[str, Any] = {}
     match generated_as:
         case str():
@@ -69,6 +71,8 @@ def column(
             pass
     if comment is not None:
         metadata[COMMENT] = comment
+    if default is not None:
+        metadata[CURRENT_DEFAULT] = default
     stored = stored_columns(T.StructType([T.StructField(name, data_type, nullable)]))
     return dataclasses.replace(stored.fields[0], metadata={**stored.fields[0].metadata, **metadata})
 

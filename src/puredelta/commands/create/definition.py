@@ -33,6 +33,7 @@ from puredelta.protocol.schema_checks import require_no_duplicates, resolve_part
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import StructType
 from puredelta.spark.column_expressions import Fault, judge
+from puredelta.spark.default_values import require_valid_default
 from puredelta.spark.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 from puredelta.spark.types import to_spark_type
 
@@ -93,6 +94,8 @@ def plan_table(
         InvalidRequestError: columns, properties, partitioning or clustering cannot be a
             table's; the code says which rule it is.
         UnsupportedError: the table would need a feature this library cannot write.
+        pyspark.errors.AnalysisException: a default is none of its column
+            (INVALID_DEFAULT_VALUE).
     """
     columns = definition.columns
     require_no_duplicates(columns)
@@ -102,6 +105,7 @@ def plan_table(
     require_valid_columns(columns, partition_columns)
     own = _own_properties(spark, definition.properties)
     _require_defaults_allowed(columns, own)
+    _require_valid_defaults(spark, columns)
     require_valid_generation(spark, columns)
     clustered = {} if definition.clustering_columns is None else {_CLUSTERING_FEATURE: "supported"}
     config = plan_new_table(
@@ -239,3 +243,15 @@ def _require_defaults_allowed(columns: StructType, properties: Mapping[str, str]
             code=ErrorCode.WRONG_COLUMN_DEFAULTS_FEATURE_NOT_ENABLED,
             columns=tuple(names),
         )
+
+
+def _require_valid_defaults(spark: SparkSession, columns: StructType) -> None:
+    for column in columns.fields:
+        if CURRENT_DEFAULT in column.metadata:
+            require_valid_default(
+                spark,
+                column.name,
+                str(column.metadata[CURRENT_DEFAULT]),
+                to_spark_type(column.type),
+                statement="CREATE TABLE",
+            )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 
 from puredelta.commands.create.definition import PlannedTable, TableDefinition
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.snapshot import Snapshot
 from puredelta.protocol.clustering import clustering_columns
+from puredelta.protocol.column_mapping import without_mapping
 from puredelta.protocol.schema_json import simple_string
 from puredelta.protocol.types import ArrayType, DataType, MapType, StructField, StructType
 
@@ -26,7 +26,7 @@ def require_same_definition(
     """
     config = snapshot.config
     path = snapshot.root_uri
-    differences = list(_differences(_unmapped(config.schema), definition.columns, ""))
+    differences = list(_differences(without_mapping(config.schema), definition.columns, ""))
     if differences:
         raise InvalidRequestError(
             f"The specified schema does not match the existing schema at {path}. Specified: "
@@ -136,28 +136,3 @@ def _one_field(existing: StructField, specified: StructField, path: str) -> Iter
             f"one {dict(existing.metadata)}"
         )
     yield from _differences(existing.type, specified.type, path)
-
-
-def _unmapped(schema: StructType) -> StructType:
-    unmapped = _type_unmapped(schema)
-    assert isinstance(unmapped, StructType)  # noqa: S101 - a struct stays one
-    return unmapped
-
-
-def _type_unmapped(data_type: DataType) -> DataType:
-    match data_type:
-        case StructType(fields):
-            return StructType(
-                tuple(
-                    dataclasses.replace(
-                        f, type=_type_unmapped(f.type), metadata=_without_mapping(f.metadata)
-                    )
-                    for f in fields
-                )
-            )
-        case ArrayType(element, nulls):
-            return ArrayType(_type_unmapped(element), nulls)
-        case MapType(key, value, nulls):
-            return MapType(_type_unmapped(key), _type_unmapped(value), nulls)
-        case _:
-            return data_type

@@ -74,7 +74,7 @@ def create_table(
     snapshot = find_existing(log, mode, entry)
     if snapshot is not None and mode is CreateMode.CREATE_IF_NOT_EXISTS:
         return None
-    if mode in _REPLACING:
+    if mode in REPLACING:
         _require_columns(definition)
     is_known = entry is not None and entry.is_known
     checks = mode is CreateMode.CREATE_OR_REPLACE and not is_known
@@ -103,7 +103,7 @@ def find_existing(log: TableLog, mode: CreateMode, entry: Entry | None = None) -
             path=log.root_uri,
         )
     if snapshot is not None and mode is CreateMode.CREATE:
-        raise already_exists(name)
+        raise already_exists(name) if entry is None else _not_empty(log, name)
     if snapshot is None:
         _require_empty(log, mode, name)
     return snapshot
@@ -140,7 +140,8 @@ def already_exists(name: str) -> InvalidRequestError:
     )
 
 
-_REPLACING = (CreateMode.REPLACE, CreateMode.CREATE_OR_REPLACE)
+REPLACING = (CreateMode.REPLACE, CreateMode.CREATE_OR_REPLACE)
+"""What takes the place of a table that is there."""
 
 _RECORDED = {
     CreateMode.CREATE: Definition.CREATE,
@@ -184,7 +185,11 @@ def _require_empty(log: TableLog, mode: CreateMode, name: str) -> None:
         return
     if mode is CreateMode.CREATE:
         raise already_exists(name)
-    raise InvalidRequestError(
+    raise _not_empty(log, name)
+
+
+def _not_empty(log: TableLog, name: str) -> InvalidRequestError:
+    return InvalidRequestError(
         f"Cannot create table ({name}). The associated location ('{log.root_uri}') is not "
         "empty and also not a Delta table. Convert its Parquet files, or use another location.",
         code=ErrorCode.CREATE_TABLE_WITH_NON_EMPTY_LOCATION,

@@ -11,7 +11,13 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 
 from puredelta.commands.create.definition import TableDefinition, plan_table
-from puredelta.commands.create.run import CreateMode, Entry, describe, find_existing
+from puredelta.commands.create.run import (
+    REPLACING,
+    CreateMode,
+    Entry,
+    describe,
+    find_existing,
+)
 from puredelta.commands.planned_write import PlannedWrite, WriteOutcome
 from puredelta.commands.write import columns_of
 from puredelta.commands.write_options import SaveMode, WriteOptions
@@ -61,7 +67,7 @@ def create_table_as(
         log=log,
         snapshot=snapshot,
         config=table.config,
-        mode=SaveMode.ERROR if snapshot is None else SaveMode.OVERWRITE,
+        mode=SaveMode.OVERWRITE if mode in REPLACING else SaveMode.ERROR,
         options=dataclasses.replace(chosen, replace_where=None, replaces_partitions=False),
         operation=describe(table, mode, entry, as_select=True),
         domains=table.domains,

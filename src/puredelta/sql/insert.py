@@ -1,0 +1,73 @@
+"""INSERT, as Spark's parser reads it, on tables of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.insert import InsertRequest, insert_rows, value_columns
+from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.log.table_log import TableLog
+from puredelta.protocol.feature_usage import CURRENT_DEFAULT
+from puredelta.protocol.types import StructField
+from puredelta.spark.statement_plans import InsertInto, query_rows
+from puredelta.sql.default_keyword import has_default, with_defaults
+from puredelta.sql.names import find_location
+from puredelta.sql.table_name import TableName
+
+
+def insert(
+    spark: SparkSession,
+    statement: InsertInto,
+    *,
+    text: str,
+    parse: Callable[[str], InsertInto],
+) -> bool:
+    """Execute the statement; False if the table is not ours.
+
+    ``text`` is what was parsed, and ``parse`` does so once more when ``DEFAULT`` has become
+    values in it.
+
+    Raises:
+        UnsupportedError: a clause that is not implemented.
+        InvalidRequestError, pyspark.errors.AnalysisException: what `insert_rows` raises.
+    """
+    location = find_location(spark, TableName(statement.name))
+    if location is None:
+        return False
+    _require_possible(statement)
+    log = TableLog.open(location)
+    request = InsertRequest(
+        columns=statement.columns,
+        partition=statement.partition,
+        open_partition=statement.open_partition,
+        by_name=statement.by_name,
+        overwrite=statement.overwrite,
+        replace_where=statement.replace_where,
+    )
+    query = statement.query
+    if has_default(text):
+        columns = value_columns(log.snapshot().config, request)
+        query = parse(with_defaults(text, [_default(column) for column in columns])).query
+    insert_rows(query_rows(spark, query), log, request)
+    return True
+
+
+def _require_possible(statement: InsertInto) -> None:
+    if statement.if_not_exists:
+        raise UnsupportedError(
+            "INSERT with IF NOT EXISTS in the PARTITION spec is not supported.",
+            code=ErrorCode.INSERT_PARTITION_SPEC_IF_NOT_EXISTS,
+        )
+    if statement.beyond is not None:
+        raise UnsupportedError(
+            f"INSERT with {statement.beyond} is not supported. Use REPLACE WHERE, df.write with "
+            "the options replaceWhere or partitionOverwriteMode, or a MERGE.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+        )
+
+
+def _default(column: StructField) -> str:
+    """Return what ``DEFAULT`` means in the place of a value for a column."""
+    return str(column.metadata.get(CURRENT_DEFAULT, "NULL"))
