@@ -7,13 +7,24 @@ from types import FunctionType
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
+from pyspark.sql.classic.dataframe import DataFrame
+from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
+from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 import puredelta
 
+CLASSES = (
+    SparkSession,
+    DataFrame,
+    DataFrameReader,
+    DataFrameWriter,
+    DataFrameWriterV2,
+    DataStreamReader,
+    DataStreamWriter,
+)
 ORIGINALS = {
     (owner, name): method
-    for owner in (SparkSession, DataFrameReader, DataFrameWriter)
+    for owner in CLASSES
     for name, method in vars(owner).items()
     if isinstance(method, FunctionType)
 }

@@ -9,7 +9,11 @@ import pytest
 
 from puredelta.activation import doors
 from puredelta.activation.patches import Patches
+from puredelta.activation.stream_doors import open_stream_writer
+from puredelta.activation.table_doors import open_table_writer
 from puredelta.activation.told import Told, record_reader, record_writer
+from puredelta.activation.told_stream import ToldStream, record_stream_writer
+from puredelta.activation.told_table import ToldTable, record_table_writer
 from puredelta.activation.writing import write_options
 from puredelta.errors import UnsupportedError
 
@@ -129,3 +133,76 @@ def test_options_of_a_write():
 def test_what_must_not_be_ignored_is_refused(told):
     with pytest.raises(UnsupportedError, match=r"not supported"):
         write_options(told)
+
+
+class Writer:
+    """A table writer or a stream writer that keeps the calls it gets."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+
+def _recorded(name: str) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.calls.append((name, args, kwargs))
+        return self
+
+    return method
+
+
+def writer_class(*names: str) -> type:
+    return type("Made", (Writer,), {name: _recorded(name) for name in names})
+
+
+def test_a_table_writer_is_written_down() -> None:
+    class Frame:
+        sparkSession = SimpleNamespace()  # noqa: N815 - PySpark's name
+
+        def writeTo(self, table: str) -> Any:  # noqa: ARG002, N802
+            return writer()
+
+    endings = ("create", "replace", "createOrReplace", "append", "overwrite")
+    told = ("using", "option", "options", "tableProperty", "partitionedBy", "clusterBy")
+    writer = writer_class(*told, *endings, "overwritePartitions")
+    patches = Patches()
+    record_table_writer(patches, Frame, writer)
+    open_table_writer(patches, writer)
+    made = Frame().writeTo("a.b.c.d.e").using("csv").option("k", True).options(K=1, path="/x")
+    made.tableProperty("p", "v").partitionedBy("a", "b").clusterBy("c").overwrite("x")
+    words = ToldTable.of(made)
+    assert words is not None
+    assert (words.name, words.told.format, words.told.options) == (
+        "a.b.c.d.e",
+        "csv",
+        {"K": "1", "path": "/x"},
+    )
+    assert (words.properties, words.partition_by, words.cluster_by) == (
+        {"p": "v"},
+        ("a", "b"),
+        ("c",),
+    )
+    patches.undo()
+
+
+def test_a_stream_writer_is_written_down() -> None:
+    calls = "format option options partitionBy clusterBy outputMode queryName trigger foreach"
+    writer = writer_class(*calls.split(), "foreachBatch", "start", "toTable")
+    patches = Patches()
+    record_stream_writer(patches, writer)
+    open_stream_writer(patches, writer)
+    made = writer().format("delta").option("a", 1).outputMode("append").trigger(availableNow=True)
+    words = ToldStream.of(made).with_start(None, "complete", ["p"], "q", {"path": "/x"})
+    assert (words.output_mode, words.query_name, words.trigger) == (
+        "complete",
+        "q",
+        {"availableNow": True},
+    )
+    assert words.told.options == {"a": "1", "path": "/x"}
+    assert words.told.partition_by == ("p",)
+    made.foreachBatch(print)
+    assert ToldStream.of(made).has_own_sink
+    assert not ToldStream.of(made).with_start("delta", None, None, None, {}).has_own_sink
+    made._spark = SimpleNamespace(conf={})
+    made.start("/x", trace="on")
+    assert made.calls[-1] == ("start", ("/x", None, None, None, None), {"trace": "on"})
+    patches.undo()

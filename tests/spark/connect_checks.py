@@ -26,6 +26,7 @@ from puredelta.spark.names import FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.scan import scan, scan_parquet
 from puredelta.spark.session import SessionInfo
 from puredelta.spark.types import to_spark
+from tests.activation.connect_check import activated
 from tests.spark.files import write_file
 from tests.spark.tables import TableFiles
 
@@ -184,6 +185,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     time_travel,
     instants,
     changed_rows,
+    activated,
 )
 
 

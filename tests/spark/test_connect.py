@@ -53,6 +53,10 @@ EXPECTED: dict[str, Any] = {
         ["p", "id", "_change_type", "_commit_version", "_commit_timestamp"],
         [],
     ],
+    "activated": [
+        [[0, 0], [0, 0], [2, 0], [2, 0], [3, 1], [7, 9]],
+        ["DELTA_UNSUPPORTED_ON_CONNECT"] * 5,
+    ],
 }
 
 

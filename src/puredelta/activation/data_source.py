@@ -1,4 +1,4 @@
-"""Format ``delta`` for sessions that nobody activated: a Python data source, for reading.
+"""Format ``delta`` for sessions that nobody activated, and for streams: a Python data source.
 
 Spark finds it by itself where the package is installed (the top-level module
 ``pyspark_puredelta``). Rows come through Python workers: slower than the native scan of an
@@ -18,10 +18,12 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from typing_extensions import assert_never
 
+from puredelta.activation.stream_source import DeltaStreamReader, StreamStart
 from puredelta.commands.read import parse_version
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.file_rows import list_files, read_batches
+from puredelta.log.file_rows import FileRows, list_files, read_batches
 from puredelta.log.snapshot import Snapshot
+from puredelta.log.stream_files import StreamRules
 from puredelta.log.table_log import TableLog
 from puredelta.protocol.properties import ColumnMappingMode
 from puredelta.protocol.table_config import TableConfig
@@ -77,24 +79,59 @@ class DeltaSource(DataSource):
         """Refuse: a write is a commit, and the options of one do not come here."""
         raise _unsupported("Writing")
 
-    def streamReader(self, schema: T.StructType) -> NoReturn:  # noqa: ARG002, N802
-        """Refuse."""
-        raise _no_stream("readStream")
+    def streamReader(self, schema: T.StructType) -> DeltaStreamReader:  # noqa: ARG002, N802
+        """Return what reads the table's commits as they come.
+
+        Raises:
+            UnsupportedError: the table needs what only an activated session has.
+            InvalidRequestError: a version or time is chosen, which a stream cannot have.
+        """
+        for name in ("versionAsOf", "timestampAsOf"):
+            if self.options.get(name) is not None:
+                raise InvalidRequestError(
+                    f"Cannot time travel streams ({name}). Use startingVersion or "
+                    "startingTimestamp.",
+                    code=ErrorCode.UNSUPPORTED_TIME_TRAVEL_VIEWS,
+                )
+        snapshot = _snapshot(self.options)
+        _require_readable(snapshot.config)
+        starting_at = self.options.get("startingTimestamp")
+        return DeltaStreamReader(
+            snapshot,
+            _FileReader(snapshot.config),
+            start=StreamStart(
+                version=self.options.get("startingVersion"),
+                timestamp_ms=None
+                if starting_at is None
+                else _moment_ms(str(starting_at), option="startingTimestamp"),
+            ),
+            rules=StreamRules(
+                ignore_deletes=self._flag("ignoreDeletes"),
+                ignore_changes=self._flag("ignoreChanges"),
+                skip_change_commits=self._flag("skipChangeCommits"),
+            ),
+        )
 
     def streamWriter(self, schema: T.StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, FBT001, N802
-        """Refuse."""
-        raise _no_stream("writeStream")
+        """Refuse: an activated session writes streams by other means."""
+        raise UnsupportedError(
+            "writeStream with format 'delta' is not possible in a session that is not activated. "
+            "Call puredelta.activate(spark) first, or write with foreachBatch and "
+            "puredelta.write or a MERGE, with txnAppId and txnVersion to be safe against "
+            "repetition.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+        )
+
+    def _flag(self, name: str) -> bool:
+        return str(self.options.get(name)).lower() == "true"
 
 
 class DeltaReader(DataSourceReader):
     """Reads the files of one version, a task each."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        config = snapshot.config
         self._files = list_files(snapshot)
-        self._schema: StructType = config.schema
-        self._partition_columns: tuple[str, ...] = config.partition_columns
-        self._mode: ColumnMappingMode = config.column_mapping
+        self._read = _FileReader(snapshot.config)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return one partition per file."""
@@ -102,10 +139,21 @@ class DeltaReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file; a table without files has one partition without one."""
-        if partition.value is None:
-            return iter(())
+        return iter(()) if partition.value is None else self._read(partition.value)
+
+
+class _FileReader:
+    """Reads any file of a table as the table's columns; goes to workers."""
+
+    def __init__(self, config: TableConfig) -> None:
+        self._schema: StructType = config.schema
+        self._partition_columns: tuple[str, ...] = config.partition_columns
+        self._mode: ColumnMappingMode = config.column_mapping
+
+    def __call__(self, file: FileRows) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a file."""
         return read_batches(
-            partition.value,
+            file,
             self._schema,
             _arrow_schema(_nullable(self._schema)),
             partition_columns=self._partition_columns,
@@ -136,7 +184,7 @@ def _snapshot(options: Any) -> Snapshot:
     return log.snapshot(version=None if version is None else parse_version(version))
 
 
-def _moment_ms(text: str) -> int:
+def _moment_ms(text: str, *, option: str = "timestampAsOf") -> int:
     """Return milliseconds since 1970; a worker does not know the session's time zone."""
     try:
         moment = dt.datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
@@ -144,7 +192,7 @@ def _moment_ms(text: str) -> int:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise InvalidRequestError(
-            f"timestampAsOf is {text!r}: without activation it must be an ISO 8601 timestamp with "
+            f"{option} is {text!r}: without activation it must be an ISO 8601 timestamp with "
             f"its offset, such as 2025-01-31T12:00:00+00:00. {_ACTIVATE}",
             code=ErrorCode.TIMESTAMP_INVALID,
             timestamp=text,
@@ -206,13 +254,5 @@ def _unsupported(what: str) -> UnsupportedError:
     return UnsupportedError(
         f"{what} with format 'delta' is not possible in a session that is not activated. "
         f"{_ACTIVATE}",
-        code=ErrorCode.OPERATION_NOT_ALLOWED,
-    )
-
-
-def _no_stream(call: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{call} with format 'delta' is not supported. Write from a stream with foreachBatch and "
-        "puredelta.write or a MERGE, with txnAppId and txnVersion to be safe against repetition.",
         code=ErrorCode.OPERATION_NOT_ALLOWED,
     )

@@ -15,6 +15,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.activation.formats import is_delta
 from puredelta.activation.patches import Method, Patches
 from puredelta.activation.reading import load, rows_at
 from puredelta.activation.told import Told
@@ -26,8 +27,6 @@ from puredelta.sql.run import run_ours
 from puredelta.sql.table_name import TableName
 from puredelta.sql.tables import not_on_connect
 
-FORMAT = "delta"
-_DEFAULT_FORMAT = "spark.sql.sources.default"
 _MAY_NAME_TABLES = re.compile(r"\b(?:from|join|table)\b", re.IGNORECASE)
 _FIELD = re.compile(r"\{[^{}]*\}")
 """A field of a template; what it stands for is no table of the catalog."""
@@ -45,7 +44,7 @@ def open_load(patches: Patches, reader: type) -> None:
             **options: Any,
         ) -> Any:
             told, spark = Told.of(self), reader_session(self)
-            if not _is_delta(spark, format, told):
+            if not is_delta(spark, format, told.format):
                 return original(self, path, format, schema, **options)
             told = replace(told, has_schema=told.has_schema or schema is not None)
             return load(spark, told.with_options(options), path)
@@ -68,7 +67,7 @@ def open_save(patches: Patches, writer: type) -> None:
             **options: Any,
         ) -> Any:
             told, spark = Told.of(self), writer_session(self)
-            if not _is_delta(spark, format, told):
+            if not is_delta(spark, format, told.format):
                 return original(self, path, format, mode, partitionBy, **options)
             told = replace(told, mode=mode or told.mode).with_options(options)
             if partitionBy is not None:
@@ -93,7 +92,7 @@ def open_save_as_table(patches: Patches, writer: type) -> None:
             **options: Any,
         ) -> Any:
             spark, table = writer_session(self), _table_name(name)
-            if is_connect(spark) and _is_delta(spark, format, Told.of(self)):
+            if is_connect(spark) and is_delta(spark, format, Told.of(self).format):
                 raise not_on_connect("saveAsTable")
             if table is not None and not is_connect(spark):
                 told = Told.of(self)
@@ -101,8 +100,8 @@ def open_save_as_table(patches: Patches, writer: type) -> None:
                 told = told.with_options(options)
                 if partitionBy is not None:
                     told = told.with_partitions(partitionBy)
-                is_delta = _is_delta(spark, format, told)
-                if save_as_table(rows_of(self), told, table, is_delta=is_delta):
+                ours_by_format = is_delta(spark, format, told.format)
+                if save_as_table(rows_of(self), told, table, is_delta=ours_by_format):
                     return None
             return original(self, name, format, mode, partitionBy, **options)
 
@@ -211,11 +210,3 @@ def rows_of(writer: Any) -> DataFrame:
 
 def _table_name(given: Any) -> TableName | None:
     return find_name(given) if isinstance(given, str) else None
-
-
-def _is_delta(spark: SparkSession, argument: str | None, told: Told) -> bool:
-    """Tell whether the format is ours; without one it is the session's default."""
-    name = argument or told.format
-    if name is None:
-        name = spark.conf.get(_DEFAULT_FORMAT, None)
-    return (name or "").lower() == FORMAT

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from puredelta.spark.error_kinds import like_pyspark
+
 Method: TypeAlias = Callable[..., Any]
 
 
@@ -18,10 +20,12 @@ class Patches:
     def replace(self, owner: type, name: str, make: Callable[[Method], Method]) -> None:
         """Put ``make(original)`` in the place of a method that the class itself defines.
 
-        The new one has the name, signature and documentation of the original.
+        The new one has the name, signature and documentation of the original. Errors of ours
+        that leave it are PySpark's, too.
         """
         original: Method = owner.__dict__[name]
-        setattr(owner, name, functools.wraps(original)(make(original)))
+        made = like_pyspark(make(original))
+        setattr(owner, name, functools.wraps(original)(made))
         self._originals.append((owner, name, original))
 
     def undo(self) -> None:

@@ -21,27 +21,42 @@ from puredelta.activation.doors import (
     reader_session,
 )
 from puredelta.activation.patches import Patches
+from puredelta.activation.stream_doors import open_stream_reader, open_stream_writer
+from puredelta.activation.table_doors import open_merge_into, open_table_writer
 from puredelta.activation.told import record_reader, record_writer
+from puredelta.activation.told_stream import record_stream_writer
+from puredelta.activation.told_table import record_table_writer
 from puredelta.spark.session import is_connect
 
 _JAR_CLASS = "io.delta.sql.DeltaSparkSessionExtension"
 _EXTENSIONS = "spark.sql.extensions"
-_CLASSIC = ("pyspark.sql.session", "pyspark.sql.readwriter")
-_CONNECT = ("pyspark.sql.connect.session", "pyspark.sql.connect.readwriter")
+_CLASSIC = (
+    "pyspark.sql.session",
+    "pyspark.sql.readwriter",
+    "pyspark.sql.classic.dataframe",
+    "pyspark.sql.streaming.readwriter",
+)
+_CONNECT = (
+    "pyspark.sql.connect.session",
+    "pyspark.sql.connect.readwriter",
+    "pyspark.sql.connect.dataframe",
+    "pyspark.sql.connect.streaming.readwriter",
+)
 
 _lock = threading.Lock()
-_active: dict[tuple[str, str], Patches] = {}
+_active: dict[tuple[str, ...], Patches] = {}
 """What is replaced, by the modules of the kind of session."""
 
 
 def activate(spark: SparkSession) -> bool:
     """Let the session read, write and query Delta tables through PySpark's own calls.
 
-    ``spark.read.format("delta")``, ``df.write.format("delta")``, ``spark.sql`` and
-    ``spark.table`` then work as with delta-spark; `docs/activation.md` lists what they take.
-    Every other format and statement takes PySpark's own path. Methods of PySpark's classes
-    are replaced, so every session of this process that is of the same kind (classic or
-    Connect) is active; readers and writers made before are not. Activating twice is once.
+    ``spark.read.format("delta")``, ``df.write.format("delta")``, ``df.writeTo``,
+    ``df.mergeInto``, ``df.writeStream``, ``spark.sql`` and ``spark.table`` then work as with
+    delta-spark; `docs/activation.md` lists what they take. Every other format and statement
+    takes PySpark's own path. Methods of PySpark's classes are replaced, so every session of
+    this process that is of the same kind (classic or Connect) is active; readers and writers
+    made before are not. Activating twice is once.
 
     Returns:
         Whether the session is active. A session that has delta-spark's JAR is left alone,
@@ -78,9 +93,11 @@ def deactivate() -> None:
             patches.undo()
 
 
-def _patched(sessions: str, builders: str) -> Patches:
+def _patched(sessions: str, builders: str, frames: str, streams: str) -> Patches:
     session: Any = importlib.import_module(sessions).SparkSession
     module: Any = importlib.import_module(builders)
+    frame: Any = importlib.import_module(frames).DataFrame
+    stream: Any = importlib.import_module(streams)
     patches = Patches()
     try:
         record_reader(patches, module.DataFrameReader)
@@ -89,6 +106,12 @@ def _patched(sessions: str, builders: str) -> Patches:
         open_save(patches, module.DataFrameWriter)
         open_save_as_table(patches, module.DataFrameWriter)
         open_insert_into(patches, module.DataFrameWriter)
+        record_table_writer(patches, frame, module.DataFrameWriterV2)
+        open_table_writer(patches, module.DataFrameWriterV2)
+        open_merge_into(patches, frame)
+        record_stream_writer(patches, stream.DataStreamWriter)
+        open_stream_writer(patches, stream.DataStreamWriter)
+        open_stream_reader(patches, stream.DataStreamReader)
         open_table(patches, module.DataFrameReader, reader_session)
         open_table(patches, session, own_session)
         open_sql(patches, session)

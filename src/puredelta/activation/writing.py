@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -10,14 +11,22 @@ from pyspark.sql import DataFrame
 from puredelta.activation.paths import require_path
 from puredelta.activation.told import Told
 from puredelta.commands.create.definition import TableDefinition
-from puredelta.commands.create.registered import NewTable, create_registered, require_free
+from puredelta.commands.create.registered import NewTable, define_registered
+from puredelta.commands.create.run import CreateMode, already_exists
+from puredelta.commands.create.with_rows import create_table_as
 from puredelta.commands.insert import InsertRequest, insert_rows
 from puredelta.commands.write import write_table
 from puredelta.commands.write_options import WRITE_OPTIONS, SaveMode
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.table_log import TableLog
+from puredelta.protocol.operations import Operation
+from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.table_operations import overwrite_as_table
 from puredelta.protocol.types import StructType
 from puredelta.spark.catalog_entries import entry_name, is_taken
+from puredelta.spark.catalog_tables import find_table
+from puredelta.spark.columns_by_name import stored_by_name
+from puredelta.spark.types import to_spark
 from puredelta.sql.names import find_location
 from puredelta.sql.table_name import TableName
 
@@ -41,14 +50,7 @@ def save(rows: DataFrame, told: Told, path: Any) -> None:
         InvalidRequestError: no path, an unknown mode, or what `write_table` refuses.
         UnsupportedError: an option or a layout that is not implemented.
     """
-    location = require_path(told, path)
-    write_table(
-        rows,
-        TableLog.open(location),
-        mode=SaveMode.parse(told.mode or SaveMode.ERROR.value),
-        partition_by=told.partition_by,
-        options=write_options(told),
-    )
+    _write(rows, told, TableLog.open(require_path(told, path)))
 
 
 def save_as_table(rows: DataFrame, told: Told, name: TableName, *, is_delta: bool) -> bool:
@@ -61,33 +63,81 @@ def save_as_table(rows: DataFrame, told: Told, name: TableName, *, is_delta: boo
         InvalidRequestError: there is a table and the mode is ``error``, or as `save`.
     """
     spark = rows.sparkSession
-    mode = SaveMode.parse(told.mode or SaveMode.ERROR.value)
+    mode = _mode(told)
     location = find_location(spark, name)
     appends = told.format is None and mode is SaveMode.APPEND
     if location is not None and (is_delta or (appends and name.path is None)):
-        entry = None if name.path is not None else entry_name(spark, name.parts)
-        if entry is not None and mode is SaveMode.ERROR:
-            require_free(spark, entry)
-        save(rows, told.without_option("path"), location)
+        log = TableLog.open(location)
+        if name.path is None or log.exists():
+            _write_known(rows, told.without_option("path"), log, name)
+        else:
+            create_table_as(
+                rows, log, _definition(told), mode=_how(mode), options=write_options(told)
+            )
         return True
     entry = entry_name(spark, name.parts) if is_delta else None
     if entry is None or is_taken(spark, entry):
         return False
-    options = write_options(told)
-    definition = TableDefinition(
-        columns=StructType(()), partition_columns=told.partition_by, properties={}
+    table = NewTable(
+        name=entry,
+        location=told.option("path"),
+        definition=_definition(told),
+        rows=rows,
+        options=write_options(told),
     )
-    create_registered(
-        spark,
-        NewTable(
-            name=entry,
-            location=told.option("path"),
-            definition=definition,
-            rows=rows,
-            options=options,
-        ),
-    )
+    define_registered(spark, table, mode=_how(mode))
     return True
+
+
+def _write_known(rows: DataFrame, told: Told, log: TableLog, name: TableName) -> None:
+    """Write into a table that has its name; to replace its rows is to define it anew."""
+    mode = _mode(told)
+    if mode is SaveMode.ERROR:
+        raise already_exists(str(name))
+    if mode is SaveMode.APPEND and log.exists():
+        rows = stored(rows, log)
+    found = find_table(rows.sparkSession, name.parts)
+    is_managed = found is not None and found.is_managed
+
+    def operation(config: TableConfig) -> Operation:
+        return overwrite_as_table(
+            partition_by=config.partition_columns,
+            description=config.metadata.description,
+            properties=config.metadata.configuration,
+            is_managed=is_managed,
+        )
+
+    _write(rows, told, log, record=operation if mode is SaveMode.OVERWRITE else None)
+
+
+def _write(
+    rows: DataFrame,
+    told: Told,
+    log: TableLog,
+    *,
+    record: Callable[[TableConfig], Operation] | None = None,
+) -> None:
+    write_table(
+        rows,
+        log,
+        mode=_mode(told),
+        partition_by=told.partition_by,
+        options=write_options(told),
+        record=record,
+    )
+
+
+def _mode(told: Told) -> SaveMode:
+    return SaveMode.parse(told.mode or SaveMode.ERROR.value)
+
+
+def _how(mode: SaveMode) -> CreateMode:
+    """Return how a mode of a writer defines a table that has no name yet."""
+    return CreateMode.CREATE_OR_REPLACE if mode is SaveMode.OVERWRITE else CreateMode.CREATE
+
+
+def _definition(told: Told) -> TableDefinition:
+    return TableDefinition(columns=StructType(()), partition_columns=told.partition_by)
 
 
 def insert_into(rows: DataFrame, name: TableName, *, overwrite: bool) -> bool:
@@ -101,6 +151,11 @@ def insert_into(rows: DataFrame, name: TableName, *, overwrite: bool) -> bool:
         return False
     insert_rows(rows, TableLog.open(location), InsertRequest(overwrite=overwrite))
     return True
+
+
+def stored(rows: DataFrame, log: TableLog) -> DataFrame:
+    """Return rows that go into a table by name, values cast to the types of its columns."""
+    return stored_by_name(rows, to_spark(log.snapshot().config.schema))
 
 
 def write_options(told: Told) -> dict[str, str]:

@@ -7,7 +7,7 @@ included.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timezone
 from typing import Any
@@ -19,7 +19,9 @@ import pyarrow.parquet as pq
 from typing_extensions import assert_never
 
 from puredelta.log.deletion_vectors import read_positions
+from puredelta.log.file_table import FileTable
 from puredelta.log.snapshot import Snapshot
+from puredelta.protocol.actions import Add
 from puredelta.protocol.column_mapping import physical_name
 from puredelta.protocol.deletion_vector import Positions
 from puredelta.protocol.partition_values import parse_partition_value
@@ -52,14 +54,23 @@ class FileRows:
 
 def list_files(snapshot: Snapshot) -> tuple[FileRows, ...]:
     """Return the files of a version; reads their deletion vectors."""
-    deleted = read_positions(snapshot.files, snapshot.root_uri)
+    return _file_rows(snapshot.files, snapshot.root_uri)
+
+
+def rows_of_adds(adds: Iterable[Add], root_uri: str) -> tuple[FileRows, ...]:
+    """Return files of the table at ``root_uri``; reads their deletion vectors."""
+    return _file_rows(FileTable.of(adds), root_uri)
+
+
+def _file_rows(files: FileTable, root_uri: str) -> tuple[FileRows, ...]:
+    deleted = read_positions(files, root_uri)
     return tuple(
         FileRows(
-            uri=absolute_uri(snapshot.root_uri, add.path),
+            uri=absolute_uri(root_uri, add.path),
             partition_values=dict(add.partition_values),
             deleted=deleted.get(n),
         )
-        for n, add in enumerate(snapshot.files.adds())
+        for n, add in enumerate(files.adds())
     )
 
 

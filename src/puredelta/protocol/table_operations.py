@@ -52,6 +52,26 @@ def define_table(
     )
 
 
+def overwrite_as_table(
+    *,
+    partition_by: Sequence[str],
+    description: str | None,
+    properties: Mapping[str, str],
+    is_managed: bool,
+) -> Operation:
+    """Describe ``df.write.mode("overwrite").saveAsTable(name)`` on a table that is there."""
+    definition = define_table(
+        Definition.CREATE_OR_REPLACE,
+        partition_by=partition_by,
+        description=description,
+        properties=properties,
+        is_managed=is_managed,
+        as_select=True,
+    )
+    first = {"isV1SaveAsTableOverwrite": True}
+    return Operation(name=definition.name, parameters={**first, **definition.parameters})
+
+
 def streaming_update(*, mode: str, query_id: str, epoch_id: int) -> Operation:
     """Describe one batch of a streaming query; ``mode`` is its output mode.
 

@@ -71,6 +71,7 @@ _ARGUMENTS = frozenset(
         ErrorCode.ONE_OF_IN_TIME_TRAVEL,
         ErrorCode.VERSION_INVALID,
         ErrorCode.INVALID_WRITE_OPTION,
+        ErrorCode.ILLEGAL_USAGE,
         ErrorCode.VACUUM_RETENTION_PERIOD_NEGATIVE,
         ErrorCode.VACUUM_RETENTION_PERIOD_TOO_SHORT,
         ErrorCode.UNSUPPORTED_GENERATE_MODE,

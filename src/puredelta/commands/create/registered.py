@@ -82,16 +82,6 @@ def define_registered(spark: SparkSession, table: NewTable, *, mode: CreateMode)
     return _create_managed(spark, table, mode)
 
 
-def require_free(spark: SparkSession, name: EntryName) -> None:
-    """Refuse a name that is taken.
-
-    Raises:
-        InvalidRequestError: there is a table or view of the name.
-    """
-    if is_taken(spark, name):
-        raise already_exists(str(name))
-
-
 def _create_managed(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
     log = TableLog.open(default_location(spark, table.name))
     rows, definition = table.rows, table.definition

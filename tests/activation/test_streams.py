@@ -1,0 +1,102 @@
+"""Streams from and into tables, and batches of a stream that are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+import puredelta
+from puredelta.log.table_log import TableLog
+from puredelta.tables import DeltaTable
+
+
+def contents(rows: Any) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, rows.collect()), key=str)
+
+
+def run(start: Callable[[], Any]) -> None:
+    """Let a query take everything that is there."""
+    query = start()
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+
+
+@pytest.mark.smoke
+def test_from_table_to_table(active: SparkSession, tmp_path: Path) -> None:
+    spark, source, sink = active, str(tmp_path / "source"), str(tmp_path / "sink")
+    puredelta.write(spark.sql("SELECT id, id % 2 AS p FROM range(4)"), source, partition_by="p")
+    DeltaTable.forPath(spark, source).delete("id = 3")
+
+    def start() -> Any:
+        rows = spark.readStream.format("delta").load(source)
+        writer = rows.writeStream.format("delta").partitionBy("p").trigger(availableNow=True)
+        return writer.option("checkpointLocation", str(tmp_path / "c")).start(sink)
+
+    run(start)
+    assert contents(puredelta.read(spark, sink)) == [(0, 0), (1, 1), (2, 0)]
+    puredelta.write(spark.sql("SELECT 9L AS id, 9L AS p"), source, mode="append")
+    run(start)
+    run(start)
+    assert contents(puredelta.read(spark, sink)) == [(0, 0), (1, 1), (2, 0), (9, 9)]
+    history = TableLog.open(sink).history()
+    assert [entry.commit_info.operation for entry in history] == ["STREAMING UPDATE"] * 2
+    DeltaTable.forPath(spark, source).update("id = 9", {"id": "10"})
+    with pytest.raises(StreamingQueryException, match="SOURCE_TABLE_IGNORE_CHANGES"):
+        run(start)
+
+
+def test_a_batch_that_comes_again_changes_nothing(active: SparkSession, tmp_path: Path) -> None:
+    spark, path = active, str(tmp_path / "t")
+    puredelta.write(spark.sql("SELECT id, 0L AS n FROM range(2)"), path)
+
+    def upsert(batch: DataFrame, batch_id: int) -> None:
+        session = batch.sparkSession
+        session.conf.set("spark.databricks.delta.write.txnAppId", "counts")
+        session.conf.set("spark.databricks.delta.write.txnVersion", str(batch_id))
+        merge = DeltaTable.forPath(session, path).alias("t").merge(batch.alias("s"), "t.id = s.id")
+        merge = merge.whenMatchedUpdate(set={"n": "t.n + 1"})
+        merge.whenNotMatchedInsert(values={"id": "s.id", "n": "1"}).execute()
+
+    batch, source = spark.range(1, 3), str(tmp_path / "source")
+    try:
+        for batch_id in (0, 0, 1):
+            upsert(batch, batch_id)
+    finally:
+        spark.conf.unset("spark.databricks.delta.write.txnAppId")
+        spark.conf.unset("spark.databricks.delta.write.txnVersion")
+    assert contents(puredelta.read(spark, path)) == [(0, 0), (1, 2), (2, 2)]
+    puredelta.write(spark.range(2, 4), source)
+    writer = spark.readStream.format("delta").load(source).writeStream
+    writer = writer.option("checkpointLocation", str(tmp_path / "c"))
+    run(lambda: writer.foreachBatch(lambda rows, n: upsert(rows, n + 2)).start())
+    assert contents(puredelta.read(spark, path)) == [(0, 0), (1, 2), (2, 3), (3, 1)]
+
+
+def test_complete_mode_into_a_named_table(active: SparkSession, tmp_path: Path) -> None:
+    spark, source = active, str(tmp_path / "source")
+    puredelta.write(spark.range(6), source)
+    counts = spark.readStream.format("delta").option("startingVersion", 0).load(source)
+    counts = counts.selectExpr("id % 2 AS p").groupBy("p").count()
+    writer = counts.writeStream.outputMode("complete")
+    try:
+        run(
+            lambda: writer.option("checkpointLocation", str(tmp_path / "c")).toTable(
+                "counted", format="delta"
+            )
+        )
+        assert contents(spark.table("counted")) == [(0, 3), (1, 3)]
+        assert spark.readStream.table("counted").columns == ["p", "count"]
+    finally:
+        spark.sql("DROP TABLE IF EXISTS counted")
+    updates = counts.writeStream.format("delta").outputMode("update")
+    with pytest.raises(AnalysisException, match="does not support update output mode"):
+        updates.option("checkpointLocation", "/nowhere").start(source)
+    with pytest.raises(AnalysisException, match="checkpointLocation must be specified"):
+        counts.writeStream.format("delta").outputMode("complete").start(source)
