@@ -232,7 +232,7 @@ def test_show_and_describe(database: SparkSession) -> None:
     described = [tuple(row) for row in spark.sql("DESCRIBE TABLE t").collect()]
     assert described == [
         ("id", "bigint", "key"),
-        ("v", "varchar(5)", None),
+        ("v", "string", None),
         ("d", "int", None),
         ("p", "date", None),
         ("# Partition Information", "", ""),

@@ -43,6 +43,10 @@ def test_statements_on_a_path(spark: SparkSession, tmp_path: Path) -> None:
     assert read(spark, path).count() == 4
     with pytest.raises(TableNotFoundError, match="not a Delta table"):
         sql(spark, "VACUUM '/no/such/table'")
+    assert sql(spark, f"SELECT * FROM delta.`{path}@v1`").count() == 2
+    assert sql(spark, f"DROP TABLE {table}").count() == 0
+    assert sql(spark, "DROP TABLE IF EXISTS delta.`/no/such/table`").count() == 0
+    assert read(spark, path).count() == 4
 
 
 @pytest.mark.parametrize("text", ["SELECT 1", "DESCRIBE history", "DESC detail.t", "DESCRIBE t"])
@@ -75,9 +79,10 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, expecte
         "OPTIMIZE {} ZORDER BY (a)",
         "GENERATE symlink_format_manifest FOR TABLE {}",
         "ALTER TABLE {} DROP FEATURE x",
+        "DROP TABLE {}",
         "CREATE TABLE delta.`/other` SHALLOW CLONE {}",
     ],
 )
 def test_there_is_no_table(text: str) -> None:
-    with pytest.raises(TableNotFoundError, match="not a Delta table"):
+    with pytest.raises(TableNotFoundError, match=r"not a Delta table|cannot be found"):
         run_ours(NO_SESSION, text.format("delta.`/no/such`"))

@@ -6,7 +6,7 @@ files are removed and the table is what it was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -137,7 +137,8 @@ class PlannedWrite:
                 replaced = partitions_of(written.adds, self.snapshot.files, self.config)
                 predicate = partition_predicate(written.adds, self.config)
                 transaction.read_files(predicate, replaced)
-            outcome = self._commit(transaction, written, _removes(replaced), complete.config)
+            more = {} if where is None else _replaced_metrics(replaced)
+            outcome = self._commit(transaction, written, _removes(replaced), complete.config, more)
         if outcome.version is not None:
             compact_after(self.rows.sparkSession, self.log, outcome.version, self.config)
         return outcome
@@ -148,6 +149,7 @@ class PlannedWrite:
         written: WriteResult,
         removes: Sequence[Remove],
         after: TableConfig,
+        more_metrics: Mapping[str, int | str],
     ) -> WriteOutcome:
         settings = self.options.settings
         marker = () if settings.marker is None else (settings.marker,)
@@ -163,7 +165,7 @@ class PlannedWrite:
         committed = transaction.commit(
             actions,
             self.operation,
-            metrics=_metrics(written, removes, overwrites=self.overwrites)
+            metrics={**_metrics(written, removes, overwrites=self.overwrites), **more_metrics}
             if settings.records_metrics
             else None,
             is_blind_append=False if self.overwrites else None,
@@ -237,3 +239,10 @@ def _metrics(
     metrics["numOutputRows"] = written.num_rows
     metrics["numOutputBytes"] = written.size_bytes
     return metrics
+
+
+def _replaced_metrics(replaced: FileTable | None) -> dict[str, int | str]:
+    """Return what is counted, too, where the files of a condition are replaced."""
+    deleted = 0 if replaced is None else replaced.num_records()
+    counted = {} if deleted is None else {"numDeletedRows": deleted}
+    return {"numCopiedRows": 0, "numAddedChangeFiles": 0, **counted}

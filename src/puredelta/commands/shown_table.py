@@ -21,7 +21,6 @@ from puredelta.protocol.features import supported_features
 from puredelta.protocol.properties import FEATURE_PREFIX
 from puredelta.protocol.schema_edit import FieldPath, find_field
 from puredelta.protocol.schema_json import simple_string
-from puredelta.protocol.table_config import CHAR_VARCHAR
 from puredelta.protocol.types import StructField
 from puredelta.spark.catalog_tables import SESSION_CATALOG, CatalogTable
 from puredelta.spark.identifiers import display_name
@@ -176,7 +175,7 @@ def _column(field: StructField) -> Row:
 
 
 def _type(field: StructField) -> str:
-    return str(field.metadata.get(CHAR_VARCHAR, simple_string(field.type)))
+    return simple_string(field.type)  # char(n) and varchar(n) as strings, as in the reference
 
 
 def _rows(

@@ -171,14 +171,16 @@ class _Layout:
     @classmethod
     def of(cls, transform: Any) -> _Layout:
         words = str(transform.toString())  # CLUSTER BY has no description
-        paths = tuple(tuple(map(str, ref.fieldNames())) for ref in transform.references())
-        match str(transform.name()):
-            case "identity" if len(paths) == 1 and len(paths[0]) == 1:
-                return cls(words=words, column=paths[0][0])
-            case "cluster_by":
-                return cls(words=words, cluster_by=paths)
-            case _:
-                return cls(words=words)
+        kind = str(transform.name())
+        if kind == "identity":
+            [reference] = transform.references()
+            parts = tuple(map(str, reference.fieldNames()))
+            return cls(words=words, column=parts[0] if len(parts) == 1 else None)
+        if not kind.endswith("cluster_by"):  # delta-spark has a kind of its own
+            return cls(words=words)
+        references = _items(transform.columnNames())
+        paths = tuple(tuple(map(str, reference.fieldNames())) for reference in references)
+        return cls(words=words, cluster_by=paths)
 
 
 def _columns(columns: Any) -> Iterator[StatedColumn]:

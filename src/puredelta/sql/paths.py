@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.read import read_table
+from puredelta.log.table_log import TableLog
 from puredelta.sql.cursor import Cursor, is_identifier, unquoted
 from puredelta.sql.lexer import TokenKind
 from puredelta.sql.names import find_location
@@ -15,6 +17,7 @@ from puredelta.sql.table_name import TableName
 from puredelta.sql.views import RowNames
 
 _PATH = re.compile(r"\bdelta[`\"]?\s*\.\s*[`\"]", re.IGNORECASE)
+_STATE = re.compile(r"@(?:v(?P<version>\d+)|(?P<at>\d{17}))\Z", re.IGNORECASE)
 _AS_OF = re.compile(r"\bAS\s+OF\b", re.IGNORECASE)
 _TRAVELS = frozenset({"VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"})
 _BEGIN = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "INSERT", "("})
@@ -79,8 +82,25 @@ def _accept_table(
     state = (path, f"{version} {timestamp}")
     if state not in known:
         moment = None if timestamp is None else _moment(spark, timestamp)
+        if version is None and moment is None:
+            path, version, moment = _state_in(path)
         known[state] = read_table(spark, path, version=version, timestamp=moment)
     return known[state]
+
+
+def _state_in(path: str) -> tuple[str, str | None, str | None]:
+    """Return a path, and the version or time that it ends in: ``/t@v3``, ``/t@20250131120000000``.
+
+    A table whose directory has such a name stands for itself.
+    """
+    found = _STATE.search(path)
+    if found is None or TableLog.open(path).exists():
+        return path, None, None
+    root, version, at = path[: found.start()], found["version"], found["at"]
+    if at is None:
+        return root, version, None
+    moment = dt.datetime.strptime(f"{at}000", "%Y%m%d%H%M%S%f")  # noqa: DTZ007 - the session's zone
+    return root, None, moment.isoformat(sep=" ")
 
 
 def _accept_path(cursor: Cursor) -> str | None:

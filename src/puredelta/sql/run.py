@@ -41,6 +41,7 @@ _RUNNERS: Mapping[str, tuple[Runner, ...]] = {
     "CREATE": (run_copy, run_table_statement),
     "DESC": (run_describe, run_show),
     "DESCRIBE": (run_describe, run_show),
+    "DROP": (run_upkeep,),
     "GENERATE": (run_upkeep,),
     "INSERT": (run_table_statement,),
     "REPLACE": (run_copy, run_table_statement),

@@ -39,13 +39,18 @@ def find_log(spark: SparkSession, name: TableName) -> TableLog:
     """
     location = find_location(spark, name)
     if location is None and not spark.catalog.tableExists(quote_name(name.parts)):
-        raise TableNotFoundError(
-            f"The table or view {name} cannot be found. Verify the spelling and correctness of "
-            "the schema and catalog.",
-            code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
-            table=str(name),
-        )
+        raise not_found(name)
     return require_table(location, name)
+
+
+def not_found(name: TableName) -> TableNotFoundError:
+    """Return the error for a name that stands for nothing."""
+    return TableNotFoundError(
+        f"The table or view {name} cannot be found. Verify the spelling and correctness of the "
+        "schema and catalog.",
+        code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
+        table=str(name),
+    )
 
 
 def require_table(location: str | None, name: object) -> TableLog:

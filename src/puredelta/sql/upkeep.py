@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.generate import generate
@@ -9,13 +11,22 @@ from puredelta.commands.restore import restore_table
 from puredelta.commands.truncate import truncate_table
 from puredelta.commands.vacuum.run import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.table_log import TableLog
 from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.sql.cursor import Cursor
 from puredelta.sql.names import find_location, resolve_name
 from puredelta.sql.results import no_rows
 from puredelta.sql.syntax_error import SqlSyntaxError
-from puredelta.sql.table_argument import read_number, read_table_argument, require_table
+from puredelta.sql.table_argument import (
+    not_found,
+    read_number,
+    read_table_argument,
+    require_table,
+)
+from puredelta.sql.table_name import ComputedName
 from puredelta.sql.text_literal import accept_text
+
+logger = logging.getLogger(__name__)
 
 _PATHS = "path STRING"
 
@@ -27,7 +38,7 @@ def run_upkeep(spark: SparkSession, text: str) -> DataFrame | None:
     would go. ``RESTORE [TABLE] table TO VERSION AS OF n`` or ``TO TIMESTAMP AS OF 'time'``
     returns counts. ``GENERATE symlink_format_manifest FOR TABLE table`` writes manifests. The
     table is a name, ``delta.`/path` `` or a path in quotes. ``TRUNCATE TABLE table`` removes
-    every row of a Delta table; other tables are Spark's.
+    every row of a Delta table, ``DROP TABLE`` of a path does nothing; other tables are Spark's.
 
     Raises:
         SqlSyntaxError: it begins as one of these and goes on as something else.
@@ -43,6 +54,8 @@ def run_upkeep(spark: SparkSession, text: str) -> DataFrame | None:
         return _generate(spark, cursor)
     if cursor.accept("TRUNCATE", "TABLE"):
         return _truncate(spark, cursor)
+    if cursor.accept("DROP", "TABLE"):
+        return _drop(spark, cursor)
     return None
 
 
@@ -101,6 +114,24 @@ def _truncate(spark: SparkSession, cursor: Cursor) -> DataFrame | None:
         )
     cursor.expect_end()
     truncate_table(spark, require_table(location, name))
+    return no_rows(spark)
+
+
+def _drop(spark: SparkSession, cursor: Cursor) -> DataFrame | None:
+    """Drop nothing at a path, as the reference: what has no name has nothing to lose."""
+    if_exists = cursor.accept("IF", "EXISTS")
+    try:
+        name = cursor.table()
+    except SqlSyntaxError:
+        return None  # Spark's own parser says it best
+    if isinstance(name, ComputedName) or name.path is None:
+        return None
+    cursor.accept("PURGE")
+    cursor.expect_end()
+    if TableLog.open(name.path).exists():
+        logger.warning("DROP TABLE %s drops nothing: delete the directory of the table.", name)
+    elif not if_exists:
+        raise not_found(name)
     return no_rows(spark)
 
 

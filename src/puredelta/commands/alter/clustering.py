@@ -48,6 +48,6 @@ def cluster_table_by(
         config=TableConfig.of(protocol, config.metadata),
         operation=cluster_by([".".join(p) for p in old], [".".join(p) for p in new]),
         domains=(clustering_domain(config, new),),
-        writes_metadata=False,
+        writes_metadata=protocol != config.protocol,
     )
     return finish(transaction, snapshot, change)
