@@ -355,3 +355,15 @@ def test_int96_and_micros_read_as_spark_reads_them(spark: SparkSession, tmp_path
         spark, [data_file(p) for p in paths], data_schema=schema, partition_schema=FLAT
     )
     assert sorted(r["at"] for r in rows.collect()) == [when[0], when[0], when[1], when[1]]
+
+
+def test_a_promise_of_values_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+    schema = T.StructType([*ID.fields, T.StructField("late", T.StringType())])
+    old = write_file(tmp_path / "old.parquet", ids(1))
+    new = write_file(tmp_path / "new.parquet", {"id": pa.array([2], pa.int64()), "late": ["x"]})
+    options = {"data_schema": schema, "partition_schema": FLAT, "required": {"id", "late"}}
+    rows = native_scan(spark, [new], **options)
+    assert [f.nullable for f in rows.schema] == [False, False]
+    assert rows.filter("id IS NOT NULL AND late = 'x'").count() == 1
+    with pytest.raises(Exception, match="late"):
+        native_scan(spark, [old], **options).collect()

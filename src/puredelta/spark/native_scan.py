@@ -17,14 +17,15 @@ Each rule keeps rows from being lost silently:
 - The index drops hidden and empty files; `require_readable` refuses them before.
 - The cache of statuses is private. The session's own evicts large entries at once (the
   virtual root would be listed) and keeps small ones for ever.
-- Every column is nullable: one that an older file lacks reads as NULL.
+- A column is nullable unless the caller promises otherwise: one that an older file lacks reads
+  as NULL.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from py4j.java_gateway import JavaClass, get_method
@@ -52,11 +53,13 @@ def native_scan(
     partition_schema: T.StructType,
     options: Mapping[str, str] | None = None,
     by_field_id: bool = False,
+    required: Collection[str] = (),
 ) -> DataFrame:
     """Return the rows of exactly ``files``: the data columns, then the partition columns.
 
     Data columns are found by name (case ignored unless the session minds it), or by their
     metadata ``parquet.field.id`` with ``by_field_id``. ``_metadata`` stays reachable.
+    ``required`` names columns that are NOT NULL: every row of every file has a value.
 
     Raises:
         UnsupportedError: Spark cannot read one of the files (`require_readable`).
@@ -66,8 +69,10 @@ def native_scan(
     jvm: Any = spark._jvm  # noqa: SLF001 - the Py4J edge
     session: Any = spark._jsparkSession  # noqa: SLF001
     reader = _session_by_field_id(session) if by_field_id else session
-    data = struct_as_nullable(data_schema)
-    partitions = T.StructType([_as_spark_parses(f) for f in partition_schema.fields])
+    data = _with_required(struct_as_nullable(data_schema), required)
+    partitions = _with_required(
+        T.StructType([_as_spark_parses(f) for f in partition_schema.fields]), required
+    )
     # Without partition columns the virtual directories must not be searched for any.
     layout = {} if partitions.fields else {"recursiveFileLookup": "true"}
     java_options = jvm.PythonUtils.toScalaMap({**(options or {}), **layout})
@@ -81,7 +86,7 @@ def native_scan(
         reader,
     )
     rows = DataFrame(session.baseRelationToDataFrame(relation), spark)
-    if partitions == partition_schema:
+    if [f.dataType for f in partitions] == [f.dataType for f in partition_schema]:
         return rows
     return rows.select(
         *(F.col(quoted(name)) for name in data.names),
@@ -90,6 +95,15 @@ def native_scan(
             F.col(quoted(f.name)).cast(f.dataType.simpleString()).alias(f.name)
             for f in partition_schema.fields
         ),
+    )
+
+
+def _with_required(schema: T.StructType, required: Collection[str]) -> T.StructType:
+    return T.StructType(
+        [
+            T.StructField(f.name, f.dataType, f.name not in required, f.metadata)
+            for f in schema.fields
+        ]
     )
 
 

@@ -151,6 +151,8 @@ class _Layout:
     """For each of them the physical name, ``None`` for one that is always NULL."""
     is_mapped: bool
     """Whether names inside of structs are physical, too."""
+    required: frozenset[str] = frozenset()
+    """Physical names of columns that are NOT NULL; a table cannot make one so later."""
     padded: Mapping[str, Limits] = dataclasses.field(default_factory=dict)
     """The columns with a ``char(n)``, which is read filled up with blanks (M-106)."""
 
@@ -172,6 +174,7 @@ class _Layout:
             wanted=without_table_metadata(to_spark(StructType(tuple(fields)))),
             sources=tuple(None if f.type == VOID else physical_name(f, mode) for f in fields),
             is_mapped=mode is not ColumnMappingMode.NONE,
+            required=frozenset(physical_name(f, mode) for f in stored if not f.nullable),
             padded=padded,
         )
 
@@ -251,15 +254,21 @@ def _read(
 ) -> DataFrame:
     """Return physical columns, with `FILE_ORDINAL` and `ROW_INDEX` if they are needed."""
     ordinal = [T.StructField(FILE_ORDINAL, T.IntegerType())] if has_ordinal else []
-    read = connect_scan if is_connect(spark) else native_scan
-    rows = read(
-        spark,
-        files,
-        data_schema=layout.data_schema,
-        partition_schema=T.StructType([*layout.partition_schema.fields, *ordinal]),
-        options=options,
-        by_field_id=by_field_id,
-    )
+    schemas = {
+        "data_schema": layout.data_schema,
+        "partition_schema": T.StructType([*layout.partition_schema.fields, *ordinal]),
+    }
+    if is_connect(spark):
+        rows = connect_scan(spark, files, **schemas, options=options, by_field_id=by_field_id)
+    else:
+        rows = native_scan(
+            spark,
+            files,
+            **schemas,
+            options=options,
+            by_field_id=by_field_id,
+            required=layout.required,
+        )
     if not has_ordinal:
         return rows
     if not files and is_connect(spark):  # an empty relation there has no _metadata
