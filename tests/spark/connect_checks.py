@@ -29,6 +29,7 @@ from puredelta.spark.types import to_spark
 from tests.activation.connect_check import activated
 from tests.spark.files import write_file
 from tests.spark.tables import TableFiles
+from tests.sql.connect_statements import statements
 
 
 def longs(*values: int) -> pa.Array:
@@ -186,6 +187,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     instants,
     changed_rows,
     activated,
+    statements,
 )
 
 

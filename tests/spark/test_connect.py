@@ -57,6 +57,33 @@ EXPECTED: dict[str, Any] = {
         [[0, 0], [0, 0], [2, 0], [2, 0], [3, 1], [7, 9]],
         ["DELTA_UNSUPPORTED_ON_CONNECT"] * 5,
     ],
+    "statements": [
+        [
+            "SET TBLPROPERTIES",
+            "TRUNCATE",
+            "ADD CONSTRAINT",
+            "CHANGE COLUMN",
+            "SET TBLPROPERTIES",
+            "ADD COLUMNS",
+            "WRITE",
+        ],
+        [
+            ["s", "struct<x:decimal(5,2)>", "it"],
+            ["id", "bigint", None],
+            ["p", "int", None],
+            ["# Partition Information", "", ""],
+            ["# col_name", "data_type", "comment"],
+            ["p", "int", None],
+        ],
+        ["s", "id", "p"],
+        3,
+        [
+            "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION",
+            "PARSE_SYNTAX_ERROR",
+            "DELTA_UNSUPPORTED_ON_CONNECT",
+            "DELTA_UNSUPPORTED_ON_CONNECT",
+        ],
+    ],
 }
 
 
