@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError, ErrorCode, TableNotFoundError
@@ -85,6 +85,13 @@ def test_create_and_replace(database: SparkSession, tmp_path: Path) -> None:
     ]  # fmt: skip
     with pytest.raises(TableNotFoundError):
         spark.sql("REPLACE TABLE missing (a INT) USING delta")
+    fails = "SELECT CAST(raise_error('no') AS INT) AS x"
+    for begin in ("CREATE TABLE half", f"REPLACE TABLE {path}"):
+        with pytest.raises(PySparkException, match="no"):
+            spark.sql(f"{begin} USING delta AS {fails}")
+    assert [row.tableName for row in spark.sql("SHOW TABLES").collect()] == ["t"]
+    assert contents(spark, f"SELECT * FROM {path}") == [(1, 2)]
+    assert code_of(spark, "CREATE TABLE none USING delta") == "DELTA_SCHEMA_NOT_PROVIDED"
     assert code_of(spark, f"CREATE TABLE {path} (a INT) USING delta LOCATION '/other'") == (
         "DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE"
     )
@@ -144,7 +151,7 @@ def test_insert(database: SparkSession) -> None:
     assert contents(spark, "SELECT * FROM t") == rows
     spark.sql("INSERT OVERWRITE t PARTITION (p = 1, q) SELECT 30, 'y', 40")
     spark.sql("INSERT INTO t REPLACE WHERE p = 2 AND b > 5 VALUES (8, 2, 'z', 9)")
-    spark.sql("WITH s AS (SELECT 1 AS a) INSERT INTO t SELECT a, 5, 'w', a FROM s")
+    spark.sql("WITH s AS (SELECT 1 AS a) FROM s INSERT INTO t SELECT a, 5, 'w', a")
     rows = [(1, 5, "w", 1), (30, 1, "y", 40), (8, 2, "z", 9), (None, 2, None, 5)]
     assert contents(spark, "SELECT * FROM t") == rows
     spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")

@@ -42,6 +42,7 @@ _RUNNERS: Mapping[str, tuple[Runner, ...]] = {
     "DESC": (run_describe, run_show),
     "DESCRIBE": (run_describe, run_show),
     "DROP": (run_upkeep,),
+    "FROM": (run_table_statement,),
     "GENERATE": (run_upkeep,),
     "INSERT": (run_table_statement,),
     "REPLACE": (run_copy, run_table_statement),
@@ -52,7 +53,7 @@ _RUNNERS: Mapping[str, tuple[Runner, ...]] = {
     "WITH": (run_table_statement,),
 }
 """By the first word of a statement."""
-_MAKE_TABLES = frozenset({"CREATE", "INSERT", "REPLACE", "WITH"})
+_MAKE_TABLES = frozenset({"CREATE", "FROM", "INSERT", "REPLACE", "WITH"})
 """Words that many statements begin with that are none of ours."""
 
 

@@ -95,7 +95,7 @@ class _Head:
     """CREATE or REPLACE, not INSERT."""
     name: TableReference
     words_start: int
-    """Where the first word of the statement is, behind common table expressions."""
+    """Where the first word of the statement is, behind common table expressions and FROM."""
     name_start: int
     name_end: int
 
@@ -118,6 +118,7 @@ def _head(text: str) -> _Head | None:
     cursor = Cursor(text)
     try:
         skip_ctes(cursor)
+        _skip_from(cursor)
         first = cursor.peek()
         defines = _accept_definition(cursor)
         if not defines and not _accept_insertion(cursor):
@@ -135,6 +136,16 @@ def _head(text: str) -> _Head | None:
         name_start=start.start,
         name_end=cursor.offset,
     )
+
+
+def _skip_from(cursor: Cursor) -> None:
+    """Step over ``FROM rows`` in front of ``INSERT``; to the end where there is none."""
+    if cursor.accept("FROM"):
+        while not (cursor.is_done or cursor.sees("INSERT")):
+            if cursor.sees("("):
+                cursor.group()
+            else:
+                cursor.skip()
 
 
 def _accept_definition(cursor: Cursor) -> bool:
