@@ -143,8 +143,9 @@ class SparkEngine:
 
     def _job_times(self) -> list[tuple[int, int]]:
         """Return begin and end of every job so far, in milliseconds, oldest first."""
-        store: Any = self._spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001
-        jobs = store.jobsList(None)
+        context: Any = self._spark.sparkContext._jsc.sc()  # noqa: SLF001
+        context.listenerBus().waitUntilEmpty()  # else a job that is over may not be known yet
+        jobs = context.statusStore().jobsList(None)
         found = []
         for n in range(jobs.size()):
             job = jobs.apply(n)
@@ -198,14 +199,14 @@ class RustEngine:
         merge.execute()
 
     def _convert(self, request: Request) -> None:
-        import pyarrow as pa  # noqa: PLC0415
-        from deltalake import convert_to_deltalake  # noqa: PLC0415
+        from deltalake import Field, Schema, convert_to_deltalake  # noqa: PLC0415
+        from deltalake.schema import PrimitiveType  # noqa: PLC0415
 
         if request["partition_schema"] is None:
             convert_to_deltalake(request["table"])
         else:
             name = request["partition_schema"].split()[0]
-            partitions = pa.schema([(name, pa.int32())])
+            partitions = Schema([Field(name, PrimitiveType("integer"))])
             convert_to_deltalake(
                 request["table"], partition_by=partitions, partition_strategy="hive"
             )

@@ -109,7 +109,7 @@ def probe_files(probe: Probe, orders: Sequence[ProbeOrder]) -> Answer:
     try:
         keys = SourceKeys.of(probe)
         found = [(False, order.ordinal, keys.matches(probe, order)) for order in orders]
-    except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError, _IncomparableError) as reason:
+    except (OSError, pa.ArrowException, _IncomparableError) as reason:
         return f"{type(reason).__name__}: {reason}", []
     met = [(False, ordinal, words) for _, ordinal, words in found if words[0]]
     return None, [*met, *keys.met()]
