@@ -86,6 +86,7 @@ class _Tries:
     """What the repeats of one engine on one workload gave."""
 
     seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
     outside: list[float] = field(default_factory=list)
     jobs: int | None = None
     memory_mb: dict[str, float] = field(default_factory=dict)
@@ -96,6 +97,7 @@ class _Tries:
             self.problem = problem
             return
         self.seconds.append(answer["seconds"])
+        self.cpu_seconds.append(answer["cpu_seconds"])
         if "jobs" in answer:
             self.jobs = answer["jobs"]
             self.outside.append(answer["seconds"] - answer["job_seconds"])
@@ -107,6 +109,7 @@ class _Tries:
             workload=workload,
             engine=engine,
             seconds=tuple(self.seconds),
+            cpu_seconds=tuple(self.cpu_seconds),
             jobs=self.jobs,
             outside_seconds=statistics.median(self.outside) if self.outside else None,
             memory_mb=self.memory_mb,

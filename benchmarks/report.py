@@ -16,6 +16,13 @@ _COLOURS = {
     "delta-rs": "#e0a030",
     "spark-copy": "#8d99ae",
 }
+_COMPARED = (
+    ("puredelta", "delta-spark"),
+    ("puredelta", "delta-rs"),
+    ("puredelta", "spark-copy"),
+    ("puredelta-dv", "puredelta"),
+    ("puredelta-dv", "delta-spark-dv"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +33,8 @@ class Measurement:
     engine: str
     seconds: tuple[float, ...] = ()
     """Of every repeat whose result was right."""
+    cpu_seconds: tuple[float, ...] = ()
+    """Processor time of all processes of the engine: what a busy machine does not change."""
     jobs: int | None = None
     """Spark jobs of the last repeat."""
     outside_seconds: float | None = None
@@ -37,7 +46,12 @@ class Measurement:
 
     @property
     def median(self) -> float | None:
-        return statistics.median(self.seconds) if self.seconds and not self.problem else None
+        return self.median_of("seconds")
+
+    def median_of(self, what: str) -> float | None:
+        """Return the median of ``seconds`` or ``cpu_seconds``, if the results were right."""
+        values = getattr(self, what)
+        return statistics.median(values) if values and not self.problem else None
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
@@ -50,43 +64,25 @@ def geometric_mean(values: Iterable[float]) -> float | None:
     return math.exp(sum(logs) / len(logs)) if logs else None
 
 
-def ratios(found: Sequence[Measurement], engine: str, base: str) -> dict[str, float]:
-    """Return seconds of ``engine`` by those of ``base``, where both have any."""
-    own = _medians(found, engine)
-    other = _medians(found, base)
+def ratios(
+    found: Sequence[Measurement], engine: str, base: str, what: str = "seconds"
+) -> dict[str, float]:
+    """Return what ``engine`` needs by what ``base`` needs, where both have a time."""
+    own, other = (
+        {m.workload: value for m in found if m.engine == name and (value := m.median_of(what))}
+        for name in (engine, base)
+    )
     return {name: own[name] / other[name] for name in own if name in other}
-
-
-def _medians(found: Sequence[Measurement], engine: str) -> dict[str, float]:
-    return {m.workload: m.median for m in found if m.engine == engine and m.median is not None}
 
 
 def markdown(found: Sequence[Measurement], heading: str) -> str:
     """Return seconds per workload and engine, then ratios, jobs, memory and what went wrong."""
     workloads, engines = _names(found)
     by_both = {(m.workload, m.engine): m for m in found}
-    pairs = [
-        (own, base)
-        for own, base in (
-            ("puredelta", "delta-spark"),
-            ("puredelta", "delta-rs"),
-            ("puredelta", "spark-copy"),
-            ("puredelta-dv", "puredelta"),
-            ("puredelta-dv", "delta-spark-dv"),
-        )
-        if own in engines and base in engines
-    ]
-    compared = {pair: ratios(found, *pair) for pair in pairs}
     lines = [f"# {heading}", "", "## Seconds (medians) and ratios", ""]
-    lines += _table_head(["workload", *engines, *(f"{own} / {base}" for own, base in pairs)])
-    for workload in workloads:
-        cells = [_seconds(by_both.get((workload, engine))) for engine in engines]
-        cells += [_ratio(compared[pair].get(workload)) for pair in pairs]
-        lines.append(_row([workload, *cells]))
-    means = [_ratio(geometric_mean(compared[pair].values())) for pair in pairs]
-    worst = [_ratio(max(compared[pair].values(), default=None)) for pair in pairs]
-    lines.append(_row(["geometric mean", *([""] * len(engines)), *means]))
-    lines.append(_row(["worst", *([""] * len(engines)), *worst]))
+    lines += _comparison(found, "seconds")
+    lines += ["", "## Processor seconds of all processes (medians) and ratios", ""]
+    lines += _comparison(found, "cpu_seconds")
     lines += ["", "## Spark jobs, seconds in which none ran, peak memory in MB (Java + Python)", ""]
     lines += _table_head(["workload", *engines])
     for workload in workloads:
@@ -94,6 +90,23 @@ def markdown(found: Sequence[Measurement], heading: str) -> str:
         lines.append(_row([workload, *cells]))
     problems = [f"- {m.workload}, {m.engine}: {m.problem}" for m in found if m.problem]
     return "\n".join([*lines, *(["", "## Without a time", "", *problems] if problems else [])])
+
+
+def _comparison(found: Sequence[Measurement], what: str) -> list[str]:
+    workloads, engines = _names(found)
+    by_both = {(m.workload, m.engine): m for m in found}
+    pairs = [(own, base) for own, base in _COMPARED if own in engines and base in engines]
+    compared = {pair: ratios(found, *pair, what) for pair in pairs}
+    lines = _table_head(["workload", *engines, *(f"{own} / {base}" for own, base in pairs)])
+    for workload in workloads:
+        cells = [_seconds(by_both.get((workload, engine)), what) for engine in engines]
+        cells += [_ratio(compared[pair].get(workload)) for pair in pairs]
+        lines.append(_row([workload, *cells]))
+    means = [_ratio(geometric_mean(compared[pair].values())) for pair in pairs]
+    worst = [_ratio(max(compared[pair].values(), default=None)) for pair in pairs]
+    lines.append(_row(["geometric mean", *([""] * len(engines)), *means]))
+    lines.append(_row(["worst", *([""] * len(engines)), *worst]))
+    return lines
 
 
 def _names(found: Sequence[Measurement]) -> tuple[list[str], list[str]]:
@@ -109,10 +122,11 @@ def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _seconds(measurement: Measurement | None) -> str:
+def _seconds(measurement: Measurement | None, what: str) -> str:
     if measurement is None:
         return "-"
-    return "failed" if measurement.median is None else f"{measurement.median:.2f}"
+    value = measurement.median_of(what)
+    return "failed" if value is None else f"{value:.2f}"
 
 
 def _ratio(value: float | None) -> str:

@@ -18,11 +18,12 @@ FOUND = [
         workload="upsert",
         engine="puredelta",
         seconds=(1.0, 3.0, 2.0),
+        cpu_seconds=(4.0, 6.0, 5.0),
         jobs=4,
         outside_seconds=0.25,
         memory_mb={"java": 900.4, "python": 300.0},
     ),
-    Measurement(workload="upsert", engine="delta-spark", seconds=(8.0,)),
+    Measurement(workload="upsert", engine="delta-spark", seconds=(8.0,), cpu_seconds=(50.0,)),
     Measurement(workload="delete", engine="puredelta", seconds=(1.0,)),
     Measurement(workload="delete", engine="delta-spark", seconds=(2.0,)),
     Measurement(workload="delete", engine="delta-rs", problem="3 rows instead of 4"),
@@ -35,6 +36,7 @@ def test_the_report_has_medians_ratios_and_what_failed() -> None:
     assert "| delete | 1.00 | 2.00 | failed | 0.50 | - |" in text
     assert "| geometric mean |  |  |  | 0.35 | - |" in text
     assert "| worst |  |  |  | 0.50 | - |" in text
+    assert "| upsert | 5.00 | 50.00 | - | 0.10 | - |" in text
     assert "| upsert | 4 jobs, 0.25 s, 900 + 300 |" in text
     assert "- delete, delta-rs: 3 rows instead of 4" in text
 
@@ -82,6 +84,7 @@ def test_a_request_that_fails_is_answered_too() -> None:
     assert failed == {"error": "ValueError: as asked"}
     assert done["jobs"] == 2
     assert done["seconds"] >= 0
+    assert done["cpu_seconds"] >= 0
     assert done["memory_mb"].keys() == peaks().keys()
 
 
