@@ -176,6 +176,9 @@ def test_insert(database: SparkSession) -> None:
     )
     spark.sql("INSERT INTO d VALUES (DEFAULT, DEFAULT, 'y'), (1, 5, default)")
     spark.sql("INSERT INTO d (s, a) SELECT DEFAULT, 6")
+    assert code_of(spark, "INSERT INTO d VALUES (1, DEFAULT + 1, 's')") == (
+        "DEFAULT_PLACEMENT_INVALID"
+    )
     assert contents(spark, "SELECT * FROM d") == [(1, 5, "x"), (6, 2, "x"), (None, 2, "y")]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.insert import InsertRequest, insert_rows, value_columns
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.table_log import TableLog
 from puredelta.protocol.feature_usage import CURRENT_DEFAULT
 from puredelta.protocol.types import StructField
@@ -50,8 +52,29 @@ def insert(
     if has_default(text):
         columns = value_columns(log.snapshot().config, request)
         query = parse(with_defaults(text, [_default(column) for column in columns])).query
-    insert_rows(query_rows(spark, query), log, request)
+    insert_rows(_rows(spark, query), log, request)
     return True
+
+
+def _rows(spark: SparkSession, query: Any) -> DataFrame:
+    """Return the rows of the query.
+
+    Raises:
+        InvalidRequestError: ``DEFAULT`` is a part of an expression (DEFAULT_PLACEMENT_INVALID).
+        pyspark.errors.AnalysisException: Spark cannot resolve the query.
+    """
+    try:
+        return query_rows(spark, query)
+    except AnalysisException as error:
+        unknown = (error.getMessageParameters() or {}).get("objectName", "")
+        if unknown.strip("`").upper() != "DEFAULT":
+            raise
+        raise InvalidRequestError(
+            "A DEFAULT keyword in a MERGE, INSERT, UPDATE, or SET VARIABLE command could not be "
+            "directly assigned to a target column because it was part of an expression. Write "
+            "the keyword alone.",
+            code=ErrorCode.DEFAULT_PLACEMENT_INVALID,
+        ) from error
 
 
 def _require_possible(statement: InsertInto) -> None:
