@@ -132,9 +132,9 @@ def write(
 
 
 def sql(spark: SparkSession, text: str, args: Arguments | None = None, **fields: Any) -> DataFrame:
-    """Execute one SQL statement, as ``spark.sql`` does, and MERGE and CONVERT TO DELTA, too.
+    """Execute one SQL statement, as ``spark.sql`` does, and those on Delta tables, too.
 
-    Statements on ``delta.`/path` `` tables are ours (``docs/sql.md`` lists them); every other
+    ``docs/sql.md`` lists them: MERGE, UPDATE, DELETE, INSERT, CREATE, ALTER, ...; every other
     text goes to ``spark.sql`` untouched. ``args`` fills ``:name`` or ``?`` parameters,
     ``fields`` the ``{name}`` fields, which may be DataFrames.
 

@@ -6,17 +6,20 @@ statement, so errors here are rare: they are what a statement of our own can get
 
 from __future__ import annotations
 
-from puredelta.sql.lexer import Token, TokenKind, tokenize
+from itertools import islice
+
+from puredelta.sql.lexer import Token, TokenKind, read_tokens
 from puredelta.sql.syntax_error import SqlSyntaxError, syntax_error
 from puredelta.sql.table_name import ComputedName, TableName, TableReference
 
 
 class Cursor:
-    """Walks over the tokens of one text."""
+    """Walks over the tokens of one text, which may be long: no further than is asked for."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._tokens = tokenize(text)
+        self._coming = read_tokens(text)
+        self._tokens: list[Token] = []
         self._at = 0
 
     # looking
@@ -24,19 +27,20 @@ class Cursor:
     def peek(self, ahead: int = 0) -> Token | None:
         """Return a token that is still to come, or None behind the last."""
         at = self._at + ahead
+        missing = at + 1 - len(self._tokens)
+        if missing > 0:
+            self._tokens.extend(islice(self._coming, missing))
         return self._tokens[at] if at < len(self._tokens) else None
 
     def sees(self, *words: str) -> bool:
         """Tell whether these keywords (upper case) or symbols come next."""
-        coming = self._tokens[self._at : self._at + len(words)]
-        return len(coming) == len(words) and all(
-            t.means(w) for t, w in zip(coming, words, strict=True)
-        )
+        coming = ((self.peek(ahead), word) for ahead, word in enumerate(words))
+        return all(token is not None and token.means(word) for token, word in coming)
 
     @property
     def is_done(self) -> bool:
         """Whether nothing is left."""
-        return self._at >= len(self._tokens)
+        return self.peek() is None
 
     # moving
 

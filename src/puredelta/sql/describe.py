@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.detail import detail_rows
 from puredelta.commands.history import history_rows
 from puredelta.sql.cursor import Cursor
-from puredelta.sql.table_argument import read_number, read_table_argument
+from puredelta.sql.table_argument import read_named_table, read_number
 
 
 def run_describe(spark: SparkSession, text: str) -> DataFrame | None:
@@ -28,11 +28,11 @@ def run_describe(spark: SparkSession, text: str) -> DataFrame | None:
         return None
     if cursor.is_done or cursor.sees(";") or cursor.sees("."):
         return None
-    log = read_table_argument(spark, cursor)
+    log, name = read_named_table(spark, cursor)
     limit = None
     if is_history and cursor.accept("LIMIT"):
         limit = int(read_number(cursor))
     cursor.expect_end()
     if is_history:
         return history_rows(spark, log, limit=limit)
-    return detail_rows(spark, log.snapshot())
+    return detail_rows(spark, log.snapshot(), catalog_name=name)

@@ -9,6 +9,7 @@ symbol, and Spark's parser says what is wrong with it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -81,7 +82,11 @@ def tokenize(text: str) -> tuple[Token, ...]:
     >>> [t.text for t in tokenize("SELECT 'it''s' /* a /* b */ c */ -- d")]
     ['SELECT', "'it'", "'s'"]
     """
-    tokens: list[Token] = []
+    return tuple(read_tokens(text))
+
+
+def read_tokens(text: str) -> Iterator[Token]:
+    """Yield the tokens of `tokenize`, reading no further than is asked for."""
     at = 0
     while (match := _TOKEN.match(text, at)) is not None:
         at = match.end()
@@ -91,8 +96,7 @@ def tokenize(text: str) -> tuple[Token, ...]:
             case "comment":
                 at = _comment_end(text, at)
             case group:
-                tokens.append(Token(TokenKind(group), match.group(), match.start()))
-    return tuple(tokens)
+                yield Token(TokenKind(group), match.group(), match.start())
 
 
 def _comment_end(text: str, at: int) -> int:

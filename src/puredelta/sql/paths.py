@@ -12,11 +12,12 @@ from puredelta.log.table_log import TableLog
 from puredelta.sql.cursor import Cursor, is_identifier, unquoted
 from puredelta.sql.lexer import TokenKind
 from puredelta.sql.names import find_location
-from puredelta.sql.table_changes import accept_changes
+from puredelta.sql.table_changes import accept_changes, may_call
 from puredelta.sql.table_name import TableName
 from puredelta.sql.views import RowNames
 
 _PATH = re.compile(r"\bdelta[`\"]?\s*\.\s*[`\"]", re.IGNORECASE)
+_FORMAT = re.compile(r"\bdelta\b", re.IGNORECASE)
 _STATE = re.compile(r"@(?:v(?P<version>\d+)|(?P<at>\d{17}))\Z", re.IGNORECASE)
 _AS_OF = re.compile(r"\bAS\s+OF\b", re.IGNORECASE)
 _TRAVELS = frozenset({"VERSION", "SYSTEM_VERSION", "TIMESTAMP", "SYSTEM_TIME"})
@@ -54,6 +55,8 @@ def with_views(spark: SparkSession, text: str, names: RowNames) -> str:
         TableNotFoundError: there is no table at a path, or no such version.
         InvalidRequestError: the time travel, or a call of ``table_changes``, is wrong.
     """
+    if _FORMAT.search(text) is None and _AS_OF.search(text) is None and not may_call(text):
+        return text
     cursor = Cursor(text)
     known: dict[tuple[str, str], DataFrame] = {}
     pieces: list[str] = []

@@ -101,8 +101,8 @@ def run_ours(
 ) -> DataFrame | None:
     """Execute a statement if it is ours and return its result; None if it is Spark's.
 
-    Ours are MERGE, UPDATE, DELETE and OPTIMIZE on ``delta.`/path` ``, CONVERT TO DELTA, and
-    queries that name such a table or call ``table_changes``. Errors as `run_sql`.
+    Ours are the statements on Delta tables that ``docs/sql.md`` lists, and queries that name
+    one by its path or a version of one, or call ``table_changes``. Errors as `run_sql`.
     """
     kind = find_kind(text)
     if kind is not None:

@@ -10,7 +10,7 @@ from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.table_log import TableLog
 from puredelta.spark.identifiers import quote_name
 from puredelta.sql.cursor import Cursor
-from puredelta.sql.names import find_location, resolve_name
+from puredelta.sql.names import find_catalog_name, find_location, resolve_name
 from puredelta.sql.table_name import TableName
 from puredelta.sql.text_literal import accept_text
 
@@ -24,10 +24,17 @@ def read_table_argument(spark: SparkSession, cursor: Cursor) -> TableLog:
         SqlSyntaxError: there is none of these.
         TableNotFoundError: see `find_log`.
     """
+    log, _ = read_named_table(spark, cursor)
+    return log
+
+
+def read_named_table(spark: SparkSession, cursor: Cursor) -> tuple[TableLog, str | None]:
+    """Step over a table as `read_table_argument` does; also return its name in the catalog."""
     text = accept_text(cursor)
     if text is not None:
-        return require_table(text, text)
-    return find_log(spark, resolve_name(spark, cursor.table()))
+        return require_table(text, text), None
+    name = resolve_name(spark, cursor.table())
+    return find_log(spark, name), find_catalog_name(spark, name)
 
 
 def find_log(spark: SparkSession, name: TableName) -> TableLog:

@@ -33,12 +33,17 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _SUPPORTED = "IntegerType, LongType, StringType, TimestampType"
 
 
+def may_call(text: str) -> bool:
+    """Tell from a glance whether one of our functions could be called in a text."""
+    return _CALL.search(text) is not None
+
+
 def may_query_changes(text: str) -> bool:
     """Tell from a glance whether a query, or an INSERT of one, could call our functions.
 
     The definition of a view is none: it would outlive what the call stands for.
     """
-    if _CALL.search(text) is None:
+    if not may_call(text):
         return False
     first = Cursor(text).peek()
     return first is not None and first.text.upper() in _BEGIN
