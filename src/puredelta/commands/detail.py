@@ -18,14 +18,19 @@ _SCHEMA = """
 """
 
 
-def detail_rows(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
-    """Return one row that describes the table at this version; reads nothing."""
+def detail_rows(
+    spark: SparkSession, snapshot: Snapshot, *, catalog_name: str | None = None
+) -> DataFrame:
+    """Return one row that describes the table at this version; reads nothing.
+
+    ``catalog_name`` is the name by which it was found; without one it is the log's.
+    """
     metadata, protocol = snapshot.metadata, snapshot.protocol
     created_ms = metadata.created_ms
     row = (
         "delta",
         metadata.id,
-        metadata.name,
+        metadata.name if catalog_name is None else catalog_name,
         metadata.description,
         short_uri(snapshot.root_uri),
         None if created_ms is None else utc_time(created_ms),

@@ -20,14 +20,13 @@ from puredelta.log.snapshot import Snapshot
 from puredelta.log.table_log import TableLog
 from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.spark.catalog_entries import entry_name
-from puredelta.spark.catalog_tables import find_table
 from puredelta.spark.identifiers import quote_name
 from puredelta.spark.session import is_connect
 from puredelta.spark.sql_syntax import require_parsable
 from puredelta.spark.types import struct_as_nullable, without_table_metadata
 from puredelta.sql.copy_text import CloneStatement, LikeStatement, Moment, parse_copy
 from puredelta.sql.create import FORMAT
-from puredelta.sql.names import find_location, resolve_name
+from puredelta.sql.names import find_catalog_name, find_location, resolve_name
 from puredelta.sql.results import no_rows
 from puredelta.sql.table_argument import find_log, require_table
 from puredelta.sql.table_name import TableName
@@ -61,12 +60,11 @@ def _clone(spark: SparkSession, statement: CloneStatement) -> DataFrame:
     name = resolve_name(spark, statement.source)
     source = _source(spark, name, statement.moment)
     target = resolve_name(spark, statement.target)
-    known = None if name.path is not None else find_table(spark, name.parts)
     request = CloneRequest(
         shallow=statement.shallow,
         replace=statement.replaces,
         properties=statement.properties,
-        source_name=None if known is None else known.full_name,
+        source_name=find_catalog_name(spark, name),
     )
     mode = _clone_mode(statement)
     if target.path is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from puredelta.spark.catalog_tables import SESSION_CATALOG, find_table
+from puredelta.spark.catalog_tables import find_table
 from puredelta.sql.parse import parse_table_name
 from puredelta.sql.syntax_error import SqlSyntaxError
 from puredelta.sql.table_name import ComputedName, TableName, TableReference
@@ -37,7 +37,7 @@ def find_location(spark: SparkSession, name: TableName) -> str | None:
 def find_catalog_name(spark: SparkSession, name: TableName) -> str | None:
     """Return the whole name of a Delta table in the session catalog, None for a path."""
     table = None if name.path is not None else find_table(spark, name.parts)
-    return None if table is None else f"{SESSION_CATALOG}.{table.database}.{table.name}"
+    return None if table is None else table.full_name
 
 
 def find_name(text: str) -> TableName | None:
