@@ -47,7 +47,7 @@ from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.spark.error_kinds import methods_like_pyspark
 from puredelta.spark.identity import renewed_identity, table_identity, with_identity
 from puredelta.spark.table_rows import table_rows
-from puredelta.sql.names import find_location
+from puredelta.sql.names import find_catalog_name, find_location
 from puredelta.sql.parse import parse_table_name
 from puredelta.table_builder import DeltaTableBuilder, IdentityGenerator
 
@@ -77,12 +77,19 @@ class DeltaTable:
     """
 
     def __init__(
-        self, spark: SparkSession, log: TableLog, identity: DataFrame, alias: str | None = None
+        self,
+        spark: SparkSession,
+        log: TableLog,
+        identity: DataFrame,
+        alias: str | None = None,
+        *,
+        catalog_name: str | None = None,
     ) -> None:
         self._spark = spark
         self._log = log
         self._identity = self._latest = identity
         self._alias = alias
+        self._catalog_name = catalog_name
 
     @classmethod
     def forPath(  # noqa: N802 - the reference's name
@@ -100,12 +107,17 @@ class DeltaTable:
                 ``dfs.``. Others have no effect on the file systems that are reached here.
         """
         _require_storage_options(hadoopConf or {})
-        log = TableLog.open(os.fspath(path))
+        return cls._at(sparkSession, os.fspath(path))
+
+    @classmethod
+    def _at(cls, spark: SparkSession, path: str, catalog_name: str | None = None) -> DeltaTable:
+        log = TableLog.open(path)
         if not log.exists():
             raise TableNotFoundError(
                 f"`{path}` is not a Delta table.", code=ErrorCode.MISSING_DELTA_TABLE, path=path
             )
-        return cls(sparkSession, log, table_identity(sparkSession, log.snapshot().config.schema))
+        columns = table_identity(spark, log.snapshot().config.schema)
+        return cls(spark, log, columns, catalog_name=catalog_name)
 
     @classmethod
     def forName(  # noqa: N802
@@ -122,14 +134,15 @@ class DeltaTable:
                 (DELTA_MISSING_DELTA_TABLE).
             SqlSyntaxError: it is no name.
         """
-        location = find_location(sparkSession, parse_table_name(tableOrViewName))
+        name = parse_table_name(tableOrViewName)
+        location = find_location(sparkSession, name)
         if location is None:
             raise TableNotFoundError(
                 f"{tableOrViewName} is not a Delta table.",
                 code=ErrorCode.MISSING_DELTA_TABLE,
                 table=tableOrViewName,
             )
-        return cls.forPath(sparkSession, location)
+        return cls._at(sparkSession, location, find_catalog_name(sparkSession, name))
 
     @classmethod
     def isDeltaTable(  # noqa: N802
@@ -219,7 +232,8 @@ class DeltaTable:
 
     def alias(self, aliasName: str) -> DeltaTable:  # noqa: N803
         """Return the same table under an alias for the expressions of a merge."""
-        return DeltaTable(self._spark, self._log, self._identity, aliasName)
+        name = self._catalog_name
+        return DeltaTable(self._spark, self._log, self._identity, aliasName, catalog_name=name)
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
         """Start a MERGE of ``source`` into this table.
@@ -434,7 +448,7 @@ class DeltaTable:
 
     def detail(self) -> DataFrame:
         """Return one row about this table, in the columns of DESCRIBE DETAIL."""
-        return detail_rows(self._spark, self._log.snapshot())
+        return detail_rows(self._spark, self._log.snapshot(), catalog_name=self._catalog_name)
 
     def _change(self, spec: RowSpec) -> None:
         run_rows(self._spark, self._log, spec, target_rows=self._known_rows())

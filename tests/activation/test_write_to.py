@@ -50,7 +50,7 @@ def test_write_to_a_table_of_the_catalog(database: SparkSession) -> None:
     with pytest.raises(AnalysisException, match="already exists"):
         rows.writeTo("w").using("delta").create()
     detail = DeltaTable.forName(spark, "w").detail().first()
-    assert detail["partitionColumns"] == ["p"]
+    assert (detail["name"], detail["partitionColumns"]) == ("spark_catalog.desk.w", ["p"])
     assert detail["properties"] == {"mine": "1", "delta.enableChangeDataFeed": "true"}
     spark.sql("SELECT 9L AS id, 1L AS p").writeTo("w").append()
     spark.sql("SELECT 8L AS id, 1L AS p").writeTo("desk.w").overwrite(F.col("id") >= 8)

@@ -90,7 +90,7 @@ def save_as_table(rows: DataFrame, told: Told, name: TableName, *, is_delta: boo
 
 
 def _write_known(rows: DataFrame, told: Told, log: TableLog, name: TableName) -> None:
-    """Write into a table that has its name; to replace its rows is to define it anew."""
+    """Write into a table that has its name; to replace all of it is to define it anew."""
     mode = _mode(told)
     if mode is SaveMode.ERROR:
         raise already_exists(str(name))
@@ -107,7 +107,8 @@ def _write_known(rows: DataFrame, told: Told, log: TableLog, name: TableName) ->
             is_managed=is_managed,
         )
 
-    _write(rows, told, log, record=operation if mode is SaveMode.OVERWRITE else None)
+    anew = mode is SaveMode.OVERWRITE and told.option("replaceWhere") is None
+    _write(rows, told, log, record=operation if anew else None)
 
 
 def _write(
