@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import puredelta
 
-ROUNDS = 7
+ROUNDS = 8
 CALLS = 10
 LIMIT_MS = 10.0
 """The most that ``SELECT 1`` may take longer."""
@@ -58,12 +58,13 @@ def measure(spark: SparkSession, scratch: str) -> int:
     active: dict[str, list[float]] = {name: [] for name in statements}
     for call in statements.values():
         _milliseconds(call)  # the first time is compilation
-    for _ in range(ROUNDS):
+    for turn in range(ROUNDS):
         for name, call in statements.items():
-            plain[name].append(_milliseconds(call))
-            puredelta.activate(spark)
-            active[name].append(_milliseconds(call))
-            puredelta.deactivate()
+            for is_active in (turn % 2 > 0, turn % 2 == 0):  # neither is always the first
+                if is_active:
+                    puredelta.activate(spark)
+                (active if is_active else plain)[name].append(_milliseconds(call))
+                puredelta.deactivate()
     print(f"{'milliseconds a call, medians':<34} {'plain':>8} {'active':>8} {'more':>8}")
     added = {}
     for name in statements:
