@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from puredelta.commands.merge.clauses import MergeSpec
 from puredelta.commands.merge.run import run_merge
+from puredelta.commands.row_changes import positions
 from puredelta.commands.row_changes.plan import Search
 from puredelta.errors import (
     ConcurrentAppendException,
@@ -527,3 +528,24 @@ def test_how_many_spark_jobs_an_upsert_runs(
         context.setJobGroup("other", "not counted")
     jobs = context.statusTracker().getJobIdsForGroup("upsert")
     assert len(jobs) <= JOBS_OF_AN_UPSERT
+
+
+def test_spark_joins_where_workers_cannot_look_keys_up(
+    spark: SparkSession,
+    log: TableLog,
+    source: Callable[..., DataFrame],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refused: list[Refused] = []
+
+    def refuse(*_: Any, **__: Any) -> Refused:
+        refused.append(Refused(reason="as asked"))
+        return refused[-1]
+
+    monkeypatch.setattr(positions, "probe_keys", refuse)
+    new = source((3, "b", 300), (None, "b", 5), (50, "b", 5000))
+    outcome = merge(spark, log, new, "t.id = s.id", update(), insert())
+    assert len(refused) == 1
+    assert (outcome.rows.matched_updated, outcome.rows.inserted) == (1, 2)
+    with pytest.raises(InvalidRequestError, match=r"\(id = 7\) matches 2 source rows"):
+        merge(spark, log, source((7, "b", 1), (7, "c", 2)), "t.id = s.id", update())
