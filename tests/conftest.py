@@ -61,3 +61,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _views_end_with_their_file() -> Iterator[None]:
+    """A temporary view hides tables of its name, so none outlives the file that made it."""
+    yield
+    if "pyspark.sql" not in sys.modules:
+        return
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - fast tests never load pyspark
+
+    session = SparkSession.getActiveSession()
+    for table in session.catalog.listTables() if session else ():
+        if table.isTemporary:
+            session.catalog.dropTempView(table.name)

@@ -297,10 +297,10 @@ def test_paths_without_a_table(spark: SparkSession, tmp_path: Path, name: str) -
     assert caught.value.code is ErrorCode.MISSING_DELTA_TABLE
 
 
-def test_hadoop_settings_are_refused(spark: SparkSession, path: str) -> None:
-    with pytest.raises(InvalidRequestError, match=r"fs\.x"):
-        DeltaTable.forPath(spark, path, {"fs.x": "y"})
-    assert DeltaTable.forPath(spark, path, {}).toDF().count() == 2
+def test_settings_that_are_no_file_systems_are_refused(spark: SparkSession, path: str) -> None:
+    with pytest.raises(InvalidRequestError, match=r"only supports .* but got \{'x\.fs': 'y'\}"):
+        DeltaTable.forPath(spark, path, {"x.fs": "y", "fs.z": "1"})
+    assert DeltaTable.forPath(spark, path, {"fs.z": "1"}).toDF().count() == 2
 
 
 def test_convert_to_delta(spark: SparkSession, tmp_path: Path) -> None:
