@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from puredelta.activation.patches import Method, Patches
 
 _ATTRIBUTE = "_puredelta_told"
+
+Words = TypeVar("Words")
+"""What a kind of builder is told: `Told`, or a class that holds one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,28 +70,40 @@ class Told:
 
 def record_reader(patches: Patches, reader: type) -> None:
     """Write down what a reader is told."""
-    _record(patches, reader, "format", lambda told, source: replace(told, format=source))
+    _record(patches, reader, "format", note_format)
     _record(patches, reader, "schema", lambda told, *_, **__: replace(told, has_schema=True))
-    _record(patches, reader, "option", _option)
-    _record(patches, reader, "options", _options)
+    _record(patches, reader, "option", note_option)
+    _record(patches, reader, "options", note_options)
 
 
 def record_writer(patches: Patches, writer: type) -> None:
     """Write down what a writer is told."""
-    _record(patches, writer, "format", lambda told, source: replace(told, format=source))
+    _record(patches, writer, "format", note_format)
     _record(patches, writer, "mode", _mode)
-    _record(patches, writer, "option", _option)
-    _record(patches, writer, "options", _options)
-    _record(patches, writer, "partitionBy", _partition_by)
+    _record(patches, writer, "option", note_option)
+    _record(patches, writer, "options", note_options)
+    _record(patches, writer, "partitionBy", note_partitions)
     for layout in ("bucketBy", "sortBy", "clusterBy"):
-        _record(patches, writer, layout, _layout(layout))
+        _record(patches, writer, layout, note_layout(layout))
 
 
-def _record(patches: Patches, owner: type, name: str, note: Callable[..., Told]) -> None:
+def record(
+    patches: Patches,
+    owner: type,
+    name: str,
+    note: Callable[..., Words],
+    *,
+    attribute: str,
+    words_of: Callable[[Any], Words | None],
+) -> None:
+    """Let a builder's method write down what it is told; not where ``words_of`` knows nothing."""
+
     def make(original: Method) -> Method:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             answer = original(self, *args, **kwargs)  # first: what it refuses was not told
-            self.__dict__[_ATTRIBUTE] = note(Told.of(self), *args, **kwargs)
+            words = words_of(self)
+            if words is not None:
+                self.__dict__[attribute] = note(words, *args, **kwargs)
             return answer
 
         return call
@@ -96,24 +111,38 @@ def _record(patches: Patches, owner: type, name: str, note: Callable[..., Told])
     patches.replace(owner, name, make)
 
 
+def _record(patches: Patches, owner: type, name: str, note: Callable[..., Told]) -> None:
+    record(patches, owner, name, note, attribute=_ATTRIBUTE, words_of=Told.of)
+
+
+def note_format(told: Told, source: str) -> Told:
+    """Note the format."""
+    return replace(told, format=source)
+
+
 def _mode(told: Told, saveMode: str | None) -> Told:  # noqa: N803 - PySpark's name
     return told if saveMode is None else replace(told, mode=saveMode)
 
 
-def _option(told: Told, key: str, value: Any) -> Told:
+def note_option(told: Told, key: str, value: Any) -> Told:
+    """Note an option."""
     return told.with_options({key: value})
 
 
-def _options(told: Told, /, **options: Any) -> Told:
+def note_options(told: Told, /, **options: Any) -> Told:
+    """Note options."""
     return told.with_options(options)
 
 
-def _partition_by(told: Told, *cols: Any) -> Told:
+def note_partitions(told: Told, *cols: Any) -> Told:
+    """Note the partition columns, given one by one or as one list."""
     one_list = len(cols) == 1 and isinstance(cols[0], list | tuple)
     return told.with_partitions(cols[0] if one_list else cols)
 
 
-def _layout(name: str) -> Callable[..., Told]:
+def note_layout(name: str) -> Callable[..., Told]:
+    """Return what notes a layout of this name."""
+
     def note(told: Told, *_: Any, **__: Any) -> Told:
         return replace(told, layout=name)
 

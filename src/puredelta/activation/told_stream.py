@@ -6,8 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from puredelta.activation.patches import Method, Patches
-from puredelta.activation.told import Told
+from puredelta.activation.patches import Patches
+from puredelta.activation.told import (
+    Told,
+    note_layout,
+    note_option,
+    note_options,
+    note_partitions,
+    record,
+)
 
 _ATTRIBUTE = "_puredelta_told_stream"
 
@@ -54,10 +61,10 @@ class ToldStream:
 def record_stream_writer(patches: Patches, writer: type) -> None:
     """Write down what ``df.writeStream`` is told."""
     _record(patches, writer, "format", _format)
-    _record(patches, writer, "option", _option)
-    _record(patches, writer, "options", _options)
-    _record(patches, writer, "partitionBy", _partition_by)
-    _record(patches, writer, "clusterBy", _cluster_by)
+    _record(patches, writer, "option", _inside(note_option))
+    _record(patches, writer, "options", _inside(note_options))
+    _record(patches, writer, "partitionBy", _inside(note_partitions))
+    _record(patches, writer, "clusterBy", _inside(note_layout("clusterBy")))
     _record(patches, writer, "outputMode", _output_mode)
     _record(patches, writer, "queryName", _query_name)
     _record(patches, writer, "trigger", _trigger)
@@ -66,36 +73,20 @@ def record_stream_writer(patches: Patches, writer: type) -> None:
 
 
 def _record(patches: Patches, owner: type, name: str, note: Callable[..., ToldStream]) -> None:
-    def make(original: Method) -> Method:
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            answer = original(self, *args, **kwargs)  # first: what it refuses was not told
-            self.__dict__[_ATTRIBUTE] = note(ToldStream.of(self), *args, **kwargs)
-            return answer
+    record(patches, owner, name, note, attribute=_ATTRIBUTE, words_of=ToldStream.of)
 
-        return call
 
-    patches.replace(owner, name, make)
+def _inside(note: Callable[..., Told]) -> Callable[..., ToldStream]:
+    """Return what notes the same in the words that every writer has."""
+
+    def within(words: ToldStream, /, *args: Any, **kwargs: Any) -> ToldStream:
+        return replace(words, told=note(words.told, *args, **kwargs))
+
+    return within
 
 
 def _format(words: ToldStream, source: str) -> ToldStream:
     return replace(words, told=replace(words.told, format=source), has_own_sink=False)
-
-
-def _option(words: ToldStream, key: str, value: Any) -> ToldStream:
-    return replace(words, told=words.told.with_options({key: value}))
-
-
-def _options(words: ToldStream, /, **options: Any) -> ToldStream:
-    return replace(words, told=words.told.with_options(options))
-
-
-def _partition_by(words: ToldStream, *cols: Any) -> ToldStream:
-    one_list = len(cols) == 1 and isinstance(cols[0], list | tuple)
-    return replace(words, told=words.told.with_partitions(cols[0] if one_list else cols))
-
-
-def _cluster_by(words: ToldStream, *_: Any) -> ToldStream:
-    return replace(words, told=replace(words.told, layout="clusterBy"))
 
 
 def _output_mode(words: ToldStream, outputMode: str) -> ToldStream:  # noqa: N803

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 
 from puredelta.activation.patches import Method, Patches
-from puredelta.activation.told import Told
+from puredelta.activation.told import Told, note_option, note_options, record
 
 _ATTRIBUTE = "_puredelta_told_table"
 
@@ -46,37 +46,28 @@ def record_table_writer(patches: Patches, frame: type, writer: type) -> None:
 
     patches.replace(frame, "writeTo", make)
     _record(patches, writer, "using", _using)
-    _record(patches, writer, "option", _option)
-    _record(patches, writer, "options", _options)
+    _record(patches, writer, "option", _inside(note_option))
+    _record(patches, writer, "options", _inside(note_options))
     _record(patches, writer, "tableProperty", _property)
     _record(patches, writer, "partitionedBy", _partitioned_by)
     _record(patches, writer, "clusterBy", _cluster_by)
 
 
 def _record(patches: Patches, owner: type, name: str, note: Callable[..., ToldTable]) -> None:
-    def make(original: Method) -> Method:
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            answer = original(self, *args, **kwargs)  # first: what it refuses was not told
-            words = ToldTable.of(self)
-            if words is not None:
-                self.__dict__[_ATTRIBUTE] = note(words, *args, **kwargs)
-            return answer
+    record(patches, owner, name, note, attribute=_ATTRIBUTE, words_of=ToldTable.of)
 
-        return call
 
-    patches.replace(owner, name, make)
+def _inside(note: Callable[..., Told]) -> Callable[..., ToldTable]:
+    """Return what notes the same in the words that every writer has."""
+
+    def within(words: ToldTable, /, *args: Any, **kwargs: Any) -> ToldTable:
+        return replace(words, told=note(words.told, *args, **kwargs))
+
+    return within
 
 
 def _using(words: ToldTable, provider: str) -> ToldTable:
     return replace(words, told=replace(words.told, format=provider))
-
-
-def _option(words: ToldTable, key: str, value: Any) -> ToldTable:
-    return replace(words, told=words.told.with_options({key: value}))
-
-
-def _options(words: ToldTable, /, **options: Any) -> ToldTable:
-    return replace(words, told=words.told.with_options(options))
 
 
 def _property(words: ToldTable, property: str, value: str) -> ToldTable:  # noqa: A002
