@@ -11,6 +11,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import puredelta
+from puredelta.commands.create import registered
+from puredelta.commands.create.with_rows import create_table_as
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.table_log import TableLog
 from puredelta.spark import pinned_tables
@@ -123,6 +125,22 @@ def test_save_as_table_and_insert_into(database: SparkSession, tmp_path: Path) -
     rows.write.saveAsTable("plain", format="parquet")
     spark.sql("INSERT INTO plain SELECT * FROM saved")
     assert spark.table("plain").count() == 5
+
+
+def test_an_interrupt_after_the_commit_keeps_a_managed_table(
+    database: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To take the name back would drop the directory, and the rows with it."""
+
+    def interrupted(*args: Any, **kwargs: Any) -> None:
+        create_table_as(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(registered, "create_table_as", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        database.sql("CREATE TABLE kept USING delta AS SELECT 1 AS id")
+    monkeypatch.undo()
+    assert contents(database.table("kept")) == [(1,)]
 
 
 def test_what_does_not_fit(database: SparkSession) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyspark.sql import SparkSession
 
 from puredelta.commands.clone import CloneRequest, clone_table
+from puredelta.commands.committing import discarded_on_failure
+from puredelta.commands.create.registered import require_replaceable
 from puredelta.commands.create.run import CreateMode
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.snapshot import Snapshot
@@ -17,7 +21,6 @@ from puredelta.spark.catalog_entries import (
     unregister,
     update_columns,
 )
-from puredelta.spark.catalog_tables import find_table
 from puredelta.spark.types import to_spark
 
 
@@ -58,11 +61,8 @@ def clone_registered(
         register(spark, name, schema, location=log.root_uri)
         return True
     register(spark, name, schema, location=None)
-    try:
+    with discarded_on_failure(partial(unregister, spark, name)):
         clone_table(spark, source, TableLog.open(default_location(spark, name)), request)
-    except BaseException:
-        unregister(spark, name)
-        raise
     return True
 
 
@@ -77,13 +77,6 @@ def nothing_to_replace(name: str) -> TableNotFoundError:
 
 
 def _replace(spark: SparkSession, source: Snapshot, name: EntryName, request: CloneRequest) -> None:
-    known = find_table(spark, name.parts)
-    if known is None:
-        raise InvalidRequestError(
-            f"{name} is not a Delta table. Please drop this table first if you would like to "
-            "recreate it with Delta Lake.",
-            code=ErrorCode.NOT_A_DELTA_TABLE,
-            name=str(name),
-        )
+    known = require_replaceable(spark, name)
     clone_table(spark, source, TableLog.open(known.location), request)
     update_columns(spark, name, to_spark(source.config.schema))

@@ -7,6 +7,7 @@ import time
 from pyspark.sql import SparkSession
 
 from puredelta.commands.engine import engine_info
+from puredelta.commands.row_changes.counts import ms_since
 from puredelta.commands.row_changes.settings import ExecutionSettings
 from puredelta.log.clock import wall_clock
 from puredelta.log.commit_checks import require_removable
@@ -40,8 +41,7 @@ def truncate_table(spark: SparkSession, log: TableLog) -> int:
     files = snapshot.files
     transaction.read_files(None, files)
     now_ms = wall_clock()
-    elapsed_ms = int((time.monotonic() - started) * 1000)
-    metrics = {"numRemovedFiles": len(files), "executionTimeMs": elapsed_ms}
+    metrics = {"numRemovedFiles": len(files), "executionTimeMs": ms_since(started)}
     committed = transaction.commit(
         [remove_file(add, deleted_ms=now_ms) for add in files.adds()],
         TRUNCATE,

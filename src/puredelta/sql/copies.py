@@ -66,7 +66,11 @@ def _clone(spark: SparkSession, statement: CloneStatement) -> DataFrame:
         properties=statement.properties,
         source_name=find_catalog_name(spark, name),
     )
-    mode = _clone_mode(statement)
+    mode = CreateMode.of(
+        creates=statement.creates,
+        replaces=statement.replaces,
+        if_not_exists=statement.if_not_exists,
+    )
     if target.path is None:
         entry = None if is_connect(spark) else entry_name(spark, target.parts)
         if entry is None:
@@ -111,12 +115,6 @@ def _source(spark: SparkSession, name: TableName, moment: Moment | None) -> Snap
     if moment is None:
         return log.snapshot()
     return find_snapshot(spark, log.root_uri, version=moment.version, timestamp=moment.timestamp)
-
-
-def _clone_mode(statement: CloneStatement) -> CreateMode:
-    if statement.replaces:
-        return CreateMode.CREATE_OR_REPLACE if statement.creates else CreateMode.REPLACE
-    return CreateMode.CREATE_IF_NOT_EXISTS if statement.if_not_exists else CreateMode.CREATE
 
 
 # --- LIKE -----------------------------------------------------------------------------------

@@ -32,7 +32,11 @@ def create(spark: SparkSession, statement: StatedTable) -> bool:
     """
     if not _is_delta(spark, statement):
         return False
-    mode = create_mode(statement)
+    mode = CreateMode.of(
+        creates=statement.creates,
+        replaces=statement.replaces,
+        if_not_exists=statement.if_not_exists,
+    )
     path = TableName(statement.name).path
     name = None if path is not None else entry_name(spark, statement.name)
     if path is None and name is None:
@@ -51,13 +55,6 @@ def create(spark: SparkSession, statement: StatedTable) -> bool:
         _require_one_place(path, statement.location)
         _create_at(spark, TableLog.open(path), definition, _rows(spark, statement), mode)
     return True
-
-
-def create_mode(statement: StatedTable) -> CreateMode:
-    """Return what the statement does where a table is, and where none is."""
-    if statement.replaces:
-        return CreateMode.CREATE_OR_REPLACE if statement.creates else CreateMode.REPLACE
-    return CreateMode.CREATE_IF_NOT_EXISTS if statement.if_not_exists else CreateMode.CREATE
 
 
 def _is_delta(spark: SparkSession, statement: StatedTable) -> bool:

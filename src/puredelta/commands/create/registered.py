@@ -2,20 +2,29 @@
 
 A table with a location of its own is made before it gets its name. One without belongs to
 Spark, which wants its directory empty: the name comes first, and goes again if the table
-cannot be made. A table that is replaced stays where it is.
+cannot be made (not where it may be there: Spark drops its directory with the name). A table
+that is replaced stays where it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.commands.committing import discarded_on_failure
 from puredelta.commands.create.definition import TableDefinition
-from puredelta.commands.create.run import CreateMode, Entry, already_exists, create_table
+from puredelta.commands.create.run import (
+    CreateMode,
+    Entry,
+    already_exists,
+    create_table,
+    nothing_to_replace,
+)
 from puredelta.commands.create.with_rows import create_table_as
-from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.table_log import TableLog
 from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.spark.catalog_entries import (
@@ -71,12 +80,7 @@ def define_registered(spark: SparkSession, table: NewTable, *, mode: CreateMode)
             raise already_exists(str(table.name))
         return _replace(spark, table, mode)
     if mode is CreateMode.REPLACE:
-        raise TableNotFoundError(
-            f"The table or view {table.name} cannot be found: there is nothing to replace. "
-            "Create it, or use createOrReplace.",
-            code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
-            name=str(table.name),
-        )
+        raise nothing_to_replace(str(table.name))
     if table.location is not None:
         return _create_at(spark, table, table.location, mode)
     return _create_managed(spark, table, mode)
@@ -87,11 +91,8 @@ def _create_managed(spark: SparkSession, table: NewTable, mode: CreateMode) -> s
     rows, definition = table.rows, table.definition
     schema = to_spark(definition.columns) if rows is None else rows.schema
     register(spark, table.name, schema, location=None, comment=definition.description)
-    try:
+    with discarded_on_failure(partial(unregister, spark, table.name)):
         _define(spark, log, table, mode, _entry(table, is_known=False, is_managed=True))
-    except BaseException:
-        unregister(spark, table.name)
-        raise
     return log.root_uri
 
 
@@ -109,14 +110,7 @@ def _create_at(spark: SparkSession, table: NewTable, location: str, mode: Create
 
 
 def _replace(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
-    known = find_table(spark, table.name.parts)
-    if known is None:
-        raise InvalidRequestError(
-            f"{table.name} is not a Delta table. Please drop this table first if you would like "
-            "to recreate it with Delta Lake.",
-            code=ErrorCode.NOT_A_DELTA_TABLE,
-            name=str(table.name),
-        )
+    known = require_replaceable(spark, table.name)
     log = TableLog.open(known.location)
     _require_same_location(table, known, log)
     entry = _entry(table, is_known=True, is_managed=known.is_managed)
@@ -124,6 +118,23 @@ def _replace(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
     refresh_cached_frames(spark, log)
     update_columns(spark, table.name, to_spark(log.snapshot().config.schema))
     return log.root_uri
+
+
+def require_replaceable(spark: SparkSession, name: EntryName) -> CatalogTable:
+    """Return the Delta table of a name that is taken.
+
+    Raises:
+        InvalidRequestError: it is no Delta table (NOT_A_DELTA_TABLE).
+    """
+    known = find_table(spark, name.parts)
+    if known is None:
+        raise InvalidRequestError(
+            f"{name} is not a Delta table. Please drop this table first if you would like to "
+            "recreate it with Delta Lake.",
+            code=ErrorCode.NOT_A_DELTA_TABLE,
+            name=str(name),
+        )
+    return known
 
 
 def _require_same_location(table: NewTable, known: CatalogTable, log: TableLog) -> None:

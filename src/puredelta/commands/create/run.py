@@ -38,6 +38,13 @@ class CreateMode(Enum):
     REPLACE = "replace"
     CREATE_OR_REPLACE = "create or replace"
 
+    @classmethod
+    def of(cls, *, creates: bool, replaces: bool, if_not_exists: bool) -> CreateMode:
+        """Return what the words in front of a definition mean."""
+        if replaces:
+            return cls.CREATE_OR_REPLACE if creates else cls.REPLACE
+        return cls.CREATE_IF_NOT_EXISTS if if_not_exists else cls.CREATE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
@@ -96,12 +103,7 @@ def find_existing(log: TableLog, mode: CreateMode, entry: Entry | None = None) -
     snapshot = log.snapshot() if log.exists() else None
     name = _name(log) if entry is None else entry.name
     if snapshot is None and mode is CreateMode.REPLACE:
-        raise TableNotFoundError(
-            f"The table or view {name} cannot be found: there is nothing to replace. "
-            "Create it, or use createOrReplace.",
-            code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
-            path=log.root_uri,
-        )
+        raise nothing_to_replace(name)
     if snapshot is not None and mode is CreateMode.CREATE:
         raise already_exists(name) if entry is None else _not_empty(log, name)
     if snapshot is None:
@@ -136,6 +138,16 @@ def already_exists(name: str) -> InvalidRequestError:
         "name, drop or replace the existing object, or add the IF NOT EXISTS clause "
         "(createIfNotExists) to tolerate pre-existing objects.",
         code=ErrorCode.TABLE_OR_VIEW_ALREADY_EXISTS,
+        name=name,
+    )
+
+
+def nothing_to_replace(name: str) -> TableNotFoundError:
+    """Return the error for REPLACE where no table is."""
+    return TableNotFoundError(
+        f"The table or view {name} cannot be found: there is nothing to replace. "
+        "Create it, or use createOrReplace.",
+        code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
         name=name,
     )
 
