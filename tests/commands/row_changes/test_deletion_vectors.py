@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.errors import ConflictError
 from puredelta.log.row_counts import logical_rows
 from puredelta.log.transaction import Phase
 from puredelta.protocol.actions import Add, AddChangeFile, Remove
+from puredelta.tables import DeltaTable
 from tests.commands.merge.tables import (
     data_files,
     delete,
@@ -125,3 +128,49 @@ def test_two_that_hide_rows_of_one_file_cannot_both_commit(
     assert len(vectors) == 1
     assert not vectors & left[0]
     assert rows_of(spark, log) == dict.fromkeys([r for r in OLD if r[0] != 1], 1)
+
+
+@pytest.fixture(scope="module")
+def wide_rows() -> tuple[list[tuple], list[tuple]]:
+    """Two files of rows that no encoding makes small: 13 MB each."""
+    noise = random.Random(7)
+
+    def file(first: int) -> list[tuple]:
+        return [(n, noise.randbytes(15_000).hex(), A) for n in range(first, first + 900)]
+
+    return file(0), file(900)
+
+
+def keys(spark: SparkSession, *rows: range) -> DataFrame:
+    found = [number for part in rows for number in part]
+    return spark.createDataFrame(pa.table({"k": pa.array(found, pa.int32())}))
+
+
+def test_a_file_that_is_mostly_dead_is_copied_and_others_are_not(
+    spark: SparkSession, tmp_path: Path, wide_rows: tuple[list[tuple], list[tuple]]
+) -> None:
+    mostly, barely = wide_rows
+    log = make_table(spark, tmp_path, mostly, barely, properties=VECTORS)
+    gone = keys(spark, range(700), range(900, 910))
+    outcome = merge(spark, log, gone, "t.k = s.k", delete())
+    (copied,) = (a for a in actions_of(log, 1, Add) if a.deletion_vector is None)
+    (hidden,) = (a for a in actions_of(log, 1, Add) if a.deletion_vector is not None)
+    assert logical_rows(copied) == 200
+    assert hidden.deletion_vector.cardinality == 10
+    assert {remove.path for remove in actions_of(log, 1, Remove)} > {hidden.path}
+    assert rows_of(spark, log) == dict.fromkeys([*mostly[700:], *barely[10:]], 1)
+    names = ("RowsCopied", "RowsDeleted", "FilesRemoved", "FilesAdded", "DeletionVectorsAdded")
+    assert [outcome.metrics[f"numTarget{name}"] for name in names] == [200, 710, 1, 1, 1]
+
+
+def test_the_feed_of_a_delete_is_told_by_vectors_alone(
+    spark: SparkSession, tmp_path: Path, wide_rows: tuple[list[tuple], list[tuple]]
+) -> None:
+    """A copy would read as if every row had gone and some had come back."""
+    mostly, _ = wide_rows
+    log = make_table(spark, tmp_path, mostly, properties={**VECTORS, **FEED})
+    DeltaTable.forPath(spark, str(tmp_path)).delete("k < 700")
+    (hidden,) = actions_of(log, 1, Add)
+    assert hidden.deletion_vector.cardinality == 700
+    assert actions_of(log, 1, AddChangeFile) == []
+    assert is_explained(spark, log, 1)

@@ -32,7 +32,7 @@ from puredelta.commands.row_changes.plan import SearchPlan, plan_search
 from puredelta.commands.row_changes.positions import Positions, count_rows, find_positions
 from puredelta.commands.row_changes.settings import ExecutionSettings
 from puredelta.commands.row_changes.source import StagedSource, stage_source
-from puredelta.commands.row_changes.split import hides_rows, plan_split
+from puredelta.commands.row_changes.split import Keeping, hides_rows, plan_split
 from puredelta.commands.row_changes.statement import (
     ResolvedDelete,
     ResolvedStatement,
@@ -178,12 +178,17 @@ class _Run:
         self.transaction.read_files(plan.read_predicate, plan.candidates)
         positions = find_positions(context, plan)
         hides = self.command.deletion_vectors and hides_rows(context.statement.config)
-        split = plan_split(plan, positions, root_uri=snapshot.root_uri, hides=hides)
+        infers_deletes = hides and self.command.infers_deletes
+        split = plan_split(
+            plan,
+            positions,
+            root_uri=snapshot.root_uri,
+            keeping=self._keeping(hides=hides, infers_deletes=infers_deletes),
+        )
         now_ms = wall_clock()
         removes = tuple(remove_file(add, deleted_ms=now_ms) for add in split.touched)
         # A table that only takes appends refuses here, before files are written (M-111).
         require_valid_actions(removes, before=snapshot.config, after=context.statement.config)
-        infers_deletes = hides and self.command.infers_deletes
         changes = plan_changes(context, positions, infers_deletes=infers_deletes)
         scan_ms, rewriting = ms_since(scanning), time.monotonic()
         files = StatementFiles(
@@ -225,6 +230,13 @@ class _Run:
         due = actions or marks or not self.settings.skips_empty_commits
         version = self._commit(actions, metrics, files, tags) if due else None
         return Outcome(version=version, rows=rows, metrics=metrics, plan=plan)
+
+    def _keeping(self, *, hides: bool, infers_deletes: bool) -> Keeping:
+        """Choose how untouched rows are kept; readers of the feed see no delete in a copy."""
+        if not hides:
+            return Keeping.COPIED
+        told_by_vectors = infers_deletes and records_changes(self.context.statement.config)
+        return Keeping.HIDING if told_by_vectors else Keeping.CHEAPER
 
     def _require_sound(self, rows: RowFates, actions: tuple[Action, ...]) -> None:
         statement = self.context.statement

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from enum import Enum
 
 from pyspark.sql import SparkSession
+from typing_extensions import assert_never
 
 from puredelta.commands.row_changes.plan import SearchPlan
 from puredelta.commands.row_changes.positions import Positions
@@ -21,6 +23,19 @@ from puredelta.spark.row_bitmap import RowBitmap
 from puredelta.store.base import Store
 
 logger = logging.getLogger(__name__)
+
+_DEAD_BYTES_MIN = 8 * 1024 * 1024
+"""What every later reader must pass over before a copy, one task more, is worth its while."""
+_DEAD_PER_LIVE_ROW_MIN = 2
+"""A copy then writes half of what it spares the next reader, and less."""
+
+
+class Keeping(Enum):
+    """How the rows are kept that no clause took out of a touched file."""
+
+    COPIED = "copied to new files"
+    HIDING = "left where they are, the others under a deletion vector"
+    CHEAPER = "file by file, whichever costs less"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,18 +61,22 @@ def hides_rows(config: TableConfig) -> bool:
 
 
 def plan_split(
-    plan: SearchPlan, positions: Positions, *, root_uri: str, hides: bool = False
+    plan: SearchPlan,
+    positions: Positions,
+    *,
+    root_uri: str,
+    keeping: Keeping = Keeping.COPIED,
 ) -> SplitPlan:
     """Join the rows to drop with those already deleted, file by file.
 
-    ``hides``: rows are hidden by deletion vectors, nothing is copied. Reads the vectors of
-    touched files, nothing else.
+    Reads the vectors of touched files, nothing else.
     """
     touched = positions.touched()
     numbers = sorted(touched)
     files = plan.candidates.take(numbers)
     deleted = read_positions(files, root_uri)
     orders: list[RewriteOrder] = []
+    hidden: list[RewriteOrder] = []
     emptied: list[Add] = []
     for at, (number, add) in enumerate(zip(numbers, files.adds(), strict=True)):
         dropped = touched[number]
@@ -65,11 +84,30 @@ def plan_split(
             dropped |= RowBitmap.of_rows(deleted[at])
         if _loses_every_row(add, dropped):
             emptied.append(add)
-        else:
+        elif _is_copied(add, dropped, keeping):
             orders.append(RewriteOrder(add=add, dropped=dropped))
-    if hides:
-        return SplitPlan(hidden=tuple(orders), emptied=tuple(emptied))
-    return SplitPlan(orders=tuple(orders), emptied=tuple(emptied))
+        else:
+            hidden.append(RewriteOrder(add=add, dropped=dropped))
+    return SplitPlan(orders=tuple(orders), hidden=tuple(hidden), emptied=tuple(emptied))
+
+
+def _is_copied(add: Add, dropped: RowBitmap, keeping: Keeping) -> bool:
+    match keeping:
+        case Keeping.COPIED:
+            return True
+        case Keeping.HIDING:
+            return False
+        case Keeping.CHEAPER:
+            rows = physical_rows(add)
+            if not rows:
+                return False
+            dead, live = len(dropped), rows - len(dropped)
+            return (
+                dead >= _DEAD_PER_LIVE_ROW_MIN * live
+                and add.size_bytes * dead // rows >= _DEAD_BYTES_MIN
+            )
+        case _:
+            assert_never(keeping)
 
 
 def _loses_every_row(add: Add, dropped: RowBitmap) -> bool:
