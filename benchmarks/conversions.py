@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from benchmarks.replay import active_files
 from benchmarks.tables import write_parquet
 
 _ROWS_PER_FILE = 10
-_FILES_PER_PARTITION = 5
-_SCALE = {"S": 1_000, "M": 10_000, "L": 100_000}
+_DISTINCT_FILES = 1_000
+"""The others are links to these: more would be laid slowly, and no engine can tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,46 +24,56 @@ class Conversion:
     """A CONVERT."""
 
     name: str
-    partitioned: bool
+    partitions: int | None = None
+    files: int
+    """Of the directory; of each partition, where there are some."""
 
     @property
     def title(self) -> str:
-        return self.name
+        if self.partitions is None:
+            return f"{self.name} ({self.files})"
+        return f"{self.name} ({self.partitions} x {self.files})"
+
+    @property
+    def directory(self) -> str:
+        """What the directory of the files is called."""
+        return f"{self.name}-{self.partitions or 1}-{self.files}"
 
     @property
     def partition_schema(self) -> str | None:
-        return "day int" if self.partitioned else None
+        return None if self.partitions is None else "day int"
 
-    def paths(self, size: str) -> list[str]:
+    def paths(self) -> list[str]:
         """Return the files, relative to the table."""
-        if not self.partitioned:
-            return [f"part-{n:06d}.snappy.parquet" for n in range(_SCALE[size])]
-        return [
-            f"day={day}/part-{n}.snappy.parquet"
-            for day in range(_SCALE[size] // 10)
-            for n in range(_FILES_PER_PARTITION)
-        ]
+        names = [f"part-{n:06d}.snappy.parquet" for n in range(self.files)]
+        if self.partitions is None:
+            return names
+        return [f"day={day}/{name}" for day in range(self.partitions) for name in names]
 
-    def lay(self, size: str, directory: Path) -> None:
+    def lay(self, directory: Path) -> None:
         """Write the files, unless an earlier run left them there."""
         done = directory.with_suffix(".done")
         if done.exists():
             return
-        for number, path in enumerate(self.paths(size)):
-            ids = np.arange(_ROWS_PER_FILE) + number * _ROWS_PER_FILE
-            rows = {"id": ids, "amount": ids * 0.5, "name": [f"name {n % 100}" for n in ids]}
-            write_parquet(pa.table(rows), directory / path)
+        shutil.rmtree(directory, ignore_errors=True)
+        paths = [directory / path for path in self.paths()]
+        for number, path in enumerate(paths):
+            if number < _DISTINCT_FILES:
+                write_parquet(_rows(number), path)
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                os.link(paths[number % _DISTINCT_FILES], path)
         done.touch()
 
-    def copy(self, size: str, directory: Path, target: Path) -> None:
+    def copy(self, directory: Path, target: Path) -> None:
         """Make a directory of the same files."""
-        for path in self.paths(size):
+        for path in self.paths():
             (target / path).parent.mkdir(parents=True, exist_ok=True)
             os.link(directory / path, target / path)
 
-    def problem(self, size: str, table: Path) -> str | None:
+    def problem(self, table: Path) -> str | None:
         """Say what is wrong with the table that a conversion made."""
-        wanted = {path: _partition(path) for path in self.paths(size)}
+        wanted = {path: _partition(path) for path in self.paths()}
         files = active_files(table)
         found = {
             str(file.path.relative_to(table)): file.add["partitionValues"].get("day")
@@ -76,12 +87,28 @@ class Conversion:
         return None
 
 
+def _rows(number: int) -> pa.Table:
+    ids = np.arange(_ROWS_PER_FILE) + number * _ROWS_PER_FILE
+    return pa.table({"id": ids, "amount": ids * 0.5, "name": [f"name {n % 100}" for n in ids]})
+
+
 def _partition(path: str) -> str | None:
     directory = path.partition("/")[0]
     return directory.removeprefix("day=") if directory.startswith("day=") else None
 
 
+_FILES, _PARTITIONED = "convert_files", "convert_partitioned"
 CONVERSIONS = (
-    Conversion(name="convert_files", partitioned=False),
-    Conversion(name="convert_partitioned", partitioned=True),
+    Conversion(name=_FILES, files=1_000),
+    Conversion(name=_PARTITIONED, partitions=100, files=5),
+    Conversion(name=_FILES, files=10_000),
+    Conversion(name=_PARTITIONED, partitions=1_000, files=5),
+    Conversion(name=_FILES, files=100_000),
 )
+_SMALL = CONVERSIONS[:2]
+_USUAL = CONVERSIONS[2:4]
+
+
+def main_conversions(size: str) -> tuple[Conversion, ...]:
+    """Return those that are measured where nobody chooses."""
+    return _SMALL if size == "S" else _USUAL

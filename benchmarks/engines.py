@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.requests import Request
+
 ROOT = Path(__file__).parent.parent
+_ENDING_SECONDS = 10.0
+_CLOSING_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,37 +53,70 @@ MAIN = ("puredelta", "delta-spark", "delta-rs", "spark-copy")
 class EngineProcess:
     """A warm process that answers requests one by one."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self, name: str, *, limit_seconds: float, command: Sequence[str] | None = None
+    ) -> None:
         self.name = name
+        self._limit_seconds = limit_seconds
+        python = python_of(name)
         self._process = subprocess.Popen(
-            [python_of(name), "-m", "benchmarks.engine_process", name],
+            command or [python, "-m", "benchmarks.engine_process", name],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYSPARK_PYTHON": python_of(name)},
+            env={**os.environ, "PYSPARK_PYTHON": python},
         )
 
-    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a request and wait for its answer."""
+    @property
+    def is_running(self) -> bool:
+        """Whether it will take another request."""
+        return self._process.poll() is None
+
+    def ask(self, request: Request) -> dict[str, Any]:
+        """Send a request and wait for its answer; one that takes too long is the last.
+
+        A process that died, or was stopped, answers with an ``error``.
+        """
         if self._process.stdin is None or self._process.stdout is None:
             raise RuntimeError("the pipes of the process are missing")
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            return {"error": f"the process of {self.name} died"}
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            self._process.kill()
+
+        timer = threading.Timer(self._limit_seconds, stop)
+        timer.start()
+        try:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except OSError:
+            line = ""
+        finally:
+            timer.cancel()
+        if line:
+            answer: dict[str, Any] = json.loads(line)
+            return answer
+        self._end(_ENDING_SECONDS)
+        if late.is_set():
+            return {"error": f"{self.name} took longer than {self._limit_seconds:g} s"}
+        return {"error": f"the process of {self.name} died ({self._process.returncode})"}
 
     def close(self) -> None:
         """Let the process end."""
         if self._process.stdin is not None:
-            self._process.stdin.close()
+            with contextlib.suppress(OSError):  # it has ended, something was left to be sent
+                self._process.stdin.close()
+        self._end(_CLOSING_SECONDS)
+
+    def _end(self, seconds: float) -> None:
         try:
-            self._process.wait(timeout=60)
+            self._process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
             self._process.kill()
+            self._process.wait()
 
 
 def python_of(process: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from xml.sax.saxutils import escape
 
 _COLOURS = {
@@ -40,7 +41,9 @@ class Measurement:
     outside_seconds: float | None = None
     """The median time in which no Spark job ran."""
     memory_mb: Mapping[str, float] = field(default_factory=dict)
-    """The highest peaks, of Java and of Python processes."""
+    """The highest peaks of resident memory, by kind of process (`benchmarks.processes`)."""
+    heap_mb: float | None = None
+    """The highest peak of the driver's Java heap, garbage included."""
     problem: str | None = None
     """Why there is no time to report."""
 
@@ -49,9 +52,16 @@ class Measurement:
         return self.median_of("seconds")
 
     def median_of(self, what: str) -> float | None:
-        """Return the median of ``seconds`` or ``cpu_seconds``, if the results were right."""
+        """Return the median of ``seconds`` or ``cpu_seconds``, or the sum of ``memory_mb``.
+
+        Only what was right has one.
+        """
+        if self.problem:
+            return None
+        if what == "memory_mb":
+            return sum(self.memory_mb.values()) or None
         values = getattr(self, what)
-        return statistics.median(values) if values and not self.problem else None
+        return statistics.median(values) if values else None
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
@@ -75,6 +85,25 @@ def ratios(
     return {name: own[name] / other[name] for name in own if name in other}
 
 
+def stored(found: Sequence[Measurement], heading: str) -> str:
+    """Return the measurements as JSON."""
+    return json.dumps({"heading": heading, "measurements": [asdict(m) for m in found]}, indent=1)
+
+
+def restored(text: str) -> list[Measurement]:
+    """Return what `stored` kept."""
+    return [
+        Measurement(
+            **{
+                **kept,
+                "seconds": tuple(kept["seconds"]),
+                "cpu_seconds": tuple(kept["cpu_seconds"]),
+            }
+        )
+        for kept in json.loads(text)["measurements"]
+    ]
+
+
 def markdown(found: Sequence[Measurement], heading: str) -> str:
     """Return seconds per workload and engine, then ratios, jobs, memory and what went wrong."""
     workloads, engines = _names(found)
@@ -83,11 +112,18 @@ def markdown(found: Sequence[Measurement], heading: str) -> str:
     lines += _comparison(found, "seconds")
     lines += ["", "## Processor seconds of all processes (medians) and ratios", ""]
     lines += _comparison(found, "cpu_seconds")
-    lines += ["", "## Spark jobs, seconds in which none ran, peak memory in MB (Java + Python)", ""]
-    lines += _table_head(["workload", *engines])
+    lines += ["", "## Spark jobs, seconds in which none ran", ""]
+    lines += table_head(["workload", *engines])
     for workload in workloads:
-        cells = [_resources(by_both.get((workload, engine))) for engine in engines]
-        lines.append(_row([workload, *cells]))
+        cells = [_jobs(by_both.get((workload, engine))) for engine in engines]
+        lines.append(table_row([workload, *cells]))
+    lines += ["", "## Peak resident memory of all processes in MB and ratios", ""]
+    lines += _comparison(found, "memory_mb")
+    lines += ["", "## Peak memory in MB by kind of process, and of the driver's Java heap", ""]
+    lines += table_head(["workload", *engines])
+    for workload in workloads:
+        cells = [_memory(by_both.get((workload, engine))) for engine in engines]
+        lines.append(table_row([workload, *cells]))
     problems = [f"- {m.workload}, {m.engine}: {m.problem}" for m in found if m.problem]
     return "\n".join([*lines, *(["", "## Without a time", "", *problems] if problems else [])])
 
@@ -97,15 +133,15 @@ def _comparison(found: Sequence[Measurement], what: str) -> list[str]:
     by_both = {(m.workload, m.engine): m for m in found}
     pairs = [(own, base) for own, base in _COMPARED if own in engines and base in engines]
     compared = {pair: ratios(found, *pair, what) for pair in pairs}
-    lines = _table_head(["workload", *engines, *(f"{own} / {base}" for own, base in pairs)])
+    lines = table_head(["workload", *engines, *(f"{own} / {base}" for own, base in pairs)])
     for workload in workloads:
-        cells = [_seconds(by_both.get((workload, engine)), what) for engine in engines]
+        cells = [_value(by_both.get((workload, engine)), what) for engine in engines]
         cells += [_ratio(compared[pair].get(workload)) for pair in pairs]
-        lines.append(_row([workload, *cells]))
+        lines.append(table_row([workload, *cells]))
     means = [_ratio(geometric_mean(compared[pair].values())) for pair in pairs]
     worst = [_ratio(max(compared[pair].values(), default=None)) for pair in pairs]
-    lines.append(_row(["geometric mean", *([""] * len(engines)), *means]))
-    lines.append(_row(["worst", *([""] * len(engines)), *worst]))
+    lines.append(table_row(["geometric mean", *([""] * len(engines)), *means]))
+    lines.append(table_row(["worst", *([""] * len(engines)), *worst]))
     return lines
 
 
@@ -114,32 +150,39 @@ def _names(found: Sequence[Measurement]) -> tuple[list[str], list[str]]:
     return workloads, list(dict.fromkeys(m.engine for m in found))
 
 
-def _table_head(names: Sequence[str]) -> list[str]:
-    return [_row(names), _row(["---"] * len(names))]
+def table_head(names: Sequence[str]) -> list[str]:
+    return [table_row(names), table_row(["---"] * len(names))]
 
 
-def _row(cells: Sequence[str]) -> str:
+def table_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _seconds(measurement: Measurement | None, what: str) -> str:
+def _value(measurement: Measurement | None, what: str) -> str:
     if measurement is None:
         return "-"
     value = measurement.median_of(what)
-    return "failed" if value is None else f"{value:.2f}"
+    if value is None:
+        return "failed" if measurement.problem else "-"
+    return f"{value:.0f}" if what == "memory_mb" else f"{value:.2f}"
 
 
 def _ratio(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _resources(measurement: Measurement | None) -> str:
-    if measurement is None or measurement.median is None:
+def _jobs(measurement: Measurement | None) -> str:
+    if measurement is None or measurement.jobs is None or measurement.outside_seconds is None:
         return "-"
-    memory = " + ".join(f"{mb:.0f}" for mb in measurement.memory_mb.values() if mb)
-    if measurement.jobs is None or measurement.outside_seconds is None:
-        return memory
-    return f"{measurement.jobs} jobs, {measurement.outside_seconds:.2f} s, {memory}"
+    return f"{measurement.jobs} jobs, {measurement.outside_seconds:.2f} s"
+
+
+def _memory(measurement: Measurement | None) -> str:
+    if measurement is None or measurement.median_of("memory_mb") is None:
+        return "-"
+    kinds = [f"{kind} {mb:.0f}" for kind, mb in measurement.memory_mb.items() if mb]
+    heap = [] if measurement.heap_mb is None else [f"heap {measurement.heap_mb:.0f}"]
+    return ", ".join([*kinds, *heap])
 
 
 def picture(found: Sequence[Measurement], heading: str) -> str:

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks.rows import PART, Numbers, RowSet, Totals, checked_columns, make_rows, total
+from benchmarks.rows import PART, RowSet, Totals, checked_columns, make_rows, total
 
 PARTITIONS = 50
 _INDEXED_COLUMNS = 32
@@ -46,6 +47,12 @@ _SIZES: Mapping[str, Mapping[Layout, tuple[int, int]]] = {
         Layout.PARTITIONED: (72_000, PARTITIONS),
         Layout.WIDE: (3_200, 8),
     },
+    "S10": {
+        Layout.SCATTERED: (720_000, 200),
+        Layout.CLUSTERED: (720_000, 200),
+        Layout.PARTITIONED: (720_000, PARTITIONS),
+        Layout.WIDE: (32_000, 80),
+    },
     "M": {
         Layout.SCATTERED: (7_200_000, 64),
         Layout.CLUSTERED: (7_200_000, 64),
@@ -61,12 +68,25 @@ _SIZES: Mapping[str, Mapping[Layout, tuple[int, int]]] = {
 }
 
 
+SIZES = tuple(_SIZES)
+TEN_TIMES = {"S": "S10", "M": "L"}
+"""Sizes that have ten times the rows, and ten times the files unless these are partitions."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """A table before it exists."""
 
     size: str
     layout: Layout
+    pieces: int = 1
+    """How many files each of the usual ones is cut into; their rows keep their order."""
+
+    @property
+    def name(self) -> str:
+        """What its directory is called."""
+        name = f"{self.size}-{self.layout.value}"
+        return name if self.pieces == 1 else f"{name}-in-{self.pieces}"
 
     @property
     def rows(self) -> int:
@@ -74,7 +94,7 @@ class Shape:
 
     @property
     def files(self) -> int:
-        return _SIZES[self.size][self.layout][1]
+        return _SIZES[self.size][self.layout][1] * self.pieces
 
     @property
     def is_wide(self) -> bool:
@@ -120,29 +140,35 @@ class BaseTable:
     schema_json: str
     totals: Totals
 
-    def copy_to(self, directory: Path, *, deletion_vectors: bool) -> None:
+    def copy_to(
+        self,
+        directory: Path,
+        *,
+        deletion_vectors: bool = False,
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """Make a table of the same files at ``directory``, which must not exist."""
+        if deletion_vectors:
+            properties = {**properties, "delta.enableDeletionVectors": "true"}
         for add in self.adds:
             target = directory / add["path"]
             target.parent.mkdir(parents=True, exist_ok=True)
             os.link(self.directory / add["path"], target)
         log = directory / "_delta_log"
         log.mkdir()
-        actions = [_protocol(deletion_vectors=deletion_vectors), self._metadata(deletion_vectors)]
+        actions = [_protocol(deletion_vectors=deletion_vectors), self._metadata(properties)]
         actions += [{"add": add} for add in self.adds]
         text = "".join(json.dumps(action) + "\n" for action in actions)
         (log / f"{0:020d}.json").write_text(text)
 
-    def _metadata(self, deletion_vectors: bool) -> dict[str, Any]:  # noqa: FBT001 - private
+    def _metadata(self, properties: Mapping[str, str]) -> dict[str, Any]:
         return {
             "metaData": {
                 "id": f"00000000-0000-4000-8000-{self.shape.rows:012d}",
                 "format": {"provider": "parquet", "options": {}},
                 "schemaString": self.schema_json,
                 "partitionColumns": [PART] if self.shape.is_partitioned else [],
-                "configuration": {"delta.enableDeletionVectors": "true"}
-                if deletion_vectors
-                else {},
+                "configuration": dict(properties),
                 "createdTime": 1_700_000_000_000,
             }
         }
@@ -242,8 +268,3 @@ def _spark_type(kind: pa.DataType) -> str:
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     return _SPARK_TYPES[str(kind)]
-
-
-def numbers_of(shape: Shape, files: list[int]) -> Numbers:
-    """Return the row numbers of some files."""
-    return np.concatenate([shape.file_rows(file).numbers for file in files])

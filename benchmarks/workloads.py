@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from benchmarks.requests import Kind
 from benchmarks.rows import (
     ITEM,
     ORDER,
@@ -32,17 +32,8 @@ from benchmarks.rows import (
 from benchmarks.tables import BaseTable, Layout, Shape
 
 SYNCED_PARTITION = 7
-_ON = f"t.{ORDER} = s.{ORDER} AND t.{ITEM} = s.{ITEM}"
+ON = f"t.{ORDER} = s.{ORDER} AND t.{ITEM} = s.{ITEM}"
 _CHANGED = "s.wr_return_amt <> t.wr_return_amt"
-
-
-class Kind(Enum):
-    """The clauses of MERGE that occur."""
-
-    UPDATE = "update"
-    DELETE = "delete"
-    INSERT = "insert"
-    DELETE_BY_SOURCE = "delete_by_source"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +65,7 @@ class Workload:
     clauses: tuple[Clause, ...]
     draw: Draw
     layout: Layout = Layout.SCATTERED
-    on: str = _ON
+    on: str = ON
     files: tuple[int, ...] | None = None
     """Files the rows are drawn from, instead of ``draw.files`` of all."""
     one_run: bool = False
@@ -92,7 +83,7 @@ class Workload:
         return any(clause.kind is kind for clause in self.clauses)
 
 
-_UPSERT = (Clause(Kind.UPDATE), Clause(Kind.INSERT))
+UPSERT = (Clause(Kind.UPDATE), Clause(Kind.INSERT))
 _INSERT = (Clause(Kind.INSERT),)
 _TWO_INSERTS = (Clause(Kind.INSERT, f"s.{ITEM} % 2 = 0"), Clause(Kind.INSERT))
 _SYNC = (
@@ -112,7 +103,7 @@ WORKLOADS: tuple[Workload, ...] = (
     ),
     Workload(name="delete_only", clauses=(Clause(Kind.DELETE),), draw=Draw(0.05, 0.05, 0)),
     *(
-        Workload(name="upsert", clauses=_UPSERT, draw=Draw(*draw))
+        Workload(name="upsert", clauses=UPSERT, draw=Draw(*draw))
         for draw in (
             (0.05, 0, 0.1),
             (0.05, 0.01, 0.1),
@@ -133,17 +124,17 @@ WORKLOADS: tuple[Workload, ...] = (
     ),
     Workload(
         name="upsert_clustered_1pct",
-        clauses=_UPSERT,
+        clauses=UPSERT,
         draw=Draw(1, 0.01, 0.001),
         layout=Layout.CLUSTERED,
         one_run=True,
     ),
     Workload(
         name="upsert_partition_pruned",
-        clauses=_UPSERT,
+        clauses=UPSERT,
         draw=Draw(1, 0.01, 0.001),
         layout=Layout.PARTITIONED,
-        on=f"{_ON} AND t.{PART} = s.{PART}",
+        on=f"{ON} AND t.{PART} = s.{PART}",
         files=(11, 37),
     ),
     Workload(
@@ -168,7 +159,7 @@ WORKLOADS: tuple[Workload, ...] = (
         interleaved=True,
     ),
     Workload(
-        name="upsert_interleaved", clauses=_UPSERT, draw=Draw(0.05, 0.1, 0.1), interleaved=True
+        name="upsert_interleaved", clauses=UPSERT, draw=Draw(0.05, 0.1, 0.1), interleaved=True
     ),
 )
 MAIN = (

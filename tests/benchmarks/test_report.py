@@ -1,17 +1,22 @@
-"""The benchmark's report, its choices, and what an engine's process answers."""
+"""The benchmark's report, and what may be chosen."""
 
 from __future__ import annotations
 
-import io
-import json
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks.__main__ import Options
-from benchmarks.engine_process import covered, peaks, serve
-from benchmarks.report import Measurement, geometric_mean, markdown, picture, ratios
+from benchmarks.options import Options
+from benchmarks.report import (
+    Measurement,
+    geometric_mean,
+    markdown,
+    picture,
+    ratios,
+    restored,
+    stored,
+)
+from benchmarks.spark_engine import covered
 
 FOUND = [
     Measurement(
@@ -21,9 +26,16 @@ FOUND = [
         cpu_seconds=(4.0, 6.0, 5.0),
         jobs=4,
         outside_seconds=0.25,
-        memory_mb={"java": 900.4, "python": 300.0},
+        memory_mb={"driver Java": 900.4, "driver Python": 300.0, "executor Java": 0.0},
+        heap_mb=512.3,
     ),
-    Measurement(workload="upsert", engine="delta-spark", seconds=(8.0,), cpu_seconds=(50.0,)),
+    Measurement(
+        workload="upsert",
+        engine="delta-spark",
+        seconds=(8.0,),
+        cpu_seconds=(50.0,),
+        memory_mb={"driver Java": 2400.8},
+    ),
     Measurement(workload="delete", engine="puredelta", seconds=(1.0,)),
     Measurement(workload="delete", engine="delta-spark", seconds=(2.0,)),
     Measurement(workload="delete", engine="delta-rs", problem="3 rows instead of 4"),
@@ -37,8 +49,14 @@ def test_the_report_has_medians_ratios_and_what_failed() -> None:
     assert "| geometric mean |  |  |  | 0.35 | - |" in text
     assert "| worst |  |  |  | 0.50 | - |" in text
     assert "| upsert | 5.00 | 50.00 | - | 0.10 | - |" in text
-    assert "| upsert | 4 jobs, 0.25 s, 900 + 300 |" in text
+    assert "| upsert | 4 jobs, 0.25 s |" in text
+    assert "| upsert | 1200 | 2401 | - | 0.50 | - |" in text
+    assert "| upsert | driver Java 900, driver Python 300, heap 512 | driver Java 2401 |" in text
     assert "- delete, delta-rs: 3 rows instead of 4" in text
+
+
+def test_measurements_are_stored() -> None:
+    assert restored(stored(FOUND, "Size S")) == FOUND
 
 
 def test_ratios_compare_what_both_have() -> None:
@@ -60,32 +78,21 @@ def test_choices() -> None:
     chosen = Options.of({"PUREDELTA_BENCH_WORKLOADS": "upsert (1, ;convert"})
     assert [w.title for w in chosen.workloads] == [
         "upsert (1, .01, .001)",
-        "convert_files",
-        "convert_partitioned",
+        "convert_files (1000)",
+        "convert_partitioned (100 x 5)",
+        "convert_files (10000)",
+        "convert_partitioned (1000 x 5)",
+        "convert_files (100000)",
     ]
+    bigger = Options.of({"PUREDELTA_BENCH_SIZE": "M", "PUREDELTA_BENCH_ENGINES": "all"})
+    converted = bigger.workloads[-1]
+    assert converted.title == "convert_partitioned (1000 x 5)"
+    names = ["puredelta", "delta-spark", "delta-rs"]
+    assert [engine.name for engine in bigger.engines_for(converted)] == names
+    assert len(bigger.engines_for(bigger.workloads[0])) == 6
     for wrong in ({"SIZE": "XL"}, {"ENGINES": "hudi"}, {"WORKLOADS": "nothing"}):
         with pytest.raises(SystemExit, match="no "):
             Options.of({f"PUREDELTA_BENCH_{key}": value for key, value in wrong.items()})
-
-
-def test_a_request_that_fails_is_answered_too() -> None:
-    class Moody:
-        def prepare(self, request: dict[str, Any]) -> Any:
-            if request["do"] == "fail":
-                raise ValueError("as asked")
-            return lambda: None
-
-        def jobs(self) -> dict[str, Any]:
-            return {"jobs": 2}
-
-    answers = io.StringIO()
-    serve(Moody(), ['{"do": "fail"}', '{"do": "merge"}'], answers)
-    failed, done = map(json.loads, answers.getvalue().splitlines())
-    assert failed == {"error": "ValueError: as asked"}
-    assert done["jobs"] == 2
-    assert done["seconds"] >= 0
-    assert done["cpu_seconds"] >= 0
-    assert done["memory_mb"].keys() == peaks().keys()
 
 
 def test_time_covered_by_jobs_counts_once() -> None:

@@ -1,0 +1,150 @@
+"""puredelta and delta-spark: what both are asked through the same API, and what Spark tells."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from benchmarks.engine_process import Answer, Command
+from benchmarks.requests import Kind, Request, with_clauses
+
+_METHODS = {
+    Kind.UPDATE: "whenMatchedUpdateAll",
+    Kind.DELETE: "whenMatchedDelete",
+    Kind.INSERT: "whenNotMatchedInsertAll",
+    Kind.DELETE_BY_SOURCE: "whenNotMatchedBySourceDelete",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A Spark job that has ended. Times are milliseconds since the epoch."""
+
+    number: int
+    name: str
+    begun_ms: int
+    ended_ms: int
+    stages: tuple[int, ...] = ()
+
+
+class SparkEngine:
+    """puredelta or delta-spark, and Spark's own copy of files."""
+
+    def __init__(self, product: str, master: str, driver_memory: str) -> None:
+        builder = (
+            SparkSession.builder.master(master)
+            .config("spark.driver.memory", driver_memory)
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.session.timeZone", "UTC")
+        )
+        if master.startswith("local-cluster["):
+            megabytes = master.rstrip("]").rpartition(",")[2].strip()
+            builder = builder.config("spark.executor.memory", f"{megabytes}m")
+        self._product = product
+        if product == "delta-spark":
+            builder = importlib.import_module("delta").configure_spark_with_delta_pip(
+                builder.config(
+                    "spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension"
+                ).config(
+                    "spark.sql.catalog.spark_catalog",
+                    "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+                )
+            )
+        self.spark = builder.getOrCreate()
+        self.spark.sparkContext.setLogLevel("ERROR")
+        self._jobs_before = 0
+
+    def prepare(self, request: Request) -> Command:
+        command: Command
+        match request["do"]:
+            case "merge":
+                source = self.spark.read.parquet(request["source"])
+                command = partial(self._merge, request, source)
+            case "convert":
+                command = partial(self._convert, request)
+            case _:
+                command = partial(self._copy, request)
+        self._jobs_before = len(self._ended_jobs())
+        self._heap_pools(reset=True)
+        return command
+
+    def told(self) -> Answer:
+        heap = sum(self._heap_pools(reset=False)) / 2**20
+        jobs = self.new_jobs()
+        spans = [(job.begun_ms, job.ended_ms) for job in jobs]
+        return {"jobs": len(jobs), "job_seconds": covered(spans) / 1_000, "heap_mb": heap}
+
+    def new_jobs(self) -> list[Job]:
+        """Return the jobs since `prepare`, oldest first."""
+        return self._ended_jobs()[self._jobs_before :]
+
+    def _merge(self, request: Request, source: Any) -> None:
+        table = self._delta_table().forPath(self.spark, request["table"])
+        merge = table.alias("t").merge(source.alias("s"), request["on"])
+        with_clauses(merge, request["clauses"], _METHODS).execute()
+
+    def _convert(self, request: Request) -> None:
+        identifier = f"parquet.`{request['table']}`"
+        convert = self._delta_table().convertToDelta
+        if request["partition_schema"] is None:
+            convert(self.spark, identifier)
+        else:
+            convert(self.spark, identifier, request["partition_schema"])
+
+    def _copy(self, request: Request) -> None:
+        """Read and write what any engine must: no search, no join, no log."""
+        rows = self.spark.read.parquet(request["source"])
+        if request["files"]:
+            old = self.spark.read.parquet(*request["files"])
+            rows = old.unionByName(rows, allowMissingColumns=True)
+        rows.write.parquet(request["target"])
+
+    def _delta_table(self) -> Any:
+        package = "delta" if self._product == "delta-spark" else "puredelta"
+        return importlib.import_module(f"{package}.tables").DeltaTable
+
+    def _ended_jobs(self) -> list[Job]:
+        context: Any = self.spark.sparkContext._jsc.sc()  # noqa: SLF001
+        context.listenerBus().waitUntilEmpty()  # else a job that is over may not be known yet
+        jobs = context.statusStore().jobsList(None)
+        found = []
+        for n in range(jobs.size()):
+            job = jobs.apply(n)
+            begun, ended = job.submissionTime(), job.completionTime()
+            if begun.isDefined() and ended.isDefined():
+                stages = job.stageIds()
+                found.append(
+                    Job(
+                        number=job.jobId(),
+                        name=job.name(),
+                        begun_ms=begun.get().getTime(),
+                        ended_ms=ended.get().getTime(),
+                        stages=tuple(stages.apply(n) for n in range(stages.size())),
+                    )
+                )
+        return sorted(found, key=lambda job: job.number)
+
+    def _heap_pools(self, *, reset: bool) -> list[int]:
+        """Return the peaks of the driver's heap, garbage included, in bytes; or forget them."""
+        jvm: Any = self.spark.sparkContext._jvm  # noqa: SLF001
+        pools = jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+        heap = [pool for pool in pools if pool.getType().name() == "HEAP"]
+        if not reset:
+            return [pool.getPeakUsage().getUsed() for pool in heap]
+        for pool in heap:
+            pool.resetPeakUsage()
+        return []
+
+
+def covered(spans: list[tuple[int, int]]) -> int:
+    """Return how long at least one of the spans lasted."""
+    result, reached = 0, 0
+    for begun, ended in sorted(spans):
+        result += max(0, ended - max(begun, reached))
+        reached = max(reached, ended)
+    return result
