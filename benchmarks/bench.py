@@ -156,6 +156,8 @@ class Bench:
         if running is None or not running.is_running:
             running = EngineProcess(engine.process, limit_seconds=self._options.limit_seconds)
             self._processes[engine.process] = running
+        if self._options.traces and engine.process == "puredelta" and engine.merges:
+            request = {**request, "trace": True}
         answer = running.ask(request)
         if not running.is_running:
             running.close()

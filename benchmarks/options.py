@@ -34,6 +34,8 @@ class Options:
     """Every workload begins with new processes: their memory tells of nothing before."""
     resumes: bool = False
     """Workloads that an earlier report of the name has are not measured again."""
+    traces: bool = False
+    """Commands of puredelta tell of their phases (`benchmarks.profile`)."""
     limit_seconds: float = 3_600.0
     """How long an engine may take over one command."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.engine_process import Answer, Command
 from benchmarks.requests import Kind, Request, with_clauses
+from benchmarks.tracing import Tracer
 
 _METHODS = {
     Kind.UPDATE: "whenMatchedUpdateAll",
@@ -28,7 +30,14 @@ class Job:
     name: str
     begun_ms: int
     ended_ms: int
-    stages: tuple[int, ...] = ()
+    tasks: int = 0
+    run_seconds: float = 0.0
+    """Of all its tasks together."""
+    cpu_seconds: float = 0.0
+    """What the JVM used for them; Python workers not included."""
+    read_bytes: int = 0
+    written_bytes: int = 0
+    shuffled_bytes: int = 0
 
 
 class SparkEngine:
@@ -58,9 +67,11 @@ class SparkEngine:
         self.spark = builder.getOrCreate()
         self.spark.sparkContext.setLogLevel("ERROR")
         self._jobs_before = 0
+        self._tracer: Tracer | None = None
 
     def prepare(self, request: Request) -> Command:
         command: Command
+        self._tracer = Tracer() if request.get("trace") else None
         match request["do"]:
             case "merge":
                 source = self.spark.read.parquet(request["source"])
@@ -71,17 +82,21 @@ class SparkEngine:
                 command = partial(self._copy, request)
         self._jobs_before = len(self._ended_jobs())
         self._heap_pools(reset=True)
-        return command
+        return command if self._tracer is None else partial(self._tracer.run, command)
 
     def told(self) -> Answer:
         heap = sum(self._heap_pools(reset=False)) / 2**20
-        jobs = self.new_jobs()
-        spans = [(job.begun_ms, job.ended_ms) for job in jobs]
-        return {"jobs": len(jobs), "job_seconds": covered(spans) / 1_000, "heap_mb": heap}
-
-    def new_jobs(self) -> list[Job]:
-        """Return the jobs since `prepare`, oldest first."""
-        return self._ended_jobs()[self._jobs_before :]
+        jobs = self._ended_jobs()[self._jobs_before :]
+        times = [(job.begun_ms, job.ended_ms) for job in jobs]
+        answer: Answer = {
+            "jobs": len(jobs),
+            "job_seconds": covered(times) / 1_000,
+            "heap_mb": heap,
+        }
+        if self._tracer is not None:
+            answer["spans"] = [asdict(span) for span in self._tracer.spans]
+            answer["ran"] = [asdict(self._measured(job)) for job in jobs]
+        return answer
 
     def _merge(self, request: Request, source: Any) -> None:
         table = self._delta_table().forPath(self.spark, request["table"])
@@ -109,25 +124,38 @@ class SparkEngine:
         return importlib.import_module(f"{package}.tables").DeltaTable
 
     def _ended_jobs(self) -> list[Job]:
+        """Return all jobs so far, oldest first."""
         context: Any = self.spark.sparkContext._jsc.sc()  # noqa: SLF001
         context.listenerBus().waitUntilEmpty()  # else a job that is over may not be known yet
-        jobs = context.statusStore().jobsList(None)
         found = []
-        for n in range(jobs.size()):
-            job = jobs.apply(n)
+        for job in _items(context.statusStore().jobsList(None)):
             begun, ended = job.submissionTime(), job.completionTime()
             if begun.isDefined() and ended.isDefined():
-                stages = job.stageIds()
                 found.append(
                     Job(
                         number=job.jobId(),
                         name=job.name(),
                         begun_ms=begun.get().getTime(),
                         ended_ms=ended.get().getTime(),
-                        stages=tuple(stages.apply(n) for n in range(stages.size())),
                     )
                 )
         return sorted(found, key=lambda job: job.number)
+
+    def _measured(self, job: Job) -> Job:
+        """Add what the stages of a job did; those that it found done are no part of it."""
+        store: Any = self.spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001
+        ids = _items(store.job(job.number).stageIds())
+        stages = [store.lastStageAttempt(stage) for stage in ids]
+        ran = [stage for stage in stages if stage.numCompleteTasks()]
+        return replace(
+            job,
+            tasks=sum(stage.numCompleteTasks() for stage in ran),
+            run_seconds=sum(stage.executorRunTime() for stage in ran) / 1e3,
+            cpu_seconds=sum(stage.executorCpuTime() for stage in ran) / 1e9,
+            read_bytes=sum(stage.inputBytes() for stage in ran),
+            written_bytes=sum(stage.outputBytes() for stage in ran),
+            shuffled_bytes=sum(stage.shuffleWriteBytes() for stage in ran),
+        )
 
     def _heap_pools(self, *, reset: bool) -> list[int]:
         """Return the peaks of the driver's heap, garbage included, in bytes; or forget them."""
@@ -139,6 +167,11 @@ class SparkEngine:
         for pool in heap:
             pool.resetPeakUsage()
         return []
+
+
+def _items(sequence: Any) -> Iterator[Any]:
+    """Yield what a sequence of Scala holds."""
+    return (sequence.apply(n) for n in range(sequence.size()))
 
 
 def covered(spans: list[tuple[int, int]]) -> int:
