@@ -171,16 +171,16 @@ def test_without_activation_a_data_source_reads_tables_by_path(
         "SELECT id, id % 2 AS p, named_struct('x', id, 'y', array(id, NULL)) AS s, "
         "map('k', id) AS m, timestamp'2025-01-31 12:00:00' AS at, 1.5 AS n FROM range(4)"
     )
-    properties = {"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"}
+    wanted = ("enableDeletionVectors", "enableChangeDataFeed")
+    properties = {"delta.columnMapping.mode": "name", **{f"delta.{n}": "true" for n in wanted}}
     puredelta.write(rows, path, partition_by="p", properties=properties)
     DeltaTable.forPath(spark, path).delete("id = 2")
     found = spark.read.format("delta").load(path)
     assert contents(found) == contents(puredelta.read(spark, path))
     assert len(found.collect()) == 3
     assert spark.read.format("delta").option("versionAsOf", 0).load(path).count() == 4
-    for refused in (
-        lambda: rows.write.format("delta").mode("append").save(path),
-        lambda: spark.read.format("delta").option("readChangeFeed", "true").load(path),
-    ):
-        with pytest.raises(AnalysisException, match=r"Call puredelta\.activate\(spark\) first"):
-            refused()
+    changes = spark.read.format("delta").option("readChangeFeed", "true")
+    changes = changes.option("startingVersion", 1).load(path)
+    assert contents(changes.select("id", "p", "_change_type")) == [(2, 0, "delete")]
+    with pytest.raises(AnalysisException, match=r"Call puredelta\.activate\(spark\) first"):
+        rows.write.format("delta").mode("append").save(path)

@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import (
+    AnalysisException,
+    IllegalArgumentException,
+    StreamingQueryException,
+)
 from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
@@ -100,3 +104,71 @@ def test_complete_mode_into_a_named_table(active: SparkSession, tmp_path: Path) 
         updates.option("checkpointLocation", "/nowhere").start(source)
     with pytest.raises(AnalysisException, match="checkpointLocation must be specified"):
         counts.writeStream.format("delta").outputMode("complete").start(source)
+
+
+def changed(stream: DataFrame, checkpoint: Path) -> list[tuple[Any, ...]]:
+    """What a stream of changes delivers until there is no more, without the times."""
+    found: list[tuple[Any, ...]] = []
+
+    def take(batch: DataFrame, _: int) -> None:
+        found.extend(map(tuple, batch.drop("_commit_timestamp").collect()))
+
+    writer = stream.writeStream.foreachBatch(take).trigger(availableNow=True)
+    run(lambda: writer.option("checkpointLocation", str(checkpoint)).start())
+    return sorted(found, key=str)
+
+
+def test_the_change_data_feed(active: SparkSession, tmp_path: Path) -> None:
+    spark, path = active, str(tmp_path / "t")
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, p INT) USING delta PARTITIONED BY (p) "
+        "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = "
+        "'true', 'delta.columnMapping.mode' = 'name')"
+    )
+    puredelta.write(spark.sql("SELECT id, 0 AS p FROM range(3)"), path, mode="append")
+    table = DeltaTable.forPath(spark, path)
+    table.delete("id = 1")
+    reader = spark.readStream.format("delta").option("readChangeFeed", "true")
+    stream = reader.load(path)
+    assert stream.columns == ["id", "p", "_change_type", "_commit_version", "_commit_timestamp"]
+    found = changed(stream, tmp_path / "c")
+    assert found == [(0, 0, "insert", 2), (2, 0, "insert", 2)]
+    table.update("id = 2", {"id": "20"})
+    table.delete("p = 0")
+    later = [
+        (0, 0, "delete", 4),
+        (2, 0, "update_preimage", 3),
+        (20, 0, "delete", 4),
+        (20, 0, "update_postimage", 3),
+    ]
+    assert changed(stream, tmp_path / "c") == later
+    created = TableLog.open(path).snapshot(version=2).timestamp_ms
+    spark.sql("SET TIME ZONE '+05:00'")
+    try:
+        at = spark.sql(f"SELECT CAST(timestamp_millis({created}) AS STRING)").first()[0]
+        since = reader.option("startingTimestamp", at).load(path)
+        assert changed(since, tmp_path / "d") == sorted([(1, 0, "delete", 2), *later], key=str)
+    finally:
+        spark.sql("SET TIME ZONE 'UTC'")
+
+
+def test_a_feed_that_cannot_be(active: SparkSession, tmp_path: Path) -> None:
+    spark, path = active, str(tmp_path / "t")
+    puredelta.write(spark.range(3), path)
+
+    def reader(**options: str) -> Any:
+        return spark.readStream.format("delta").options(readChangeFeed="true", **options)
+
+    for options, condition in (
+        ({"startingVersion": "0", "startingTimestamp": "2020-01-01"}, "BOTH_SET"),
+        ({"startingVersion": "-1"}, "DELTA_ILLEGAL_OPTION"),
+        ({"versionAsOf": "0"}, "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS"),
+    ):
+        with pytest.raises((AnalysisException, IllegalArgumentException), match=condition):
+            reader(**options).load(path)
+    for options, condition in (
+        ({}, "DELTA_MISSING_CHANGE_DATA"),
+        ({"startingVersion": "1"}, "DELTA_VERSION_NOT_FOUND"),
+    ):
+        with pytest.raises(StreamingQueryException, match=condition):
+            changed(reader(**options).load(path), tmp_path / condition)

@@ -13,6 +13,8 @@ import pytest
 
 from puredelta.log import file_rows
 from puredelta.log.file_rows import FileRows, read_batches
+from puredelta.protocol.actions import DeletionVectorDescriptor
+from puredelta.protocol.deletion_vector import encode_inline
 from puredelta.protocol.properties import ColumnMappingMode
 from puredelta.protocol.types import (
     DATE,
@@ -31,12 +33,18 @@ def field(name: str, kind: Any, physical: str | None = None) -> StructField:
     return StructField(name, kind, metadata={} if physical is None else {key: physical})
 
 
+def vector(positions: list[int] | None) -> DeletionVectorDescriptor | None:
+    return None if positions is None else encode_inline(np.array(positions, np.uint64))
+
+
 def rows(path: Path, schema: StructType, wanted: pa.Schema, **given: Any) -> list[dict[str, Any]]:
     mode = given.pop("mode", ColumnMappingMode.NONE)
     file = FileRows(
         uri=f"file:{path}",
         partition_values=given.pop("values", {}),
-        deleted=given.pop("deleted", None),
+        root_uri=f"file:{path.parent}",
+        deleted=vector(given.pop("deleted", None)),
+        only=vector(given.pop("only", None)),
     )
     partitions = given.pop("partitions", ())
     batches = read_batches(file, schema, wanted, partition_columns=partitions, mode=mode)
@@ -54,10 +62,21 @@ def test_hidden_rows_partition_values_and_what_a_file_lacks(tmp_path, monkeypatc
         wanted,
         values={"day": "2025-01-31"},
         partitions=("day",),
-        deleted=np.array([0, 2, 3, 4, 5, 7], np.uint64),
+        deleted=[0, 2, 3, 4, 5, 7],
     )
     day = dt.date(2025, 1, 31)
     assert found == [{"day": day, "id": n, "new": None} for n in (1, 6)]
+
+
+def test_only_the_rows_that_one_vector_has_and_another_has_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_rows, "BATCH_ROWS", 3)
+    path, schema = tmp_path / "f.parquet", StructType((field("id", LONG),))
+    pq.write_table(pa.table({"id": pa.array(range(8), pa.int64())}), path)
+    wanted = pa.schema({"id": pa.int64()})
+    found = rows(path, schema, wanted, only=[0, 1, 4, 7], deleted=[1, 2, 4])
+    assert [row["id"] for row in found] == [0, 7]
+    path.unlink()
+    assert rows(path, schema, wanted, only=[1], deleted=[1, 2]) == [], "opens no file"
 
 
 @pytest.mark.parametrize("sliced", [False, True])
@@ -87,7 +106,7 @@ def test_nested_values_under_logical_names(tmp_path, sliced):
     )
     to = pa.struct({"x": pa.int64(), "y": pa.int32()})
     wanted = pa.schema({"s": to, "a": pa.list_(to), "m": pa.map_(pa.string(), to)})
-    deleted = np.array([0], np.uint64) if sliced else None
+    deleted = [0] if sliced else None
     found = rows(path, schema, wanted, mode=ColumnMappingMode.NAME, deleted=deleted)
     one = {"x": 1, "y": None}
     expected = [

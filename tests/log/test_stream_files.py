@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.stream_files import StreamRules, files_between, files_of
+from puredelta.log.stream_files import RowStream, StreamRules
+from puredelta.log.stream_schema import StreamedTable
 from puredelta.log.table_log import TableLog
 from puredelta.protocol.types import INTEGER, StructField, StructType
 from puredelta.store.local import LocalStore
@@ -31,17 +32,19 @@ def log(tmp_path: Path) -> TableLog:
 
 
 def delivered(log: TableLog, after: int, through: int, **rules: bool) -> list[str]:
-    files = files_between(
-        log, log.snapshot(), after=after, through=through, rules=StreamRules(**rules)
-    )
+    files = stream(log, **rules).between(log, after=after, through=through)
     return [file.uri.rpartition("/")[2] for file in files]
+
+
+def stream(log: TableLog, **rules: bool) -> RowStream:
+    return RowStream(known=StreamedTable.of(log.snapshot()), rules=StreamRules(**rules))
 
 
 def test_each_commit_is_delivered_once(log: TableLog) -> None:
     assert delivered(log, -1, 0) == ["a"]
     assert delivered(log, 0, 2) == ["b", "c"]
     assert delivered(log, 2, 2) == []
-    assert [f.uri.rpartition("/")[2] for f in files_of(log, 2)] == ["a", "b", "d"]
+    assert [f.uri.rpartition("/")[2] for f in stream(log).whole(log, 2)] == ["a", "b", "d"]
 
 
 def test_rows_that_are_taken_back(log: TableLog) -> None:
@@ -58,9 +61,9 @@ def test_rows_that_are_taken_back(log: TableLog) -> None:
 
 
 def test_columns_that_change_under_a_stream(log: TableLog) -> None:
-    known = log.snapshot()
+    known = stream(log)
     transact(log).commit([metadata(schema=WIDER), add("f")], WRITE)
     with pytest.raises(InvalidRequestError, match="restarting the query") as changed:
-        files_between(log, known, after=4, through=5, rules=StreamRules())
+        known.between(log, after=4, through=5)
     assert changed.value.code is ErrorCode.SCHEMA_CHANGED_WITH_VERSION
     assert delivered(log, 4, 5) == ["f"], "a stream that starts again knows them"

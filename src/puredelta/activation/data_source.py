@@ -15,35 +15,23 @@ from typing import Any, NoReturn
 import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
-from typing_extensions import assert_never
 
+from puredelta.activation.source_rows import SourceRows, not_activated, require_plain
 from puredelta.activation.stream_source import DeltaStreamReader, StreamStart
+from puredelta.commands.change_settings import ChangeSettings, MappedSchema
+from puredelta.commands.changes import bound_of, find_changes
 from puredelta.commands.read import parse_version
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.file_rows import FileRows, list_files, read_batches
+from puredelta.log.file_rows import FileRows, list_files
 from puredelta.log.snapshot import Snapshot
-from puredelta.log.stream_files import StreamRules
+from puredelta.log.stream_changes import ChangeStream, feed_files
+from puredelta.log.stream_files import RowStream, StreamRules
+from puredelta.log.stream_schema import StreamedTable
 from puredelta.log.table_log import TableLog
-from puredelta.protocol.properties import ColumnMappingMode
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import (
-    TIMESTAMP,
-    ArrayType,
-    DataType,
-    DecimalType,
-    MapType,
-    PrimitiveType,
-    StructType,
-)
-from puredelta.spark.types import as_nullable, to_spark, without_table_metadata
-from puredelta.sql.lexer import keywords
 
-_ACTIVATE = "Call puredelta.activate(spark) first."
-_PLAIN = keywords(
-    "string long integer short byte float double boolean binary date timestamp timestamp_ntz void"
-)
 _CHANGES = ("readChangeFeed", "readChangeData")
+_ACTIVATE = "Call puredelta.activate(spark) first."
+_TIME_TRAVEL = ("versionAsOf", "timestampAsOf")
 
 
 class DeltaSource(DataSource):
@@ -55,60 +43,60 @@ class DeltaSource(DataSource):
         return "delta"
 
     def schema(self) -> T.StructType:
-        """Return the table's columns, all of them nullable."""
-        return _spark_schema(_snapshot(self.options).config)
+        """Return the table's columns, or those of its change data feed, all of them nullable."""
+        return self._rows(self._snapshot()).spark_schema
 
     def reader(self, schema: T.StructType) -> DeltaReader:
-        """Return what reads the table.
+        """Return what reads the table, or what changed in it.
 
         Raises:
             UnsupportedError: the table needs what only an activated session has.
-            InvalidRequestError: the table has other columns by now, or a schema was given.
+            InvalidRequestError: the table has other columns by now, a schema was given, or the
+                range of changes cannot be read (see `find_changes`).
         """
-        snapshot = _snapshot(self.options)
-        _require_readable(snapshot.config)
-        if schema != _spark_schema(snapshot.config):
-            raise InvalidRequestError(
-                "Delta does not support specifying the schema at read time, and the table's own "
-                f"is not (or no longer) {schema.simpleString()}. Load the table again.",
-                code=ErrorCode.UNSUPPORTED_SCHEMA_DURING_READ,
-            )
-        return DeltaReader(snapshot)
+        snapshot = self._snapshot()
+        rows = self._required_rows(snapshot, schema)
+        files = self._changed_files() if self._reads_changes else list_files(snapshot)
+        return DeltaReader(files, rows)
 
     def writer(self, schema: T.StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, FBT001
         """Refuse: a write is a commit, and the options of one do not come here."""
-        raise _unsupported("Writing")
+        raise not_activated("Writing")
 
-    def streamReader(self, schema: T.StructType) -> DeltaStreamReader:  # noqa: ARG002, N802
-        """Return what reads the table's commits as they come.
+    def streamReader(self, schema: T.StructType) -> DeltaStreamReader:  # noqa: N802
+        """Return what reads the table's commits, or what they changed, as they come.
 
         Raises:
             UnsupportedError: the table needs what only an activated session has.
-            InvalidRequestError: a version or time is chosen, which a stream cannot have.
+            InvalidRequestError: a version or time is chosen, which a stream cannot have, or a
+                schema was given.
         """
-        for name in ("versionAsOf", "timestampAsOf"):
+        for name in _TIME_TRAVEL:
             if self.options.get(name) is not None:
                 raise InvalidRequestError(
                     f"Cannot time travel streams ({name}). Use startingVersion or "
                     "startingTimestamp.",
                     code=ErrorCode.UNSUPPORTED_TIME_TRAVEL_VIEWS,
                 )
-        snapshot = _snapshot(self.options)
-        _require_readable(snapshot.config)
-        starting_at = self.options.get("startingTimestamp")
+        snapshot = self._snapshot()
+        rows = self._required_rows(snapshot, schema)
+        known = StreamedTable.of(snapshot)
         return DeltaStreamReader(
-            snapshot,
-            _FileReader(snapshot.config),
-            start=StreamStart(
-                version=self.options.get("startingVersion"),
-                timestamp_ms=None
-                if starting_at is None
-                else _moment_ms(str(starting_at), option="startingTimestamp"),
+            ChangeStream(known=known)
+            if self._reads_changes
+            else RowStream(
+                known=known,
+                rules=StreamRules(
+                    ignore_deletes=self._flag("ignoreDeletes"),
+                    ignore_changes=self._flag("ignoreChanges"),
+                    skip_change_commits=self._flag("skipChangeCommits"),
+                ),
             ),
-            rules=StreamRules(
-                ignore_deletes=self._flag("ignoreDeletes"),
-                ignore_changes=self._flag("ignoreChanges"),
-                skip_change_commits=self._flag("skipChangeCommits"),
+            rows,
+            start=StreamStart.parse(
+                self.options.get("startingVersion"),
+                self.options.get("startingTimestamp"),
+                lambda text: _moment_ms(text, option="startingTimestamp"),
             ),
         )
 
@@ -122,16 +110,69 @@ class DeltaSource(DataSource):
             code=ErrorCode.OPERATION_NOT_ALLOWED,
         )
 
+    @property
+    def _reads_changes(self) -> bool:
+        return any(self._flag(name) for name in _CHANGES)
+
     def _flag(self, name: str) -> bool:
         return str(self.options.get(name)).lower() == "true"
 
+    def _rows(self, snapshot: Snapshot) -> SourceRows:
+        return SourceRows(snapshot.config, changes=self._reads_changes)
+
+    def _required_rows(self, snapshot: Snapshot, schema: T.StructType) -> SourceRows:
+        require_plain(snapshot.config)
+        rows = self._rows(snapshot)
+        if schema != rows.spark_schema:
+            raise InvalidRequestError(
+                "Delta does not support specifying the schema at read time, and the table's own "
+                f"is not (or no longer) {schema.simpleString()}. Load the table again.",
+                code=ErrorCode.UNSUPPORTED_SCHEMA_DURING_READ,
+            )
+        return rows
+
+    def _changed_files(self) -> tuple[FileRows, ...]:
+        log = TableLog.open(_path(self.options))
+        start, end = (
+            bound_of(
+                self.options.get(f"{which}Version"),
+                self.options.get(f"{which}Timestamp"),
+                lambda text: _moment_ms(str(text), option="a bound of the changes"),
+                which=which,
+            )
+            for which in ("starting", "ending")
+        )
+        # Under the newest columns, which are those that `schema` promised.
+        settings = ChangeSettings(mapped_schema=MappedSchema.LATEST)
+        found = find_changes(log, start, end, settings)
+        return tuple(feed_files(found.files, log.root_uri))
+
+    def _snapshot(self) -> Snapshot:
+        """Return the state of the table that the options name."""
+        version, timestamp = (self.options.get(name) for name in _TIME_TRAVEL)
+        if self._reads_changes and (version, timestamp) != (None, None):
+            raise InvalidRequestError(
+                "Cannot time travel views, subqueries, streams or change data feed queries. With "
+                "readChangeFeed use startingVersion or startingTimestamp.",
+                code=ErrorCode.UNSUPPORTED_TIME_TRAVEL_VIEWS,
+            )
+        if version is not None and timestamp is not None:
+            raise InvalidRequestError(
+                "Please either provide 'timestampAsOf' or 'versionAsOf' for time travel, not both.",
+                code=ErrorCode.ONE_OF_IN_TIME_TRAVEL,
+            )
+        log = TableLog.open(_path(self.options))
+        if timestamp is not None:
+            return log.snapshot(timestamp_ms=_moment_ms(str(timestamp)))
+        return log.snapshot(version=None if version is None else parse_version(version))
+
 
 class DeltaReader(DataSourceReader):
-    """Reads the files of one version, a task each."""
+    """Reads files, a task each."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._files = list_files(snapshot)
-        self._read = _FileReader(snapshot.config)
+    def __init__(self, files: Sequence[FileRows], rows: SourceRows) -> None:
+        self._files = files
+        self._rows = rows
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return one partition per file."""
@@ -139,30 +180,10 @@ class DeltaReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file; a table without files has one partition without one."""
-        return iter(()) if partition.value is None else self._read(partition.value)
+        return iter(()) if partition.value is None else self._rows(partition.value)
 
 
-class _FileReader:
-    """Reads any file of a table as the table's columns; goes to workers."""
-
-    def __init__(self, config: TableConfig) -> None:
-        self._schema: StructType = config.schema
-        self._partition_columns: tuple[str, ...] = config.partition_columns
-        self._mode: ColumnMappingMode = config.column_mapping
-
-    def __call__(self, file: FileRows) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file."""
-        return read_batches(
-            file,
-            self._schema,
-            _arrow_schema(_nullable(self._schema)),
-            partition_columns=self._partition_columns,
-            mode=self._mode,
-        )
-
-
-def _snapshot(options: Any) -> Snapshot:
-    """Return the state of the table that the options name."""
+def _path(options: Any) -> str:
     path = options.get("path")
     if path is None:
         raise InvalidRequestError(
@@ -170,18 +191,7 @@ def _snapshot(options: Any) -> Snapshot:
             f"catalog are read by activated sessions only. {_ACTIVATE}",
             code=ErrorCode.OPERATION_NOT_ALLOWED,
         )
-    if any(str(options.get(name)).lower() == "true" for name in _CHANGES):
-        raise _unsupported("Reading the change data feed")
-    version, timestamp = options.get("versionAsOf"), options.get("timestampAsOf")
-    if version is not None and timestamp is not None:
-        raise InvalidRequestError(
-            "Please either provide 'timestampAsOf' or 'versionAsOf' for time travel, not both.",
-            code=ErrorCode.ONE_OF_IN_TIME_TRAVEL,
-        )
-    log = TableLog.open(str(path))
-    if timestamp is not None:
-        return log.snapshot(timestamp_ms=_moment_ms(str(timestamp)))
-    return log.snapshot(version=None if version is None else parse_version(version))
+    return str(path)
 
 
 def _moment_ms(text: str, *, option: str = "timestampAsOf") -> int:
@@ -198,61 +208,3 @@ def _moment_ms(text: str, *, option: str = "timestampAsOf") -> int:
             timestamp=text,
         )
     return int(moment.timestamp() * 1000)
-
-
-def _spark_schema(config: TableConfig) -> T.StructType:
-    return without_table_metadata(_nullable(config.schema))
-
-
-def _nullable(schema: StructType) -> T.StructType:
-    nullable = as_nullable(without_table_metadata(to_spark(schema)))
-    assert isinstance(nullable, T.StructType)  # noqa: S101 - of a struct
-    return nullable
-
-
-def _arrow_schema(schema: T.StructType) -> pa.Schema:
-    """Return the Arrow schema that Spark expects of the batches, to the letter."""
-    convert: Any = to_arrow_schema
-    try:
-        return convert(schema, timezone="UTC")
-    except TypeError:  # before PySpark 4.1
-        return convert(schema)
-
-
-def _require_readable(config: TableConfig) -> None:
-    """Refuse tables whose rows would not be what Spark itself reads."""
-    odd = sorted(set(_type_names(config.schema)) - _PLAIN)
-    if config.column_mapping is ColumnMappingMode.ID:
-        raise _unsupported("Reading a table with column mapping mode id")
-    if odd:
-        raise _unsupported(f"Reading a column of type {odd[0]}")
-    if config.padded_columns:
-        raise _unsupported("Reading columns of type char(n)")
-    if any(field.type == TIMESTAMP for field in config.partition_schema.fields):
-        raise _unsupported("Reading a table that is partitioned by a timestamp")
-
-
-def _type_names(kind: DataType) -> Iterator[str]:
-    match kind:
-        case PrimitiveType(name):
-            yield name
-        case DecimalType():
-            return
-        case StructType(fields):
-            for field in fields:
-                yield from _type_names(field.type)
-        case ArrayType(element):
-            yield from _type_names(element)
-        case MapType(key, value):
-            yield from _type_names(key)
-            yield from _type_names(value)
-        case _:
-            assert_never(kind)
-
-
-def _unsupported(what: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{what} with format 'delta' is not possible in a session that is not activated. "
-        f"{_ACTIVATE}",
-        code=ErrorCode.OPERATION_NOT_ALLOWED,
-    )

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.activation.paths import require_path
+from puredelta.activation.stream_source import StreamStart
 from puredelta.activation.told import Told
 from puredelta.commands.changes import read_changes
-from puredelta.commands.read import read_table
+from puredelta.commands.read import read_table, resolve_instant
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.table_log import TableLog
 
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _CHANGES = ("readChangeFeed", "readChangeData")
 
 
@@ -42,11 +45,7 @@ def rows_at(spark: SparkSession, told: Told, location: str) -> DataFrame:
     if not _reads_changes(told):
         return read_table(spark, location, version=version, timestamp=timestamp)
     if version is not None or timestamp is not None:
-        raise InvalidRequestError(
-            "Cannot time travel views, subqueries, streams or change data feed queries. With "
-            "readChangeFeed use startingVersion or startingTimestamp.",
-            code=ErrorCode.UNSUPPORTED_TIME_TRAVEL_VIEWS,
-        )
+        raise _time_travel()
     return read_changes(
         spark,
         TableLog.open(location),
@@ -54,6 +53,35 @@ def rows_at(spark: SparkSession, told: Told, location: str) -> DataFrame:
         starting_timestamp=told.option("startingTimestamp"),
         ending_version=told.option("endingVersion"),
         ending_timestamp=told.option("endingTimestamp"),
+    )
+
+
+def prepare_stream(spark: SparkSession, told: Told) -> str | None:
+    """Check where a stream is told to begin; return its time with an offset, if it has one.
+
+    The data source does not know the session's time zone.
+
+    Raises:
+        InvalidRequestError: a version or time is chosen, which a stream cannot have, or the
+            start is not clear (see `StreamStart.parse`).
+    """
+    if told.option("versionAsOf") is not None or told.option("timestampAsOf") is not None:
+        raise _time_travel()
+    start = StreamStart.parse(
+        told.option("startingVersion"),
+        told.option("startingTimestamp"),
+        lambda text: resolve_instant(spark, text),
+    )
+    if start.timestamp_ms is None:
+        return None
+    return (_EPOCH + dt.timedelta(milliseconds=start.timestamp_ms)).isoformat()
+
+
+def _time_travel() -> InvalidRequestError:
+    return InvalidRequestError(
+        "Cannot time travel views, subqueries, streams or change data feed queries. Use "
+        "startingVersion or startingTimestamp.",
+        code=ErrorCode.UNSUPPORTED_TIME_TRAVEL_VIEWS,
     )
 
 

@@ -109,6 +109,7 @@ def _patched(sessions: str, builders: str, frames: str, streams: str) -> Patches
         record_table_writer(patches, frame, module.DataFrameWriterV2)
         open_table_writer(patches, module.DataFrameWriterV2)
         open_merge_into(patches, frame)
+        record_reader(patches, stream.DataStreamReader)
         record_stream_writer(patches, stream.DataStreamWriter)
         open_stream_writer(patches, stream.DataStreamWriter)
         open_stream_reader(patches, stream.DataStreamReader)

@@ -9,13 +9,17 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.activation.formats import FORMAT, is_delta
 from puredelta.activation.patches import Method, Patches
 from puredelta.activation.paths import require_path
+from puredelta.activation.reading import prepare_stream
 from puredelta.activation.stream_sink import create_for_stream, start
+from puredelta.activation.told import Told
 from puredelta.activation.told_stream import ToldStream
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.catalog_entries import entry_name, is_taken
 from puredelta.spark.session import is_connect
 from puredelta.sql.names import find_location, find_name
 from puredelta.sql.table_name import TableName
+
+_AT = "startingTimestamp"
 
 
 def open_stream_writer(patches: Patches, writer: type) -> None:
@@ -25,8 +29,28 @@ def open_stream_writer(patches: Patches, writer: type) -> None:
 
 
 def open_stream_reader(patches: Patches, reader: type) -> None:
-    """``spark.readStream.table(name)``; ``load(path)`` finds the Python data source by itself."""
+    """``spark.readStream.table(name)`` and ``load(path)``, which find the Python data source."""
+    patches.replace(reader, "load", _make_load)
     patches.replace(reader, "table", _make_table)
+
+
+def _make_load(original: Method) -> Method:
+    def ours(
+        self: Any,
+        path: str | None = None,
+        format: str | None = None,  # noqa: A002 - PySpark's name
+        schema: Any = None,
+        **options: Any,
+    ) -> Any:
+        told, spark = Told.of(self), vars(self).get("_spark")
+        if spark is not None and is_delta(spark, format, told.format):
+            start = prepare_stream(spark, told.with_options(options))
+            if start is not None:
+                options = {k: v for k, v in options.items() if k.lower() != _AT.lower()}
+                self.option(_AT, start)
+        return original(self, path, format, schema, **options)
+
+    return ours
 
 
 def _make_table(original: Method) -> Method:

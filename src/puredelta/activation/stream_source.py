@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from puredelta.commands.read import parse_version
+from puredelta.activation.source_rows import SourceRows
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.file_rows import FileRows
-from puredelta.log.history import find_version_from
-from puredelta.log.segment import list_log
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.stream_files import StreamRules, files_between, files_of
+from puredelta.log.history import find_version_at, find_version_from
+from puredelta.log.segment import list_log, version_not_found
+from puredelta.log.stream_schema import StreamedTable
 from puredelta.log.table_log import TableLog
 
 _VERSION, _TABLE, _WHOLE = "version", "tableId", "wholeTable"
@@ -31,77 +30,117 @@ Offset = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStart:
-    """Where a stream begins that has no checkpoint yet."""
+    """Where a stream begins that has no checkpoint yet: with the whole table unless told."""
 
-    version: str | None
-    """``startingVersion``: a number or ``latest``."""
-    timestamp_ms: int | None
+    version: int | None = None
+    is_latest: bool = False
+    """Behind the newest version."""
+    timestamp_ms: int | None = None
+
+    @classmethod
+    def parse(
+        cls, version: str | None, timestamp: str | None, millis: Callable[[str], int]
+    ) -> StreamStart:
+        """Read ``startingVersion`` (a number or ``latest``) and ``startingTimestamp``.
+
+        Raises:
+            InvalidRequestError: both are given (DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET),
+                or one is no version (DELTA_ILLEGAL_OPTION) or no time.
+        """
+        if version is not None and timestamp is not None:
+            raise InvalidRequestError(
+                "Please either provide 'startingVersion' or 'startingTimestamp', not both.",
+                code=ErrorCode.STARTING_VERSION_AND_TIMESTAMP_BOTH_SET,
+            )
+        if timestamp is not None:
+            return cls(timestamp_ms=millis(timestamp))
+        if version is None:
+            return cls()
+        text = version.strip().lower()
+        if text != _LATEST and not text.isdecimal():
+            raise InvalidRequestError(
+                f"Invalid value '{version}' for option 'startingVersion', must be greater than or "
+                f"equal to zero, or '{_LATEST}'.",
+                code=ErrorCode.INVALID_WRITE_OPTION,
+                option="startingVersion",
+                value=version,
+            )
+        return cls(is_latest=True) if text == _LATEST else cls(version=int(text))
+
+
+class Streamed(Protocol):
+    """What a stream delivers of the table it knows: its rows, or what changed in it."""
+
+    @property
+    def known(self) -> StreamedTable:
+        """The table when the stream was made."""
+        ...
+
+    def whole(self, log: TableLog, version: int) -> Sequence[FileRows]:
+        """Return the files of a whole version, with which a stream begins."""
+        ...
+
+    def between(self, log: TableLog, *, after: int, through: int) -> Sequence[FileRows]:
+        """Return the files of the commits behind ``after``."""
+        ...
 
 
 class DeltaStreamReader(DataSourceStreamReader):
     """Reads the files of the commits between two versions, a task each."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        read: Callable[[FileRows], Iterator[pa.RecordBatch]],
-        *,
-        start: StreamStart,
-        rules: StreamRules,
-    ) -> None:
-        self._path = snapshot.root_uri
-        self._known_version = snapshot.version
-        self._table_id = snapshot.metadata.id
-        self._read = read
+    def __init__(self, streamed: Streamed, rows: SourceRows, *, start: StreamStart) -> None:
+        self._streamed = streamed
+        self._rows = rows
         self._start = start
-        self._rules = rules
+        self._path = streamed.known.root_uri
+        self._table_id = streamed.known.metadata.id
 
     def initialOffset(self) -> Offset:  # noqa: N802 - PySpark's name
-        """Return the place before the first row."""
+        """Return the place before the first row.
+
+        Raises:
+            TableNotFoundError: there is no such version (DELTA_VERSION_NOT_FOUND).
+            InvalidRequestError: the time lies behind the newest version
+                (DELTA_TIMESTAMP_GREATER_THAN_COMMIT).
+        """
         log = TableLog.open(self._path)
         match self._start:
-            case StreamStart(version=None, timestamp_ms=None):
-                return {**self._offset(_NOTHING), _WHOLE: True}
-            case StreamStart(version=version, timestamp_ms=None) if version is not None:
-                newest = log.snapshot().version
-                # A start beyond the newest version waits for it, as in the reference.
-                first = newest + 1 if version.lower() == _LATEST else parse_version(version)
-                return self._offset(first - 1)
-            case StreamStart(version=None, timestamp_ms=int() as moment_ms):
-                listing, config = list_log(log.store), log.snapshot().config
-                first = find_version_from(log.store, listing, config, timestamp_ms=moment_ms)
-                return self._offset(first - 1)
+            case StreamStart(is_latest=True):
+                return self.latestOffset()
+            case StreamStart(version=int() as version):
+                return self._offset(_existing(log, version) - 1)
+            case StreamStart(timestamp_ms=int() as moment_ms):
+                return self._offset(_version_from(log, moment_ms) - 1)
             case _:
-                raise InvalidRequestError(
-                    "Please either provide 'startingVersion' or 'startingTimestamp', not both.",
-                    code=ErrorCode.STARTING_VERSION_AND_TIMESTAMP_BOTH_SET,
-                )
+                return {**self._offset(_NOTHING), _WHOLE: True}
 
     def latestOffset(self) -> Offset:  # type: ignore[override] # noqa: N802
         """Return the newest version; this form of the method is that of every PySpark 4."""
-        return self._offset(TableLog.open(self._path).snapshot().version)
+        log = TableLog.open(self._path)
+        version = log.latest_version()
+        return self._offset(log.snapshot().version if version is None else version)
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[Any]:
         """Return one partition per file that came between two offsets.
 
         Raises:
-            InvalidRequestError: rows were removed, the columns have changed, or the
-                checkpoint is that of another table.
+            InvalidRequestError: rows were removed, the columns have changed, the change data
+                feed was off, or the checkpoint is that of another table.
         """
         self._require_same_table(start)
         through, after = int(end[_VERSION]), int(start[_VERSION])
         log = TableLog.open(self._path)
         if start.get(_WHOLE):
-            return [InputPartition(file) for file in files_of(log, through)]
-        if through <= after:
-            return []
-        known = log.snapshot(version=self._known_version)
-        files = files_between(log, known, after=after, through=through, rules=self._rules)
+            files = self._streamed.whole(log, through)
+        elif through > after:
+            files = self._streamed.between(log, after=after, through=through)
+        else:
+            files = ()
         return [InputPartition(file) for file in files]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file."""
-        return self._read(partition.value)
+        return self._rows(partition.value)
 
     def _offset(self, version: int) -> Offset:
         return {_VERSION: version, _TABLE: self._table_id}
@@ -117,3 +156,21 @@ class DeltaStreamReader(DataSourceStreamReader):
                 code=ErrorCode.DIFFERENT_TABLE_READ_BY_STREAM,
                 path=self._path,
             )
+
+
+def _existing(log: TableLog, version: int) -> int:
+    listing = list_log(log.store)
+    latest = log.snapshot().version if listing.latest_version is None else listing.latest_version
+    earliest = min(listing.commits, default=latest)
+    if not earliest <= version <= latest:
+        raise version_not_found(log.root_uri, version, earliest=earliest, latest=latest)
+    return version
+
+
+def _version_from(log: TableLog, moment_ms: int) -> int:
+    listing, newest = list_log(log.store), log.snapshot()
+    version = find_version_from(log.store, listing, newest.config, timestamp_ms=moment_ms)
+    if version > newest.version:
+        # Raises: the time lies after the newest version.
+        find_version_at(log.store, listing, newest.config, timestamp_ms=moment_ms)
+    return version

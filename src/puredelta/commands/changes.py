@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -63,9 +64,29 @@ def read_changes(
         >>> changes.filter("_change_type = 'delete'").count()  # doctest: +SKIP
         12
     """
-    settings = ChangeSettings.of(spark)
-    start = _bound(spark, starting_version, starting_timestamp, which="starting")
-    end = _bound(spark, ending_version, ending_timestamp, which="ending")
+
+    def millis(instant: Instant) -> int:
+        return resolve_instant(spark, instant)
+
+    start = bound_of(starting_version, starting_timestamp, millis, which="starting")
+    end = bound_of(ending_version, ending_timestamp, millis, which="ending")
+    found = find_changes(log, start, end, ChangeSettings.of(spark))
+    return scan_changes(spark, found.read, found.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundChanges:
+    """The changes of a range of versions, by the log alone."""
+
+    read: Snapshot
+    """The version under whose columns the rows are read."""
+    files: ChangeFiles
+
+
+def find_changes(
+    log: TableLog, start: Bound | None, end: Bound | None, settings: ChangeSettings
+) -> FoundChanges:
+    """Return which files hold the changes of a range; errors are those of `read_changes`."""
     if start is None:
         raise InvalidRequestError(
             "No startingVersion or startingTimestamp provided for CDC read. Pass one of them.",
@@ -83,21 +104,28 @@ def read_changes(
         may_exceed_newest=settings.may_exceed_newest,
     )
     if chosen is None:
-        return scan_changes(spark, newest, ChangeFiles())
+        return FoundChanges(read=newest, files=ChangeFiles())
     commits = log.commits_after(chosen.start - 1, through=chosen.end)
     first = _metadata_at_start(log, newest, commits)
     read = _read_snapshot(log, newest, chosen, first, settings.mapped_schema)
     require_readable_range(commits, first, read if settings.checks_schema else None)
-    return scan_changes(spark, read, find_change_files(commits, commit_times(commits, listing)))
+    files = find_change_files(commits, commit_times(commits, listing))
+    return FoundChanges(read=read, files=files)
 
 
-def _bound(
-    spark: SparkSession,
+def bound_of(
     version: int | str | None,
     timestamp: Instant | None,
+    millis: Callable[[Instant], int],
     *,
     which: str,
 ) -> Bound | None:
+    """Return one bound of a range, None if nobody said any; ``which`` is starting or ending.
+
+    Raises:
+        InvalidRequestError: both ways to say it are used (DELTA_MULTIPLE_CDC_BOUNDARY), or it
+            is no version or moment.
+    """
     if version is not None and timestamp is not None:
         raise InvalidRequestError(
             f"Multiple {which} arguments provided for CDC read. Please provide one of either "
@@ -107,7 +135,7 @@ def _bound(
         )
     if version is not None:
         return AtVersion(parse_version(version))
-    return None if timestamp is None else AtTime(resolve_instant(spark, timestamp))
+    return None if timestamp is None else AtTime(millis(timestamp))
 
 
 def _metadata_at_start(log: TableLog, newest: Snapshot, commits: Sequence[Commit]) -> Metadata:

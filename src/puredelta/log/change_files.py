@@ -7,6 +7,7 @@ data file; deletion vectors are read only where a commit gave a file a different
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,9 +18,18 @@ from puredelta.log.commit_files import Commit
 from puredelta.log.deletion_vectors import read_positions
 from puredelta.log.file_table import FileTable
 from puredelta.protocol.actions import Add, AddChangeFile, DeletionVectorDescriptor, Remove
-from puredelta.protocol.change_data import ChangeType, changed_no_rows
+from puredelta.protocol.change_data import (
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    ChangeType,
+    changed_no_rows,
+)
 from puredelta.protocol.deletion_vector import Positions
 from puredelta.protocol.paths import canonical_path
+from puredelta.protocol.timestamps import encode_utc
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +150,21 @@ def _as_data_file(remove: Remove, version: int) -> Add:
         modified_ms=0,
         data_change=True,
         deletion_vector=remove.deletion_vector,
+    )
+
+
+def with_change_values(changed: ChangedFile) -> Add:
+    """Return the file as one of a table that is partitioned by the columns of the feed, too."""
+    committed = _EPOCH + dt.timedelta(milliseconds=changed.timestamp_ms)
+    return replace(
+        changed.file,
+        partition_values={
+            **changed.file.partition_values,
+            CHANGE_TYPE: None if changed.change is None else changed.change.value,
+            COMMIT_VERSION: str(changed.version),
+            # With its zone, so that the session's does not matter.
+            COMMIT_TIMESTAMP: encode_utc(committed),
+        },
     )
 
 

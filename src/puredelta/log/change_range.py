@@ -162,14 +162,22 @@ def commit_times(commits: Sequence[Commit], listing: LogListing) -> Mapping[int,
     That is its in-commit timestamp, or else the time of its file as the history shows it;
     ``listing`` is that of the whole log.
     """
+    times = file_times(listing)
+    return {commit.version: commit_time(commit, times) for commit in commits}
+
+
+def file_times(listing: LogListing) -> Mapping[int, int]:
+    """Return the times of the commit files as the history shows them, by version."""
     versions = sorted(listing.commits)
     adjusted = adjusted_times(listing.commits[v].modified_ms for v in versions)
-    times = dict(zip(versions, adjusted, strict=True))
-    for commit in commits:
-        info = commit.commit_info
-        if info is not None and info.in_commit_timestamp_ms is not None:
-            times[commit.version] = info.in_commit_timestamp_ms
-    return times
+    return dict(zip(versions, adjusted, strict=True))
+
+
+def commit_time(commit: Commit, times: Mapping[int, int]) -> int:
+    """Return when a commit was made; ``times`` are those of the files."""
+    info = commit.commit_info
+    in_commit_ms = None if info is None else info.in_commit_timestamp_ms
+    return times[commit.version] if in_commit_ms is None else in_commit_ms
 
 
 def last_metadata(commits: Sequence[Commit]) -> Metadata | None:
@@ -193,11 +201,11 @@ def require_readable_range(
             range, DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA where it lies after it).
     """
     start, end = commits[0].version, commits[-1].version
-    _require_feed(start_metadata, start, start=start, end=end)
+    require_feed(start_metadata, start, start=start, end=end)
     for commit in commits:
         for action in commit.actions:
             if isinstance(action, Metadata):
-                _require_feed(action, commit.version, start=start, end=end)
+                require_feed(action, commit.version, start=start, end=end)
                 if read is not None and commit.version > start:
                     _require_readable(action, commit.version, read, start=start, end=end)
     if read is not None and not _is_readable(start_metadata, start, read):
@@ -214,7 +222,12 @@ def require_readable_range(
         )
 
 
-def _require_feed(metadata: Metadata, version: int, *, start: int, end: int) -> None:
+def require_feed(metadata: Metadata, version: int, *, start: int, end: int) -> None:
+    """Refuse a version at which the feed is off, in a range of versions.
+
+    Raises:
+        InvalidRequestError: it is (DELTA_MISSING_CHANGE_DATA).
+    """
     if TableProperties.of(metadata.configuration).enable_change_data_feed:
         return
     raise InvalidRequestError(

@@ -52,6 +52,18 @@ def read_positions(files: FileTable, root_uri: str) -> dict[int, Positions]:
     return positions
 
 
+def read_vector(vector: DeletionVectorDescriptor, root_uri: str) -> Positions:
+    """Return the row positions of one deletion vector of the table at ``root_uri``.
+
+    Raises:
+        CorruptTableError: it is missing, damaged, or not what the log says it is.
+    """
+    path = vector_path(vector)
+    if path is None:
+        return decode_inline(vector)
+    return _read_file(absolute_uri(root_uri, path), {0: vector})[0]
+
+
 def vector_indexes(files: FileTable) -> Sequence[int]:
     """Return the indexes of the files that have a deletion vector."""
     present = pc.is_valid(files.rows["deletion_vector"])

@@ -2,7 +2,8 @@
 
 A file has physical names, may lack columns, may be narrower than the table, and holds rows
 that a deletion vector hides. What comes out has the logical schema, partition columns
-included.
+included. A file is described by what the log says of it, so that describing many costs little;
+its deletion vectors are read where its rows are.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from datetime import timezone
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from typing_extensions import assert_never
 
-from puredelta.log.deletion_vectors import read_positions
-from puredelta.log.file_table import FileTable
+from puredelta.log.deletion_vectors import read_vector
 from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.actions import Add
+from puredelta.protocol.actions import Add, DeletionVectorDescriptor
 from puredelta.protocol.column_mapping import physical_name
 from puredelta.protocol.deletion_vector import Positions
 from puredelta.protocol.partition_values import parse_partition_value
@@ -49,28 +50,29 @@ class FileRows:
     """Absolute and decoded."""
     partition_values: Mapping[str, str | None]
     """By physical name."""
-    deleted: Positions | None
+    root_uri: str
+    """The table's, below which deletion vectors lie."""
+    deleted: DeletionVectorDescriptor | None = None
+    """These rows do not count."""
+    only: DeletionVectorDescriptor | None = None
+    """No others than these count, all of them if it is None."""
 
 
 def list_files(snapshot: Snapshot) -> tuple[FileRows, ...]:
-    """Return the files of a version; reads their deletion vectors."""
-    return _file_rows(snapshot.files, snapshot.root_uri)
+    """Return the files of a version."""
+    return rows_of_adds(snapshot.files.adds(), snapshot.root_uri)
 
 
 def rows_of_adds(adds: Iterable[Add], root_uri: str) -> tuple[FileRows, ...]:
-    """Return files of the table at ``root_uri``; reads their deletion vectors."""
-    return _file_rows(FileTable.of(adds), root_uri)
-
-
-def _file_rows(files: FileTable, root_uri: str) -> tuple[FileRows, ...]:
-    deleted = read_positions(files, root_uri)
+    """Return files of the table at ``root_uri``."""
     return tuple(
         FileRows(
             uri=absolute_uri(root_uri, add.path),
             partition_values=dict(add.partition_values),
-            deleted=deleted.get(n),
+            root_uri=root_uri,
+            deleted=add.deletion_vector,
         )
-        for n, add in enumerate(files.adds())
+        for add in adds
     )
 
 
@@ -86,17 +88,22 @@ def read_batches(
 
     Files are found by name: column mapping ``id`` is not for here. A partition column of type
     ``timestamp`` is taken to be in UTC where its text names no zone.
+
+    Raises:
+        CorruptTableError: a deletion vector is missing or damaged.
     """
+    rows = _CountedRows.of(file)
+    if rows.are_none:
+        return
     directory, _, name = file.uri.rpartition("/")
     kinds = list(zip(schema.fields, wanted, strict=True))
     names = {physical_name(f, mode) for f in schema.fields if f.name not in partition_columns}
-    hidden = np.zeros(0, np.uint64) if file.deleted is None else file.deleted
     first = 0
     with open_store(directory).open(name) as opened:
         parquet = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
         present = [n for n in parquet.schema_arrow.names if n in names]
         for batch in parquet.iter_batches(BATCH_ROWS, columns=present):
-            live = _live(batch, first, hidden)
+            live = rows.among(batch, first)
             first += batch.num_rows
             if live.num_rows:
                 columns = [
@@ -108,14 +115,44 @@ def read_batches(
                 yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
-def _live(batch: pa.RecordBatch, first: int, hidden: Positions) -> pa.RecordBatch:
-    """Leave out the rows that a deletion vector hides; ``first`` is the batch's first row."""
-    low, high = np.searchsorted(hidden, [first, first + batch.num_rows])
-    if low == high:
-        return batch
-    kept = np.ones(batch.num_rows, bool)
-    kept[(hidden[low:high] - np.uint64(first)).astype(np.int64)] = False
-    return batch.filter(pa.array(kept))
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _CountedRows:
+    """Which rows of a file count: physical positions, sorted; None where all do, or none is out."""
+
+    deleted: Positions | None
+    only: Positions | None
+
+    @classmethod
+    def of(cls, file: FileRows) -> _CountedRows:
+        deleted = None if file.deleted is None else read_vector(file.deleted, file.root_uri)
+        if file.only is None:
+            return cls(deleted=deleted, only=None)
+        only = read_vector(file.only, file.root_uri)
+        if deleted is not None:
+            only = np.setdiff1d(only, deleted, assume_unique=True)
+        return cls(deleted=None, only=only)
+
+    @property
+    def are_none(self) -> bool:
+        return self.only is not None and not len(self.only)
+
+    def among(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        """Return those of a batch whose first row has this position."""
+        if self.only is not None:
+            return batch.take(pa.array(_inside(self.only, first, batch.num_rows)))
+        out = () if self.deleted is None else _inside(self.deleted, first, batch.num_rows)
+        if not len(out):
+            return batch
+        kept = np.ones(batch.num_rows, bool)
+        kept[out] = False
+        return batch.filter(pa.array(kept))
+
+
+def _inside(positions: Positions, first: int, num_rows: int) -> npt.NDArray[np.int64]:
+    """Return the positions in a stretch of rows, counted from its beginning."""
+    low, high = np.searchsorted(positions, [first, first + num_rows])
+    inside: npt.NDArray[np.int64] = positions[low:high].astype(np.int64) - first
+    return inside
 
 
 def _partition_column(

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.commit_files import Commit
 from puredelta.log.file_rows import FileRows, list_files, rows_of_adds
-from puredelta.log.snapshot import Snapshot
+from puredelta.log.stream_schema import StreamedTable
 from puredelta.log.table_log import TableLog
-from puredelta.protocol.actions import Add, Metadata, Remove
+from puredelta.protocol.actions import Add, Remove
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,28 +30,33 @@ class StreamRules:
     """Those that remove any row deliver nothing at all."""
 
 
-def files_between(
-    log: TableLog, known: Snapshot, *, after: int, through: int, rules: StreamRules
-) -> tuple[FileRows, ...]:
-    """Return the files of the commits behind ``after``; reads their deletion vectors.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowStream:
+    """The rows that commits added to a table."""
 
-    ``known`` is the table as the stream knows it: its columns are those that are read.
+    known: StreamedTable
+    rules: StreamRules
 
-    Raises:
-        InvalidRequestError: a commit removes rows (SOURCE_TABLE_IGNORE_CHANGES,
-            SOURCE_IGNORE_DELETE) or changes the columns (SCHEMA_CHANGED_WITH_VERSION).
-        CorruptTableError: a commit is gone from the log.
-    """
-    adds: list[Add] = []
-    for commit in log.commits_after(after, through=through):
-        _require_same_columns(commit, known)
-        adds += _delivered(commit, rules, known.root_uri)
-    return rows_of_adds(adds, known.root_uri)
+    def whole(self, log: TableLog, version: int) -> tuple[FileRows, ...]:
+        """Return the files of a whole version, with which a stream begins."""
+        snapshot = log.snapshot(version=version)
+        self.known.require_columns(snapshot.metadata, version)
+        return list_files(snapshot)
 
+    def between(self, log: TableLog, *, after: int, through: int) -> tuple[FileRows, ...]:
+        """Return the files of the commits behind ``after``.
 
-def files_of(log: TableLog, version: int) -> tuple[FileRows, ...]:
-    """Return the files of a whole version, with which a stream begins."""
-    return list_files(log.snapshot(version=version))
+        Raises:
+            InvalidRequestError: a commit removes rows (SOURCE_TABLE_IGNORE_CHANGES,
+                SOURCE_IGNORE_DELETE) or changes the columns (see
+                `StreamedTable.require_columns`).
+            CorruptTableError: a commit is gone from the log.
+        """
+        adds: list[Add] = []
+        for commit in log.read_commits(after, through=through):
+            self.known.require_readable(commit)
+            adds += _delivered(commit, self.rules, self.known.root_uri)
+        return rows_of_adds(adds, self.known.root_uri)
 
 
 def _delivered(commit: Commit, rules: StreamRules, root_uri: str) -> Iterator[Add]:
@@ -92,18 +97,3 @@ def _changed(
         version=commit.version,
         path=root_uri,
     )
-
-
-def _require_same_columns(commit: Commit, known: Snapshot) -> None:
-    """Refuse columns the stream does not know; older ones are read as the table has them now."""
-    for action in commit.actions:
-        if not isinstance(action, Metadata) or commit.version <= known.version:
-            continue
-        if action.schema_string != known.metadata.schema_string:
-            raise InvalidRequestError(
-                f"Detected schema change in version {commit.version}: the stream reads "
-                f"{known.metadata.schema_string}, the table has {action.schema_string} now. "
-                "Please try restarting the query.",
-                code=ErrorCode.SCHEMA_CHANGED_WITH_VERSION,
-                version=commit.version,
-            )

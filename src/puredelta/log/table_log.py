@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.checkpoint_hint import read_checkpoint_hint
@@ -96,16 +97,15 @@ class TableLog:
             CorruptTableError: a commit between is missing (DELTA_VERSIONS_NOT_CONTIGUOUS,
                 DELTA_TRUNCATED_TRANSACTION_LOG) or malformed (DELTA_LOG_CORRUPTED).
         """
+        return tuple(self.read_commits(version, through=through))
+
+    def read_commits(self, version: int, *, through: int | None = None) -> Iterator[Commit]:
+        """Do what `commits_after` does, one commit at a time; the log is listed at the first."""
         listing, last = self._list_after(version, through)
-        files = [(v, listing.commits[v]) for v in range(version + 1, last + 1)]
-        return tuple(
-            Commit(
-                version=v,
-                modified_ms=file.modified_ms,
-                actions=tuple(read_actions(self.store, file.path)),
-            )
-            for v, file in files
-        )
+        for v in range(version + 1, last + 1):
+            file = listing.commits[v]
+            actions = tuple(read_actions(self.store, file.path))
+            yield Commit(version=v, modified_ms=file.modified_ms, actions=actions)
 
     def _list_after(self, version: int, through: int | None) -> tuple[LogListing, int]:
         for _ in range(LISTINGS_MAX - 1):

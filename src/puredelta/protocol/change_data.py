@@ -8,10 +8,12 @@ writer that records one change of a commit must record them all (M-123).
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from enum import Enum
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.actions import Add, AddChangeFile, CommitInfo
+from puredelta.protocol.column_mapping import PHYSICAL_NAME
 from puredelta.protocol.log_paths import CHANGE_DATA_DIRECTORY
 from puredelta.protocol.paths import decode_path, encode_path, is_absolute_path
 from puredelta.protocol.types import LONG, STRING, TIMESTAMP, StructField, StructType
@@ -47,10 +49,14 @@ COMMIT_FIELDS = (StructField(COMMIT_VERSION, LONG), StructField(COMMIT_TIMESTAMP
 def change_schema(schema: StructType) -> StructType:
     """Return the columns of the feed of a table: its own and the three of the feed.
 
+    Those are called the same in files, whatever the table's column mapping.
+
     >>> change_schema(StructType((StructField("id", LONG),))).names
     ('id', '_change_type', '_commit_version', '_commit_timestamp')
     """
-    return StructType((*schema.fields, CHANGE_TYPE_FIELD, *COMMIT_FIELDS))
+    own = (CHANGE_TYPE_FIELD, *COMMIT_FIELDS)
+    named = (replace(field, metadata={PHYSICAL_NAME: field.name}) for field in own)
+    return StructType((*schema.fields, *named))
 
 
 def find_change_columns(columns: Collection[str]) -> list[str]:

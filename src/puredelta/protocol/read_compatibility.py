@@ -52,12 +52,20 @@ def can_read(stored: TableShape, wanted: TableShape, *, stored_is_older: bool) -
     name or partitioning either. ``wanted`` must allow NULL wherever ``stored`` does.
     """
     older, newer = (stored, wanted) if stored_is_older else (wanted, stored)
-    return _keeps_mapping(older, newer) and _struct_fits(
+    return keeps_mapping(older, newer) and _struct_fits(
         stored.schema, wanted.schema, stored_is_older=stored_is_older
     )
 
 
-def _keeps_mapping(older: TableShape, newer: TableShape) -> bool:
+def adds_columns_only(stored: StructType, wanted: StructType) -> bool:
+    """Tell whether ``wanted`` has every column of ``stored`` as it is, and perhaps others.
+
+    At any depth; ``wanted`` must allow NULL wherever ``stored`` does.
+    """
+    return _struct_fits(stored, wanted, stored_is_older=True)
+
+
+def keeps_mapping(older: TableShape, newer: TableShape) -> bool:
     """Tell whether column mapping shows no rename or drop; turning it on is none."""
     if newer.column_mapping is ColumnMappingMode.NONE:
         return older.column_mapping is ColumnMappingMode.NONE

@@ -8,7 +8,6 @@ So filters on them choose files, and the number of scans does not grow with the 
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
@@ -16,10 +15,15 @@ from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.log.change_files import ChangedFile, ChangedRows, ChangeFiles, read_redrawn
+from puredelta.log.change_files import (
+    ChangedFile,
+    ChangedRows,
+    ChangeFiles,
+    read_redrawn,
+    with_change_values,
+)
 from puredelta.log.file_table import FileTable
 from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.actions import Add
 from puredelta.protocol.change_data import (
     CHANGE_TYPE,
     COMMIT_TIMESTAMP,
@@ -27,16 +31,13 @@ from puredelta.protocol.change_data import (
     change_schema,
     require_no_change_columns,
 )
-from puredelta.protocol.column_mapping import PHYSICAL_NAME, physical_name
+from puredelta.protocol.column_mapping import physical_name
 from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.timestamps import encode_utc
-from puredelta.protocol.types import StructField, StructType
 from puredelta.spark.dv_filter import bitmap_rows, bitmap_table, rows_inside
 from puredelta.spark.names import FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.scan import scan
 
 _T = TypeVar("_T")
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
 def scan_changes(spark: SparkSession, read: Snapshot, changes: ChangeFiles) -> DataFrame:
@@ -97,7 +98,7 @@ def _as_table(read: Snapshot, files: Sequence[ChangedFile]) -> Snapshot:
     return dataclasses.replace(
         read,
         config=_with_change_columns(read.config, files),
-        files=FileTable.of(map(_with_change_values, files)),
+        files=FileTable.of(map(with_change_values, files)),
     )
 
 
@@ -109,12 +110,7 @@ def _with_change_columns(config: TableConfig, files: Sequence[ChangedFile]) -> T
     by_log = (COMMIT_VERSION, COMMIT_TIMESTAMP) if is_recorded else _EVERY_CHANGE_COLUMN
     return dataclasses.replace(
         config,
-        schema=StructType(
-            tuple(
-                _unmapped(f) if f.name in _EVERY_CHANGE_COLUMN else f
-                for f in change_schema(config.schema).fields
-            )
-        ),
+        schema=change_schema(config.schema),
         partition_columns=(
             *(f.name for f in config.schema.fields if physical_name(f, mode) in partitioned),
             *by_log,
@@ -123,21 +119,3 @@ def _with_change_columns(config: TableConfig, files: Sequence[ChangedFile]) -> T
 
 
 _EVERY_CHANGE_COLUMN = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
-
-
-def _unmapped(field: StructField) -> StructField:
-    return dataclasses.replace(field, metadata={PHYSICAL_NAME: field.name})
-
-
-def _with_change_values(changed: ChangedFile) -> Add:
-    committed = _EPOCH + dt.timedelta(milliseconds=changed.timestamp_ms)
-    return dataclasses.replace(
-        changed.file,
-        partition_values={
-            **changed.file.partition_values,
-            CHANGE_TYPE: None if changed.change is None else changed.change.value,
-            COMMIT_VERSION: str(changed.version),
-            # With its zone, so that the session's does not matter.
-            COMMIT_TIMESTAMP: encode_utc(committed),
-        },
-    )
