@@ -21,7 +21,7 @@ from puredelta.commands.create.columns import (
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
 from puredelta.commands.create.run import CreateMode, create_table
-from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError, UnsupportedError
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.table_log import TableLog
 from puredelta.protocol.types import StructType
 from puredelta.spark.cached_frames import refresh_cached_frames
@@ -31,6 +31,8 @@ from puredelta.spark.error_kinds import methods_like_pyspark
 from puredelta.spark.identifiers import parse_name
 from puredelta.spark.session import is_connect
 from puredelta.spark.types import without_table_metadata
+from puredelta.sql.names import find_catalog_name
+from puredelta.sql.table_argument import require_table
 from puredelta.sql.table_name import TableName
 from puredelta.sql.tables import not_on_connect
 
@@ -70,7 +72,7 @@ class DeltaTableBuilder(Generic[Table]):
     """
 
     def __init__(
-        self, spark: SparkSession, mode: CreateMode, open_table: Callable[[str], Table]
+        self, spark: SparkSession, mode: CreateMode, open_table: Callable[[str, str | None], Table]
     ) -> None:
         self._spark = spark
         self._mode = mode
@@ -204,13 +206,14 @@ class DeltaTableBuilder(Generic[Table]):
             description=self._comment,
         )
         if self._name is not None and self._name.path is None:
-            return self._open_table(self._defined_by_name(self._name, definition))
+            location = self._defined_by_name(self._name, definition)
+            return self._open_table(location, find_catalog_name(self._spark, self._name))
         location = self._path()
         log = TableLog.open(location)
         create_table(self._spark, log, definition, mode=self._mode)
         if self._mode is CreateMode.REPLACE:
             refresh_cached_frames(self._spark, log)
-        return self._open_table(location)
+        return self._open_table(location, None)
 
     def _defined_by_name(self, name: TableName, definition: TableDefinition) -> str:
         """Create or replace the table in the session catalog and return where it is."""
@@ -226,11 +229,7 @@ class DeltaTableBuilder(Generic[Table]):
             )
         table = NewTable(name=entry, location=self._location, definition=definition)
         location = define_registered(self._spark, table, mode=self._mode)
-        if location is None:
-            raise TableNotFoundError(
-                f"{name} is not a Delta table.", code=ErrorCode.MISSING_DELTA_TABLE, table=str(name)
-            )
-        return location
+        return require_table(location, name).root_uri
 
     def _path(self) -> str:
         path = None if self._name is None else self._name.path

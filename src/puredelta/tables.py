@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -38,7 +39,7 @@ from puredelta.commands.restore import RestoreOutcome, restore_table
 from puredelta.commands.update_delete.run import run_rows
 from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
 from puredelta.commands.vacuum.run import vacuum
-from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.snapshot import Snapshot
 from puredelta.log.table_log import TableLog
 from puredelta.merge_builder import ColumnMapping, DeltaMergeBuilder, ExpressionOrColumn
@@ -49,6 +50,7 @@ from puredelta.spark.identity import renewed_identity, table_identity, with_iden
 from puredelta.spark.table_rows import table_rows
 from puredelta.sql.names import find_catalog_name, find_location
 from puredelta.sql.parse import parse_table_name
+from puredelta.sql.table_argument import require_table
 from puredelta.table_builder import DeltaTableBuilder, IdentityGenerator
 
 __all__ = [
@@ -111,11 +113,7 @@ class DeltaTable:
 
     @classmethod
     def _at(cls, spark: SparkSession, path: str, catalog_name: str | None = None) -> DeltaTable:
-        log = TableLog.open(path)
-        if not log.exists():
-            raise TableNotFoundError(
-                f"`{path}` is not a Delta table.", code=ErrorCode.MISSING_DELTA_TABLE, path=path
-            )
+        log = require_table(path, f"`{path}`")
         columns = table_identity(spark, log.snapshot().config.schema)
         return cls(spark, log, columns, catalog_name=catalog_name)
 
@@ -136,13 +134,8 @@ class DeltaTable:
         """
         name = parse_table_name(tableOrViewName)
         location = find_location(sparkSession, name)
-        if location is None:
-            raise TableNotFoundError(
-                f"{tableOrViewName} is not a Delta table.",
-                code=ErrorCode.MISSING_DELTA_TABLE,
-                table=tableOrViewName,
-            )
-        return cls._at(sparkSession, location, find_catalog_name(sparkSession, name))
+        root_uri = require_table(location, tableOrViewName).root_uri
+        return cls._at(sparkSession, root_uri, find_catalog_name(sparkSession, name))
 
     @classmethod
     def isDeltaTable(  # noqa: N802
@@ -217,7 +210,7 @@ class DeltaTable:
     ) -> DeltaTableBuilder[DeltaTable]:
         session = SparkSession.getActiveSession() if spark is None else spark
         assert session is not None  # noqa: S101 - as in the reference
-        return DeltaTableBuilder(session, mode, lambda location: cls.forPath(session, location))
+        return DeltaTableBuilder(session, mode, partial(cls._at, session))
 
     def toDF(self) -> DataFrame:  # noqa: N802
         """Return the rows of the latest version.

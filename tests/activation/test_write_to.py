@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, UnsupportedOperationException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
@@ -63,6 +63,10 @@ def test_write_to_a_table_of_the_catalog(database: SparkSession) -> None:
     assert contents(spark.table("w")) == [(0, 0), (2, 0), (7, 1)]
     rows.writeTo("w").overwrite(F.lit(True))
     assert spark.table("w").count() == 4
+    refused = rows.writeTo("w").using("delta").option("replaceWhere", "p = 1")
+    for replaces in (refused.replace, refused.createOrReplace):
+        with pytest.raises(UnsupportedOperationException, match="replaceWhere"):
+            replaces()
     rows.select("id").writeTo("w").using("delta").clusterBy("id").replace()
     assert spark.table("w").columns == ["id"]
     rows.writeTo("w").using("delta").option("path", detail["location"]).createOrReplace()
@@ -132,6 +136,7 @@ def test_builders_by_name(database: SparkSession, tmp_path: Path) -> None:
         made.execute()
     same = DeltaTable.createIfNotExists(spark).tableName("b").addColumn("x", "INT").execute()
     assert same.toDF().columns == ["a"]
+    assert {t.detail().first()["name"] for t in (table, same)} == {"spark_catalog.default.b"}
     DeltaTable.replace(spark).tableName("b").addColumn("r", "INT").execute()
     DeltaTable.createOrReplace(spark).tableName("desk.b").addColumn("c", "INT").execute()
     assert spark.table("b").columns == ["c"]

@@ -16,7 +16,9 @@ from puredelta.sql.alter_statement import (
     DropConstraint,
     DropFeature,
     RenameColumn,
+    ReplaceColumns,
     SetProperties,
+    SyncIdentity,
     UnsetProperties,
 )
 from puredelta.sql.alter_text import parse_alter_head, parse_alter_rest
@@ -37,6 +39,14 @@ CHANGES: dict[str, Change] = {
     "SET TBLPROPERTIES ('a' = 'b''s', c.d 'e', `f` 1.5, g = -3, h = TRUE, \"i\" == 'x\\ty');": (
         SetProperties({"a": "b's", "c.d": "e", "f": "1.5", "g": "-3", "h": "true", "i": "x\ty"})
     ),
+    "REPLACE COLUMNS (a INT, b STRING COMMENT 'c')": ReplaceColumns(
+        (
+            WrittenColumn(path=("a",), data_type="INT"),
+            WrittenColumn(path=("b",), data_type="STRING", comment="c"),
+        )
+    ),
+    "ALTER COLUMN id SYNC IDENTITY": SyncIdentity(("id",)),
+    "ALTER sync SYNC IDENTITY": SyncIdentity(("sync",)),
     "UNSET TBLPROPERTIES IF EXISTS ('a', b.c)": UnsetProperties(keys=("a", "b.c"), if_exists=True),
     "ADD COLUMN a INT": AddColumns((WrittenColumn(path=("a",), data_type="INT"),)),
     "ADD COLUMNS (a.element.b STRUCT<x: ARRAY<INT NOT NULL>, `y,>`: DECIMAL(1, 0)> COMMENT 'it''s' "

@@ -15,11 +15,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.activation.formats import is_delta
 from puredelta.activation.patches import Method, Patches
 from puredelta.activation.reading import load, rows_at
 from puredelta.activation.told import Told
 from puredelta.activation.writing import insert_into, save, save_as_table
+from puredelta.spark.formats import is_delta
 from puredelta.spark.pinned_tables import named_relations, pinned
 from puredelta.spark.session import is_connect
 from puredelta.sql.names import find_location, find_name

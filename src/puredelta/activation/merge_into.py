@@ -30,13 +30,14 @@ from puredelta.commands.merge.clauses import (
     Update,
 )
 from puredelta.commands.merge.run import run_merge
-from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.table_log import TableLog
 from puredelta.spark.catalog_tables import SESSION_CATALOG, find_table
 from puredelta.spark.error_kinds import methods_like_pyspark
 from puredelta.spark.identity import table_identity
 from puredelta.spark.qualified import qualified
 from puredelta.sql.names import find_location
+from puredelta.sql.table_argument import require_table
 from puredelta.sql.table_name import TableName
 
 
@@ -58,11 +59,7 @@ def find_target(spark: SparkSession, name: TableName) -> MergeTarget | None:
     location = find_location(spark, name)
     if location is None:
         return None
-    log = TableLog.open(location)
-    if not log.exists():
-        raise TableNotFoundError(
-            f"{name} is not a Delta table.", code=ErrorCode.MISSING_DELTA_TABLE, path=location
-        )
+    log = require_table(location, name)
     columns = table_identity(spark, log.snapshot().config.schema)
     entry = None if name.path is not None else find_table(spark, name.parts)
     qualifier = name.qualifier if entry is None else (SESSION_CATALOG, entry.database, entry.name)

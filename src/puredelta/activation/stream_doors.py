@@ -6,7 +6,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.activation.formats import FORMAT, is_delta
 from puredelta.activation.patches import Method, Patches
 from puredelta.activation.paths import require_path
 from puredelta.activation.reading import prepare_stream
@@ -15,6 +14,7 @@ from puredelta.activation.told import Told
 from puredelta.activation.told_stream import ToldStream
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.catalog_entries import entry_name, is_taken
+from puredelta.spark.formats import FORMAT, is_delta
 from puredelta.spark.session import is_connect
 from puredelta.sql.names import find_location, find_name
 from puredelta.sql.table_name import TableName

@@ -8,11 +8,11 @@ from typing import Any
 from pyspark.sql import Column
 
 from puredelta.activation import table_writing
-from puredelta.activation.formats import is_delta
 from puredelta.activation.merge_into import DeltaMergeInto, find_target
 from puredelta.activation.patches import Method, Patches
 from puredelta.activation.told_table import ToldTable
 from puredelta.commands.create.run import CreateMode
+from puredelta.spark.formats import is_delta
 from puredelta.sql.names import find_name
 from puredelta.sql.table_name import TableName
 

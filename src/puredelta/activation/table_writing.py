@@ -23,7 +23,6 @@ from puredelta.commands.write_options import SaveMode
 from puredelta.errors import (
     ErrorCode,
     InvalidRequestError,
-    TableNotFoundError,
     UnsupportedError,
 )
 from puredelta.log.table_log import TableLog
@@ -34,11 +33,13 @@ from puredelta.spark.identifiers import parse_name
 from puredelta.spark.identity import table_identity
 from puredelta.spark.session import is_connect
 from puredelta.sql.names import find_location
+from puredelta.sql.table_argument import require_table
 from puredelta.sql.table_name import TableName
 from puredelta.sql.tables import not_on_connect
 
 _EVERY_ROW = "true"
 _REPLACE_WHERE = "replaceWhere"
+_REPLACEMENTS = frozenset({CreateMode.REPLACE, CreateMode.CREATE_OR_REPLACE})
 
 
 def append(words: ToldTable, name: TableName) -> bool:
@@ -96,8 +97,16 @@ def define(words: ToldTable, name: TableName, *, mode: CreateMode) -> bool:
         InvalidRequestError: there is a table, the definition cannot be one's, or a partition
             is no plain column.
         TableNotFoundError: there is nothing to replace.
-        UnsupportedError: a name is used over Connect.
+        UnsupportedError: a name is used over Connect, or a replacement is told ``replaceWhere``.
     """
+    if mode in _REPLACEMENTS and words.told.option(_REPLACE_WHERE) is not None:
+        raise UnsupportedError(
+            "writeTo(...).replace() and createOrReplace() replace a table as a whole: the option "
+            "replaceWhere is not supported there. To replace the rows of a condition use "
+            "writeTo(...).overwrite(condition), or df.write with mode('overwrite').",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            option=_REPLACE_WHERE,
+        )
     spark = words.rows.sparkSession
     options = write_options(words.told)
     if name.path is not None:
@@ -137,16 +146,7 @@ def _find_log(words: ToldTable, name: TableName) -> TableLog | None:
         TableNotFoundError: it is a path, and there is no table.
     """
     location = find_location(words.rows.sparkSession, name)
-    if location is None:
-        return None
-    log = TableLog.open(location)
-    if not log.exists():
-        raise TableNotFoundError(
-            f"{name} is not a Delta table. Create it first, with create().",
-            code=ErrorCode.MISSING_DELTA_TABLE,
-            path=location,
-        )
-    return log
+    return None if location is None else require_table(location, name)
 
 
 def _definition(spark: SparkSession, words: ToldTable) -> TableDefinition:

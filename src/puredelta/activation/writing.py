@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -16,12 +16,12 @@ from puredelta.commands.create.run import CreateMode, already_exists
 from puredelta.commands.create.with_rows import create_table_as
 from puredelta.commands.insert import InsertRequest, insert_rows
 from puredelta.commands.write import write_table
-from puredelta.commands.write_options import WRITE_OPTIONS, SaveMode
+from puredelta.commands.write_options import WRITE_OPTIONS, SaveMode, WriteOptions
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.table_log import TableLog
 from puredelta.protocol.operations import Operation
 from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.table_operations import overwrite_as_table
+from puredelta.protocol.table_operations import SAVED_OVER, overwrite_as_table
 from puredelta.protocol.types import StructType
 from puredelta.spark.catalog_entries import entry_name, is_taken
 from puredelta.spark.catalog_tables import find_table
@@ -84,6 +84,7 @@ def save_as_table(rows: DataFrame, told: Told, name: TableName, *, is_delta: boo
         definition=_definition(told),
         rows=rows,
         options=write_options(told),
+        recorded=SAVED_OVER if mode is SaveMode.OVERWRITE else {},
     )
     define_registered(spark, table, mode=_how(mode))
     return True
@@ -99,16 +100,29 @@ def _write_known(rows: DataFrame, told: Told, log: TableLog, name: TableName) ->
     found = find_table(rows.sparkSession, name.parts)
     is_managed = found is not None and found.is_managed
 
+    options = WriteOptions.of(rows.sparkSession, write_options(told))
+
     def operation(config: TableConfig) -> Operation:
+        partitioned = bool(config.partition_columns)
         return overwrite_as_table(
             partition_by=config.partition_columns,
             description=config.metadata.description,
             properties=config.metadata.configuration,
             is_managed=is_managed,
+            overwrites_schema=options.change.overwrite,
+            overwrites_partitions=options.replaces_partitions and partitioned,
         )
 
-    anew = mode is SaveMode.OVERWRITE and told.option("replaceWhere") is None
+    anew = mode is SaveMode.OVERWRITE and options.replace_where is None
+    if not anew and log.exists():
+        told = _unpartitioned(told, log.snapshot().config.partition_columns)
     _write(rows, told, log, record=operation if anew else None)
+
+
+def _unpartitioned(told: Told, known: Sequence[str]) -> Told:
+    """Leave out partition columns that are the table's own: the history does not say them."""
+    same = [c.lower() for c in told.partition_by] == [c.lower() for c in known]
+    return told.with_partitions(()) if same else told
 
 
 def _write(

@@ -37,6 +37,7 @@ from puredelta.protocol.feature_registry import Capability
 from puredelta.protocol.operations import Operation
 from puredelta.protocol.stats import without_statistics
 from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.table_operations import STREAMING_UPDATE
 from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.spark.writer import write_rows
 from puredelta.spark.written_files import WriteResult, discard
@@ -165,7 +166,7 @@ class PlannedWrite:
         committed = transaction.commit(
             actions,
             self.operation,
-            metrics={**_metrics(written, removes, overwrites=self.overwrites), **more_metrics}
+            metrics={**self._metrics(written, removes), **more_metrics}
             if settings.records_metrics
             else None,
             is_blind_append=False if self.overwrites else None,
@@ -181,6 +182,11 @@ class PlannedWrite:
             size_bytes=written.size_bytes,
             num_removed_files=len(removes),
         )
+
+    def _metrics(self, written: WriteResult, removes: Sequence[Remove]) -> dict[str, int | str]:
+        if self.operation.name == STREAMING_UPDATE:
+            return _streamed_metrics(written, removes)
+        return _metrics(written, removes, overwrites=self.overwrites)
 
     def _replace_rows(
         self, transaction: Transaction, snapshot: Snapshot, where: str
@@ -239,6 +245,16 @@ def _metrics(
     metrics["numOutputRows"] = written.num_rows
     metrics["numOutputBytes"] = written.size_bytes
     return metrics
+
+
+def _streamed_metrics(written: WriteResult, removes: Sequence[Remove]) -> dict[str, int | str]:
+    """Return what is counted of a batch of a stream."""
+    return {
+        "numAddedFiles": len(written.adds),
+        "numRemovedFiles": len(removes),
+        "numOutputRows": written.num_rows,
+        "numOutputBytes": written.size_bytes,
+    }
 
 
 def _replaced_metrics(replaced: FileTable | None) -> dict[str, int | str]:

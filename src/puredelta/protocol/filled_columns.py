@@ -58,6 +58,15 @@ class Identity:
             )
         return last
 
+    def rounded(self, value: int) -> int:
+        """Return the nearest value of the column at or beyond another in the step's direction.
+
+        >>> Identity(column="id", start=1, step=3, allows_explicit_insert=True).rounded(5)
+        7
+        """
+        steps = -((self.start - value) // self.step)
+        return self.start + steps * self.step
+
     def further(self, one: int, other: int) -> int:
         """Return whichever of two values comes later in the direction of the step."""
         return max(one, other) if self.step > 0 else min(one, other)

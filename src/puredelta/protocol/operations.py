@@ -21,6 +21,10 @@ class Operation:
     name: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
+    def saying(self, more: Mapping[str, Any]) -> Operation:
+        """Return the command with further parameters before its own."""
+        return Operation(name=self.name, parameters={**more, **self.parameters})
+
 
 class WriteMode(Enum):
     """How a DataFrame write treats what is there, in the words of the log."""

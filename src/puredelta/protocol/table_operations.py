@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
 from puredelta.protocol.operations import Operation
@@ -58,6 +59,8 @@ def overwrite_as_table(
     description: str | None,
     properties: Mapping[str, str],
     is_managed: bool,
+    overwrites_schema: bool = False,
+    overwrites_partitions: bool = False,
 ) -> Operation:
     """Describe ``df.write.mode("overwrite").saveAsTable(name)`` on a table that is there."""
     definition = define_table(
@@ -68,8 +71,27 @@ def overwrite_as_table(
         is_managed=is_managed,
         as_select=True,
     )
-    first = {"isV1SaveAsTableOverwrite": True}
-    return Operation(name=definition.name, parameters={**first, **definition.parameters})
+    options = replacement_options(
+        overwrites_schema=overwrites_schema, overwrites_partitions=overwrites_partitions
+    )
+    return definition.saying({**SAVED_OVER, **options})
+
+
+SAVED_OVER: Mapping[str, object] = MappingProxyType({"isV1SaveAsTableOverwrite": True})
+"""What the history says, too, of a table that ``saveAsTable`` replaces or would have replaced."""
+
+
+def replacement_options(
+    *, overwrites_schema: bool, overwrites_partitions: bool
+) -> Mapping[str, object]:
+    """Return what the history says of the options of a replacement."""
+    return {
+        **({"canOverwriteSchema": True} if overwrites_schema else {}),
+        **({"isDynamicPartitionOverwrite": True} if overwrites_partitions else {}),
+    }
+
+
+STREAMING_UPDATE = "STREAMING UPDATE"
 
 
 def streaming_update(*, mode: str, query_id: str, epoch_id: int) -> Operation:
@@ -79,7 +101,7 @@ def streaming_update(*, mode: str, query_id: str, epoch_id: int) -> Operation:
     {'outputMode': 'Append', 'queryId': 'q', 'epochId': '3'}
     """
     return Operation(
-        name="STREAMING UPDATE",
+        name=STREAMING_UPDATE,
         parameters={
             "outputMode": mode.capitalize(),
             "queryId": query_id,
@@ -129,6 +151,13 @@ def add_columns(columns: Sequence[ColumnChange]) -> Operation:
     """Describe ADD COLUMNS."""
     described = [column.described() for column in columns]
     return Operation(name="ADD COLUMNS", parameters={"columns": _json_text(described)})
+
+
+def replace_columns(fields: Sequence[StructField]) -> Operation:
+    """Describe REPLACE COLUMNS; the fields as the statement has them."""
+    changes = (ColumnChange(path=(field.name,), field=field) for field in fields)
+    described = [change.described()["column"] for change in changes]
+    return Operation(name="REPLACE COLUMNS", parameters={"columns": _json_text(described)})
 
 
 def change_column(change: ColumnChange) -> Operation:

@@ -12,10 +12,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from puredelta.spark.formats import FORMAT
 from puredelta.spark.session import is_connect
 
 SESSION_CATALOG = "spark_catalog"
-_FORMAT = "delta"
 _MANAGED = "MANAGED"
 _PARTS_MAX = 3
 
@@ -75,7 +75,7 @@ def find_relation(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | C
         namespace = tuple(str(where.apply(n)) for n in range(where.size()))
         return CatalogView(text=str(table.viewText().get()), namespace=namespace)
     provider = table.provider()
-    if not provider.isDefined() or str(provider.get()).lower() != _FORMAT:
+    if not provider.isDefined() or str(provider.get()).lower() != FORMAT:
         return None
     full = table.identifier()
     return CatalogTable(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from typing_extensions import assert_never
@@ -19,6 +17,8 @@ from puredelta.commands.alter.columns import (
 from puredelta.commands.alter.constraints import add_check_constraint, drop_check_constraint
 from puredelta.commands.alter.drop_feature import drop_feature_support
 from puredelta.commands.alter.properties import set_table_properties, unset_table_properties
+from puredelta.commands.alter.replace_columns import replace_table_columns
+from puredelta.commands.alter.sync_identity import sync_identity
 from puredelta.commands.create.columns import COMMENT
 from puredelta.log.table_log import TableLog
 from puredelta.protocol.feature_usage import CURRENT_DEFAULT
@@ -33,11 +33,14 @@ from puredelta.sql.alter_statement import (
     ChangeColumns,
     ClusterBy,
     ColumnAction,
+    ColumnsChange,
     DropColumns,
     DropConstraint,
     DropFeature,
     RenameColumn,
+    ReplaceColumns,
     SetProperties,
+    SyncIdentity,
     UnsetProperties,
 )
 from puredelta.sql.alter_text import parse_alter_head, parse_alter_rest
@@ -45,8 +48,6 @@ from puredelta.sql.column_text import WrittenColumn
 from puredelta.sql.names import find_location, resolve_name
 from puredelta.sql.results import no_rows
 from puredelta.sql.table_argument import require_table
-
-_CHANGE_COLUMNS = (AddColumns, ChangeColumns, RenameColumn, DropColumns)
 
 
 def run_alter(spark: SparkSession, text: str) -> DataFrame | None:
@@ -73,7 +74,7 @@ def run_alter(spark: SparkSession, text: str) -> DataFrame | None:
     apply_change(spark, log, change)
     refresh_cached_frames(spark, log)
     entry = None if table.path is not None else entry_name(spark, table.parts)
-    if isinstance(change, _CHANGE_COLUMNS) and entry is not None:
+    if isinstance(change, ColumnsChange) and entry is not None:
         update_columns(spark, entry, to_spark(log.snapshot().config.schema))
     return no_rows(spark)
 
@@ -90,14 +91,10 @@ def apply_change(spark: SparkSession, log: TableLog, change: Change) -> None:
             set_table_properties(spark, log, properties)
         case UnsetProperties():
             unset_table_properties(spark, log, change.keys, if_exists=True)  # as the reference
-        case AddColumns(columns):
-            add_table_columns(spark, log, [_new_column(column) for column in columns])
-        case ChangeColumns(columns):
-            _change(spark, log, columns)
-        case RenameColumn(path, new_name):
-            rename_table_column(spark, log, path, new_name)
-        case DropColumns():
-            drop_table_columns(spark, log, change.paths, if_exists=change.if_exists)
+        case AddColumns() | ChangeColumns() | RenameColumn() | DropColumns() | ReplaceColumns():
+            _change_columns(spark, log, change)
+        case SyncIdentity(path):
+            sync_identity(spark, log, path)
         case AddCheck(name, condition):
             add_check_constraint(spark, log, name, condition)
         case DropConstraint():
@@ -111,6 +108,24 @@ def apply_change(spark: SparkSession, log: TableLog, change: Change) -> None:
             assert_never(change)
 
 
+def _change_columns(spark: SparkSession, log: TableLog, change: ColumnsChange) -> None:
+    match change:
+        case AddColumns(columns):
+            add_table_columns(spark, log, [_new_column(column) for column in columns])
+        case ChangeColumns(columns):
+            edits = [(column.path, _edit(column)) for column in columns]
+            change_table_columns(spark, log, edits)
+        case RenameColumn(path, new_name):
+            rename_table_column(spark, log, path, new_name)
+        case DropColumns():
+            drop_table_columns(spark, log, change.paths, if_exists=change.if_exists)
+        case ReplaceColumns(columns):
+            stated = T.StructType([_new_column(column).field for column in columns])
+            replace_table_columns(spark, log, stated)
+        case _:
+            assert_never(change)
+
+
 def _new_column(column: WrittenColumn) -> NewColumn:
     said = {COMMENT: column.comment, CURRENT_DEFAULT: column.default}
     metadata = {key: value for key, value in said.items() if value is not None}
@@ -120,10 +135,6 @@ def _new_column(column: WrittenColumn) -> NewColumn:
         parent=column.path[:-1],
         place=column.place,
     )
-
-
-def _change(spark: SparkSession, log: TableLog, columns: Sequence[ColumnAction]) -> None:
-    change_table_columns(spark, log, [(column.path, _edit(column)) for column in columns])
 
 
 def _edit(column: ColumnAction) -> ColumnEdit:

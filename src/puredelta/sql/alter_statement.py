@@ -70,6 +70,20 @@ class DropColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplaceColumns:
+    """``REPLACE COLUMNS (...)``."""
+
+    columns: tuple[WrittenColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SyncIdentity:
+    """``ALTER COLUMN path SYNC IDENTITY``."""
+
+    path: FieldPath
+
+
+@dataclass(frozen=True, slots=True)
 class AddCheck:
     """``ADD CONSTRAINT name CHECK (condition)``; the condition is the user's text."""
 
@@ -100,13 +114,13 @@ class DropFeature:
     truncate_history: bool = False
 
 
+ColumnsChange: TypeAlias = AddColumns | ChangeColumns | RenameColumn | DropColumns | ReplaceColumns
+
 Change: TypeAlias = (
     SetProperties
     | UnsetProperties
-    | AddColumns
-    | ChangeColumns
-    | RenameColumn
-    | DropColumns
+    | ColumnsChange
+    | SyncIdentity
     | AddCheck
     | DropConstraint
     | ClusterBy

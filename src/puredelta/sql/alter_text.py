@@ -25,7 +25,9 @@ from puredelta.sql.alter_statement import (
     DropConstraint,
     DropFeature,
     RenameColumn,
+    ReplaceColumns,
     SetProperties,
+    SyncIdentity,
     UnsetProperties,
 )
 from puredelta.sql.column_text import (
@@ -57,7 +59,7 @@ class AlterHead:
     @property
     def is_known_to_spark(self) -> bool:
         """Whether every Spark's parser reads such statements."""
-        return self.words not in _UNKNOWN_TO_SPARK
+        return self.words not in _UNKNOWN_TO_SPARK and not _is_sync(self.rest)
 
 
 def parse_alter_head(text: str) -> AlterHead | None:
@@ -142,8 +144,15 @@ def _rename_column(cursor: Cursor) -> RenameColumn:
     return RenameColumn(path, cursor.identifier())
 
 
-def _change_columns(cursor: Cursor) -> ChangeColumns:
+def _replace_columns(cursor: Cursor) -> ReplaceColumns:
+    return ReplaceColumns(read_columns(cursor))
+
+
+def _change_columns(cursor: Cursor) -> ChangeColumns | SyncIdentity:
+    is_sync = _is_sync(cursor)
     cursor.accept("COLUMN")
+    if is_sync:
+        return _sync_identity(cursor)
     if _is_whole_column(cursor):
         return ChangeColumns((_whole_column(cursor),))
     columns = [_column_action(cursor)]
@@ -167,6 +176,24 @@ def _column_action(cursor: Cursor) -> ColumnAction:
     if cursor.accept("SET", "DEFAULT"):
         return ColumnAction(path=path, default=read_expression(cursor, lambda at: at.sees(",")))
     return ColumnAction(path=path, place=read_place(cursor))
+
+
+def _is_sync(cursor: Cursor) -> bool:
+    """Tell whether ``[COLUMN] name SYNC IDENTITY`` goes on; nothing is stepped over."""
+    ahead = 2 if cursor.sees("COLUMN") else 1
+    while (dot := cursor.peek(ahead)) is not None and dot.means("."):
+        ahead += 2
+    sync, identity = cursor.peek(ahead), cursor.peek(ahead + 1)
+    if sync is None or identity is None:
+        return False
+    return sync.means("SYNC") and identity.means("IDENTITY")
+
+
+def _sync_identity(cursor: Cursor) -> SyncIdentity:
+    path = read_path(cursor)
+    cursor.expect("SYNC")
+    cursor.expect("IDENTITY")
+    return SyncIdentity(path)
 
 
 _ACTIONS = ("TYPE", "COMMENT", "SET", "DROP", "FIRST", "AFTER")
@@ -223,6 +250,7 @@ _CLAUSES: Mapping[tuple[str, ...], _Reader] = MappingProxyType({
     ("UNSET", "TBLPROPERTIES"): _unset_properties,
     ("ADD", "COLUMN"): _add_columns,
     ("ADD", "COLUMNS"): _add_columns,
+    ("REPLACE", "COLUMNS"): _replace_columns,
     ("ADD", "CONSTRAINT"): _add_constraint,
     ("ALTER",): _change_columns,
     ("CHANGE",): _change_columns,

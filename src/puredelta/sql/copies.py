@@ -20,12 +20,12 @@ from puredelta.log.snapshot import Snapshot
 from puredelta.log.table_log import TableLog
 from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.spark.catalog_entries import entry_name
+from puredelta.spark.formats import FORMAT
 from puredelta.spark.identifiers import quote_name
 from puredelta.spark.session import is_connect
 from puredelta.spark.sql_syntax import require_parsable
 from puredelta.spark.types import struct_as_nullable, without_table_metadata
 from puredelta.sql.copy_text import CloneStatement, LikeStatement, Moment, parse_copy
-from puredelta.sql.create import FORMAT
 from puredelta.sql.names import find_catalog_name, find_location, resolve_name
 from puredelta.sql.results import no_rows
 from puredelta.sql.table_argument import find_log, require_table

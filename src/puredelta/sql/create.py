@@ -14,11 +14,10 @@ from puredelta.log.table_log import TableLog
 from puredelta.protocol.types import StructField, StructType
 from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.spark.catalog_entries import entry_name, is_taken
+from puredelta.spark.formats import is_delta
 from puredelta.spark.statement_plans import StatedColumn, StatedTable, query_rows
 from puredelta.sql.table_name import TableName
 
-FORMAT = "delta"
-_DEFAULT_FORMAT = "spark.sql.sources.default"
 _PROPERTY_PREFIX = "delta."
 
 
@@ -30,7 +29,7 @@ def create(spark: SparkSession, statement: StatedTable) -> bool:
         UnsupportedError: buckets, partition transforms, or constraints between the columns.
         TableNotFoundError: there is nothing to replace.
     """
-    if not _is_delta(spark, statement):
+    if not is_delta(spark, statement.provider):
         return False
     mode = CreateMode.of(
         creates=statement.creates,
@@ -55,14 +54,6 @@ def create(spark: SparkSession, statement: StatedTable) -> bool:
         _require_one_place(path, statement.location)
         _create_at(spark, TableLog.open(path), definition, _rows(spark, statement), mode)
     return True
-
-
-def _is_delta(spark: SparkSession, statement: StatedTable) -> bool:
-    """Tell whether the table is one of ours; without USING the session's default says so."""
-    provider = statement.provider
-    if provider is None:
-        provider = spark.conf.get(_DEFAULT_FORMAT, None)
-    return (provider or "").lower() == FORMAT
 
 
 def _rows(spark: SparkSession, statement: StatedTable) -> DataFrame | None:

@@ -17,12 +17,12 @@ from pyspark.sql import types as T
 
 from puredelta.commands.changes import read_changes
 from puredelta.commands.read import Instant
-from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
-from puredelta.log.table_log import TableLog
+from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.sql.cursor import Cursor
 from puredelta.sql.expression import read_expression
 from puredelta.sql.lexer import TokenKind
 from puredelta.sql.parse import parse_table_name
+from puredelta.sql.table_argument import require_table
 
 _BY_NAME = "TABLE_CHANGES"
 _BY_PATH = "TABLE_CHANGES_BY_PATH"
@@ -103,11 +103,7 @@ def _change_rows(
 ) -> DataFrame:
     if len(arguments) not in _ARGUMENTS:
         raise _wrong_number(function, arguments)
-    log = TableLog.open(path)
-    if not log.exists():
-        raise TableNotFoundError(
-            f"`{path}` is not a Delta table.", code=ErrorCode.MISSING_DELTA_TABLE, path=path
-        )
+    log = require_table(path, f"`{path}`")
     bounds: dict[str, Any] = {}
     for which, argument in zip(("starting", "ending"), arguments[1:], strict=False):
         bounds |= _bound(spark, which, argument)

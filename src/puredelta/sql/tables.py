@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
 from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.spark.formats import FORMAT, is_delta
 from puredelta.spark.identifiers import quote_name
 from puredelta.spark.session import is_connect
 from puredelta.spark.statement_plans import InsertInto, StatedTable, parse_plan
-from puredelta.sql.create import FORMAT, create
+from puredelta.sql.create import create
 from puredelta.sql.cursor import Cursor
 from puredelta.sql.insert import insert
 from puredelta.sql.names import find_location, resolve_name
@@ -25,7 +26,6 @@ from puredelta.sql.table_name import ComputedName, TableReference
 from puredelta.sql.views import TemporaryViews
 
 _USING = re.compile(r"\busing\s+`?(\w+)", re.IGNORECASE)
-_DEFAULT_FORMAT = "spark.sql.sources.default"
 
 
 def is_table_statement(spark: SparkSession, text: str) -> bool:
@@ -55,7 +55,7 @@ def not_on_connect(what: str) -> UnsupportedError:
 
 
 def run_table_statement(spark: SparkSession, text: str) -> DataFrame | None:
-    """Execute a statement that `is_table_statement`; None if it is Spark's after all.
+    """Execute a statement that may be one of ours; None if it is Spark's after all.
 
     A query inside may name tables by path.
 
@@ -65,7 +65,7 @@ def run_table_statement(spark: SparkSession, text: str) -> DataFrame | None:
         DeltaError: what the commands raise.
     """
     head = _head(text)
-    if head is None or not is_table_statement(spark, text):
+    if head is None or (is_connect(spark) and not is_table_statement(spark, text)):
         return None
     with TemporaryViews() as views:
         plain = head.named(spark, text, views)
@@ -166,7 +166,7 @@ def _names_our_format(spark: SparkSession, text: str) -> bool:
     """Tell from a glance whether a definition may be one of format delta."""
     named = [found[1].lower() for found in _USING.finditer(text)]
     if not named:
-        return (spark.conf.get(_DEFAULT_FORMAT, None) or "").lower() == FORMAT
+        return is_delta(spark)
     return FORMAT in named
 
 

@@ -51,6 +51,8 @@ class NewTable:
     """Its first rows, which give it its columns, too."""
     options: Mapping[str, object] = field(default_factory=dict)
     """Of the write of ``rows``."""
+    recorded: Mapping[str, object] = field(default_factory=dict)
+    """What the history is to say of ``rows`` beside the definition."""
 
 
 def create_registered(spark: SparkSession, table: NewTable) -> None:
@@ -162,6 +164,7 @@ def _define(
         mode=mode,
         options=table.options,
         entry=entry,
+        recorded=table.recorded,
     )
 
 

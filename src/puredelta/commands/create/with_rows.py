@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 
-from puredelta.commands.create.definition import TableDefinition, plan_table
+from puredelta.commands.create.definition import PlannedTable, TableDefinition, plan_table
 from puredelta.commands.create.run import (
     REPLACING,
     CreateMode,
@@ -23,6 +23,7 @@ from puredelta.commands.write import columns_of
 from puredelta.commands.write_options import SaveMode, WriteOptions
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.table_log import TableLog
+from puredelta.protocol.table_operations import replacement_options
 from puredelta.spark.names import require_no_helper_names
 
 
@@ -34,12 +35,14 @@ def create_table_as(
     mode: CreateMode,
     options: Mapping[str, object] | None = None,
     entry: Entry | None = None,
+    recorded: Mapping[str, object] | None = None,
 ) -> WriteOutcome:
     """Make the table at ``log`` what the definition says, with these rows.
 
     The columns are those of the rows. REPLACE and CREATE OR REPLACE take the place of the
     table that is there, its definition and all of its rows, also of one at a path.
-    ``delta.*`` options are properties that the definition may overrule.
+    ``delta.*`` options are properties that the definition may overrule. ``recorded`` is what
+    the history is to say beside the definition.
 
     Raises:
         InvalidRequestError: the definition or the rows cannot be a table's, a table or
@@ -69,10 +72,24 @@ def create_table_as(
         config=table.config,
         mode=SaveMode.OVERWRITE if mode in REPLACING else SaveMode.ERROR,
         options=dataclasses.replace(chosen, replace_where=None, replaces_partitions=False),
-        operation=describe(table, mode, entry, as_select=True),
+        operation=describe(table, mode, entry, as_select=True).saying(
+            {**(recorded or {}), **_options_said(chosen, mode, table)}
+        ),
         domains=table.domains,
     )
     return planned.run()
+
+
+def _options_said(
+    options: WriteOptions, mode: CreateMode, table: PlannedTable
+) -> Mapping[str, object]:
+    """Return what the history says of options that a replacement need not heed."""
+    if mode not in REPLACING:
+        return {}
+    return replacement_options(
+        overwrites_schema=options.change.overwrite,
+        overwrites_partitions=options.replaces_partitions and bool(table.config.partition_columns),
+    )
 
 
 def _require_new_definition(options: Mapping[str, object]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 FORMAT = "delta"
+"""Ours, in the spelling of catalog entries."""
 _DEFAULT_FORMAT = "spark.sql.sources.default"
 
 

@@ -1,0 +1,75 @@
+"""SYNC IDENTITY: an identity column goes on behind the values that its rows have by now."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from puredelta.commands.alter.change import TableChange, finish, start
+from puredelta.commands.identity_marks import config_with_marks
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.snapshot import Snapshot
+from puredelta.log.table_log import TableLog
+from puredelta.protocol.feature_usage import IDENTITY_HIGH_WATER_MARK
+from puredelta.protocol.filled_columns import Identity, identities
+from puredelta.protocol.schema_edit import FieldPath, find_field
+from puredelta.protocol.table_operations import ColumnChange, change_column
+from puredelta.spark.identifiers import quote_name
+from puredelta.spark.scan import scan
+
+
+def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:
+    """Let the values to be generated follow those that are there; return the version made.
+
+    For a column that takes values from its user. The high water mark never goes back. Runs
+    one Spark job, over this column.
+
+    Raises:
+        InvalidRequestError: there is no such column, or it is no identity column
+            (IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN).
+        ConflictError: somebody else changed the table meanwhile, by adding rows, too.
+    """
+    snapshot, transaction = start(spark, log)
+    config = snapshot.config
+    spelled, field = find_field(config.schema, path)
+    identity = identities(config.schema).get(field.name) if len(spelled) == 1 else None
+    if identity is None:
+        raise InvalidRequestError(
+            "ALTER TABLE ALTER COLUMN SYNC IDENTITY cannot be called on non IDENTITY columns: "
+            f"{'.'.join(spelled)}.",
+            code=ErrorCode.IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN,
+            column=".".join(spelled),
+        )
+    transaction.read_files(None, snapshot.files)
+    last = _last_value(spark, snapshot, identity)
+    marks = {} if last is None else {identity.column: synced_mark(identity, last)}
+    kept = {k: v for k, v in field.metadata.items() if k != IDENTITY_HIGH_WATER_MARK}
+    recorded = dataclasses.replace(field, metadata=kept)
+    change = TableChange(
+        config=config_with_marks(config, {k: v for k, v in marks.items() if v is not None}),
+        operation=change_column(ColumnChange(path=spelled, field=recorded)),
+    )
+    return finish(transaction, snapshot, change)
+
+
+def synced_mark(identity: Identity, last: int) -> int | None:
+    """Return the high water mark that covers the furthest value there is; None if none does.
+
+    >>> column = Identity(column="id", start=10, step=5, allows_explicit_insert=True)
+    >>> synced_mark(column, 12), synced_mark(column, 3)
+    (15, None)
+    """
+    known = identity.high_water_mark
+    if identity.further(last, identity.start) != last:
+        return known  # all lie before the first value
+    mark = identity.rounded(last)
+    return mark if known is None else identity.further(known, mark)
+
+
+def _last_value(spark: SparkSession, snapshot: Snapshot, identity: Identity) -> int | None:
+    column = F.col(quote_name([identity.column]))
+    furthest = F.max(column) if identity.step > 0 else F.min(column)
+    row = scan(spark, snapshot, columns=[identity.column]).agg(furthest.alias("last")).first()
+    return None if row is None or row["last"] is None else int(row["last"])
