@@ -22,7 +22,7 @@ from puredelta.commands.write_schema import (
     resolve_columns,
 )
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.snapshot import Snapshot
+from puredelta.log.commit_checks import require_removable
 from puredelta.log.table_log import TableLog
 from puredelta.protocol.operations import Operation, WriteMode, write
 from puredelta.protocol.table_config import TableConfig
@@ -31,7 +31,7 @@ from puredelta.spark.names import require_no_helper_names
 from puredelta.spark.session import SessionInfo
 from puredelta.spark.types import from_spark, struct_as_nullable, without_table_metadata
 
-__all__ = ["WriteOutcome", "columns_of", "require_removable", "write_table"]
+__all__ = ["WriteOutcome", "columns_of", "write_table"]
 
 _RECORDED_MODE = {
     SaveMode.ERROR: WriteMode.ERROR_IF_EXISTS,
@@ -97,8 +97,8 @@ def write_table(
             description=description,
         )
     else:
-        if mode is SaveMode.OVERWRITE:
-            require_removable(snapshot)
+        if mode is SaveMode.OVERWRITE and len(snapshot.files):
+            require_removable(snapshot.config)
         require_no_explicit_identity(schema, snapshot.config)
         config = config_for_rows(
             snapshot.config,
@@ -157,14 +157,3 @@ def columns_of(rows: DataFrame) -> StructType:
         )
     require_storable_types(schema)
     return schema
-
-
-def require_removable(snapshot: Snapshot) -> None:
-    """Refuse to take rows from a table that only grows (CANNOT_MODIFY_APPEND_ONLY)."""
-    if snapshot.config.properties.append_only and len(snapshot.files):
-        raise InvalidRequestError(
-            "This table is configured to only allow appends. If you would like to permit updates "
-            f"or deletes, use 'ALTER TABLE delta.`{snapshot.root_uri}` SET TBLPROPERTIES "
-            "(delta.appendOnly=false)'.",
-            code=ErrorCode.CANNOT_MODIFY_APPEND_ONLY,
-        )

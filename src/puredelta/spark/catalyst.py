@@ -7,13 +7,15 @@ that id, so frames that take another's place must carry the other's ids.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from py4j.java_gateway import JavaClass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.classic.column import Column as ClassicColumn
+
+from puredelta.spark.java_class import java_class
 
 # The rules that bring conditions into a form worth reading, in an order that works on
 # 4.0 to 4.3. The whole optimizer is of no use: over empty relations it folds the plan away.
@@ -26,11 +28,6 @@ _FOLDING = (
     "ConstantFolding",
     "BooleanSimplification",
 )
-
-
-def java_class(jvm: Any, name: str) -> Any:
-    """Return a class by its full name; ``jvm.org.apache...`` would ask the JVM at each dot."""
-    return JavaClass(name, jvm._gateway_client)  # noqa: SLF001
 
 
 class Catalyst:
@@ -142,6 +139,15 @@ class Catalyst:
         named = [self.alias(e, f"_{n}") for n, e in enumerate(expressions)]
         plan = self._plans.logical.CollectMetrics("puredelta", self.seq(named), plan, 0)
         return self.session.sessionState().analyzer().execute(plan)
+
+    def trees(self, plan: Any) -> list[list[Any]]:
+        """Return the expressions of a ``CollectMetrics``, each a list of JSON nodes.
+
+        The plan below is left out: the attributes of wide rows would be most of the text.
+        """
+        alone = plan.withNewChildren(self.seq([self.relation([])]))
+        found: list[list[Any]] = json.loads(alone.toJSON())[0]["metrics"]
+        return found
 
     def folded(self, plan: Any) -> Any:
         """Return the plan with constants folded and needless casts gone."""

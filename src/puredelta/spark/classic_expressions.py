@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -91,7 +90,7 @@ class ClassicResolver:
         return self._catalyst.resolved(parsed, self._frames.known(scope))
 
     def _analyzed(self, plan: Any, requests: Sequence[tuple[int, Request]]) -> list[_Analyzed]:
-        trees = json.loads(plan.toJSON())[0]["metrics"]
+        trees = self._catalyst.trees(plan)
         aliases = self._catalyst.items(plan.metrics())
         return [
             _Analyzed(position=n, request=r, expression=alias.child(), nodes=nodes[1:])
@@ -131,7 +130,7 @@ class ClassicResolver:
         moved = self._frames.moved(plan, used)
         own = [alias.child() for alias in catalyst.items(moved.metrics())]
         folded = catalyst.folded(self._instant.fixed(plan))
-        trees: list[list[Node]] = json.loads(folded.toJSON())[0]["metrics"]
+        trees: list[list[Node]] = catalyst.trees(folded)
         return [
             self._expression(
                 a,

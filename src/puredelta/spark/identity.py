@@ -7,9 +7,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.protocol.types import StructType
-from puredelta.spark.catalyst import Catalyst, java_class
+from puredelta.spark.catalyst import Catalyst
 from puredelta.spark.classic_frames import rebased
 from puredelta.spark.connect_frames import outer_alias
+from puredelta.spark.java_class import java_class
 from puredelta.spark.session import is_connect
 from puredelta.spark.types import struct_as_nullable, to_spark
 

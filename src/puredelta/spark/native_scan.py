@@ -28,7 +28,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from py4j.java_gateway import JavaClass, get_method
+from py4j.java_gateway import get_method
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +37,7 @@ from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.spark.data_file import DataFile, require_readable
+from puredelta.spark.java_class import java_class
 from puredelta.spark.partition_directory import spark_parses, virtual_directory
 from puredelta.spark.types import quoted, struct_as_nullable
 
@@ -76,12 +77,12 @@ def native_scan(
     # Without partition columns the virtual directories must not be searched for any.
     layout = {} if partitions.fields else {"recursiveFileLookup": "true"}
     java_options = jvm.PythonUtils.toScalaMap({**(options or {}), **layout})
-    relation = _java_class(jvm, f"{_DATASOURCES}.HadoopFsRelation")(
+    relation = java_class(jvm, f"{_DATASOURCES}.HadoopFsRelation")(
         _file_index(jvm, reader, files, data=data, partitions=partitions, options=java_options),
         _java_type(jvm, partitions),
         _java_type(jvm, data),
-        _java_class(jvm, "scala.Option").empty(),
-        _java_class(jvm, f"{_DATASOURCES}.parquet.ParquetFileFormat")(),
+        java_class(jvm, "scala.Option").empty(),
+        java_class(jvm, f"{_DATASOURCES}.parquet.ParquetFileFormat")(),
         java_options,
         reader,
     )
@@ -126,13 +127,8 @@ def _session_by_field_id(session: Any) -> Any:
     return clone
 
 
-def _java_class(jvm: Any, name: str) -> Any:
-    """Return a class by its full name; ``jvm.org.apache...`` would ask the JVM at each dot."""
-    return JavaClass(name, jvm._gateway_client)  # noqa: SLF001
-
-
 def _java_type(jvm: Any, schema: T.StructType) -> Any:
-    return _java_class(jvm, "org.apache.spark.sql.types.DataType").fromJson(schema.json())
+    return java_class(jvm, "org.apache.spark.sql.types.DataType").fromJson(schema.json())
 
 
 def _file_index(
@@ -149,19 +145,19 @@ def _file_index(
     root = _virtual_root(files, directories, real)
     mapper, map_type = _jackson(jvm)
     statuses = mapper.readValue(_virtual_statuses(files, directories, root=root), map_type)
-    leaves = _java_class(jvm, "java.util.Arrays").copyOf(
+    leaves = java_class(jvm, "java.util.Arrays").copyOf(
         get_method(statuses, "values")().toArray(),
         len(files),
-        _java_class(jvm, "java.lang.Class").forName("[Lorg.apache.hadoop.fs.FileStatus;"),
+        java_class(jvm, "java.lang.Class").forName("[Lorg.apache.hadoop.fs.FileStatus;"),
     )
-    cache = _java_class(jvm, f"{_DATASOURCES}.SharedInMemoryCache")(_UNBOUNDED, -1)
+    cache = java_class(jvm, f"{_DATASOURCES}.SharedInMemoryCache")(_UNBOUNDED, -1)
     cache = cache.createForNewClient()
-    root_path = _java_class(jvm, "org.apache.hadoop.fs.Path")(root)
+    root_path = java_class(jvm, "org.apache.hadoop.fs.Path")(root)
     cache.putLeafFiles(root_path, leaves)
-    option = _java_class(jvm, "scala.Option")
+    option = java_class(jvm, "scala.Option")
     none = option.empty()
     every_column = T.StructType([*data.fields, *partitions.fields])
-    index = _java_class(jvm, f"{_DATASOURCES}.InMemoryFileIndex")(
+    index = java_class(jvm, f"{_DATASOURCES}.InMemoryFileIndex")(
         session,
         jvm.PythonUtils.toSeq([root_path]),
         options,
@@ -221,13 +217,13 @@ def _virtual_statuses(files: Sequence[DataFile], directories: Sequence[str], *, 
 
 def _jackson(jvm: Any) -> tuple[Any, Any]:
     """Return a JSON mapper that sets the fields of Java objects, and the type of our map."""
-    mapper = _java_class(jvm, "com.fasterxml.jackson.databind.ObjectMapper")()
-    accessor = _java_class(jvm, "com.fasterxml.jackson.annotation.PropertyAccessor")
-    visibility = _java_class(jvm, "com.fasterxml.jackson.annotation.JsonAutoDetect$Visibility")
+    mapper = java_class(jvm, "com.fasterxml.jackson.databind.ObjectMapper")()
+    accessor = java_class(jvm, "com.fasterxml.jackson.annotation.PropertyAccessor")
+    visibility = java_class(jvm, "com.fasterxml.jackson.annotation.JsonAutoDetect$Visibility")
     mapper.setVisibility(accessor.ALL, visibility.NONE)
     mapper.setVisibility(accessor.FIELD, visibility.ANY)
     mapper.setVisibility(accessor.CREATOR, visibility.ANY)
-    of_name = _java_class(jvm, "java.lang.Class").forName
+    of_name = java_class(jvm, "java.lang.Class").forName
     map_type = mapper.getTypeFactory().constructMapType(
         of_name("java.util.LinkedHashMap"),
         of_name("java.lang.String"),

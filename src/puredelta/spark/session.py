@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from py4j.java_gateway import JavaClass
 from pyspark.sql import SparkSession
+
+from puredelta.spark.java_class import java_class
 
 _CONNECT_MODULE = "pyspark.sql.connect."
 
@@ -67,7 +68,7 @@ def settings_of(spark: SparkSession) -> Mapping[str, str]:
     jvm: Any = getattr(spark, "_jvm", None)
     if jvm is None:  # Spark Connect: one request
         return spark.conf.getAll
-    mapper = JavaClass("com.fasterxml.jackson.databind.ObjectMapper", jvm._gateway_client)()  # noqa: SLF001
+    mapper = java_class(jvm, "com.fasterxml.jackson.databind.ObjectMapper")()
     settings: dict[str, str] = json.loads(
         mapper.writeValueAsString(spark._jsparkSession.conf().getAllAsJava())  # noqa: SLF001
     )

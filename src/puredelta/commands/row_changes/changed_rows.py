@@ -47,8 +47,8 @@ _FIRST_INSERT = 1 << 20
 
 def changed_rows(
     context: ChangeContext, plan: SearchPlan, positions: Positions, changes: ChangePlan
-) -> DataFrame | None:
-    """Return what is to be written with exactly the table's columns; ``None`` if nothing is.
+) -> DataFrame:
+    """Return what is to be written with exactly the table's columns. Some row is, or may be.
 
     Where changes are recorded, `CHANGE` is one more column: NULL in rows of the table, else
     the row is one of the feed. Where rows keep their ids, `ROW_ID` is: NULL in new rows.
@@ -57,8 +57,6 @@ def changed_rows(
     parts = _new_parts(context, plan, positions, changes)
     if changes.recorded:
         parts = [*map(_doubled, parts), _old_images(context, plan, changes)]
-    if not parts:
-        return None
     rows = functools.reduce(DataFrame.unionAll, parts).drop(CLAUSE)
     return context.statement.instant.fix(rows)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-from pyspark.sql import DataFrame
 
 from puredelta.commands.row_changes.changed_rows import changed_rows
 from puredelta.commands.row_changes.changes import ChangePlan
@@ -61,11 +60,11 @@ class StatementFiles:
         """Write changed rows, and keep the others: copied by one Spark job, or by none where
         deletion vectors hide what changed.
         """
-        rows = changed_rows(self._context, plan, positions, changes)
-        if rows is None:
+        if changes.is_empty:
             self._keep(split)
             return
-        write = partial(self._write, rows, changes, split)
+        # The copy runs while Spark analyses and plans what makes the new rows.
+        write = partial(self._write, plan, positions, changes, split)
         if not split.orders and not split.hidden:
             write()
         else:
@@ -79,7 +78,10 @@ class StatementFiles:
             config=self._context.statement.config,
         )
 
-    def _write(self, rows: DataFrame, changes: ChangePlan, split: SplitPlan) -> None:
+    def _write(
+        self, plan: SearchPlan, positions: Positions, changes: ChangePlan, split: SplitPlan
+    ) -> None:
+        rows = changed_rows(self._context, plan, positions, changes)
         config = self._context.statement.config
         # A task per touched file would write a file each.
         scattered = bool(changes.from_target) or changes.recorded
