@@ -61,7 +61,7 @@ def _error_differences(case: Case, theirs: Outcome, ours: Outcome) -> list[str]:
     if not theirs.error_classes:
         return [f"only ours fails: {ours.error_text[:400]}"]
     if not ours.error_classes:
-        if _reads_rows_in_vain(case, theirs):
+        if _reads_rows_in_vain(case, theirs) or _spells_a_column_otherwise(case, theirs):
             return []
         return [f"only theirs fails: {theirs.error_classes} {theirs.error_text[:400]}"]
     found = []
@@ -77,6 +77,21 @@ def _reads_rows_in_vain(case: Case, outcome: Outcome) -> bool:
     """Tell whether the condition failed over target rows that no source row could match."""
     without_source = case.statement == "merge" and not case.source_rows
     return without_source and outcome.error_classes[0] in ("CAST_INVALID_INPUT", "CAST_OVERFLOW")
+
+
+def _spells_a_column_otherwise(case: Case, outcome: Outcome) -> bool:
+    """Tell whether a source column is one of the table's but for case, and names are case
+    sensitive: the reference finds neither the column nor that it is a new one.
+    """
+    known = {column.name for column in case.target}
+    folded = {name.lower() for name in known}
+    return (
+        case.evolve
+        and case.conf.get("spark.sql.caseSensitive") == "true"
+        and outcome.error_classes[0]
+        in ("DELTA_MISSING_SET_COLUMN", "DELTA_MERGE_UNRESOLVED_EXPRESSION")
+        and any(c.name not in known and c.name.lower() in folded for c in case.source)
+    )
 
 
 def minimise(case: Case, differs: Callable[[Case], bool], *, attempts_max: int = 60) -> Case:

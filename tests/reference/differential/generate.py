@@ -431,7 +431,8 @@ class _Maker:
         if depth < 2 and roll < 0.3:
             return f"NOT ({self.condition(scope, depth + 1)})"
         if roll < 0.315 and self.flaw():
-            return self.one(("missing > 1", "max(1) > 0", "rand() > 0.5", "key > 1"))
+            # Where a random value is allowed it must not decide anything.
+            return self.one(("missing > 1", "max(1) > 0", "rand() > 2", "key > 1"))
         simple = [(a, c) for a, columns in scope for c in columns if c.type in VALUES]
         if not simple:
             return "true"
