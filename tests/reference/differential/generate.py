@@ -147,8 +147,6 @@ class Case:
 
 STATEMENTS_PER_TABLE = 10
 """Consecutive seeds share a table: to write it takes longer than to change it."""
-NEVER_TRUE = ("false", "1 = 0")
-"""Conditions of ON that Spark decides without a row."""
 
 
 def make_case(seed: int) -> Case:
@@ -324,7 +322,7 @@ class _Maker:
         if roll < 0.85:
             return f"{equal} AND {self.condition((('t', target), ('s', source)))}"
         if roll < 0.9:
-            return self.one(("true", *NEVER_TRUE))
+            return self.one(("true", "false", "1 = 0"))
         if roll < 0.95:
             return f"{equal} OR {self.condition((('t', target),))}"
         return self.condition((("t", target), ("s", source)))
