@@ -136,7 +136,7 @@ def test_builders_by_name(database: SparkSession, tmp_path: Path) -> None:
         made.execute()
     same = DeltaTable.createIfNotExists(spark).tableName("b").addColumn("x", "INT").execute()
     assert same.toDF().columns == ["a"]
-    assert {t.detail().first()["name"] for t in (table, same)} == {"spark_catalog.default.b"}
+    assert {t.detail().first()["name"] for t in (table, same)} == {"spark_catalog.desk.b"}
     DeltaTable.replace(spark).tableName("b").addColumn("r", "INT").execute()
     DeltaTable.createOrReplace(spark).tableName("desk.b").addColumn("c", "INT").execute()
     assert spark.table("b").columns == ["c"]

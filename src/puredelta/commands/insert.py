@@ -13,6 +13,7 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from puredelta.commands.planned_write import WriteOutcome
 from puredelta.commands.write import write_table
@@ -49,6 +50,8 @@ class InsertRequest:
     """Whether what is there is replaced: all of it, or the partitions that are named."""
     replace_where: str | None = None
     """Replaces the rows of this condition instead."""
+    evolves: bool = False
+    """Columns of the rows that the table lacks are added to it, behind its own."""
 
 
 EVERY_COLUMN = InsertRequest()
@@ -57,10 +60,31 @@ _INTEGERS = (BYTE, SHORT, INTEGER, LONG)
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedInsert:
+    """An INSERT whose rows fit the table's columns: nothing has been changed yet."""
+
+    rows: DataFrame
+    log: TableLog
+    mode: SaveMode
+    options: Mapping[str, object]
+
+    def run(self) -> WriteOutcome:
+        """Insert the rows; runs one Spark job. Errors as `write_table`."""
+        return write_table(self.rows, self.log, mode=self.mode, options=self.options)
+
+
 def insert_rows(
     rows: DataFrame, log: TableLog, request: InsertRequest = EVERY_COLUMN
 ) -> WriteOutcome:
-    """Insert rows into a table; runs one Spark job.
+    """Insert rows into a table; runs one Spark job. Errors as `plan_insert` and `write_table`."""
+    return plan_insert(rows, log, request).run()
+
+
+def plan_insert(
+    rows: DataFrame, log: TableLog, request: InsertRequest = EVERY_COLUMN
+) -> PlannedInsert:
+    """Return the write that an INSERT is; runs no job.
 
     Columns without a value get their default, or NULL. ``overwrite`` replaces what a
     DataFrame write in mode ``overwrite`` does; with ``partition`` only those partitions,
@@ -68,7 +92,7 @@ def insert_rows(
 
     Raises:
         TableNotFoundError: there is no table.
-        InvalidRequestError: a column is unknown, or what `write_table` refuses.
+        InvalidRequestError: a column is unknown.
         pyspark.errors.AnalysisException: too many or too few values, or one of a type that
             does not fit.
     """
@@ -77,27 +101,40 @@ def insert_rows(
     if request.by_name and not request.columns:
         given = {name.lower() for name in rows.columns}
         chosen = [f for f in chosen if f.name.lower() in given]
+    known = to_spark(StructType(tuple(chosen)))
     stored = stored_as(
         rows,
-        to_spark(StructType(tuple(chosen))),
+        T.StructType([*known.fields, *_new_columns(rows, config, chosen, request)]),
         table=f"delta.`{log.root_uri}`",
         by_name=request.by_name,
     )
     fixed = _fixed_columns(config, request)
     values = {f.name: F.lit(value).cast(to_spark_type(f.type)) for f, value in fixed}
-    options: dict[str, object] = {}
+    options: dict[str, object] = {"mergeSchema": True} if request.evolves else {}
     where = request.replace_where
     if request.overwrite and fixed and not replaces_partitions(rows.sparkSession):
         where = _all_of([_is_value(f, value) for f, value in fixed])
     if where is not None:
         options["replaceWhere"] = where
     overwrites = request.overwrite or where is not None
-    return write_table(
-        stored.withColumns(values) if values else stored,
-        log,
+    return PlannedInsert(
+        rows=stored.withColumns(values) if values else stored,
+        log=log,
         mode=SaveMode.OVERWRITE if overwrites else SaveMode.APPEND,
         options=options,
     )
+
+
+def _new_columns(
+    rows: DataFrame, config: TableConfig, chosen: Sequence[StructField], request: InsertRequest
+) -> list[T.StructField]:
+    """Return the columns of the rows that are to be added to the table."""
+    if not request.evolves or request.columns:
+        return []
+    fields = list(rows.schema.fields)
+    if request.by_name:
+        return [f for f in fields if config.schema.find_ignoring_case(f.name) is None]
+    return fields[len(chosen) :]
 
 
 def value_columns(config: TableConfig, request: InsertRequest) -> list[StructField]:

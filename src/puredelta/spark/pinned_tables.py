@@ -27,6 +27,7 @@ from puredelta.spark.catalog_tables import (
     find_relation,
 )
 from puredelta.spark.catalyst import Catalyst
+from puredelta.spark.followed_views import refresh_view
 from puredelta.spark.table_rows import marked, table_rows
 
 Name: TypeAlias = tuple[str, ...]
@@ -74,7 +75,8 @@ def _relations(node: Any) -> Iterator[Name]:
 def pinned(spark: SparkSession, names: Iterable[Name]) -> Iterator[None]:
     """Let an analysis inside the context see the newest version of each Delta table named.
 
-    Tables that views name are found, too. Other names are left alone. Reads the logs.
+    Tables that views name are found, too, also by path. Other names are left alone. Reads the
+    logs.
 
     Raises:
         TableNotFoundError: the catalog has a Delta table, and its location has none.
@@ -101,7 +103,7 @@ def _tables(spark: SparkSession, names: Iterable[Name]) -> list[CatalogTable]:
                 inner = named_relations(spark, view.text)
                 pending += [_as_seen_from(view.namespace, other) for other in inner]
             case None:
-                pass
+                refresh_view(spark, name)
     return list(found.values())
 
 

@@ -84,12 +84,24 @@ class InsertInto:
     replace_where: str | None
     """The condition of ``REPLACE WHERE``."""
     if_not_exists: bool
+    evolves: bool
+    """``WITH SCHEMA EVOLUTION``."""
     beyond: str | None
     """A clause that is more than this, by its words."""
     query: Any
 
 
-def parse_plan(spark: SparkSession, text: str) -> StatedTable | InsertInto | None:
+@dataclass(frozen=True, slots=True)
+class SeveralInserts:
+    """``FROM rows INSERT ... INSERT ...``, in their order."""
+
+    inserts: tuple[InsertInto, ...]
+
+
+_INSERTS = frozenset({"InsertIntoStatement", "OverwriteByExpression"})
+
+
+def parse_plan(spark: SparkSession, text: str) -> StatedTable | InsertInto | SeveralInserts | None:
     """Return what a text says; None if it is another statement.
 
     Raises:
@@ -104,12 +116,28 @@ def parse_plan(spark: SparkSession, text: str) -> StatedTable | InsertInto | Non
             return _table(plan, tuple(_columns(plan.columns())), None)
         case "CreateTableAsSelect" | "ReplaceTableAsSelect":
             return _table(plan, (), plan.query())
-        case "InsertIntoStatement":
-            return _insert(plan, _with_ctes(spark, ctes, plan.query()))
-        case "OverwriteByExpression":  # before 4.3: INSERT INTO ... REPLACE WHERE
-            return _replace_where(plan, _with_ctes(spark, ctes, plan.query()))
+        case kind if kind in _INSERTS:
+            return _one_insert(spark, plan, ctes)
+        case "Union":
+            return _several(spark, plan, ctes)
         case _:
             return None
+
+
+def _one_insert(spark: SparkSession, plan: Any, ctes: Any) -> InsertInto | None:
+    query = _with_ctes(spark, ctes, plan.query())
+    if _kind(plan) == "InsertIntoStatement":
+        return _insert(plan, query)
+    return _replace_where(plan, query)  # before 4.3: INSERT INTO ... REPLACE WHERE
+
+
+def _several(spark: SparkSession, plan: Any, ctes: Any) -> SeveralInserts | None:
+    children = list(_items(plan.children()))
+    if any(_kind(child) not in _INSERTS for child in children):
+        return None
+    inserts = [_one_insert(spark, child, ctes) for child in children]
+    known = tuple(insert for insert in inserts if insert is not None)
+    return SeveralInserts(known) if len(known) == len(inserts) else None
 
 
 def query_rows(spark: SparkSession, query: Any) -> DataFrame:
@@ -240,8 +268,7 @@ def _insert(plan: Any, query: Any) -> InsertInto | None:
             where = str(criteria.cond().sql())
         else:
             beyond = "REPLACE ON or REPLACE USING"
-    if "withSchemaEvolution" in fields and plan.withSchemaEvolution():
-        beyond = "WITH SCHEMA EVOLUTION"
+    evolves = "withSchemaEvolution" in fields and bool(plan.withSchemaEvolution())
     partition = {
         str(pair._1()): pair._2()  # noqa: SLF001 - Scala's name
         for pair in _items(plan.partitionSpec().toSeq())
@@ -259,6 +286,7 @@ def _insert(plan: Any, query: Any) -> InsertInto | None:
         overwrite=bool(plan.overwrite()) and where is None,
         replace_where=where,
         if_not_exists=bool(plan.ifPartitionNotExists()),
+        evolves=evolves,
         beyond=beyond,
         query=query,
     )
@@ -276,6 +304,7 @@ def _replace_where(plan: Any, query: Any) -> InsertInto | None:
         overwrite=False,
         replace_where=str(plan.deleteExpr().sql()),
         if_not_exists=False,
+        evolves=False,
         beyond=None,
         query=query,
     )

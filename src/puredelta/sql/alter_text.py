@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
+from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.sql.alter_statement import (
     AddCheck,
     AddColumns,
@@ -84,6 +85,7 @@ def parse_alter_rest(head: AlterHead) -> AlterStatement:
 
     Raises:
         SqlSyntaxError: it goes on as something else.
+        UnsupportedError: a constraint that Delta tables do not have.
     """
     change = _CLAUSES[head.words](head.rest)
     head.rest.expect_end()
@@ -229,14 +231,29 @@ def _whole_column(cursor: Cursor) -> ColumnAction:
 # --- constraints ----------------------------------------------------------------------------
 
 
+_OTHER_CONSTRAINTS = ("PRIMARY", "FOREIGN", "UNIQUE")
+
+
 def _add_constraint(cursor: Cursor) -> AddCheck:
     name = cursor.identifier()
+    if any(cursor.sees(word) for word in _OTHER_CONSTRAINTS):
+        raise UnsupportedError(
+            f"The constraint {name} is not supported: Delta tables have CHECK constraints only.",
+            code=ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
+            constraint=name,
+        )
     if not cursor.sees("CHECK"):
         raise cursor.error(expected="CHECK")
     cursor.skip()
     condition = cursor.group()
     if not condition:
         raise cursor.error(expected="a condition in brackets before it")
+    if cursor.sees("NOT", "ENFORCED"):
+        raise UnsupportedError(
+            f"The constraint {name} cannot be NOT ENFORCED: every writer checks CHECK constraints.",
+            code=ErrorCode.UNSUPPORTED_CONSTRAINT_CHARACTERISTIC,
+            constraint=name,
+        )
     return AddCheck(name, condition)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.insert import InsertRequest, insert_rows, value_columns
+from puredelta.commands.insert import InsertRequest, plan_insert, value_columns
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.table_log import TableLog
 from puredelta.protocol.feature_usage import CURRENT_DEFAULT
@@ -33,27 +33,67 @@ def insert(
 
     Raises:
         UnsupportedError: a clause that is not implemented.
-        InvalidRequestError, pyspark.errors.AnalysisException: what `insert_rows` raises.
+        InvalidRequestError, pyspark.errors.AnalysisException: what `plan_insert` raises.
     """
     location = find_location(spark, TableName(statement.name))
     if location is None:
         return False
     _require_possible(statement)
-    log = TableLog.open(location)
-    request = InsertRequest(
+    log, request = TableLog.open(location), _request(statement)
+    query = statement.query
+    if has_default(text):
+        columns = value_columns(log.snapshot().config, request)
+        query = parse(with_defaults(text, [_default(column) for column in columns])).query
+    plan_insert(_rows(spark, query), log, request).run()
+    return True
+
+
+def insert_all(spark: SparkSession, statements: Sequence[InsertInto]) -> bool:
+    """Execute several statements over the same rows, each in a commit of its own.
+
+    All of them are checked before the first one is executed. False if no table is ours.
+
+    Raises:
+        UnsupportedError: a clause that is not implemented, or some tables are not ours.
+        InvalidRequestError, pyspark.errors.AnalysisException: what `plan_insert` raises.
+    """
+    found = {s.name: find_location(spark, TableName(s.name)) for s in statements}
+    locations = {name: location for name, location in found.items() if location is not None}
+    if not locations:
+        return False
+    others = [str(TableName(name)) for name in found if name not in locations]
+    if others:
+        raise UnsupportedError(
+            "Several INSERTs behind one FROM must all be into Delta tables, and these are not: "
+            f"{', '.join(others)}. Write one statement for each.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            tables=tuple(others),
+        )
+    for statement in statements:
+        _require_possible(statement)
+    planned = [
+        plan_insert(
+            _rows(spark, statement.query),
+            TableLog.open(locations[statement.name]),
+            _request(statement),
+        )
+        for statement in statements
+    ]
+    for one in planned:
+        one.run()
+    return True
+
+
+def _request(statement: InsertInto) -> InsertRequest:
+    return InsertRequest(
         columns=statement.columns,
         partition=statement.partition,
         open_partition=statement.open_partition,
         by_name=statement.by_name,
         overwrite=statement.overwrite,
         replace_where=statement.replace_where,
+        evolves=statement.evolves,
     )
-    query = statement.query
-    if has_default(text):
-        columns = value_columns(log.snapshot().config, request)
-        query = parse(with_defaults(text, [_default(column) for column in columns])).query
-    insert_rows(_rows(spark, query), log, request)
-    return True
 
 
 def _rows(spark: SparkSession, query: Any) -> DataFrame:
@@ -87,7 +127,7 @@ def _require_possible(statement: InsertInto) -> None:
         raise UnsupportedError(
             f"INSERT with {statement.beyond} is not supported. Use REPLACE WHERE, df.write with "
             "the options replaceWhere or partitionOverwriteMode, or a MERGE.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            code=ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
         )
 
 

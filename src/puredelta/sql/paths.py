@@ -29,9 +29,10 @@ def may_query_paths(text: str) -> bool:
     """Tell from a glance whether a query, also one that is inserted or makes a table, could
     name a table by its path, or a version of one.
 
-    The definition of a view is none: it would outlive what the name stands for.
+    The definition of a view is none: it would outlive what the name stands for (see
+    `puredelta.sql.view_text`).
     """
-    if _PATH.search(text) is None and _AS_OF.search(text) is None:
+    if not may_name_states(text):
         return False
     cursor = Cursor(text)
     if cursor.sees("EXPLAIN"):
@@ -41,6 +42,11 @@ def may_query_paths(text: str) -> bool:
     if first is None:
         return False
     return first.text.upper() in _BEGIN or cursor.sees("CREATE", "TABLE")
+
+
+def may_name_states(text: str) -> bool:
+    """Tell from a glance whether a text could name a table by its path, or a version of one."""
+    return _PATH.search(text) is not None or _AS_OF.search(text) is not None
 
 
 def with_views(spark: SparkSession, text: str, names: RowNames) -> str:

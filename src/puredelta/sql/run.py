@@ -29,6 +29,7 @@ from puredelta.sql.tables import is_table_statement, run_table_statement
 from puredelta.sql.template import SqlTemplate, TemplateFields
 from puredelta.sql.upkeep import run_upkeep
 from puredelta.sql.view_target import find_view
+from puredelta.sql.view_text import may_define_view, run_view
 from puredelta.sql.views import RowNames, TemporaryViews
 
 Runner: TypeAlias = Callable[[SparkSession, str], DataFrame | None]
@@ -37,8 +38,9 @@ Runner: TypeAlias = Callable[[SparkSession, str], DataFrame | None]
 _FIRST_WORD = re.compile(r"\s*([A-Za-z]\w*)")
 _RUNNERS: Mapping[str, tuple[Runner, ...]] = {
     "ALTER": (run_alter,),
+    "CACHE": (run_view,),
     "COMMENT": (run_alter,),
-    "CREATE": (run_copy, run_table_statement),
+    "CREATE": (run_copy, run_view, run_table_statement),
     "DESC": (run_describe, run_show),
     "DESCRIBE": (run_describe, run_show),
     "DROP": (run_upkeep,),
@@ -53,7 +55,7 @@ _RUNNERS: Mapping[str, tuple[Runner, ...]] = {
     "WITH": (run_table_statement,),
 }
 """By the first word of a statement."""
-_MAKE_TABLES = frozenset({"CREATE", "FROM", "INSERT", "REPLACE", "WITH"})
+_MAKE_TABLES = frozenset({"CACHE", "CREATE", "FROM", "INSERT", "REPLACE", "WITH"})
 """Words that many statements begin with that are none of ours."""
 
 
@@ -152,7 +154,7 @@ def _table_statement(
 
 
 def _may_make_table(spark: SparkSession, text: str) -> bool:
-    return may_copy(text) or is_table_statement(spark, text)
+    return may_copy(text) or may_define_view(text) or is_table_statement(spark, text)
 
 
 def _first_word(text: str) -> str:
