@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.protocol.schema_edit import After, End
 from puredelta.sql.alter_statement import (
     AddCheck,
@@ -153,7 +154,7 @@ def test_other_statements(text: str) -> None:
         ("ADD COLUMN (a INT", "line 2, pos 17"),
         ("ALTER COLUMN a", "line 2, pos 14"),
         ("ALTER COLUMN a DROP", "line 2, pos 15"),
-        ("ADD CONSTRAINT c PRIMARY KEY (a)", "line 2, pos 17"),
+        ("ADD CONSTRAINT c DEFAULT 1", "line 2, pos 17"),
         ("ADD CONSTRAINT c CHECK a > 0", "line 2, pos 23"),
         ("ADD CONSTRAINT c CHECK (a > 0", "line 2, pos 29"),
         ("DROP FEATURE f TRUNCATE", "line 2, pos 15"),
@@ -169,3 +170,20 @@ def test_what_is_wrong_is_said_with_its_place(clause: str, place: str) -> None:
         parse_alter_rest(head)
     assert "\n== SQL ==\n" in str(caught.value)
     assert "^^^" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("clause", "code"),
+    [
+        ("ADD CONSTRAINT c PRIMARY KEY (a)", ErrorCode.TABLE_OPERATION_NOT_SUPPORTED),
+        ("ADD CONSTRAINT c UNIQUE (a)", ErrorCode.TABLE_OPERATION_NOT_SUPPORTED),
+        (
+            "ADD CONSTRAINT c CHECK (a > 0) NOT ENFORCED",
+            ErrorCode.UNSUPPORTED_CONSTRAINT_CHARACTERISTIC,
+        ),
+    ],
+)
+def test_constraints_that_no_delta_table_has(clause: str, code: ErrorCode) -> None:
+    with pytest.raises(UnsupportedError) as refused:
+        change(clause)
+    assert refused.value.code is code
