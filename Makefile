@@ -11,10 +11,11 @@ JAVA := scripts/with-java
 WORKERS ?= 2
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile
 
-.PHONY: help demo test test-newest test-oldest check fix reference differential bench lock wheel clean
+BENCHES := bench-growth bench-trickle bench-profile
+.PHONY: help demo test test-newest test-oldest check fix reference differential bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them back with two other engines
 	@$(JAVA) $(DEV)/bin/python demo/flights.py
@@ -46,6 +47,12 @@ differential: reference-env ## Random statements through delta-spark and puredel
 
 bench: dev-env reference-env ## Measure merges and conversions beside delta-spark and delta-rs (docs/performance.md)
 	@$(JAVA) $(DEV)/bin/python -m benchmarks
+
+bench-growth: ## Measure merges into ten times the rows, and into a hundred times the files
+bench-trickle: ## Measure a hundred small merges into one table
+bench-profile: ## Say where the time of the slowest workloads goes
+$(BENCHES): dev-env reference-env
+	@$(JAVA) $(DEV)/bin/python -m benchmarks.$(@:bench-%=%)
 
 wheel: dev-env ## Build the wheel into dist/
 	@$(DEV)/bin/pip wheel --quiet --no-deps --wheel-dir dist .
