@@ -75,6 +75,8 @@ def test_a_table_from_its_creation_to_its_end(database: SparkSession) -> None:
     assert DeltaTable.forName(spark, "items").detail().first()["id"] == detail["id"]
     assert spark.read.option("versionAsOf", 1).table("items").count() == 2
     old = spark.sql("SELECT count(*) FROM items VERSION AS OF 2 AS i WHERE i.id > 1")
+    plain = spark.sql("SELECT count(items.id) FROM items VERSION AS OF 2 WHERE items.id > 1")
+    assert plain.collect() == old.collect()
     assert old.first()[0] == 3
     with pytest.raises(InvalidRequestError) as taken:
         spark.sql("CREATE TABLE items (a INT) USING delta")

@@ -135,7 +135,7 @@ def test_alter_table(database: SparkSession) -> None:
     with pytest.raises(ParseException, match="ADD COLUMN"):
         spark.sql("ALTER TABLE t ADD COLUMN")
     with pytest.raises(ParseException, match=r"expected CHECK[\s\S]*line 1, pos 31"):
-        spark.sql("ALTER TABLE t ADD CONSTRAINT c PRIMARY KEY (a)")
+        spark.sql("ALTER TABLE t ADD CONSTRAINT c DEFAULT 1")
     spark.sql("ALTER TABLE t RENAME TO u")
     assert operations(spark, "u")[-1] == "SET TBLPROPERTIES"
 

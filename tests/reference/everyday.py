@@ -284,7 +284,7 @@ STATEMENTS: list[tuple[str, Statement]] = [
 def main(engine: str) -> None:
     """Run every statement and print the rows it returned and the tables it changed."""
     with tempfile.TemporaryDirectory() as root:
-        spark = _session(engine, root)
+        spark = make_session(engine, root)
         tables = importlib.import_module(f"{engine}.tables")
         shop = Shop(spark=spark, tables=tables, root=root)
         versions: dict[str, int] = {}
@@ -297,7 +297,8 @@ def main(engine: str) -> None:
         spark.stop()
 
 
-def _session(engine: str, root: str) -> SparkSession:
+def make_session(engine: str, root: str) -> SparkSession:
+    """Stock PySpark with one of the two."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = (
         SparkSession.builder.master("local[2]")
@@ -325,8 +326,8 @@ def _session(engine: str, root: str) -> SparkSession:
 
 def _answer(statement: Statement, shop: Shop) -> list[str]:
     try:
-        answer = statement(shop)
-        return _rows(answer) if isinstance(answer, DataFrame) else []
+        given = statement(shop)
+        return rows_shown(given) if isinstance(given, DataFrame) else []
     except Exception as error:  # noqa: BLE001 - either implementation's own
         found = re.search(r"\[([A-Z][A-Z0-9_]+)", str(error))
         return [f"error {found[1] if found else type(error).__name__}"]
@@ -344,10 +345,11 @@ def _news(shop: Shop, name: str, versions: dict[str, int]) -> list[str]:
     versions[name] = newest["version"]
     rows = shop.spark.sql(f"SELECT * FROM {where}")
     kinds = rows.schema.simpleString()
-    return [f"{name}: {newest['version']} {newest['operation']} {kinds}", *_rows(rows)]
+    return [f"{name}: {newest['version']} {newest['operation']} {kinds}", *rows_shown(rows)]
 
 
-def _rows(rows: DataFrame) -> list[str]:
+def rows_shown(rows: DataFrame) -> list[str]:
+    """The rows in a fixed order."""
     return [f"  {row}" for row in sorted(str(tuple(row)) for row in rows.collect())]
 
 

@@ -17,9 +17,9 @@ from tests.reference.everyday import STATEMENTS
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def printed(engine: str) -> dict[str, list[str]]:
-    """What each statement printed."""
-    command = [sys.executable, "-m", "tests.reference.everyday", engine]
+def printed(engine: str, *words: str, program: str = "everyday") -> dict[str, list[str]]:
+    """What each statement of a program printed."""
+    command = [sys.executable, "-m", f"tests.reference.{program}", engine, *words]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False

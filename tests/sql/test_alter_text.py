@@ -177,6 +177,7 @@ def test_what_is_wrong_is_said_with_its_place(clause: str, place: str) -> None:
     [
         ("ADD CONSTRAINT c PRIMARY KEY (a)", ErrorCode.TABLE_OPERATION_NOT_SUPPORTED),
         ("ADD CONSTRAINT c UNIQUE (a)", ErrorCode.TABLE_OPERATION_NOT_SUPPORTED),
+        ("ADD CHECK (a > 0)", ErrorCode.TABLE_OPERATION_NOT_SUPPORTED),
         (
             "ADD CONSTRAINT c CHECK (a > 0) NOT ENFORCED",
             ErrorCode.UNSUPPORTED_CONSTRAINT_CHARACTERISTIC,

@@ -260,11 +260,11 @@ def _insert(plan: Any, query: Any) -> InsertInto | None:
     if _kind(table) != "UnresolvedRelation":
         return None
     where, beyond = None, None
-    # 4.3 knows REPLACE WHERE | ON | USING and WITH SCHEMA EVOLUTION, earlier versions do not.
+    # 4.2 has REPLACE ON | USING and WITH SCHEMA EVOLUTION here, 4.3 REPLACE WHERE, too.
     fields = _fields(plan)
     if "replaceCriteriaOpt" in fields and plan.replaceCriteriaOpt().isDefined():
         criteria = plan.replaceCriteriaOpt().get()
-        if criteria.isReplaceWhere():
+        if _kind(criteria) == "InsertReplaceWhere":
             where = str(criteria.cond().sql())
         else:
             beyond = "REPLACE ON or REPLACE USING"

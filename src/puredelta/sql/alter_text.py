@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.sql.alter_statement import (
@@ -231,6 +231,14 @@ def _whole_column(cursor: Cursor) -> ColumnAction:
 # --- constraints ----------------------------------------------------------------------------
 
 
+def _add_unnamed_constraint(cursor: Cursor) -> NoReturn:  # noqa: ARG001 - as the others
+    raise UnsupportedError(
+        "A constraint without a name is not supported. Delta tables have named CHECK constraints: "
+        "ALTER TABLE ... ADD CONSTRAINT name CHECK (condition).",
+        code=ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
+    )
+
+
 _OTHER_CONSTRAINTS = ("PRIMARY", "FOREIGN", "UNIQUE")
 
 
@@ -269,6 +277,10 @@ _CLAUSES: Mapping[tuple[str, ...], _Reader] = MappingProxyType({
     ("ADD", "COLUMNS"): _add_columns,
     ("REPLACE", "COLUMNS"): _replace_columns,
     ("ADD", "CONSTRAINT"): _add_constraint,
+    ("ADD", "CHECK"): _add_unnamed_constraint,
+    ("ADD", "PRIMARY", "KEY"): _add_unnamed_constraint,
+    ("ADD", "FOREIGN", "KEY"): _add_unnamed_constraint,
+    ("ADD", "UNIQUE"): _add_unnamed_constraint,
     ("ALTER",): _change_columns,
     ("CHANGE",): _change_columns,
     ("RENAME", "COLUMN"): _rename_column,

@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.read import read_table
 from puredelta.log.table_log import TableLog
+from puredelta.spark.identifiers import quote_name
 from puredelta.sql.cursor import Cursor, is_identifier, unquoted
-from puredelta.sql.lexer import TokenKind
+from puredelta.sql.lexer import Token, TokenKind, keywords
 from puredelta.sql.names import find_location
 from puredelta.sql.table_changes import accept_changes, may_call
 from puredelta.sql.table_name import TableName
@@ -69,12 +70,15 @@ def with_views(spark: SparkSession, text: str, names: RowNames) -> str:
     at = 0
     while (token := cursor.peek()) is not None:
         before = cursor.position
+        travelled = _travelled_name(cursor)
         rows = _accept_table(spark, cursor, known)
         if rows is None:
             rows = accept_changes(spark, cursor)
         if rows is not None:
             pieces += [text[at : token.start], names.add(rows)]
             at = cursor.offset
+            if travelled is not None and _ends_without_alias(cursor):
+                pieces.append(f" AS {travelled}")
         elif cursor.position == before:
             cursor.skip()
     return "".join([*pieces, text[at:]])
@@ -132,15 +136,13 @@ def _accept_travelled(spark: SparkSession, cursor: Cursor) -> str | None:
     before = cursor.peek(-1) if cursor.position else None
     if before is not None and before.means("."):
         return None
-    tokens = [cursor.peek()]
-    while (dot := cursor.peek(len(tokens))) is not None and dot.means("."):
-        tokens += [dot, cursor.peek(len(tokens) + 1)]
-    names = [token for token in tokens[::2] if token is not None and is_identifier(token)]
-    if len(names) < len(tokens[::2]) or not _is_travel(cursor, len(tokens)):
+    tokens = _name_tokens(cursor)
+    names = [token for token in tokens if token is not None and is_identifier(token)]
+    if len(names) < len(tokens) or not _is_travel(cursor, 2 * len(tokens) - 1):
         return None
     location = find_location(spark, TableName(tuple(map(unquoted, names))))
     if location is not None:
-        for _ in tokens:
+        for _ in range(2 * len(tokens) - 1):
             cursor.skip()
     return location
 
@@ -152,6 +154,37 @@ def _is_travel(cursor: Cursor, ahead: int) -> bool:
     if texts[:1] == ["FOR"]:
         texts = texts[1:]
     return len(texts) > 2 and texts[0] in _TRAVELS and texts[1:3] == ["AS", "OF"]  # noqa: PLR2004
+
+
+def _travelled_name(cursor: Cursor) -> str | None:
+    """Return what columns of the table are called by, if a name of the catalog stands here."""
+    tokens = _name_tokens(cursor)
+    names = [token for token in tokens if token is not None and is_identifier(token)]
+    if len(names) < len(tokens) or not _is_travel(cursor, 2 * len(tokens) - 1):
+        return None
+    name = TableName(tuple(map(unquoted, names)))
+    return quote_name(name.parts[-1:]) if name.path is None else None
+
+
+def _name_tokens(cursor: Cursor) -> list[Token | None]:
+    """Return the parts of the dotted name that may stand here."""
+    tokens = [cursor.peek()]
+    while (dot := cursor.peek(2 * len(tokens) - 1)) is not None and dot.means("."):
+        tokens.append(cursor.peek(2 * len(tokens)))
+    return tokens
+
+
+_BEHIND_TABLES = keywords(
+    "WHERE JOIN INNER CROSS LEFT RIGHT FULL SEMI ANTI NATURAL LATERAL ON USING GROUP ORDER HAVING "
+    "LIMIT UNION EXCEPT MINUS INTERSECT WINDOW CLUSTER DISTRIBUTE SORT TABLESAMPLE PIVOT UNPIVOT "
+    "SELECT INSERT"
+)
+
+
+def _ends_without_alias(cursor: Cursor) -> bool:
+    """Tell whether a table goes without another name: what follows cannot be one."""
+    token = cursor.peek()
+    return token is None or token.text in {",", ")", ";"} or token.text.upper() in _BEHIND_TABLES
 
 
 def _accept_version(cursor: Cursor) -> str | None:
