@@ -17,18 +17,23 @@ from puredelta.spark.session import is_connect
 from puredelta.sql.cursor import Cursor
 from puredelta.sql.paths import may_name_states, with_views
 
-_VIEW = re.compile(r"\s*(?:CREATE\b.*?\bVIEW|CACHE\b.*?\bTABLE)\b", re.IGNORECASE | re.DOTALL)
+_VIEW = re.compile(r"\b(?:CREATE\b.*?\bVIEW|CACHE\b.*?\bTABLE)\b", re.IGNORECASE | re.DOTALL)
 
 
-class _Kind(Enum):
+class Lifetime(Enum):
+    """How long a view lasts."""
+
     SESSION = "temporary"
+    """As `CACHE TABLE` makes one, too."""
     GLOBAL = "global temporary"
     PERMANENT = "permanent"
 
 
 def may_define_view(text: str) -> bool:
     """Tell from a glance whether a text may define a view over a table at a path."""
-    return _VIEW.match(text) is not None and may_name_states(text)
+    return (
+        may_name_states(text) and _VIEW.search(text) is not None and find_lifetime(text) is not None
+    )
 
 
 def run_view(spark: SparkSession, text: str) -> DataFrame | None:
@@ -41,10 +46,12 @@ def run_view(spark: SparkSession, text: str) -> DataFrame | None:
         TableNotFoundError: there is no table at a path, or no such version.
         pyspark.errors.AnalysisException: Spark refuses the view.
     """
-    kind = _kind(text) if may_define_view(text) and not is_connect(spark) else None
-    if kind is None:
+    if is_connect(spark) or not may_define_view(text):
         return None
-    names = _ShownTables(kind)
+    lifetime = find_lifetime(text)
+    if lifetime is None:
+        return None
+    names = _ShownTables(lifetime)
     named = with_views(spark, text, names)
     return spark.sql(named) if names.is_used else None
 
@@ -52,13 +59,13 @@ def run_view(spark: SparkSession, text: str) -> DataFrame | None:
 class _ShownTables:
     """Gives tables names that last as long as the view that names them."""
 
-    def __init__(self, kind: _Kind) -> None:
-        self._kind = kind
+    def __init__(self, lifetime: Lifetime) -> None:
+        self._lifetime = lifetime
         self.is_used = False
 
     def add(self, rows: DataFrame) -> str:
         """Return the name of a view of these rows."""
-        if self._kind is _Kind.PERMANENT:
+        if self._lifetime is Lifetime.PERMANENT:
             raise UnsupportedError(
                 "A permanent view cannot name a Delta table by its path, or a version of one: it "
                 "outlives the session that knows what this is. Give the table a name (CREATE TABLE "
@@ -67,20 +74,26 @@ class _ShownTables:
                 code=ErrorCode.OPERATION_NOT_ALLOWED,
             )
         self.is_used = True
-        return show_table(rows, is_global=self._kind is _Kind.GLOBAL)
+        return show_table(rows, is_global=self._lifetime is Lifetime.GLOBAL)
 
 
-def _kind(text: str) -> _Kind | None:
+def find_lifetime(text: str) -> Lifetime | None:
+    """Return how long the view lasts that a text makes; None if it makes none.
+
+    >>> find_lifetime("CREATE OR REPLACE TEMP VIEW v AS SELECT 1")
+    <Lifetime.SESSION: 'temporary'>
+    """
     cursor = Cursor(text)
     if cursor.accept("CACHE"):
         cursor.accept("LAZY")
-        return _Kind.SESSION if cursor.sees("TABLE") else None
-    cursor.accept("CREATE")
+        return Lifetime.SESSION if cursor.sees("TABLE") else None
+    if not cursor.accept("CREATE"):
+        return None
     cursor.accept("OR", "REPLACE")
     is_global = cursor.accept("GLOBAL")
     is_temporary = cursor.accept("TEMP") or cursor.accept("TEMPORARY")
     if not cursor.sees("VIEW"):
         return None
     if not is_temporary:
-        return _Kind.PERMANENT
-    return _Kind.GLOBAL if is_global else _Kind.SESSION
+        return Lifetime.PERMANENT
+    return Lifetime.GLOBAL if is_global else Lifetime.SESSION
