@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.log import parquet_footer
 from puredelta.log.parquet_footer import (
     ParquetWriter,
     map_footers,
@@ -85,6 +86,17 @@ def test_footers_come_in_order_and_lazily():
     assert next(results) == (0, 0)
     assert len(taken) <= 10
     assert list(results) == [(n, n) for n in range(1, 200)]
+
+
+def test_many_files_are_read_in_batches_and_few_are_not():
+    sizes = [len(batch) for batch in parquet_footer._batches(iter(range(10_000)), 4)]
+    assert sum(sizes) == 10_000
+    assert set(sizes[:32]) == {1}
+    assert sizes[-2] == max(sizes) == 64
+    numbers = list(range(500))
+    footer = parquet()
+    found = map_footers(numbers, lambda n, _: n, open_source=lambda _: footer, threads=3)
+    assert list(found) == numbers
 
 
 def test_opened_files_are_closed_whatever_happens():

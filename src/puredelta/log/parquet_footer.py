@@ -26,6 +26,10 @@ FooterSource: TypeAlias = str | bytes | BinaryIO
 FOOTER_THREADS = 4
 """Hides some latency of storage; parsing itself holds the interpreter lock."""
 
+_BATCH_MAX = 64
+"""Files that a thread takes at once where there are many: waiting for a thread costs as much as
+a footer."""
+
 _TAIL_BYTES = 64 * 1024
 """Read at once from the end: one request covers the footers of nearly all files."""
 
@@ -122,8 +126,8 @@ def map_footers(
 ) -> Iterator[R]:
     """Yield ``describe(source, footer)`` for every source, in their order.
 
-    Sources are taken lazily and at most a few per thread are ahead of the caller, so memory
-    does not grow with their number. The first error is raised and the rest is abandoned;
+    Sources are taken lazily and at most a few batches per thread are ahead of the caller, so
+    memory does not grow with their number. The first error is raised and the rest is abandoned;
     files that ``open_source`` opened are closed. ``recover`` says what to yield for a file
     whose footer cannot be read, instead of raising.
 
@@ -145,22 +149,34 @@ def map_footers(
             if not isinstance(opened, str | bytes):
                 opened.close()
 
-    remaining = iter(sources)
-    first = list(itertools.islice(remaining, 2))
+    def together(batch: tuple[S, ...]) -> list[R]:
+        return [task(source) for source in batch]
+
+    batches = _batches(sources, threads)
+    first = list(itertools.islice(batches, 2))
     if len(first) < 2:  # noqa: PLR2004 - a pool for one file costs more than the file
-        yield from map(task, first)
+        for batch in first:
+            yield from together(batch)
         return
     pool = ThreadPoolExecutor(threads, thread_name_prefix="puredelta-footers")
     try:
-        running: deque[Future[R]] = deque()
-        for source in itertools.chain(first, remaining):
-            running.append(pool.submit(task, source))
+        running: deque[Future[list[R]]] = deque()
+        for batch in itertools.chain(first, batches):
+            running.append(pool.submit(together, batch))
             if len(running) >= 4 * threads:
-                yield running.popleft().result()
+                yield from running.popleft().result()
         while running:
-            yield running.popleft().result()
+            yield from running.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _batches(sources: Iterable[S], threads: int) -> Iterator[tuple[S, ...]]:
+    """Cut sources into batches: of one while there may be few, of more the more there are."""
+    remaining, taken = iter(sources), 0
+    while batch := tuple(itertools.islice(remaining, min(_BATCH_MAX, 1 + taken // (8 * threads)))):
+        taken += len(batch)
+        yield batch
 
 
 def _read_tail(file: BinaryIO, label: str) -> bytes:
