@@ -6,7 +6,7 @@ values alone: no expression is evaluated, nothing is shuffled, and the answer is
 
 A key of several columns is numbered column by column: the values seen so far have a number
 each, and a row whose number is unknown is out. So memory is that of the source's keys and of
-one batch of a file.
+one batch of rows, be they of one file or of many small ones.
 
 Traps this module knows:
 
@@ -77,6 +77,26 @@ class ProbeOrder:
     bits: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Rows of one file that follow each other."""
+
+    order: ProbeOrder
+    first_row: int
+    columns: list[pa.Array]
+    """Those of the key."""
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.columns[0])
+
+    def dropped(self) -> npt.NDArray[np.bool_] | None:
+        """Tell which of its rows are deleted; ``None`` if none is."""
+        words = np.frombuffer(self.order.words, "<i8")
+        bits = np.frombuffer(self.order.bits, "<u8")
+        return dropped_rows(words, bits, self.first_row, self.num_rows)
+
+
 class _IncomparableError(Exception):
     """Values that only Spark can compare."""
 
@@ -108,11 +128,10 @@ def probe_files(probe: Probe, orders: Sequence[ProbeOrder]) -> Answer:
     """Find the rows that have a key of the source, and the source rows that have one of theirs."""
     try:
         keys = SourceKeys.of(probe)
-        found = [(False, order.ordinal, keys.matches(probe, order)) for order in orders]
+        found = keys.matches(_pieces(probe, orders))
     except (OSError, pa.ArrowException, _IncomparableError) as reason:
         return f"{type(reason).__name__}: {reason}", []
-    met = [(False, ordinal, words) for _, ordinal, words in found if words[0]]
-    return None, [*met, *keys.met()]
+    return None, [*found, *keys.met()]
 
 
 class SourceKeys:
@@ -146,21 +165,48 @@ class SourceKeys:
         keys._starts = np.cumsum([0, *(table.num_rows for table in tables)])
         return keys
 
-    def matches(self, probe: Probe, order: ProbeOrder) -> WordHits:
-        """Return the rows of a file that have a key, with the number of source rows for each."""
-        rows: list[Numbers] = []
-        hits: list[Numbers] = []
-        deleted = np.frombuffer(order.words, "<i8"), np.frombuffer(order.bits, "<u8")
-        for first_row, columns in _batches(probe, order):
-            found, numbers = self._lookup(columns)
-            dropped = dropped_rows(*deleted, first_row, len(columns[0]))
+    def matches(self, pieces: Iterable[_Piece]) -> list[Found]:
+        """Return the rows of files that have a key, with the number of source rows for each."""
+        rows: dict[int, list[Numbers]] = {}
+        hits: dict[int, list[Numbers]] = {}
+        for together in _gathered(pieces):
+            for ordinal, found, numbers in self._matches(together):
+                rows.setdefault(ordinal, []).append(found)
+                hits.setdefault(ordinal, []).append(self._rows_by_key[numbers])
+        words = {
+            ordinal: counted_words(np.concatenate(found), np.concatenate(hits[ordinal]))
+            for ordinal, found in rows.items()
+        }
+        return [(False, ordinal, found) for ordinal, found in words.items() if found[0]]
+
+    def _matches(self, pieces: Sequence[_Piece]) -> list[tuple[int, Numbers, Numbers]]:
+        """Look rows up together; return, by file, those of each piece that live, and their keys."""
+        columns = [self._column(place, pieces) for place in range(len(self._values))]
+        found, numbers = self._lookup(columns)
+        starts = np.cumsum([0, *(piece.num_rows for piece in pieces)])
+        cuts = np.searchsorted(found, starts).tolist()
+        result = []
+        for number, piece in enumerate(pieces):
+            low, high = cuts[number], cuts[number + 1]
+            if low == high:
+                continue
+            rows, keys = found[low:high] - starts[number], numbers[low:high]
+            dropped = piece.dropped()
             if dropped is not None:
-                alive = ~dropped[found]
-                found, numbers = found[alive], numbers[alive]
-            self._hits += np.bincount(numbers, minlength=len(self._hits))
-            rows.append(found + first_row)
-            hits.append(self._rows_by_key[numbers])
-        return counted_words(_joined(rows), _joined(hits))
+                alive = ~dropped[rows]
+                rows, keys = rows[alive], keys[alive]
+            result.append((piece.order.ordinal, rows + piece.first_row, keys))
+        if result:
+            met = np.concatenate([keys for _, _, keys in result])
+            self._hits += np.bincount(met, minlength=len(self._hits))
+        return result
+
+    def _column(self, place: int, pieces: Sequence[_Piece]) -> pa.Array:
+        """Return a column of several pieces, in the type of its values."""
+        kind = self._values[place].type
+        return pa.concat_arrays(
+            [c if c.type == kind else c.cast(kind) for c in (p.columns[place] for p in pieces)]
+        )
 
     def met(self) -> list[Found]:
         """Return the source rows that were met, file by file."""
@@ -192,8 +238,6 @@ class SourceKeys:
     ) -> tuple[Numbers, Numbers]:
         """Join the number of the columns before with the place of this column's value."""
         values = self._values[place]
-        if values.type != column.type:
-            column = column.cast(values.type)
         if len(rows) < len(column):
             column = column.take(pa.array(rows))
         index = pc.index_in(column, value_set=values)
@@ -207,20 +251,42 @@ def _read(path: str, names: Sequence[str]) -> pa.Table:
         return file.read(columns=list(dict.fromkeys(names)), use_threads=False)
 
 
+def _pieces(probe: Probe, orders: Iterable[ProbeOrder]) -> Iterator[_Piece]:
+    """Read the key columns of files, one after the other."""
+    for order in orders:
+        for first_row, columns in _batches(probe, order):
+            if len(columns[0]):
+                yield _Piece(order, first_row, columns)
+
+
+def _gathered(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
+    """Bring small files together: a lookup costs as much as the source has keys."""
+    together: list[_Piece] = []
+    num_rows = 0
+    for piece in pieces:
+        if together and num_rows + piece.num_rows > BATCH_ROWS:
+            yield together
+            together, num_rows = [], 0
+        together.append(piece)
+        num_rows += piece.num_rows
+    if together:
+        yield together
+
+
 def _batches(probe: Probe, order: ProbeOrder) -> Iterator[tuple[int, list[pa.Array]]]:
     """Yield the key columns of a file in pieces, each with the position of its first row."""
     constants = dict(order.constants)
     with pq.ParquetFile(order.path, pre_buffer=False) as file:
-        stored = set(file.schema_arrow.names)
-        lowered = {name.lower() for name in stored}
+        every = file.schema_arrow.names
+        stored = set(every)
         names = list(dict.fromkeys(c.target for c in probe.columns if c.target in stored))
         for column in probe.columns:
             absent = column.target not in stored and column.target not in constants
-            if absent and column.target.lower() in lowered:
+            if absent and column.target.lower() in {name.lower() for name in stored}:
                 raise _IncomparableError(f"{order.path} spells column {column.target} otherwise")
         first_row = 0
         # Without a column to read a batch still has rows.
-        read = names or [file.schema_arrow.names[0]]
+        read = names or [every[0]]
         for batch in file.iter_batches(BATCH_ROWS, columns=read, use_threads=False):
             count = batch.num_rows
             yield (
@@ -271,7 +337,3 @@ def counted_words(rows: Numbers, hits: Numbers) -> WordHits:
         np.bitwise_or.reduceat(bits, starts).astype("<u8").tobytes(),
         np.add.reduceat(hits, starts).astype("<i8").tobytes(),
     )
-
-
-def _joined(parts: Sequence[Numbers]) -> Numbers:
-    return np.concatenate([np.empty(0, np.int64), *parts])
