@@ -4,7 +4,8 @@
 
 Every workload that is chosen is summed up in a line; the slowest are taken apart, beside the
 copy of the same files by Spark alone, which is what the work itself costs there. Choices are
-those of `benchmarks.options`, and PUREDELTA_BENCH_SLOWEST: how many are taken apart (3).
+those of `benchmarks.options`, PUREDELTA_BENCH_SLOWEST: how many are taken apart (3), and
+PUREDELTA_BENCH_PIECES: how many files each of the usual ones is cut into (1).
 """
 
 from __future__ import annotations
@@ -84,7 +85,10 @@ def _answers(
 def _attempt(bench: Bench, options: Options, workload: Measured) -> Attempt:
     if isinstance(workload, Conversion):
         return bench.converting(workload)
-    case = bench.merging(workload, Shape(options.size, workload.layout))
+    usual = Shape(options.size, workload.layout)
+    pieces = int(os.environ.get(f"{PREFIX}PIECES", "1"))
+    shape = usual if usual.is_partitioned else replace(usual, pieces=pieces)
+    case = bench.merging(workload, shape, drawn_from=usual)
     return lambda engine: bench.merge(engine, case)
 
 
