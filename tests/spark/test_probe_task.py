@@ -121,6 +121,22 @@ def test_types_that_hold_the_same_values_are_one(tmp_path: Path) -> None:
     assert [r for _, r, _ in probed(tmp_path, [stored], [source], columns)[0]] == [0, 2]
 
 
+def test_files_of_other_types_are_looked_up_together(tmp_path: Path) -> None:
+    texts = ["x", "y", "x"]
+    targets = [
+        pa.table({"id": pa.array([1, 2, 3], pa.int16()), "t": texts}),
+        pa.table({"id": pa.array([3, 2, 1], pa.int64()), "t": texts}),
+        pa.table({"t": texts}),
+        pa.table({"id": pa.array([3, 3, 1], pa.int16()), "t": pa.array(texts).dictionary_encode()}),
+        pa.table({"id": pa.array([3, 3, 1], pa.int16()), "t": pa.array(["y", "x", "x"])}),
+    ]
+    source = pa.table({"id": pa.array([3, None], pa.int64()), "t": ["x", "y"]})
+    columns = [("id", "id", True), ("t", "t", False)]
+    found, met = probed(tmp_path, targets, [source], columns)
+    assert [(file, row) for file, row, _ in found] == [(0, 2), (1, 0), (2, 1), (3, 0), (4, 1)]
+    assert [row for _, row, _ in met] == [0, 1]
+
+
 def test_partition_values_come_from_the_log_and_absent_columns_are_null(tmp_path: Path) -> None:
     target = pa.table({"id": [1, 2, 3]})
     source = pa.table({"id": [2, 3], "p": ["a", "b"], "n": pa.array([None, 1], pa.int64())})

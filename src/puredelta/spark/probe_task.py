@@ -204,9 +204,11 @@ class SourceKeys:
     def _column(self, place: int, pieces: Sequence[_Piece]) -> pa.Array:
         """Return a column of several pieces, in the type of its values."""
         kind = self._values[place].type
-        return pa.concat_arrays(
-            [c if c.type == kind else c.cast(kind) for c in (p.columns[place] for p in pieces)]
-        )
+        parts = [piece.columns[place] for piece in pieces]
+        first = parts[0].type
+        if pa.types.is_dictionary(first) or any(part.type != first for part in parts):
+            return pa.concat_arrays([_as_type(kind, part) for part in parts])
+        return _as_type(kind, pa.concat_arrays(parts))
 
     def met(self) -> list[Found]:
         """Return the source rows that were met, file by file."""
@@ -292,7 +294,7 @@ def _batches(probe: Probe, order: ProbeOrder) -> Iterator[tuple[int, list[pa.Arr
             yield (
                 first_row,
                 [
-                    comparable(batch[c.target])
+                    batch[c.target]
                     if c.target in names
                     else _constant(constants.get(c.target), count)
                     for c in probe.columns
@@ -302,7 +304,12 @@ def _batches(probe: Probe, order: ProbeOrder) -> Iterator[tuple[int, list[pa.Arr
 
 
 def _constant(value: Any, count: int) -> pa.Array:
-    return comparable(pa.repeat(pa.scalar(value), count))
+    return pa.repeat(pa.scalar(value), count)
+
+
+def _as_type(kind: pa.DataType, column: pa.Array) -> pa.Array:
+    known = comparable(column)
+    return known if known.type == kind else known.cast(kind)
 
 
 def comparable(column: Any) -> Any:
