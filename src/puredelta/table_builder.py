@@ -240,17 +240,13 @@ class DeltaTableBuilder(Generic[Table]):
                     code=ErrorCode.CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION,
                 )
             return self._location
-        if self._location is not None and not _is_same(self._location, path):
+        if self._location is not None and not TableLog.open(path).is_at(self._location):
             raise InvalidRequestError(
                 "Creating path-based Delta table with a different location isn't supported. "
                 f"Identifier: {self._name}, Location: {self._location}",
                 code=ErrorCode.CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH,
             )
         return path
-
-
-def _is_same(location: str, path: str) -> bool:
-    return TableLog.open(location).root_uri == TableLog.open(path).root_uri
 
 
 def _generation(

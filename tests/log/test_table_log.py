@@ -102,6 +102,8 @@ def test_opening_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     for location in (str(root), f"file:{root}", f"file://{root}/", root.name):
         log = TableLog.open(location)
         assert log.root_uri == f"file:{root}"
+        assert log.is_at(f"file:{root}/")
+        assert not log.is_at(f"{root}/other")
         assert _paths(log) == ["f0"]
 
 

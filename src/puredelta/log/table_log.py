@@ -47,6 +47,10 @@ class TableLog:
         """The table root as an absolute, decoded URI without a trailing slash."""
         return self.store.root_uri
 
+    def is_at(self, location: str) -> bool:
+        """Tell whether a location is this table's, however it is spelt."""
+        return open_store(location).root_uri == self.root_uri
+
     def exists(self) -> bool:
         """Tell whether there is a Delta table, whatever its state."""
         return self.latest_version() is not None

@@ -91,7 +91,7 @@ def _clone_to_path(
 ) -> bool:
     log = TableLog.open(path)
     location = statement.location
-    if location is not None and TableLog.open(location).root_uri != log.root_uri:
+    if location is not None and not log.is_at(location):
         raise InvalidRequestError(
             "Two paths were provided as the CLONE target so it is ambiguous which to use. An "
             f"external location for CLONE was provided at {location} at the same time as the path "

@@ -144,7 +144,7 @@ def _require_columns(statement: StatedTable) -> None:
 
 
 def _require_one_place(path: str, location: str | None) -> None:
-    if location is not None and TableLog.open(location).root_uri != TableLog.open(path).root_uri:
+    if location is not None and not TableLog.open(path).is_at(location):
         raise InvalidRequestError(
             f"CREATE TABLE contains two different locations: {path} and {location}. You can remove "
             "the LOCATION clause from the CREATE TABLE statement.",

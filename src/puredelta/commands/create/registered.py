@@ -141,7 +141,7 @@ def require_replaceable(spark: SparkSession, name: EntryName) -> CatalogTable:
 
 def _require_same_location(table: NewTable, known: CatalogTable, log: TableLog) -> None:
     wanted = table.location
-    if wanted is not None and TableLog.open(wanted).root_uri != log.root_uri:
+    if wanted is not None and not log.is_at(wanted):
         raise InvalidRequestError(
             f"The location of the existing table {table.name} is {known.location}. It doesn't "
             f"match the specified location {wanted}.",
