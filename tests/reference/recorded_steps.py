@@ -340,7 +340,6 @@ FEEDS: list[Step] = [
         "INSERT INTO f VALUES (7, 7, 7)",
     ),
     ("feed that ended, the snapshot", changes("/feed")),
-    ("feed that ended, goes on", changes("/feed", again="first")),
     *steps("CREATE TABLE plain USING delta LOCATION 'ROOT/plainly' AS SELECT 1 AS a"),
     ("no feed", changes("/plainly")),
     ("no feed from the start", changes("/plainly", startingVersion="0")),
