@@ -21,11 +21,9 @@ from puredelta.log.snapshot import Snapshot
 from puredelta.protocol.column_mapping import PHYSICAL_NAME
 from puredelta.protocol.row_tracking import tracked_columns
 from puredelta.protocol.stats import without_statistics
-from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import INTEGER, StructField, StructType
 from puredelta.spark.hash_partitions import partition_keys
 from puredelta.spark.names import BIN, CURVE_PLACE, FILE_ORDINAL, ROW_INDEX
-from puredelta.spark.partition_text import partition_text
 from puredelta.spark.scan import scan
 from puredelta.spark.tracked_scan import hidden_row_columns, tracked_scan
 from puredelta.spark.types import quoted
@@ -65,14 +63,13 @@ def rewrite_bins(
         sent_by = _element(keys, _element(_starts(pieces), F.col(BIN)) + F.col(PIECE))
         order = [F.col(CURVE_PLACE), F.col(FILE_ORDINAL), F.col(ROW_INDEX)]
     hidden = hidden_row_columns(tracked_columns(config))
-    # A task has rows of one partition. Spark need not sort by it when it finds it sorted.
-    order = [*_partition_texts(config), *order]
     sorted_rows = rows.repartition(len(keys), sent_by).sortWithinPartitions(*order)
     return write_rows(
         sorted_rows.select(*(F.col(quoted(name)) for name in config.schema.names), *hidden),
         store=store,
         config=config if collects_statistics else without_statistics(config),
         enforce_constraints=False,
+        keeps_order=True,
         hidden=hidden,
     )
 
@@ -85,10 +82,6 @@ def _starts(pieces: Sequence[int]) -> list[int]:
 def _element(values: Sequence[int], index: Column) -> Column:
     texts = ",".join(map(str, values))
     return F.get(F.expr(f"array({texts})"), index)
-
-
-def _partition_texts(config: TableConfig) -> list[Column]:
-    return [partition_text(F.col(quoted(f.name)), f.type) for f in config.partition_schema.fields]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,23 +29,29 @@ WRITE_SETTINGS: Mapping[str, str] = {
     "spark.sql.variant.writeShredding.enabled": "false",
 }
 
+ORDERED_SETTINGS: Mapping[str, str] = {
+    # Else Spark sorts by the columns of directories, and drops the sort that was there.
+    "spark.sql.maxConcurrentOutputFileWriters": "1",
+}
+"""For tasks whose rows go into one directory each, in an order they shall keep."""
+
 _LOCK = threading.RLock()
 """Two writes must not put back each other's settings."""
 
 
 @contextmanager
-def write_session(rows: DataFrame) -> Iterator[DataFrame]:
-    """Yield the same rows, bound to a session with `WRITE_SETTINGS`; runs no job.
+def write_session(rows: DataFrame, more: Mapping[str, str] | None = None) -> Iterator[DataFrame]:
+    """Yield the same rows, bound to a session with `WRITE_SETTINGS` and ``more``; runs no job.
 
     Everything that decides what the rows *are* stays: caches, temporary views, functions,
     the time zone, adaptive execution, job groups and tags of the calling thread.
     """
-    spark = rows.sparkSession
+    spark, settings = rows.sparkSession, {**WRITE_SETTINGS, **(more or {})}
     if is_connect(spark) or _is_observed(rows):
-        with _LOCK, _settings(spark):
+        with _LOCK, _settings(spark, settings):
             yield rows
     else:
-        yield _rebound(spark, rows)
+        yield _rebound(spark, rows, settings)
 
 
 def _is_observed(rows: DataFrame) -> bool:
@@ -53,19 +59,19 @@ def _is_observed(rows: DataFrame) -> bool:
     return "CollectMetrics" in rows._jdf.logicalPlan().toString()  # noqa: SLF001
 
 
-def _rebound(spark: SparkSession, rows: DataFrame) -> DataFrame:
+def _rebound(spark: SparkSession, rows: DataFrame, settings: Mapping[str, str]) -> DataFrame:
     jvm: Any = spark._jvm  # noqa: SLF001 - the Py4J edge
     clone: Any = spark._jsparkSession.cloneSession()  # noqa: SLF001
-    for key, value in WRITE_SETTINGS.items():
+    for key, value in settings.items():
         clone.conf().set(key, value)
     plan = rows._jdf.logicalPlan()  # noqa: SLF001
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(clone, plan), spark)
 
 
 @contextmanager
-def _settings(spark: SparkSession) -> Iterator[None]:
-    before = {key: spark.conf.get(key, None) for key in WRITE_SETTINGS}
-    for key, value in WRITE_SETTINGS.items():
+def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
         spark.conf.set(key, value)
     try:
         yield

@@ -39,7 +39,7 @@ from puredelta.spark.names import CHANGE, IS_CHANGE
 from puredelta.spark.parquet_job import named_failures, removed_on_failure, run_parquet_job
 from puredelta.spark.partition_text import partition_text
 from puredelta.spark.types import as_nullable, quoted, to_spark_type
-from puredelta.spark.write_session import write_session
+from puredelta.spark.write_session import ORDERED_SETTINGS, write_session
 from puredelta.spark.written_files import WriteResult, describe_files, describe_with_changes
 from puredelta.store.base import Store
 
@@ -51,6 +51,7 @@ def write_rows(
     config: TableConfig,
     enforce_constraints: bool = True,
     rebalance: bool = False,
+    keeps_order: bool = False,
     with_changes: bool = False,
     hidden: Mapping[str, str] | None = None,
     clock: Clock = wall_clock,
@@ -60,7 +61,8 @@ def write_rows(
 
     ``rows`` has exactly the table's columns, by logical name and of the table's types.
     Files without rows are dropped, so no rows make no file (M-83). ``rebalance`` first
-    brings the rows of a partition together, for fewer and larger files. Without
+    brings the rows of a partition together, for fewer and larger files. ``keeps_order``: a
+    task's rows are of one partition and stay in the order they have. Without
     ``enforce_constraints`` rows are taken as they are: for rows the table already had.
 
     ``with_changes``: the frame has the column `CHANGE`, too, and rows in which it is not
@@ -83,7 +85,7 @@ def write_rows(
         with_changes=with_changes,
         hidden=hidden or {},
     )
-    with write_session(rows) as bound:
+    with write_session(rows, ORDERED_SETTINGS if keeps_order else None) as bound:
         files = run_parquet_job(
             layout.physical_rows(bound, rebalance=rebalance),
             directory,

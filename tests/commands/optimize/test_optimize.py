@@ -81,6 +81,15 @@ def test_compaction_keeps_rows_ids_and_order(spark: SparkSession, tmp_path: Path
     assert rows_of(spark, log) == rows
 
 
+def test_a_partition_keeps_the_order_of_the_log(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark's writer wants rows sorted by partition, and would drop the order they have."""
+    files = [[(n, "v", "p")] for n in (5, 3, 8, 1, 9, 2, 7)]
+    make_table(spark, tmp_path, *files, properties={}, partition_by=["p"])
+    table = DeltaTable.forPath(spark, str(tmp_path))
+    table.optimize().executeCompaction()
+    assert [row.k for row in table.toDF().select("k").collect()] == [5, 3, 8, 1, 9, 2, 7]
+
+
 def test_z_order_makes_small_boxes(spark: SparkSession, tmp_path: Path) -> None:
     """Most files cover a quarter of either column, where all of them covered both."""
     size = 64
