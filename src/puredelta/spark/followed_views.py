@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.log.clock import random_id
 from puredelta.log.table_log import TableLog
 from puredelta.spark.catalyst import Catalyst
 from puredelta.spark.table_rows import find_shown_table, table_rows
@@ -29,9 +30,10 @@ def show_table(rows: DataFrame, *, is_global: bool) -> str:
     """
     catalyst = Catalyst(rows.sparkSession)
     shown = find_shown_table(catalyst, catalyst.logical(rows))
-    what = str(id(rows)) if shown is None else shown.root_uri
-    if shown is not None and shown.is_time_travel:
-        what = f"{what}@{shown.version}"
+    if shown is None:
+        what = random_id()  # an address may be that of other rows later
+    else:
+        what = f"{shown.root_uri}@{shown.version}" if shown.is_time_travel else shown.root_uri
     name = _PREFIX + hashlib.sha256(what.encode()).hexdigest()[:20]
     if shown is not None and not shown.is_time_travel:
         _roots[name] = shown.root_uri
