@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from puredelta.activation.source_rows import SourceRows, not_activated, require_plain
+from puredelta.activation.source_rows import ACTIVATE, SourceRows, not_activated, require_plain
 from puredelta.activation.stream_source import DeltaStreamReader, StreamStart
 from puredelta.commands.change_settings import ChangeSettings, MappedSchema
 from puredelta.commands.changes import bound_of, find_changes
@@ -30,7 +30,6 @@ from puredelta.log.stream_schema import StreamedTable
 from puredelta.log.table_log import TableLog
 
 _CHANGES = ("readChangeFeed", "readChangeData")
-_ACTIVATE = "Call puredelta.activate(spark) first."
 _TIME_TRAVEL = ("versionAsOf", "timestampAsOf")
 
 
@@ -188,7 +187,7 @@ def _path(options: Any) -> str:
     if path is None:
         raise InvalidRequestError(
             "'path' is not specified: name the table's directory in load(path). Tables of the "
-            f"catalog are read by activated sessions only. {_ACTIVATE}",
+            f"catalog are read by activated sessions only. {ACTIVATE}",
             code=ErrorCode.OPERATION_NOT_ALLOWED,
         )
     return str(path)
@@ -203,7 +202,7 @@ def _moment_ms(text: str, *, option: str = "timestampAsOf") -> int:
     if moment is None or moment.tzinfo is None:
         raise InvalidRequestError(
             f"{option} is {text!r}: without activation it must be an ISO 8601 timestamp with "
-            f"its offset, such as 2025-01-31T12:00:00+00:00. {_ACTIVATE}",
+            f"its offset, such as 2025-01-31T12:00:00+00:00. {ACTIVATE}",
             code=ErrorCode.TIMESTAMP_INVALID,
             timestamp=text,
         )

@@ -31,6 +31,8 @@ from puredelta.protocol.types import (
 from puredelta.spark.types import as_nullable, to_spark, without_table_metadata
 from puredelta.sql.lexer import keywords
 
+ACTIVATE = "Call puredelta.activate(spark) first."
+"""The next step, in every error of the data source."""
 _PLAIN = keywords(
     "string long integer short byte float double boolean binary date timestamp timestamp_ntz void"
 )
@@ -87,7 +89,7 @@ def not_activated(what: str) -> UnsupportedError:
     """Build the error for what the data source does not do."""
     return UnsupportedError(
         f"{what} with format 'delta' is not possible in a session that is not activated. "
-        "Call puredelta.activate(spark) first.",
+        f"{ACTIVATE}",
         code=ErrorCode.OPERATION_NOT_ALLOWED,
     )
 

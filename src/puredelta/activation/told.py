@@ -115,6 +115,15 @@ def _record(patches: Patches, owner: type, name: str, note: Callable[..., Told])
     record(patches, owner, name, note, attribute=_ATTRIBUTE, words_of=Told.of)
 
 
+def inside(note: Callable[..., Told]) -> Callable[..., Any]:
+    """Return what notes the same in the `Told` that a builder's own words hold as ``told``."""
+
+    def within(words: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return replace(words, told=note(words.told, *args, **kwargs))
+
+    return within
+
+
 def note_format(told: Told, source: str) -> Told:
     """Note the format."""
     return replace(told, format=source)

@@ -9,6 +9,7 @@ from typing import Any
 from puredelta.activation.patches import Patches
 from puredelta.activation.told import (
     Told,
+    inside,
     note_layout,
     note_option,
     note_options,
@@ -61,10 +62,10 @@ class ToldStream:
 def record_stream_writer(patches: Patches, writer: type) -> None:
     """Write down what ``df.writeStream`` is told."""
     _record(patches, writer, "format", _format)
-    _record(patches, writer, "option", _inside(note_option))
-    _record(patches, writer, "options", _inside(note_options))
-    _record(patches, writer, "partitionBy", _inside(note_partitions))
-    _record(patches, writer, "clusterBy", _inside(note_layout("clusterBy")))
+    _record(patches, writer, "option", inside(note_option))
+    _record(patches, writer, "options", inside(note_options))
+    _record(patches, writer, "partitionBy", inside(note_partitions))
+    _record(patches, writer, "clusterBy", inside(note_layout("clusterBy")))
     _record(patches, writer, "outputMode", _output_mode)
     _record(patches, writer, "queryName", _query_name)
     _record(patches, writer, "trigger", _trigger)
@@ -74,15 +75,6 @@ def record_stream_writer(patches: Patches, writer: type) -> None:
 
 def _record(patches: Patches, owner: type, name: str, note: Callable[..., ToldStream]) -> None:
     record(patches, owner, name, note, attribute=_ATTRIBUTE, words_of=ToldStream.of)
-
-
-def _inside(note: Callable[..., Told]) -> Callable[..., ToldStream]:
-    """Return what notes the same in the words that every writer has."""
-
-    def within(words: ToldStream, /, *args: Any, **kwargs: Any) -> ToldStream:
-        return replace(words, told=note(words.told, *args, **kwargs))
-
-    return within
 
 
 def _format(words: ToldStream, source: str) -> ToldStream:

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 
 from puredelta.activation.patches import Method, Patches
-from puredelta.activation.told import Told, note_option, note_options, record
+from puredelta.activation.told import Told, inside, note_option, note_options, record
 
 _ATTRIBUTE = "_puredelta_told_table"
 
@@ -46,8 +46,8 @@ def record_table_writer(patches: Patches, frame: type, writer: type) -> None:
 
     patches.replace(frame, "writeTo", make)
     _record(patches, writer, "using", _using)
-    _record(patches, writer, "option", _inside(note_option))
-    _record(patches, writer, "options", _inside(note_options))
+    _record(patches, writer, "option", inside(note_option))
+    _record(patches, writer, "options", inside(note_options))
     _record(patches, writer, "tableProperty", _property)
     _record(patches, writer, "partitionedBy", _partitioned_by)
     _record(patches, writer, "clusterBy", _cluster_by)
@@ -55,15 +55,6 @@ def record_table_writer(patches: Patches, frame: type, writer: type) -> None:
 
 def _record(patches: Patches, owner: type, name: str, note: Callable[..., ToldTable]) -> None:
     record(patches, owner, name, note, attribute=_ATTRIBUTE, words_of=ToldTable.of)
-
-
-def _inside(note: Callable[..., Told]) -> Callable[..., ToldTable]:
-    """Return what notes the same in the words that every writer has."""
-
-    def within(words: ToldTable, /, *args: Any, **kwargs: Any) -> ToldTable:
-        return replace(words, told=note(words.told, *args, **kwargs))
-
-    return within
 
 
 def _using(words: ToldTable, provider: str) -> ToldTable:
