@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import threading
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from puredelta.errors import CorruptTableError, ErrorCode
-from puredelta.log import parquet_footer
 from puredelta.log.parquet_footer import (
     ParquetWriter,
     map_footers,
@@ -88,17 +86,6 @@ def test_footers_come_in_order_and_lazily():
     assert list(results) == [(n, n) for n in range(1, 200)]
 
 
-def test_many_files_are_read_in_batches_and_few_are_not():
-    sizes = [len(batch) for batch in parquet_footer._batches(iter(range(10_000)), 4)]
-    assert sum(sizes) == 10_000
-    assert set(sizes[:32]) == {1}
-    assert sizes[-2] == max(sizes) == 64
-    numbers = list(range(500))
-    footer = parquet()
-    found = map_footers(numbers, lambda n, _: n, open_source=lambda _: footer, threads=3)
-    assert list(found) == numbers
-
-
 def test_opened_files_are_closed_whatever_happens():
     opened = []
 
@@ -115,13 +102,6 @@ def test_opened_files_are_closed_whatever_happens():
         )
     assert opened
     assert all(file.closed for file in opened)
-    assert not [t for t in threading.enumerate() if t.name.startswith("puredelta-footers")]
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_few_files_need_no_threads(count):
-    found = map_footers([parquet()] * count, lambda _, f: f.num_rows, open_source=lambda c: c)
-    assert list(found) == [3] * count
 
 
 def test_who_wrote_a_file():

@@ -7,28 +7,23 @@ which file belongs to which table is unknown here.
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import BinaryIO, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.log.read_ahead import read_in_order
 
 FooterSource: TypeAlias = str | bytes | BinaryIO
 """Local path, the bytes of a file or just its end (from the footer on), or an open file."""
 
 FOOTER_THREADS = 4
-"""Hides some latency of storage; parsing itself holds the interpreter lock."""
-
-_BATCH_MAX = 64
-"""Files that a thread takes at once where there are many: waiting for a thread costs as much as
-a footer."""
+"""Where storage answers late; parsing is done in one thread."""
 
 _TAIL_BYTES = 64 * 1024
 """Read at once from the end: one request covers the footers of nearly all files."""
@@ -62,15 +57,23 @@ class ParquetWriter:
     @classmethod
     def of(cls, footer: pq.FileMetaData) -> ParquetWriter:
         """Read ``created_by`` and Spark's own marks."""
-        match = _CREATED_BY.match(footer.created_by or "")
         pairs = footer.metadata or {}
         spark_version = pairs.get(_SPARK_VERSION_KEY)
-        return cls(
-            name=match["name"].lower() if match else "",
-            version=_numbers(match["version"] or "") if match else (),
+        return _named_writer(
+            footer.created_by or "",
             hybrid_calendar=_LEGACY_CALENDAR_KEY in pairs
             or (spark_version is not None and _numbers(spark_version.decode()) < (3,)),
         )
+
+
+@lru_cache(maxsize=256)
+def _named_writer(created_by: str, *, hybrid_calendar: bool) -> ParquetWriter:
+    match = _CREATED_BY.match(created_by)
+    return ParquetWriter(
+        name=match["name"].lower() if match else "",
+        version=_numbers(match["version"] or "") if match else (),
+        hybrid_calendar=hybrid_calendar,
+    )
 
 
 def spark_schema_json(footer: pq.FileMetaData) -> str | None:
@@ -99,20 +102,7 @@ def read_footer(source: FooterSource, *, name: str | None = None) -> pq.FileMeta
         FileNotFoundError: the path does not exist.
     """
     label = name or (source if isinstance(source, str) else "<bytes>")
-    match source:
-        case str():
-            with open(source, "rb") as file:  # noqa: PTH123 - the path may be anything
-                tail = _read_tail(file, label)
-        case bytes():
-            tail = source
-        case _:
-            tail = _read_tail(source, label)
-    _require_parquet(tail, label)
-    try:
-        # ParquetFile, because read_metadata first looks for a file system: twice the time.
-        return pq.ParquetFile(pa.BufferReader(tail)).metadata
-    except (pa.ArrowException, OSError) as damaged:
-        raise _unreadable(label, str(damaged)) from damaged
+    return _parse(_read_end(source, label), label)
 
 
 def map_footers(
@@ -126,57 +116,63 @@ def map_footers(
 ) -> Iterator[R]:
     """Yield ``describe(source, footer)`` for every source, in their order.
 
-    Sources are taken lazily and at most a few batches per thread are ahead of the caller, so
-    memory does not grow with their number. The first error is raised and the rest is abandoned;
-    files that ``open_source`` opened are closed. ``recover`` says what to yield for a file
-    whose footer cannot be read, instead of raising.
+    Where storage lets the caller wait, files are read ahead in threads; footers are parsed
+    and described in the caller's. Sources are taken lazily and a few per thread are ahead of
+    the caller, so memory does not grow with their number. The first error is raised and the
+    rest is abandoned; files that ``open_source`` opened are closed. ``recover`` says what to
+    yield for a file whose footer cannot be read, instead of raising.
 
     Raises:
         CorruptTableError: a file is not Parquet (FAILED_READ_FILE_FOOTER).
     """
 
-    def task(source: S) -> R:
+    def read(source: S) -> bytes | CorruptTableError:
         opened = open_source(source)
         try:
-            try:
-                footer = read_footer(opened, name=name(source))
-            except CorruptTableError as unreadable:
-                if recover is None:
-                    raise
-                return recover(source, unreadable)
-            return describe(source, footer)
+            return _read_end(opened, name(source))
+        except CorruptTableError as unreadable:
+            return unreadable
         finally:
             if not isinstance(opened, str | bytes):
                 opened.close()
 
-    def together(batch: tuple[S, ...]) -> list[R]:
-        return [task(source) for source in batch]
+    for source, end in read_in_order(sources, read, threads=threads):
+        footer = _try_parse(end, name(source)) if isinstance(end, bytes) else end
+        if not isinstance(footer, CorruptTableError):
+            yield describe(source, footer)
+        elif recover is None:
+            raise footer
+        else:
+            yield recover(source, footer)
 
-    batches = _batches(sources, threads)
-    first = list(itertools.islice(batches, 2))
-    if len(first) < 2:  # noqa: PLR2004 - a pool for one file costs more than the file
-        for batch in first:
-            yield from together(batch)
-        return
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="puredelta-footers")
+
+def _try_parse(end: bytes, label: str) -> pq.FileMetaData | CorruptTableError:
     try:
-        running: deque[Future[list[R]]] = deque()
-        for batch in itertools.chain(first, batches):
-            running.append(pool.submit(together, batch))
-            if len(running) >= 4 * threads:
-                yield from running.popleft().result()
-        while running:
-            yield from running.popleft().result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        return _parse(end, label)
+    except CorruptTableError as unreadable:
+        return unreadable
 
 
-def _batches(sources: Iterable[S], threads: int) -> Iterator[tuple[S, ...]]:
-    """Cut sources into batches: of one while there may be few, of more the more there are."""
-    remaining, taken = iter(sources), 0
-    while batch := tuple(itertools.islice(remaining, min(_BATCH_MAX, 1 + taken // (8 * threads)))):
-        taken += len(batch)
-        yield batch
+def _parse(end: bytes, label: str) -> pq.FileMetaData:
+    try:
+        # ParquetFile, because read_metadata first looks for a file system: twice the time.
+        return pq.ParquetFile(pa.BufferReader(end)).metadata
+    except (pa.ArrowException, OSError) as damaged:
+        raise _unreadable(label, str(damaged)) from damaged
+
+
+def _read_end(source: FooterSource, label: str) -> bytes:
+    """Return the footer with what follows it, and nothing before."""
+    match source:
+        case str():
+            with open(source, "rb") as file:  # noqa: PTH123 - the path may be anything
+                tail = _read_tail(file, label)
+        case bytes():
+            tail = source
+        case _:
+            tail = _read_tail(source, label)
+    _require_parquet(tail, label)
+    return tail[-_footer_bytes(tail) :]
 
 
 def _read_tail(file: BinaryIO, label: str) -> bytes:
@@ -215,6 +211,7 @@ def _unreadable(label: str, reason: str) -> CorruptTableError:
     )
 
 
+@lru_cache(maxsize=256)
 def _numbers(version: str) -> tuple[int, ...]:
     """Parse the leading numbers: ``2.4.8-SNAPSHOT`` is (2, 4, 8)."""
     match = re.match(r"\d+(?:\.\d+)*", version)
