@@ -12,13 +12,14 @@ Who asks is unknown here: the writer, CONVERT and MERGE use the same functions.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeGuard
 
 import pyarrow.parquet as pq
 
 from puredelta.log.leaf_plan import LeafPlan, plan_leaves
+from puredelta.log.leaf_values import Decode
 from puredelta.log.parquet_footer import ParquetWriter, schema_message
 from puredelta.protocol.stats import (
     Bound,
@@ -53,6 +54,10 @@ class LeafStatistics(NamedTuple):
     minimum: Bound | None = None
     maximum: Bound | None = None
     null_count: int | None = None
+
+
+_UNKNOWN = LeafStatistics(None, None, None)
+_NO_ROWS = LeafStatistics(None, None, 0)
 
 
 def file_statistics(
@@ -147,17 +152,16 @@ class StatisticsReader:
         ``nan_leaves`` is for callers that have looked at every value: the float leaves with a
         NaN, so that the bounds of all others count. Without it, who wrote the file decides.
         """
-        totals = [
-            _Totals(plan, bounded=[_has_bounds(plan, nan_leaves)] * 2)
-            for plan in self._plan(footer)
-        ]
-        for number in range(footer.num_row_groups):
-            group = footer.row_group(number)
-            if group.num_rows:
-                for total in totals:
-                    total.add(group)
-        results = ((total.plan.path, total.result(footer.num_rows)) for total in totals)
-        return {path: leaf for path, leaf in results if leaf is not None}
+        num_rows = footer.num_rows
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+        groups = [group for group in groups if group.num_rows]
+        found = {}
+        for plan in self._plan(footer):
+            decode = plan.decode if _has_bounds(plan, nan_leaves) else None
+            leaf = _read_leaf(plan, decode, groups, num_rows)
+            if leaf != _UNKNOWN:
+                found[plan.path] = leaf
+        return found
 
     def _plan(self, footer: pq.FileMetaData) -> tuple[LeafPlan, ...]:
         """Return the plan for files of this schema and writer, made at the first of them."""
@@ -209,74 +213,43 @@ class _FileKind:
     plans: tuple[LeafPlan, ...]
 
 
-# --- adding up row groups -------------------------------------------------------------------
+# --- one leaf -------------------------------------------------------------------------------
 
 
 def _has_bounds(plan: LeafPlan, nan_leaves: Collection[LeafPath] | None) -> bool:
     return not plan.hides_nan if nan_leaves is None else plan.path not in nan_leaves
 
 
-@dataclass(slots=True)
-class _Totals:
-    """One leaf over the row groups of a file."""
+def _read_leaf(
+    plan: LeafPlan, decode: Decode | None, groups: Sequence[pq.RowGroupMetaData], num_rows: int
+) -> LeafStatistics:
+    """Return what the row groups of a file, those without rows left out, say of a leaf."""
+    if plan.absent:
+        return LeafStatistics(None, None, num_rows)
+    total, total_rows = _NO_ROWS, 0
+    for group in groups:
+        part = _read_nested(plan, group) if plan.nested else _read_chunk(plan, decode, group)
+        total = _both(total, total_rows, part, group.num_rows) if total_rows else part
+        total_rows += group.num_rows
+    return total
 
-    plan: LeafPlan
-    bounded: list[bool]
-    """Whether the minimum and the maximum cover all row groups so far."""
-    minimum: Any = None
-    maximum: Any = None
-    null_count: int | None = 0
 
-    def add(self, group: pq.RowGroupMetaData) -> None:
-        if self.plan.absent:
-            return
-        if self.plan.nested:
-            self._add_nested(group)
-            return
-        column = group.column(self.plan.leaves.start)
-        statistics = column.statistics
-        if statistics is None:
-            self._forget()
-            return
-        nulls = statistics.null_count if statistics.has_null_count else None
-        self._count(nulls)
-        if nulls is not None and nulls == column.num_values:
-            return
-        if self.plan.decode is None or not statistics.has_min_max:
-            self.bounded = [False, False]
-            return
-        low, high = self.plan.decode(statistics.min_raw, statistics.max_raw)
-        self._widen(low, high)
+def _read_chunk(
+    plan: LeafPlan, decode: Decode | None, group: pq.RowGroupMetaData
+) -> LeafStatistics:
+    statistics = group.column(plan.leaves.start).statistics
+    if statistics is None:
+        return _UNKNOWN
+    nulls = statistics.null_count if statistics.has_null_count else None
+    if decode is None or nulls == group.num_rows or not statistics.has_min_max:
+        return LeafStatistics(None, None, nulls)
+    low, high = decode(statistics.min_raw, statistics.max_raw)
+    return LeafStatistics(low, high, nulls)
 
-    def _add_nested(self, group: pq.RowGroupMetaData) -> None:
-        """A value inside an array or map is NULL whenever the array or map itself is."""
-        inner = (group.column(i).statistics for i in self.plan.leaves)
-        if not any(s is not None and s.has_null_count and s.null_count == 0 for s in inner):
-            self.null_count = None
 
-    def _forget(self) -> None:
-        self.null_count = None
-        self.bounded = [False, False]
-
-    def _count(self, nulls: int | None) -> None:
-        if self.null_count is not None:
-            self.null_count = None if nulls is None else self.null_count + nulls
-
-    def _widen(self, low: Any, high: Any) -> None:
-        if low is None:
-            self.bounded[0] = False
-        elif self.minimum is None or low < self.minimum:
-            self.minimum = low
-        if high is None:
-            self.bounded[1] = False
-        elif self.maximum is None or high > self.maximum:
-            self.maximum = high
-
-    def result(self, num_rows: int) -> LeafStatistics | None:
-        """Return what is known, ``None`` if nothing is."""
-        minimum = self.minimum if self.bounded[0] else None
-        maximum = self.maximum if self.bounded[1] else None
-        null_count = num_rows if self.plan.absent else self.null_count
-        if null_count is None and minimum is None and maximum is None:
-            return None
-        return LeafStatistics(minimum, maximum, null_count)
+def _read_nested(plan: LeafPlan, group: pq.RowGroupMetaData) -> LeafStatistics:
+    """A value inside an array or map is NULL whenever the array or map itself is."""
+    inner = (group.column(i).statistics for i in plan.leaves)
+    if any(s is not None and s.has_null_count and s.null_count == 0 for s in inner):
+        return _NO_ROWS
+    return _UNKNOWN

@@ -117,6 +117,8 @@ def truncate_maximum(text: str, length: int = STRING_PREFIX_LENGTH) -> str | Non
     'a\x7f'
     """
     kept = units = 0
+    if text[:length].isascii():
+        kept = units = min(len(text), length)
     while kept < len(text) and units < length:
         units += 2 if ord(text[kept]) > _ONE_UNIT_MAX else 1
         kept += 1
@@ -172,16 +174,15 @@ def encode_statistics(
     null_count: dict[LeafPath, str | None] = {
         path: str(count) for path, count in statistics.null_count.items()
     }
-    members: dict[str, str | None] = {
-        "numRecords": None if statistics.num_records is None else str(statistics.num_records),
-        "minValues": _nested_object(minimum),
-        "maxValues": _nested_object(maximum),
-        "nullCount": _nested_object(null_count),
-        "tightBounds": None
-        if statistics.tight_bounds is None
-        else json.dumps(statistics.tight_bounds),
-    }
-    return "{" + ",".join(f'"{k}":{v}' for k, v in members.items() if v is not None) + "}"
+    rows, tight = statistics.num_records, statistics.tight_bounds
+    members = (
+        "" if rows is None else f'"numRecords":{rows},',
+        f'"minValues":{_nested_object(minimum)},',
+        f'"maxValues":{_nested_object(maximum)},',
+        f'"nullCount":{_nested_object(null_count)}',
+        "" if tight is None else f',"tightBounds":{json.dumps(tight)}',
+    )
+    return "{" + "".join(members) + "}"
 
 
 def _encode_minimum(value: Bound, length: int) -> str | None:
@@ -260,8 +261,8 @@ def _nested_object(values: Mapping[LeafPath, str | None]) -> str:
 
 
 def _object(tree: _Tree) -> str:
-    members = (
+    members = [
         f"{_quoted_name(name)}:{value if isinstance(value, str) else _object(value)}"
         for name, value in tree.items()
-    )
+    ]
     return "{" + ",".join(members) + "}"
