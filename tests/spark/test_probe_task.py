@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,22 +15,22 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.spark import probe_task
-from puredelta.spark.probe_task import Probe, ProbedColumn, ProbeOrder, probe_files
+from puredelta.spark.probe_read_task import ProbeOrder
+from puredelta.spark.probe_task import IDLE, Judgement, Probe, ProbedColumn, probe_files
 from puredelta.spark.row_bitmap import RowBitmap, popcount
 
-Rows = dict[str, list[Any]]
+Hits = list[tuple[int, int, int]]
 
 
-def probed(
+def laid_out(
     tmp_path: Path,
     targets: list[pa.Table],
     sources: list[pa.Table],
-    columns: list[tuple[str, str, bool]],
     *,
     deleted: tuple[int, ...] = (),
     constants: tuple[tuple[str, Any], ...] = (),
-) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
-    """Return (file, row, hits of its word) of both sides."""
+) -> tuple[list[ProbeOrder], tuple[str, ...]]:
+    """Write both sides as files; ``deleted`` rows are those of every target file."""
     for kind, tables in (("target", targets), ("source", sources)):
         for n, table in enumerate(tables):
             pq.write_table(table, tmp_path / f"{kind}{n}.parquet", row_group_size=70)
@@ -44,20 +45,45 @@ def probed(
         )
         for n in range(len(targets))
     ]
-    probe = Probe(
-        columns=tuple(ProbedColumn(*column) for column in columns),
-        source_files=tuple(str(tmp_path / f"source{n}.parquet") for n in range(len(sources))),
-    )
+    return orders, tuple(str(tmp_path / f"source{n}.parquet") for n in range(len(sources)))
+
+
+def answered(probe: Probe, orders: list[ProbeOrder]) -> dict[tuple[bool, int], Hits]:
+    """Return (file, row, hits of its word) by side and clause, in order."""
     refusal, found = probe_files(probe, orders)
     if refusal is not None:
         raise LookupError(refusal)
-    sides: tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]] = ([], [])
-    for of_source, file, (words, bits, hits) in found:
+    sets: dict[tuple[bool, int], Hits] = {}
+    hits_of_word: dict[tuple[bool, int, int, int], int] = {}
+    for of_source, clause, file, (words, bits, hits) in found:
         bitmap = RowBitmap(np.frombuffer(words, "<i8"), np.frombuffer(bits, "<u8"))
-        by_word = dict(zip(bitmap.words.tolist(), np.frombuffer(hits, "<i8").tolist(), strict=True))
-        assert (np.frombuffer(hits, "<i8") >= popcount(bitmap.bits)).all()
-        sides[of_source].extend((file, row, by_word[row >> 6]) for row in bitmap.rows().tolist())
-    return sides
+        counted = np.frombuffer(hits, "<i8")
+        assert (counted >= popcount(bitmap.bits)).all()
+        for word, count in zip(bitmap.words.tolist(), counted.tolist(), strict=True):
+            place = of_source, clause, file, word
+            hits_of_word[place] = hits_of_word.get(place, 0) + count
+        rows = [(file, row, 0) for row in bitmap.rows().tolist()]
+        sets.setdefault((of_source, clause), []).extend(rows)
+    return {
+        (side, clause): sorted((f, r, hits_of_word[side, clause, f, r >> 6]) for f, r, _ in rows)
+        for (side, clause), rows in sets.items()
+    }
+
+
+def probed(
+    tmp_path: Path,
+    targets: list[pa.Table],
+    sources: list[pa.Table],
+    columns: list[tuple[str, str, bool]],
+    *,
+    deleted: tuple[int, ...] = (),
+    constants: tuple[tuple[str, Any], ...] = (),
+) -> tuple[Hits, Hits]:
+    """Return (file, row, hits of its word) of both sides."""
+    orders, files = laid_out(tmp_path, targets, sources, deleted=deleted, constants=constants)
+    probe = Probe(columns=tuple(ProbedColumn(*column) for column in columns), source_files=files)
+    found = answered(probe, orders)
+    return found.get((False, 0), []), found.get((True, 0), [])
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -110,6 +136,130 @@ def test_the_answer_is_that_of_a_join(
         assert found == [(f, r, words.count((f, r >> 6))) for f, r in sorted(set(wanted))]
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_pairs_and_rows_without_a_partner_are_judged(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe_task, "BATCH_ROWS", (50, 64, 10_000)[seed % 3])
+    dice = random.Random(seed)
+    schema = pa.schema([("k", pa.int64()), ("v", pa.int32()), ("d", pa.decimal128(7, 2))])
+
+    def table(rows: int) -> pa.Table:
+        return pa.table(
+            {
+                "k": [dice.choice([None, *range(60)]) for _ in range(rows)],
+                "v": [dice.choice([None, 1, 2, 3]) for _ in range(rows)],
+                "d": [dice.choice([None, Decimal("1.50"), Decimal("2.00")]) for _ in range(rows)],
+            },
+            schema=schema,
+        )
+
+    targets, sources, deleted = [table(150), table(90)], [table(40), table(30)], (3, 64, 65)
+    orders, files = laid_out(tmp_path, targets, sources, deleted=deleted)
+    found = answered(
+        Probe(
+            columns=(ProbedColumn("k", "k", null_safe=seed % 2 == 0),),
+            source_files=files,
+            judgement=Judgement(
+                on=("less_equal", ("source", 0), ("value", 2, pa.int64())),
+                matched=(
+                    ("invert", ("equal", ("target", 1), ("source", 1))),
+                    ("and_kleene", ("greater", ("target", 0), ("source", 0)), ("target", 2)),
+                ),
+                by_source=(("equal", ("target", 0), ("value", 3, pa.int64())),),
+                target_columns=(("v", pa.int64()), ("d", pa.decimal128(7, 2)), ("f", pa.bool_())),
+                source_columns=(("v", pa.int64()), ("d", pa.decimal128(7, 2))),
+            ),
+        ),
+        [replace(order, constants=(("f", True),)) for order in orders],
+    )
+    wanted: dict[tuple[bool, int], list[tuple[int, int]]] = {}
+    for f, target in enumerate(targets):
+        for r, row in enumerate(target.to_pylist()):
+            lonely = r not in deleted
+            for g, source in enumerate(sources):
+                for q, other in enumerate(source.to_pylist()):
+                    same = row["k"] == other["k"] and (seed % 2 == 0 or row["k"] is not None)
+                    if r in deleted or not same or not (other["v"] or 9) <= 2:
+                        continue
+                    lonely, clause = False, IDLE
+                    if None not in (row["d"], other["d"]) and row["d"] != other["d"]:
+                        clause = 0
+                    elif row["v"] is not None and row["v"] > other["v"]:
+                        clause = 1
+                    wanted.setdefault((False, clause), []).append((f, r))
+                    wanted.setdefault((True, clause), []).append((g, q))
+            if lonely and row["v"] == 3:
+                wanted.setdefault((False, 2), []).append((f, r))
+    assert set(wanted) == {(False, 2), *((side, n) for side in (True, False) for n in (-1, 0, 1))}
+    for place, rows in wanted.items():
+        words = [(file, row >> 6) for file, row in rows]
+        counted = [(f, r, words.count((f, r >> 6))) for f, r in sorted(set(rows))]
+        assert found.pop(place) == counted
+    assert found == {}
+
+
+def test_too_many_pairs_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe_task, "PAIRS_MAX", 99)
+    same = pa.table({"k": pa.array([1] * 10, pa.int64())})
+    orders, files = laid_out(tmp_path, [same], [same])
+    always = ("value", True, pa.bool_())
+    judgement = Judgement(
+        on=always, matched=(always,), by_source=(), target_columns=(), source_columns=()
+    )
+    columns = (ProbedColumn("k", "k", null_safe=False),)
+    with pytest.raises(LookupError, match="more than 99 pairs"):
+        answered(Probe(columns=columns, source_files=files, judgement=judgement), orders)
+    plain = answered(Probe(columns=columns, source_files=files), orders)
+    assert plain[False, 0] == [(0, row, 100) for row in range(10)]  # counted, not made
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.date32()])
+def test_values_of_another_calendar_are_not_compared(tmp_path: Path, kind: pa.DataType) -> None:
+    old = pa.table({"k": [1], "at": pa.array([-60_000 * 86_400_000_000], pa.int64())})
+    old = (
+        old.set_column(1, "at", pa.array([-60_000], pa.int32()).cast(kind))
+        if (pa.types.is_date(kind))
+        else old.set_column(1, "at", old["at"].cast(kind))
+    )
+    new = pa.table({"k": [1], "at": pa.array([None], kind)})
+    later = ("less", ("target", 0), ("source", 0))
+    for target, source in ((old, new), (new, old)):
+        orders, files = laid_out(tmp_path, [target], [source])
+        probe = Probe(
+            columns=(ProbedColumn("k", "k", null_safe=False),),
+            source_files=files,
+            judgement=Judgement(
+                on=("value", True, pa.bool_()),
+                matched=(later,),
+                by_source=(),
+                target_columns=(("at", kind),),
+                source_columns=(("at", kind),),
+            ),
+        )
+        with pytest.raises(LookupError, match="days from 1970"):
+            answered(probe, orders)
+
+
+def test_int96_is_compared_as_an_instant(tmp_path: Path) -> None:
+    at = pa.array([dt.datetime(2400, 1, 1), dt.datetime(2020, 1, 1)], pa.timestamp("us"))  # noqa: DTZ001
+    target = pa.table({"k": [1, 2], "at": at})
+    orders, files = laid_out(tmp_path, [target], [target.select(["k"])])
+    pq.write_table(target, tmp_path / "target0.parquet", use_deprecated_int96_timestamps=True)
+    limit = dt.datetime(2100, 1, 1, tzinfo=dt.timezone.utc)
+    kind = pa.timestamp("us", "UTC")
+    judgement = Judgement(
+        on=("less", ("target", 0), ("value", limit, kind)),
+        matched=(("value", True, pa.bool_()),),
+        by_source=(),
+        target_columns=(("at", kind),),
+        source_columns=(),
+    )
+    columns = (ProbedColumn("k", "k", null_safe=False),)
+    found = answered(Probe(columns=columns, source_files=files, judgement=judgement), orders)
+    assert found == {(False, 0): [(0, 1, 1)], (True, 0): [(0, 1, 1)]}
+
+
 def test_types_that_hold_the_same_values_are_one(tmp_path: Path) -> None:
     target = pa.table({"id": pa.array([1, 2, 300], pa.int16()), "t": pa.array(["x", "y", "z"])})
     source = pa.table(
@@ -155,7 +305,7 @@ def test_partition_values_come_from_the_log_and_absent_columns_are_null(tmp_path
 
 def test_what_only_spark_can_compare_is_refused(tmp_path: Path) -> None:
     old = pa.table({"d": [dt.date(1500, 1, 1)], "ID": [1]})
-    with pytest.raises(LookupError, match="1500"):
+    with pytest.raises(LookupError, match="days from 1970"):
         probed(tmp_path, [old], [old], [("d", "d", False)])
     with pytest.raises(LookupError, match="otherwise"):
         probed(tmp_path, [old], [pa.table({"id": [1]})], [("id", "id", False)])

@@ -1,20 +1,23 @@
-"""Looks a small source's keys up in data files, in Arrow, inside Spark tasks.
+"""Looks a source's keys up in data files, in Arrow, inside Spark tasks.
 
-Where ON is nothing but equality of plain columns this answers the same as a join of Spark's,
-without broadcasting, shuffling or compiling anything: one Spark job. Needs workers with
-Python, numpy and pyarrow that reach the storage themselves; otherwise the answer is
-`Refused` and Spark joins.
+Where equality of plain columns finds the pairs, and Arrow decides everything else as Spark
+would, this answers the same as a join of Spark's, without broadcasting, shuffling or compiling
+anything: one Spark job. Every task holds the keys of the whole source, so there are as many
+tasks as memory allows. Needs workers with Python, numpy and pyarrow that reach the storage
+themselves; otherwise the answer is `Refused` and Spark joins.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import timezone
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
@@ -23,7 +26,8 @@ from puredelta.log.file_table import FileTable
 from puredelta.protocol.partition_values import parse_partition_value
 from puredelta.protocol.paths import absolute_uri
 from puredelta.protocol.table_config import TableConfig
-from puredelta.spark import probe_task
+from puredelta.spark import key_index_task, probe_read_task, probe_task
+from puredelta.spark.arrow_predicate import Call
 from puredelta.spark.bitmaps import WORD_INDEX_BITS, CountedWords
 from puredelta.spark.data_file import DataFile
 from puredelta.spark.rewriting import Refused
@@ -31,10 +35,16 @@ from puredelta.spark.row_bitmap import RowBitmap
 from puredelta.spark.session import is_connect
 from puredelta.spark.split_job import balanced, collect_in_workers, unfit_worker
 
-cloudpickle.register_pickle_by_value(probe_task)  # type: ignore[no-untyped-call]
+for _module in (key_index_task, probe_read_task, probe_task):
+    cloudpickle.register_pickle_by_value(_module)  # type: ignore[no-untyped-call]
 
 _TASK_BYTES = 256 * 1024 * 1024
 """Of data files: a task reads their key columns, and the source's keys once."""
+_ELSEWHERE_BYTES_MAX = 64 * 1024 * 1024
+"""Of the source's keys in a worker of a cluster, beside whatever else that machine does."""
+_HERE_BYTES_MAX = 4 * 1024 * 1024 * 1024
+_HERE_SHARE = 8
+"""The part of this machine's memory that all workers together may take: one in this many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,21 +57,89 @@ class KeyColumn:
     null_safe: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What else decides, as calls of Arrow's functions (`puredelta.spark.arrow_predicate`)."""
+
+    on: Call
+    """What must be true of a pair besides equal keys."""
+    matched: tuple[Call, ...]
+    by_source: tuple[Call, ...]
+    """Of target rows without a partner."""
+    target_columns: tuple[tuple[str, pa.DataType], ...]
+    """By logical name; calls name them by place."""
+    source_columns: tuple[tuple[str, pa.DataType], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyProbe:
+    """A search that needs no join."""
+
+    keys: tuple[KeyColumn, ...]
+    judgement: Judgement | None
+    """``None``: every pair is for `clause`."""
+    clause: int = probe_task.IDLE
+    task_bytes: int = 0
+    """What a task holds of the source, estimated."""
+
+    def renamed(self, name: Callable[[str], str]) -> KeyProbe:
+        """Return the same with the names that source columns have inside their files."""
+        judged = self.judgement
+        if judged is not None:
+            columns = tuple((name(column), kind) for column, kind in judged.source_columns)
+            judged = replace(judged, source_columns=columns)
+        keys = tuple(replace(key, source=name(key.source)) for key in self.keys)
+        return replace(self, keys=keys, judgement=judged)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerMemory:
+    """What Python workers may hold of a source, in bytes."""
+
+    task_max: int
+    all_max: int | None = None
+    """All of them together, where they share this machine."""
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> WorkerMemory:
+        """Return what the workers of this session may take."""
+        if is_connect(spark) or not _runs_here(spark.sparkContext.master):
+            return cls(task_max=_ELSEWHERE_BYTES_MAX)
+        here = min(_HERE_BYTES_MAX, _memory_bytes() // _HERE_SHARE)
+        return cls(task_max=here, all_max=here)
+
+    def tasks_max(self, task_bytes: int) -> int | None:
+        """Return how many tasks may run at once; ``None``: any number."""
+        return None if self.all_max is None else max(1, self.all_max // max(1, task_bytes))
+
+
+def _runs_here(master: str | None) -> bool:
+    return master is not None and (master == "local" or master.startswith("local["))
+
+
+def _memory_bytes() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # no such name on this system
+        return _HERE_SHARE * _ELSEWHERE_BYTES_MAX
+
+
 def probe_keys(
     spark: SparkSession,
     config: TableConfig,
     files: FileTable,
     source_files: Sequence[DataFile],
-    keys: Sequence[KeyColumn],
+    probe: KeyProbe,
     *,
     root_uri: str,
-    target_set: int | None,
-    source_set: int | None,
+    finds_target: bool,
+    source_base: int | None,
 ) -> CountedWords | Refused:
-    """Return the rows of ``files`` and of the source that have a partner. Runs one Spark job.
+    """Return the rows of ``files`` and of the source that clauses act on. Runs one Spark job.
 
     They are counted per row of either side as a join would give pairs; sets are named as in
-    `puredelta.spark.bitmaps.collect_words`, and one that is ``None`` is left out.
+    `puredelta.spark.bitmaps.collect_words`: target rows by the number of their clause, source
+    rows by that plus ``source_base``. A side that is not asked for is left out.
     """
     if is_connect(spark):
         return Refused(reason="no RDD on Spark Connect")
@@ -69,14 +147,24 @@ def probe_keys(
     staged = [_local_path(file.uri) for file in source_files]
     if None in paths or None in staged:
         return Refused(reason=f"no local file system under {root_uri}")
-    columns = tuple((config.physical_name(k.target), k.source, k.null_safe) for k in keys)
-    orders = _orders(config, files, paths, keys, root_uri)
+    orders = _orders(config, files, paths, _read_columns(probe), root_uri)
     sizes = files.rows["size_bytes"].to_pylist()
     context = spark.sparkContext
     wanted = max(context.defaultParallelism, -(-sum(sizes) // _TASK_BYTES))
     batches = balanced(orders, sizes, num_batches=min(len(orders), wanted))
+    limit = WorkerMemory.of(spark).tasks_max(probe.task_bytes)
+    if limit is not None and limit < context.defaultParallelism:
+        batches = balanced(orders, sizes, num_batches=min(len(orders), limit))
+    fields = (
+        tuple((config.physical_name(k.target), k.source, k.null_safe) for k in probe.keys),
+        tuple(staged),
+        _judgement_fields(probe.judgement, config),
+        probe.clause,
+        finds_target,
+        source_base is not None,
+    )
     payload: bytes = cloudpickle.dumps(probe_task.probe_tuples)  # type: ignore[no-untyped-call]
-    work = functools.partial(probe_task.probe_if_able, payload, (columns, tuple(staged)))
+    work = functools.partial(probe_task.probe_if_able, payload, fields)
     try:
         answers = collect_in_workers(context, batches, work)
     except Exception as failure:
@@ -85,9 +173,23 @@ def probe_keys(
         return Refused(reason=reason)
     if (refusal := next((reason for reason, _ in answers if reason), None)) is not None:
         return Refused(reason=refusal)
-    return _counted(
-        [found for _, task in answers for found in task],
-        {False: target_set, True: source_set},
+    return _counted([found for _, task in answers for found in task], source_base or 0)
+
+
+def _read_columns(probe: KeyProbe) -> set[str]:
+    judged = () if probe.judgement is None else probe.judgement.target_columns
+    return {*(key.target for key in probe.keys), *(name for name, _ in judged)}
+
+
+def _judgement_fields(judgement: Judgement | None, config: TableConfig) -> Any:
+    if judgement is None:
+        return None
+    return (
+        judgement.on,
+        judgement.matched,
+        judgement.by_source,
+        tuple((config.physical_name(name), kind) for name, kind in judgement.target_columns),
+        judgement.source_columns,
     )
 
 
@@ -95,14 +197,14 @@ def _orders(
     config: TableConfig,
     files: FileTable,
     paths: Sequence[str | None],
-    keys: Sequence[KeyColumn],
+    columns: set[str],
     root_uri: str,
 ) -> list[tuple[Any, ...]]:
     deleted = read_positions(files, root_uri)
     partitions = {
         config.physical_name(f.name): f.type
         for f in config.partition_schema.fields
-        if any(key.target == f.name for key in keys)
+        if f.name in columns
     }
     values = [dict(v or ()) for v in files.rows["partition_values"].to_pylist()]
     orders = []
@@ -117,15 +219,12 @@ def _orders(
     return orders
 
 
-def _counted(found: Sequence[probe_task.Found], sets: dict[bool, int | None]) -> CountedWords:
+def _counted(found: Sequence[probe_task.Found], source_base: int) -> CountedWords:
     row_sets, words = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
     bits, hits = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
-    for of_source, file, packed in found:
-        row_set = sets[of_source]
-        if row_set is None:
-            continue
+    for of_source, clause, file, packed in found:
         index = np.frombuffer(packed[0], "<i8").astype(np.int64)
-        row_sets.append(np.full(len(index), row_set, np.int32))
+        row_sets.append(np.full(len(index), clause + of_source * source_base, np.int32))
         words.append(index | (file << WORD_INDEX_BITS))
         bits.append(np.frombuffer(packed[1], "<u8").astype(np.uint64))
         hits.append(np.frombuffer(packed[2], "<i8").astype(np.int64))

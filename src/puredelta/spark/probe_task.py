@@ -1,45 +1,51 @@
-"""The code that looks up a small source's keys in data files, inside a Spark worker.
+"""The code that looks a source's keys up in data files, inside a Spark worker.
 
-It is shipped by value and knows the standard library, numpy and pyarrow only. The keys are
-columns of one simple type on both sides and all of ON, so a match is decided by equality of
-values alone: no expression is evaluated, nothing is shuffled, and the answer is bitmaps.
+It is shipped by value and knows the standard library, numpy and pyarrow only. Equality of
+plain columns finds pairs of a target row and a source row; what else decides about a pair, or
+about a row without one, are calls of Arrow's functions that answer as Spark would. Nothing is
+shuffled, and the answer is bitmaps.
 
-A key of several columns is numbered column by column: the values seen so far have a number
-each, and a row whose number is unknown is out. So memory is that of the source's keys and of
-one batch of rows, be they of one file or of many small ones.
-
-Traps this module knows:
-
-* Dates and timestamps may be stored in the hybrid calendar, which Spark converts; only dates
-  are looked up, and only where no key is old enough for the calendars to differ.
-* Spark finds columns of a file with case ignored: a file that spells one otherwise is refused.
+Memory is that of the source's keys and of one batch of rows, be they of one file or of many
+small ones.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import itertools
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from puredelta.spark.split_task import dropped_rows
+from puredelta.spark.key_index_task import KeyIndex, Numbers
+from puredelta.spark.probe_read_task import (
+    IncomparableError,
+    Mask,
+    Piece,
+    ProbeOrder,
+    flat,
+    gathered,
+    of_kind,
+    read_columns,
+    read_pieces,
+    require_one_calendar,
+    values_kind,
+)
 
 BATCH_ROWS = 262_144
-_CALENDARS_AGREE = dt.date(1900, 1, 1)
-
-Numbers: TypeAlias = npt.NDArray[np.int64]
+PAIRS_MAX = 20_000_000
+"""Pairs of one batch of rows; where keys repeat on both sides there could be any number."""
+IDLE = -1
+"""The clause of a pair for which none fires."""
+Call: TypeAlias = tuple[Any, ...]
+"""See `puredelta.spark.arrow_predicate`."""
 WordHits: TypeAlias = tuple[bytes, bytes, bytes]
 """Little-endian words of 64 rows, their bits, and how often rows of each were met (int64)."""
-Found: TypeAlias = tuple[bool, int, WordHits]
-"""Whether rows of the source, the ordinal of their file, and the rows."""
+Found: TypeAlias = tuple[bool, int, int, WordHits]
+"""Whether rows of the source, their clause, the ordinal of their file, and the rows."""
 Answer: TypeAlias = tuple[str | None, list[Found]]
 """Why this worker cannot do it, or what it found."""
 
@@ -56,49 +62,34 @@ class ProbedColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Judgement:
+    """What decides about pairs, and about rows that have no partner; NULL counts as false.
+
+    Columns are (name inside files, type they are compared in); calls name them by place.
+    """
+
+    on: Call
+    """What must be true of a pair besides equal keys."""
+    matched: tuple[Call, ...]
+    """The first of these that is true gives a pair its clause: 0 and up, else `IDLE`."""
+    by_source: tuple[Call, ...]
+    """The same for target rows without a pair, numbered after those of ``matched``."""
+    target_columns: tuple[tuple[str, pa.DataType], ...]
+    source_columns: tuple[tuple[str, pa.DataType], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Probe:
     """The keys, and where the rows are that have them."""
 
     columns: tuple[ProbedColumn, ...]
     source_files: tuple[str, ...]
     """In the order that numbers them."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeOrder:
-    """Look the keys up in ``path``."""
-
-    ordinal: int
-    path: str
-    constants: tuple[tuple[str, Any], ...]
-    """Columns that have one value in the whole file: those of partitions."""
-    words: bytes
-    """Rows that a deletion vector deletes, as in `puredelta.spark.split_task.SplitOrder`."""
-    bits: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """Rows of one file that follow each other."""
-
-    order: ProbeOrder
-    first_row: int
-    columns: list[pa.Array]
-    """Those of the key."""
-
-    @property
-    def num_rows(self) -> int:
-        return len(self.columns[0])
-
-    def dropped(self) -> npt.NDArray[np.bool_] | None:
-        """Tell which of its rows are deleted; ``None`` if none is."""
-        words = np.frombuffer(self.order.words, "<i8")
-        bits = np.frombuffer(self.order.bits, "<u8")
-        return dropped_rows(words, bits, self.first_row, self.num_rows)
-
-
-class _IncomparableError(Exception):
-    """Values that only Spark can compare."""
+    judgement: Judgement | None = None
+    """``None``: every pair is for `clause`."""
+    clause: int = 0
+    finds_target: bool = True
+    finds_source: bool = True
 
 
 def probe_if_able(
@@ -117,219 +108,276 @@ def probe_if_able(
 
 def probe_tuples(probe: tuple[Any, ...], orders: Iterable[tuple[Any, ...]]) -> Answer:
     """Answer fields of a `Probe` and of `ProbeOrder`; classes shipped by value stay here."""
-    columns, source_files = probe
+    columns, source_files, judgement, *rest = probe
     return probe_files(
-        Probe(columns=tuple(ProbedColumn(*c) for c in columns), source_files=source_files),
+        Probe(
+            tuple(ProbedColumn(*c) for c in columns),
+            source_files,
+            None if judgement is None else Judgement(*judgement),
+            *rest,
+        ),
         [ProbeOrder(*order) for order in orders],
     )
 
 
 def probe_files(probe: Probe, orders: Sequence[ProbeOrder]) -> Answer:
-    """Find the rows that have a key of the source, and the source rows that have one of theirs."""
+    """Find the rows of files and of the source that some clause acts on, or that have a partner."""
     try:
-        keys = SourceKeys.of(probe)
-        found = keys.matches(_pieces(probe, orders))
-    except (OSError, pa.ArrowException, _IncomparableError) as reason:
+        source = _Source.read(probe)
+        search = _Search(probe=probe, source=source)
+        pieces = read_pieces(orders, search.target_names, batch_rows=BATCH_ROWS)
+        for together in gathered(pieces, num_rows=source.batch_rows):
+            search.look_up(together)
+    except (OSError, pa.ArrowException, IncomparableError) as reason:
         return f"{type(reason).__name__}: {reason}", []
-    return None, [*found, *keys.met()]
+    return None, [*search.found, *search.met()]
 
 
-class SourceKeys:
-    """Every key of the source by number, and how often it was met in data files."""
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """All rows of the source: their keys, and the columns that conditions read."""
 
-    def __init__(self, columns: Sequence[pa.ChunkedArray], null_safe: Sequence[bool]) -> None:
-        self._values: list[pa.Array] = []
-        self._prefixes: list[Numbers] = []
-        rows, numbers = np.arange(len(columns[0])), np.zeros(len(columns[0]), np.int64)
-        for column, keeps_null in zip(columns, null_safe, strict=True):
-            values = pc.unique(column)
-            self._values.append(values if keeps_null else pc.drop_null(values))
-            rows, combined = self._combined(column, rows, numbers, len(self._values) - 1)
-            self._prefixes.append(np.unique(combined))
-            numbers = np.searchsorted(self._prefixes[-1], combined)
-        self._rows, self._numbers = rows, numbers
-        """Source rows that can match, and their keys."""
-        self._hits = np.zeros(len(self._prefixes[-1]), np.int64)
-        self._rows_by_key = np.bincount(numbers, minlength=len(self._hits))
-        self._starts: Numbers = np.zeros(1, np.int64)
+    index: KeyIndex
+    kinds: tuple[pa.DataType, ...]
+    """Of the key's columns."""
+    columns: tuple[pa.Array, ...]
+    starts: Numbers
+    """Where each file's rows begin, and where the last one's end."""
 
     @classmethod
-    def of(cls, probe: Probe) -> SourceKeys:
-        """Read the keys of the staged rows."""
-        names = [column.source for column in probe.columns]
-        tables = [_read(path, names) for path in probe.source_files]
-        columns = [comparable(pa.concat_tables(tables)[name]) for name in names]
+    def read(cls, probe: Probe) -> _Source:
+        judged = () if probe.judgement is None else probe.judgement.source_columns
+        keys = [column.source for column in probe.columns]
+        names = list(dict.fromkeys([*keys, *(name for name, _ in judged)]))
+        tables = [read_columns(path, names) for path in probe.source_files]
+        whole = {name: flat(tables, name) for name in names}
+        kinds = tuple(values_kind(whole[name].type) for name in keys)
+        columns = [of_kind(kind, whole[name]) for kind, name in zip(kinds, keys, strict=True)]
         for column in columns:
-            _require_one_calendar(column)
-        keys = cls(columns, [column.null_safe for column in probe.columns])
-        keys._starts = np.cumsum([0, *(table.num_rows for table in tables)])
-        return keys
+            require_one_calendar(column)
+        return cls(
+            index=KeyIndex(columns, [column.null_safe for column in probe.columns]),
+            kinds=kinds,
+            columns=tuple(_judged(kind, whole[name]) for name, kind in judged),
+            starts=np.cumsum([0, *(table.num_rows for table in tables)]),
+        )
 
-    def matches(self, pieces: Iterable[_Piece]) -> list[Found]:
-        """Return the rows of files that have a key, with the number of source rows for each."""
-        rows: dict[int, list[Numbers]] = {}
-        hits: dict[int, list[Numbers]] = {}
-        for together in _gathered(pieces):
-            for ordinal, found, numbers in self._matches(together):
-                rows.setdefault(ordinal, []).append(found)
-                hits.setdefault(ordinal, []).append(self._rows_by_key[numbers])
-        words = {
-            ordinal: counted_words(np.concatenate(found), np.concatenate(hits[ordinal]))
-            for ordinal, found in rows.items()
-        }
-        return [(False, ordinal, found) for ordinal, found in words.items() if found[0]]
+    @property
+    def batch_rows(self) -> int:
+        """How many rows are looked up together at least, if there are as many."""
+        return max(BATCH_ROWS, len(self.index)) if self.index.lookup_costs_all else BATCH_ROWS
 
-    def _matches(self, pieces: Sequence[_Piece]) -> list[tuple[int, Numbers, Numbers]]:
-        """Look rows up together; return, by file, those of each piece that live, and their keys."""
-        columns = [self._column(place, pieces) for place in range(len(self._values))]
-        found, numbers = self._lookup(columns)
-        starts = np.cumsum([0, *(piece.num_rows for piece in pieces)])
-        cuts = np.searchsorted(found, starts).tolist()
-        result = []
-        for number, piece in enumerate(pieces):
-            low, high = cuts[number], cuts[number + 1]
-            if low == high:
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Looks rows of files up and keeps what was found."""
+
+    probe: Probe
+    source: _Source
+    found: list[Found] = field(default_factory=list)
+    """Rows of files."""
+    _met_keys: list[Numbers] = field(default_factory=list)
+    """Keys of pairs that are all for one clause."""
+    _met_rows: dict[int, list[Numbers]] = field(default_factory=dict)
+    """Source rows of judged pairs, by clause."""
+
+    @property
+    def target_names(self) -> list[str]:
+        """The columns to read: those of the key, then those of the judgement."""
+        judgement = self.probe.judgement
+        judged = () if judgement is None else judgement.target_columns
+        return [*(column.target for column in self.probe.columns), *(name for name, _ in judged)]
+
+    def look_up(self, pieces: Sequence[Piece]) -> None:
+        """Decide about the rows of some pieces."""
+        keys = len(self.source.kinds)
+        columns = [_column(kind, n, pieces) for n, kind in enumerate(self.source.kinds)]
+        judgement = self.probe.judgement
+        judged = () if judgement is None else judgement.target_columns
+        batch = _Batch.of(
+            pieces,
+            [_judged(kind, _column(kind, keys + n, pieces)) for n, (_, kind) in enumerate(judged)],
+        )
+        rows, numbers = batch.living(*self.source.index.lookup(columns))
+        if judgement is None:
+            if self.probe.finds_target:
+                self._keep(self.probe.clause, batch, rows, self.source.index.counts[numbers])
+            self._met_keys.append(numbers)
+        else:
+            self._judge(judgement, batch, rows, numbers)
+
+    def _judge(self, judgement: Judgement, batch: _Batch, rows: Numbers, numbers: Numbers) -> None:
+        """Pair rows with the source rows of their keys, and give every pair its clause."""
+        if int(self.source.index.counts[numbers].sum()) > PAIRS_MAX:
+            raise IncomparableError(f"more than {PAIRS_MAX} pairs of equal keys at a time")
+        at, source_rows = self.source.index.source_rows(numbers)
+        rows = rows[at]
+        pairs = _Pairs.of(batch.columns, rows, self.source.columns, source_rows)
+        fits = pairs.is_true(judgement.on)
+        if not fits.all():
+            rows, source_rows = rows[fits], source_rows[fits]
+            pairs = _Pairs.of(batch.columns, rows, self.source.columns, source_rows)
+        clauses = pairs.first_true(judgement.matched)
+        for clause in range(IDLE, len(judgement.matched)):
+            fired = np.flatnonzero(clauses == clause)
+            if not len(fired):
                 continue
-            rows, keys = found[low:high] - starts[number], numbers[low:high]
-            dropped = piece.dropped()
-            if dropped is not None:
-                alive = ~dropped[rows]
-                rows, keys = rows[alive], keys[alive]
-            result.append((piece.order.ordinal, rows + piece.first_row, keys))
-        if result:
-            met = np.concatenate([keys for _, _, keys in result])
-            self._hits += np.bincount(met, minlength=len(self._hits))
-        return result
+            if self.probe.finds_target:
+                self._keep(clause, batch, rows[fired], np.ones(len(fired), np.int64))
+            if self.probe.finds_source:
+                self._met_rows.setdefault(clause, []).append(source_rows[fired])
+        if judgement.by_source:
+            self._judge_lonely(judgement, batch, batch.living_without(rows))
 
-    def _column(self, place: int, pieces: Sequence[_Piece]) -> pa.Array:
-        """Return a column of several pieces, in the type of its values."""
-        kind = self._values[place].type
-        parts = [piece.columns[place] for piece in pieces]
-        first = parts[0].type
-        if pa.types.is_dictionary(first) or any(part.type != first for part in parts):
-            return pa.concat_arrays([_as_type(kind, part) for part in parts])
-        return _as_type(kind, pa.concat_arrays(parts))
+    def _judge_lonely(self, judgement: Judgement, batch: _Batch, rows: Numbers) -> None:
+        """Give rows without a partner their clause."""
+        lonely = _Pairs(target=_taken(batch.columns, rows), source=(), count=len(rows))
+        clauses = lonely.first_true(judgement.by_source)
+        for clause in range(len(judgement.by_source)):
+            fired = rows[clauses == clause]
+            ones: Numbers = np.ones(len(fired), np.int64)
+            self._keep(len(judgement.matched) + clause, batch, fired, ones)
+
+    def _keep(self, clause: int, batch: _Batch, rows: Numbers, hits: Numbers) -> None:
+        """Keep ascending rows of a batch, each with its file."""
+        cuts = np.searchsorted(rows, batch.starts).tolist()
+        for number, piece in enumerate(batch.pieces):
+            low, high = cuts[number], cuts[number + 1]
+            if low < high:
+                within = rows[low:high] - batch.starts[number] + piece.first_row
+                words = counted_words(within, hits[low:high])
+                self.found.append((False, clause, piece.order.ordinal, words))
 
     def met(self) -> list[Found]:
-        """Return the source rows that were met, file by file."""
-        hits = self._hits[self._numbers]
-        rows, hits = self._rows[hits > 0], hits[hits > 0]
-        order = np.argsort(rows, kind="stable")
-        rows, hits = rows[order], hits[order]
-        cuts = np.searchsorted(rows, self._starts)
+        """Return the source rows that were met, clause by clause and file by file."""
+        if not self.probe.finds_source:
+            return []
+        index, found = self.source.index, []
+        if self._met_keys:
+            by_key = np.bincount(np.concatenate(self._met_keys), minlength=len(index))
+            hits = np.zeros(int(self.source.starts[-1]), np.int64)
+            hits[index.rows] = np.repeat(by_key, index.counts)
+            found += self._source_rows(self.probe.clause, hits)
+        for clause, rows in self._met_rows.items():
+            hits = np.bincount(np.concatenate(rows), minlength=int(self.source.starts[-1]))
+            found += self._source_rows(clause, hits)
+        return found
+
+    def _source_rows(self, clause: int, hits: Numbers) -> list[Found]:
+        rows = np.flatnonzero(hits)
+        cuts = np.searchsorted(rows, self.source.starts).tolist()
+        files = range(len(cuts) - 1)
+        parts = [(file, rows[cuts[file] : cuts[file + 1]]) for file in files]
         return [
-            (True, file, counted_words(rows[low:high] - self._starts[file], hits[low:high]))
-            for file, (low, high) in enumerate(itertools.pairwise(cuts))
-            if high > low
+            (True, clause, file, counted_words(part - self.source.starts[file], hits[part]))
+            for file, part in parts
+            if len(part)
         ]
 
-    def _lookup(self, columns: Sequence[pa.Array]) -> tuple[Numbers, Numbers]:
-        """Return the rows of a batch that have a key, and the number of each."""
-        rows: Numbers = np.arange(len(columns[0]), dtype=np.int64)
-        numbers: Numbers = np.zeros(len(rows), np.int64)
-        for place, column in enumerate(columns):
-            rows, combined = self._combined(column, rows, numbers, place)
-            prefixes = self._prefixes[place]
-            numbers = np.minimum(np.searchsorted(prefixes, combined), max(0, len(prefixes) - 1))
-            known = prefixes[numbers] == combined if len(prefixes) else np.zeros(0, np.bool_)
-            rows, numbers = rows[known], numbers[known]
-        return rows, numbers
 
-    def _combined(
-        self, column: Any, rows: Numbers, numbers: Numbers, place: int
-    ) -> tuple[Numbers, Numbers]:
-        """Join the number of the columns before with the place of this column's value."""
-        values = self._values[place]
-        if len(rows) < len(column):
-            column = column.take(pa.array(rows))
-        index = pc.index_in(column, value_set=values)
-        known = index.is_valid().to_numpy(zero_copy_only=False)
-        places = index.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        return rows[known], numbers[known] * max(1, len(values)) + places[known]
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Rows of several pieces, numbered through."""
 
+    pieces: Sequence[Piece]
+    starts: Numbers
+    """Where each piece begins, and where the last one ends."""
+    alive: Mask | None
+    """Which rows no deletion vector deletes; ``None``: all."""
+    columns: Sequence[pa.Array]
+    """Those that conditions read."""
 
-def _read(path: str, names: Sequence[str]) -> pa.Table:
-    with pq.ParquetFile(path) as file:
-        return file.read(columns=list(dict.fromkeys(names)), use_threads=False)
+    @classmethod
+    def of(cls, pieces: Sequence[Piece], columns: Sequence[pa.Array]) -> _Batch:
+        starts = np.cumsum([0, *(piece.num_rows for piece in pieces)])
+        return cls(pieces=pieces, starts=starts, alive=_alive(pieces, starts), columns=columns)
 
+    def living(self, rows: Numbers, numbers: Numbers) -> tuple[Numbers, Numbers]:
+        """Keep those of some rows that are not deleted, and what runs parallel to them."""
+        if self.alive is None:
+            return rows, numbers
+        kept = self.alive[rows]
+        return rows[kept], numbers[kept]
 
-def _pieces(probe: Probe, orders: Iterable[ProbeOrder]) -> Iterator[_Piece]:
-    """Read the key columns of files, one after the other."""
-    for order in orders:
-        for first_row, columns in _batches(probe, order):
-            if len(columns[0]):
-                yield _Piece(order, first_row, columns)
+    def living_without(self, rows: Numbers) -> Numbers:
+        """Return all rows that are not deleted but for some."""
+        rest: Mask = np.ones(int(self.starts[-1]), np.bool_)
+        if self.alive is not None:
+            rest = self.alive.copy()
+        rest[rows] = False
+        return np.flatnonzero(rest)
 
 
-def _gathered(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
-    """Bring small files together: a lookup costs as much as the source has keys."""
-    together: list[_Piece] = []
-    num_rows = 0
-    for piece in pieces:
-        if together and num_rows + piece.num_rows > BATCH_ROWS:
-            yield together
-            together, num_rows = [], 0
-        together.append(piece)
-        num_rows += piece.num_rows
-    if together:
-        yield together
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """The columns of both sides that conditions read, pair by pair."""
+
+    target: Sequence[pa.Array]
+    source: Sequence[pa.Array]
+    count: int
+
+    @classmethod
+    def of(
+        cls, target: Sequence[pa.Array], rows: Numbers, source: Sequence[pa.Array], others: Numbers
+    ) -> _Pairs:
+        return cls(target=_taken(target, rows), source=_taken(source, others), count=len(rows))
+
+    def is_true(self, call: Call) -> Mask:
+        """Tell for which pairs a call is true, not NULL."""
+        result = _evaluated(call, {"target": self.target, "source": self.source})
+        if isinstance(result, pa.Scalar):
+            return np.full(self.count, result.as_py() is True)
+        flags: Mask = result.fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003
+        return flags
+
+    def first_true(self, calls: Sequence[Call]) -> Numbers:
+        """Return the place of the first call that is true, pair by pair, `IDLE` if none is."""
+        first: Numbers = np.full(self.count, IDLE, np.int64)
+        for place in reversed(range(len(calls))):
+            first[self.is_true(calls[place])] = place
+        return first
 
 
-def _batches(probe: Probe, order: ProbeOrder) -> Iterator[tuple[int, list[pa.Array]]]:
-    """Yield the key columns of a file in pieces, each with the position of its first row."""
-    constants = dict(order.constants)
-    with pq.ParquetFile(order.path, pre_buffer=False) as file:
-        every = file.schema_arrow.names
-        stored = set(every)
-        names = list(dict.fromkeys(c.target for c in probe.columns if c.target in stored))
-        for column in probe.columns:
-            absent = column.target not in stored and column.target not in constants
-            if absent and column.target.lower() in {name.lower() for name in stored}:
-                raise _IncomparableError(f"{order.path} spells column {column.target} otherwise")
-        first_row = 0
-        # Without a column to read a batch still has rows.
-        read = names or [every[0]]
-        for batch in file.iter_batches(BATCH_ROWS, columns=read, use_threads=False):
-            count = batch.num_rows
-            yield (
-                first_row,
-                [
-                    batch[c.target]
-                    if c.target in names
-                    else _constant(constants.get(c.target), count)
-                    for c in probe.columns
-                ],
-            )
-            first_row += count
+def _evaluated(call: Call, sides: Mapping[str, Sequence[pa.Array]]) -> Any:
+    name, *rest = call
+    if name in sides:
+        return sides[name][rest[0]]
+    if name == "value":
+        return pa.scalar(*rest)
+    return pc.call_function(name, [_evaluated(argument, sides) for argument in rest])
 
 
-def _constant(value: Any, count: int) -> pa.Array:
-    return pa.repeat(pa.scalar(value), count)
+def _taken(columns: Sequence[pa.Array], rows: Numbers) -> list[pa.Array]:
+    places = pa.array(rows)
+    return [column.take(places) for column in columns]
 
 
-def _as_type(kind: pa.DataType, column: pa.Array) -> pa.Array:
-    known = comparable(column)
-    return known if known.type == kind else known.cast(kind)
+def _alive(pieces: Sequence[Piece], starts: Numbers) -> Mask | None:
+    """Tell which rows of all pieces no deletion vector deletes; ``None``: all."""
+    gone = [(number, piece.dropped()) for number, piece in enumerate(pieces)]
+    if all(dropped is None for _, dropped in gone):
+        return None
+    alive: Mask = np.ones(int(starts[-1]), np.bool_)
+    for number, dropped in gone:
+        if dropped is not None:
+            alive[starts[number] : starts[number + 1]] = ~dropped
+    return alive
 
 
-def comparable(column: Any) -> Any:
-    """Return a column in the one type that values of its kind are compared in."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        column, kind = column.cast(kind.value_type), kind.value_type
-    if pa.types.is_integer(kind):
-        return column.cast(pa.int64())
-    if pa.types.is_binary(kind) or pa.types.is_large_string(kind):
-        return column.cast(pa.string())
-    return column
+def _column(kind: pa.DataType, place: int, pieces: Sequence[Piece]) -> pa.Array:
+    """Return a column of several pieces, in the type of its values."""
+    parts = [piece.columns[place] for piece in pieces]
+    first = parts[0].type
+    if pa.types.is_dictionary(first) or any(part.type != first for part in parts):
+        return pa.concat_arrays([of_kind(kind, part) for part in parts])
+    return of_kind(kind, pa.concat_arrays(parts))
 
 
-def _require_one_calendar(column: pa.ChunkedArray) -> None:
-    if not pa.types.is_date(column.type):
-        return
-    earliest = pc.min(column).as_py()
-    if earliest is not None and earliest < _CALENDARS_AGREE:
-        raise _IncomparableError(f"a key is the date {earliest}")
+def _judged(kind: pa.DataType, column: pa.Array) -> pa.Array:
+    """Return a column that conditions read: they may order it, so calendars matter."""
+    values = of_kind(kind, column)
+    require_one_calendar(values)
+    return values
 
 
 def counted_words(rows: Numbers, hits: Numbers) -> WordHits:

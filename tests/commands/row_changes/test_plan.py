@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from puredelta.commands.row_changes.plan import (
@@ -16,7 +17,7 @@ from puredelta.commands.row_changes.plan import (
     plan_search,
     reads_little,
 )
-from puredelta.commands.row_changes.probe import PROBED_ROWS_MAX, probed_keys
+from puredelta.commands.row_changes.probe import key_probe
 from puredelta.commands.row_changes.statement import (
     ConditionParts,
     EquiPair,
@@ -41,6 +42,7 @@ from puredelta.protocol.predicates import (
     CompareOp,
     Const,
     IsNull,
+    Not,
     OneOf,
     Opaque,
     Or,
@@ -60,14 +62,17 @@ from puredelta.protocol.types import (
     StructField,
     StructType,
 )
-from puredelta.spark.key_probe import KeyColumn
+from puredelta.spark.arrow_predicate import ALWAYS
+from puredelta.spark.key_probe import Judgement, KeyColumn
 
 SCHEMA = StructType((StructField("id", LONG), StructField("part", STRING), StructField("v", LONG)))
 ID = Ref(Side.TARGET, ("id",), LONG)
 PART = Ref(Side.TARGET, ("part",), STRING)
 V = Ref(Side.TARGET, ("v",), LONG)
 KEY = Ref(Side.SOURCE, ("s0",), LONG)
+SOURCE_V = Ref(Side.SOURCE, ("s1",), LONG)
 PAIR = EquiPair(target=ID, source=KEY)
+V_IS_SMALL = Compare(CompareOp.LESS, V, Const(9))
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +171,7 @@ def planned(
     profile: SourceProfile | None = None,
     *,
     broadcast_bytes_max: int = 10_000,
+    probe_bytes_max: int = 1_000_000,
 ) -> SearchPlan:
     return plan_search(
         statement,
@@ -173,6 +179,7 @@ def planned(
         profile or source(),
         prune=lambda some, predicate: prune_files(some, config, predicate),
         broadcast_bytes_max=broadcast_bytes_max,
+        probe_bytes_max=probe_bytes_max,
     )
 
 
@@ -314,7 +321,7 @@ def test_a_small_source_is_broadcast(
     assert "3 of 10 files are searched" in plan.describe()
 
 
-def test_keys_of_a_small_source_are_looked_up(files: FileTable, config: TableConfig) -> None:
+def test_keys_are_looked_up(files: FileTable, config: TableConfig) -> None:
     on = condition(pairs=(PAIR,))
     found = (KeyColumn(target="id", source="s0", null_safe=False),)
     for statement in (
@@ -323,22 +330,62 @@ def test_keys_of_a_small_source_are_looked_up(files: FileTable, config: TableCon
         merge(on, matched=(MatchedClause(action=ResolvedDelete(), condition=None),)),
     ):
         plan = planned(statement, files, config)
-        assert plan.probed_keys == found
+        assert plan.probe is not None
+        assert plan.probe.keys == found
+        assert plan.probe.judgement is None  # every pair has the same fate
+        assert plan.probe.clause == (0 if statement.matched else -1)
         assert "keys looked up" in plan.describe()
-    conditional = MatchedClause(action=update(), condition=condition())
-    reach = NotMatchedBySourceClause(action=ResolvedDelete(), condition=None)
+    assert planned(merge(on), files, config, source(num_rows=0)).probe is None
+    assert planned(merge(condition(V_IS_SMALL)), files, config).probe is None
+
+
+def test_what_else_decides_is_judged_in_arrow(files: FileTable, config: TableConfig) -> None:
+    changed = condition(other=(Not(Compare(CompareOp.EQUAL, V, SOURCE_V)),))
+    conditional = MatchedClause(action=update(), condition=changed)
+    reach = NotMatchedBySourceClause(action=ResolvedDelete(), condition=condition(V_IS_SMALL))
+    statement = merge(
+        condition(V_IS_SMALL, pairs=(PAIR,)),
+        matched=(conditional, MATCHED_UPDATE),
+        by_source=(reach,),
+    )
+    plan = planned(statement, files, config)
+    assert plan.search is Search.LEFT_OUTER
+    assert plan.probe is not None
+    small = ("less", ("target", 0), ("value", 9, pa.int64()))
+    differs = ("invert", ("equal", ("target", 0), ("source", 0)))
+    assert plan.probe.judgement == Judgement(
+        on=small,
+        matched=(differs, ALWAYS),
+        by_source=(small,),
+        target_columns=(("v", pa.int64()),),
+        source_columns=(("s1", pa.int64()),),
+    )
+    renamed = plan.probe.renamed({"s0": "key", "s1": "value"}.__getitem__)
+    assert renamed.keys[0].source == "key"
+    assert renamed.judgement is not None
+    assert renamed.judgement.source_columns == (("value", pa.int64()),)
+    unknown = Opaque(frozenset({ID, KEY}))
     for statement in (
-        merge(on, matched=(conditional,)),
-        merge(on, matched=(MATCHED_UPDATE,), by_source=(reach,)),
-        merge(condition(Compare(CompareOp.LESS, V, Const(9)), pairs=(PAIR,))),
-        merge(condition(other=(Opaque(frozenset({ID, KEY})),), pairs=(PAIR,))),
-        merge(condition(other=(Opaque(frozenset({ID, KEY})),))),
+        merge(condition(other=(unknown,), pairs=(PAIR,))),
+        merge(condition(other=(unknown,))),
+        merge(
+            condition(pairs=(PAIR,)),
+            matched=(MatchedClause(action=update(), condition=condition(unknown)),),
+        ),
     ):
-        assert planned(statement, files, config).probed_keys == ()
-    large = source(num_rows=PROBED_ROWS_MAX + 1)
-    statement = merge(on, matched=(MATCHED_UPDATE,))
-    assert planned(statement, files, config, large).probed_keys == ()
-    assert planned(statement, files, config, source(num_rows=0)).probed_keys == ()
+        assert planned(statement, files, config).probe is None
+
+
+def test_keys_are_looked_up_as_far_as_they_fit_into_memory(
+    files: FileTable, config: TableConfig
+) -> None:
+    statement = merge(condition(pairs=(PAIR,)), matched=(MATCHED_UPDATE,))
+    probe = planned(statement, files, config, source(num_rows=1000)).probe
+    assert probe is not None
+    assert 8_000 <= probe.task_bytes <= 100_000
+    for limit, fits in ((probe.task_bytes, True), (probe.task_bytes - 1, False)):
+        plan = planned(statement, files, config, source(num_rows=1000), probe_bytes_max=limit)
+        assert (plan.probe is not None) is fits
 
 
 @pytest.mark.parametrize(
@@ -358,7 +405,7 @@ def test_types_whose_equal_values_are_equal_bytes(
 ) -> None:
     pair = EquiPair(target=Ref(Side.TARGET, ("id",), target), source=Ref(Side.SOURCE, ("s0",), key))
     statement = merge(condition(pairs=(pair,)), matched=(MATCHED_UPDATE,))
-    assert bool(probed_keys(statement, 3)) is looked_up
+    assert (key_probe(statement, 3, task_bytes_max=1000) is not None) is looked_up
 
 
 def test_few_small_files_are_read_by_one_task(files: FileTable, config: TableConfig) -> None:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from puredelta.commands.row_changes.probe import probed_keys
+from puredelta.commands.row_changes.probe import key_probe
 from puredelta.commands.row_changes.statement import (
     EquiPair,
     NotMatchedBySourceClause,
@@ -47,7 +47,7 @@ from puredelta.protocol.types import (
     DecimalType,
     PrimitiveType,
 )
-from puredelta.spark.key_probe import KeyColumn
+from puredelta.spark.key_probe import KeyProbe
 
 Prune: TypeAlias = Callable[[FileTable, Predicate], pa.Array]
 """True where rows of a file might satisfy the predicate."""
@@ -104,8 +104,8 @@ class SearchPlan:
     """Files searched only because a NOT MATCHED BY SOURCE clause may reach them."""
     search: Search
     broadcast_source: bool
-    probed_keys: tuple[KeyColumn, ...]
-    """Columns that are looked up in the files instead; empty: Spark joins."""
+    probe: KeyProbe | None
+    """How keys are looked up in the files instead; ``None``: Spark joins."""
     reads_little: bool
     """Whether one task reads candidates and source sooner than a shuffle starts."""
     finds_source_rows: bool
@@ -125,7 +125,7 @@ class SearchPlan:
         )
 
     def _source_handling(self) -> str:
-        if self.probed_keys:
+        if self.probe is not None:
             return "keys looked up"
         return "broadcast" if self.broadcast_source else "as Spark chooses"
 
@@ -137,10 +137,12 @@ def plan_search(
     *,
     prune: Prune,
     broadcast_bytes_max: int,
+    probe_bytes_max: int,
 ) -> SearchPlan:
     """Choose the candidate files and the join; runs nothing.
 
     ``broadcast_bytes_max`` is Spark's own threshold; -1 switches broadcasting off.
+    ``probe_bytes_max`` is what a task may hold of the source's keys to look them up.
     """
     kept, skipped = _matchable(statement, files, source, prune)
     reachable = prune(files, by_source_predicate(statement.not_matched_by_source))
@@ -156,7 +158,9 @@ def plan_search(
         skipped=skipped,
         widened=widened,
         search=search,
-        probed_keys=probed_keys(statement, source.num_rows) if search is Search.INNER else (),
+        probe=key_probe(statement, source.num_rows, task_bytes_max=probe_bytes_max)
+        if search in (Search.INNER, Search.LEFT_OUTER)
+        else None,
         broadcast_source=0 <= _join_bytes(statement, source) <= broadcast_bytes_max,
         reads_little=reads_little([*candidates.rows["size_bytes"].to_pylist(), source.size_bytes]),
         finds_source_rows=finds_source_rows,

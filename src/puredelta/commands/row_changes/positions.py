@@ -25,16 +25,15 @@ from puredelta.commands.row_changes.statement import (
     ResolvedUpdate,
 )
 from puredelta.spark.bitmaps import CountedWords, FileRows, collect_words
-from puredelta.spark.key_probe import probe_keys
+from puredelta.spark.key_probe import KeyProbe, probe_keys
 from puredelta.spark.names import CLAUSE, FILE_ORDINAL, ROW_INDEX, SOURCE_FILE, SOURCE_ROW
+from puredelta.spark.probe_task import IDLE
 from puredelta.spark.rewriting import Refused
 from puredelta.spark.row_bitmap import RowBitmap
 from puredelta.spark.session import is_connect
 
 logger = logging.getLogger(__name__)
 
-IDLE = -1
-"""The clause of a matched row for which none fires (M-78)."""
 _BY_SOURCE = f"{CLAUSE}_by_source"
 _SOURCE_SETS = 1 << 20
 """Added to the clause of a record that names the source row of a pair."""
@@ -90,7 +89,7 @@ def find_positions(context: ChangeContext, plan: SearchPlan) -> Positions:
     )
     if plan.search is Search.NOTHING:
         return nothing
-    words = _probed_words(context, plan) if plan.probed_keys else None
+    words = None if plan.probe is None else _probed_words(context, plan, plan.probe)
     words = _joined_words(context, plan) if words is None else words
     first_by_source = len(statement.matched)
     on_target = words.select(IDLE, *range(first_by_source))
@@ -107,22 +106,18 @@ def find_positions(context: ChangeContext, plan: SearchPlan) -> Positions:
     )
 
 
-def _probed_words(context: ChangeContext, plan: SearchPlan) -> CountedWords | None:
-    """Look the keys of the source up in the candidates; ``None`` where only Spark can join.
-
-    No condition decides anything here: the first clause fires for every match.
-    """
-    statement, staged = context.statement, context.source.staged
-    clause = 0 if statement.matched else IDLE
+def _probed_words(context: ChangeContext, plan: SearchPlan, probe: KeyProbe) -> CountedWords | None:
+    """Look the keys of the source up in the candidates; ``None`` where only Spark can join."""
+    statement, source = context.statement, context.source
     found = probe_keys(
         context.spark,
         context.snapshot.config,
         plan.candidates,
-        () if staged is None else staged.files,
-        plan.probed_keys,
+        () if source.staged is None else source.staged.files,
+        probe,
         root_uri=context.snapshot.root_uri,
-        target_set=None if statement.is_insert_only else clause,
-        source_set=_SOURCE_SETS + clause if plan.finds_source_rows else None,
+        finds_target=not statement.is_insert_only,
+        source_base=_SOURCE_SETS if plan.finds_source_rows else None,
     )
     if isinstance(found, Refused):
         logger.info("Spark joins instead of looking keys up: %s", found.reason)

@@ -54,6 +54,7 @@ from puredelta.protocol.operations import Operation
 from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.bitmaps import FileRows
 from puredelta.spark.cached_frames import refresh_cached_frames
+from puredelta.spark.key_probe import WorkerMemory
 
 logger = logging.getLogger(__name__)
 
@@ -173,6 +174,7 @@ class _Run:
                 by_statistics=self.settings.skips_by_statistics,
             ),
             broadcast_bytes_max=self.settings.broadcast_bytes_max,
+            probe_bytes_max=WorkerMemory.of(context.spark).task_max,
         )
         logger.debug("%s in %s: %s", self.command.name, snapshot.root_uri, plan.describe())
         self.transaction.read_files(plan.read_predicate, plan.candidates)

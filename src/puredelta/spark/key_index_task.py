@@ -1,0 +1,212 @@
+"""The keys of a statement's source by number, inside a Spark worker.
+
+Shipped by value: it knows the standard library, numpy and pyarrow only.
+
+A key of several columns becomes one integer: each column's value is a digit, by its distance
+from the least value where values are numbers, else by its place among the source's values. So
+a lookup is a search in sorted integers, and no hash table is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Known: TypeAlias = npt.NDArray[np.bool_]
+
+_NUMBERS_MAX = 1 << 62
+_FILTERED_KEYS_MAX = 1 << 20
+_FILTER_BITS = 4
+"""Entries of the filter per key, as a power of two: it lets one row in 16 pass for nothing."""
+_MIX = 0x9E3779B97F4A7C15
+"""The odd number next to 2**64 divided by the golden ratio: spreads neighbours."""
+
+
+class KeyIndex:
+    """The rows of the source by key. Keys are numbered from 0 in some order.
+
+    Source rows that can match nothing, for a NULL in a column that is not null-safe, have none.
+    """
+
+    def __init__(self, columns: Sequence[pa.Array], null_safe: Sequence[bool]) -> None:
+        self._digits: list[_Digit] = []
+        self._renumbered: list[Numbers | None] = []
+        rows: Numbers = np.arange(len(columns[0]))
+        numbers: Numbers = np.zeros(len(rows), np.int64)
+        size = 1
+        for column, keeps_null in zip(columns, null_safe, strict=True):
+            # Behind other columns a digit must leave room for every key so far.
+            size_max = _NUMBERS_MAX // (max(1, len(rows)) if self._digits else 1)
+            digit = _digit_of(column, keeps_null=keeps_null, size_max=size_max)
+            values = None
+            if size * digit.size > _NUMBERS_MAX:
+                values = np.unique(numbers)
+                numbers, size = np.searchsorted(values, numbers), len(values)
+            size *= digit.size
+            self._digits.append(digit)
+            self._renumbered.append(values)
+            rows, numbers = _extended(digit, column, rows, numbers)
+        order = np.argsort(numbers)
+        ordered = numbers[order]
+        starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        self.rows: Numbers = rows[order]
+        """Source rows that can match, key after key."""
+        self.starts: Numbers = starts
+        """Where the rows of each key begin in `rows`."""
+        self.counts: Numbers = np.diff(starts, append=len(order))
+        """How many rows each key has."""
+        self._keys = ordered[starts]
+        self._filter = _Filter(self._keys) if len(starts) <= _FILTERED_KEYS_MAX else None
+
+    def __len__(self) -> int:
+        """How many keys there are."""
+        return len(self._keys)
+
+    @property
+    def lookup_costs_all(self) -> bool:
+        """Whether a lookup takes time for every value of the source, so that few are better."""
+        return any(isinstance(digit, _Listed) for digit in self._digits)
+
+    def lookup(self, columns: Sequence[pa.Array]) -> tuple[Numbers, Numbers]:
+        """Return the rows that have a key, ascending, and the number of each one's key."""
+        rows: Numbers = np.arange(len(columns[0]))
+        numbers: Numbers = np.zeros(len(rows), np.int64)
+        if not len(self):
+            return rows[:0], numbers[:0]
+        for digit, values, column in zip(self._digits, self._renumbered, columns, strict=True):
+            if values is not None:
+                places = _places(values, numbers)
+                known = values[places] == numbers
+                rows, numbers = rows[known], places[known]
+            rows, numbers = _extended(digit, column, rows, numbers)
+        if self._filter is not None:
+            likely = self._filter.may_hold(numbers)
+            rows, numbers = rows[likely], numbers[likely]
+        places = _places(self._keys, numbers)
+        known = self._keys[places] == numbers
+        return rows[known], places[known]
+
+    def source_rows(self, keys: Numbers) -> tuple[Numbers, Numbers]:
+        """Return every pair of (position in ``keys``, source row)."""
+        counts = self.counts[keys]
+        if len(counts) == 0 or counts.max() == 1:
+            return np.arange(len(keys)), self.rows[self.starts[keys]]
+        positions = np.repeat(np.arange(len(keys)), counts)
+        firsts = np.cumsum(counts) - counts
+        offsets = np.arange(len(positions)) - np.repeat(firsts, counts)
+        return positions, self.rows[np.repeat(self.starts[keys], counts) + offsets]
+
+
+class _Digit(Protocol):
+    """How the values of one column are numbered."""
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are, at least 1."""
+        ...
+
+    def numbers(self, column: pa.Array) -> tuple[Numbers, Known]:
+        """Return the number of each value, and whether the source has or may have it."""
+        ...
+
+
+class _Spread:
+    """Integers by their distance from the least one; NULL, if it counts, comes first."""
+
+    def __init__(self, least: int, greatest: int, *, keeps_null: bool) -> None:
+        self._least, self._greatest, self._keeps_null = least, greatest, keeps_null
+        self.size = greatest - least + 2
+
+    def numbers(self, column: pa.Array) -> tuple[Numbers, Known]:
+        values, valid = _integers(column)
+        known = (values >= self._least) & (values <= self._greatest)
+        numbers = values - self._least + 1  # what overflows is not known
+        if valid is not None:
+            known &= valid
+            if self._keeps_null:
+                numbers = np.where(valid, numbers, 0)
+                known |= ~valid
+        return numbers, known
+
+
+class _Listed:
+    """Values by their place among those of the source."""
+
+    def __init__(self, column: pa.Array, *, keeps_null: bool) -> None:
+        values = pc.unique(column)
+        self._values = values if keeps_null else pc.drop_null(values)
+        self.size = max(1, len(self._values))
+
+    def numbers(self, column: pa.Array) -> tuple[Numbers, Known]:
+        places = pc.index_in(column, value_set=self._values)
+        known = places.is_valid().to_numpy(zero_copy_only=False)
+        return places.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), known
+
+
+class _Filter:
+    """Tells quickly that most numbers are no keys: a bit of each, spread over a table."""
+
+    def __init__(self, keys: Numbers) -> None:
+        bits = max(1, len(keys)).bit_length() + _FILTER_BITS
+        self._shift = np.uint64(64 - bits)
+        self._held = np.zeros(1 << bits, np.bool_)
+        self._held[self._spread(keys)] = True
+
+    def may_hold(self, numbers: Numbers) -> Known:
+        held: Known = self._held[self._spread(numbers)]
+        return held
+
+    def _spread(self, numbers: Numbers) -> npt.NDArray[np.uint64]:
+        mixed = numbers.view(np.uint64) * np.uint64(_MIX)
+        places: npt.NDArray[np.uint64] = mixed >> self._shift
+        return places
+
+
+def _digit_of(column: pa.Array, *, keeps_null: bool, size_max: int) -> _Digit:
+    if pa.types.is_integer(column.type) or pa.types.is_date(column.type):
+        values, valid = _integers(column)
+        held = values if valid is None else values[valid]
+        if len(held):
+            spread = _Spread(int(held.min()), int(held.max()), keeps_null=keeps_null)
+            if spread.size <= size_max:
+                return spread
+    return _Listed(column, keeps_null=keeps_null)
+
+
+def _extended(
+    digit: _Digit, column: pa.Array, rows: Numbers, numbers: Numbers
+) -> tuple[Numbers, Numbers]:
+    """Append a digit to the numbers of some rows; rows whose value the source lacks go."""
+    if len(rows) < len(column):
+        column = column.take(pa.array(rows))
+    digits, known = digit.numbers(column)
+    if not known.all():
+        rows, numbers, digits = rows[known], numbers[known], digits[known]
+    return rows, numbers * digit.size + digits
+
+
+def _places(values: Numbers, numbers: Numbers) -> Numbers:
+    """Return where each number is among ascending values, if it is there at all.
+
+    In order, because then a search finds near the last one what it needs of the values.
+    """
+    order = np.argsort(numbers)
+    places: Numbers = np.empty(len(numbers), np.int64)
+    places[order] = np.searchsorted(values, numbers[order])
+    return np.minimum(places, len(values) - 1)
+
+
+def _integers(column: pa.Array) -> tuple[Numbers, Known | None]:
+    """Return integers, or dates as days, and which are not NULL (``None``: all)."""
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.int32())
+    if column.null_count == 0:
+        return column.cast(pa.int64()).to_numpy(zero_copy_only=False), None
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    return column.fill_null(0).cast(pa.int64()).to_numpy(zero_copy_only=False), valid

@@ -1,0 +1,165 @@
+"""Reads columns of data files piece by piece, inside a Spark worker, to compare their values.
+
+Shipped by value: it knows the standard library, numpy and pyarrow only.
+
+Traps this module knows:
+
+* Dates and timestamps may be stored in the hybrid calendar, which Spark converts; they are
+  compared only where none is old enough for the calendars to differ.
+* INT96 timestamps are read as nanoseconds, which overflow: microseconds are asked for.
+* Spark finds columns of a file with case ignored: a file that spells one otherwise is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from puredelta.spark.split_task import dropped_rows
+
+_CALENDARS_AGREE_DAYS = -25_567
+"""1900-01-01: long after the last country changed its calendar, and before zones had rules."""
+_DAY_US = 86_400_000_000
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+class IncomparableError(Exception):
+    """Values that only Spark can compare, or too many pairs of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeOrder:
+    """Look the keys up in ``path``."""
+
+    ordinal: int
+    path: str
+    constants: tuple[tuple[str, Any], ...]
+    """Columns that have one value in the whole file: those of partitions."""
+    words: bytes
+    """Rows that a deletion vector deletes, as in `puredelta.spark.split_task.SplitOrder`."""
+    bits: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Rows of one file that follow each other."""
+
+    order: ProbeOrder
+    first_row: int
+    columns: list[pa.Array]
+    """In the order asked for, in the types of the file."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows it has, deleted ones included."""
+        return len(self.columns[0])
+
+    def dropped(self) -> Mask | None:
+        """Tell which of its rows are deleted; ``None`` if none is."""
+        words = np.frombuffer(self.order.words, "<i8")
+        bits = np.frombuffer(self.order.bits, "<u8")
+        return dropped_rows(words, bits, self.first_row, self.num_rows)
+
+
+def read_columns(path: str, names: Sequence[str]) -> pa.Table:
+    """Read whole columns of one file."""
+    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+        return file.read(columns=list(names), use_threads=False)
+
+
+def read_pieces(
+    orders: Iterable[ProbeOrder], names: Sequence[str], *, batch_rows: int
+) -> Iterator[Piece]:
+    """Read columns of files, one after the other; those that a file lacks are NULL."""
+    for order in orders:
+        first_row = 0
+        for columns in _batches(order, names, batch_rows):
+            piece = Piece(order, first_row, columns)
+            if piece.num_rows:
+                yield piece
+            first_row += piece.num_rows
+
+
+def gathered(pieces: Iterable[Piece], *, num_rows: int) -> Iterator[list[Piece]]:
+    """Bring small pieces together, up to a number of rows."""
+    together: list[Piece] = []
+    gathered_rows = 0
+    for piece in pieces:
+        if together and gathered_rows + piece.num_rows > num_rows:
+            yield together
+            together, gathered_rows = [], 0
+        together.append(piece)
+        gathered_rows += piece.num_rows
+    if together:
+        yield together
+
+
+def _batches(order: ProbeOrder, names: Sequence[str], batch_rows: int) -> Iterator[list[pa.Array]]:
+    constants = dict(order.constants)
+    with pq.ParquetFile(order.path, pre_buffer=False, coerce_int96_timestamp_unit="us") as file:
+        every = file.schema_arrow.names
+        stored = set(every)
+        for name in names:
+            absent = name not in stored and name not in constants
+            if absent and name.lower() in {column.lower() for column in stored}:
+                raise IncomparableError(f"{order.path} spells column {name} otherwise")
+        # Without a column to read a batch still has rows.
+        read = list(dict.fromkeys(name for name in names if name in stored)) or [every[0]]
+        for batch in file.iter_batches(batch_rows, columns=read, use_threads=False):
+            yield [
+                batch[name] if name in stored else _constant(constants.get(name), batch.num_rows)
+                for name in names
+            ]
+
+
+def _constant(value: Any, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value), count)
+
+
+def flat(tables: Sequence[pa.Table], name: str) -> pa.Array:
+    """Return a column of several tables as one array."""
+    column = pa.concat_tables([table.select([name]) for table in tables])[name]
+    return pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
+
+
+def values_kind(kind: pa.DataType) -> pa.DataType:
+    """Return the one type that values of a column of type ``kind`` are compared in."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_integer(kind):
+        return pa.int64()
+    if pa.types.is_binary(kind) or pa.types.is_large_string(kind):
+        return pa.string()
+    return kind
+
+
+def of_kind(kind: pa.DataType, column: pa.Array) -> pa.Array:
+    """Return a column in the type ``kind``; raises Arrow's error for a value that it lacks."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column if column.type == kind else column.cast(kind)
+
+
+def require_one_calendar(column: pa.Array) -> None:
+    """Refuse dates and timestamps of a time in which calendars differ.
+
+    Raises:
+        IncomparableError: there is one.
+    """
+    if pa.types.is_date(column.type):
+        earliest = pc.min(column.cast(pa.int32())).as_py()
+    elif pa.types.is_timestamp(column.type):
+        micros = pc.min(column.cast(pa.int64())).as_py()
+        earliest = None if micros is None else micros // _DAY_US
+    else:
+        return
+    if earliest is not None and earliest < _CALENDARS_AGREE_DAYS:
+        raise IncomparableError(f"a value is {earliest} days from 1970-01-01")
