@@ -91,6 +91,13 @@ REPARTITION_BEFORE_WRITE = DeltaConf(
     default="true",
     effect="rows are brought together by partition before they are written",
 )
+MATERIALIZE_SOURCE = DeltaConf(
+    name="merge.materializeSource",
+    default="auto",
+    effect="`auto`, `none`: a source that is nothing but Parquet files is read where it lies, any "
+    "other is copied to files below the table's directory; `all` and anything else: every source "
+    "is",
+)
 MERGE_DELETION_VECTORS = DeltaConf(
     name="merge.deletionVectors.persistent",
     default="true",
@@ -283,7 +290,10 @@ CDF_MAPPED_SCHEMA = DeltaConf(
     "`latest`, `legacy`",
 )
 
-_STAGED = "the source is always evaluated exactly once, into files below the table's directory"
+_STAGED = (
+    "the source is evaluated exactly once, into files below the table's directory, unless it is "
+    "nothing but Parquet files"
+)
 
 WITHOUT_EFFECT = (
     _without_effect(
@@ -294,7 +304,6 @@ WITHOUT_EFFECT = (
     _without_effect(
         "merge.optimizeMatchedOnlyMerge.enabled", "true", "no row is joined only to be copied"
     ),
-    _without_effect("merge.materializeSource", "auto", _STAGED),
     _without_effect("merge.materializeSource.rddStorageLevel", "DISK_ONLY", "files, not blocks"),
     _without_effect(
         "merge.materializeSource.rddStorageLevelFirstRetry", "DISK_ONLY_2", "files, not blocks"
@@ -305,10 +314,20 @@ WITHOUT_EFFECT = (
     _without_effect(
         "merge.materializeSource.maxAttempts", "4", "staged rows survive the loss of an executor"
     ),
-    _without_effect("merge.forceSourceMaterializationWithUnreadableFilesConfig", "true", _STAGED),
-    _without_effect("merge.materializeCachedSource", "true", _STAGED),
+    _without_effect(
+        "merge.forceSourceMaterializationWithUnreadableFilesConfig",
+        "true",
+        "always: a source whose files may be missing is evaluated once",
+    ),
+    _without_effect(
+        "merge.materializeCachedSource", "true", "always: a cached source is evaluated once"
+    ),
     _without_effect("merge.failSourceCachedAfterMaterialization", "true", _STAGED),
-    _without_effect("merge.failIfSourceChanged", "false", _STAGED),
+    _without_effect(
+        "merge.failIfSourceChanged",
+        "false",
+        "always: a statement fails if files change that it reads more than once",
+    ),
     _without_effect("merge.skipOssResolutionWithStar", "true", "internal to the reference"),
     _without_effect(
         "merge.analysis.batchActionResolution.enabled", "true", "always in one analysis"

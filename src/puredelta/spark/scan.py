@@ -47,6 +47,8 @@ _VERSION_OPTION = "puredelta.version"
 _TIME_TRAVEL_OPTION = "puredelta.timeTravel"
 """Reader options that say what a relation reads. Spark compares them: two scans of the same
 files are the same to its cache only if they mean the same version for the same reason."""
+TABLE_OPTIONS = frozenset({"puredelta.table", "puredelta.version", "puredelta.timetravel"})
+"""Their names, as Spark compares them: a relation that has them reads a version of a table."""
 _SPELLED_FREELY = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
 _POSITION = (FILE_ORDINAL, ROW_INDEX)
 _FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")

@@ -28,16 +28,20 @@ STAGING_PREFIX = "_puredelta_staging-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedRows:
-    """Rows in hidden files under the table root; `remove` them whatever happens."""
+    """Rows in hidden files under the table root; `remove` them whatever happens.
 
-    directory: str
-    """Relative to the table root."""
+    Or rows in files of somebody else, which stay (`puredelta.spark.source_files`).
+    """
+
+    directory: str | None
+    """Relative to the table root; ``None``: the files are not ours."""
     files: tuple[DataFile, ...]
     """Files that hold rows."""
     row_counts: tuple[int, ...]
     """Of each file."""
     columns: Mapping[LeafPath, LeafStatistics]
-    """What is known of each leaf over all rows; a leaf of which nothing is known is absent."""
+    """What is known of each leaf over all rows; a leaf of which nothing is known is absent.
+    Of files that are not ours only the leaves asked for are described."""
 
     @property
     def num_rows(self) -> int:
@@ -51,6 +55,8 @@ class StagedRows:
 
     def remove(self, store: Store) -> None:
         """Delete the directory, as far as storage lets us."""
+        if self.directory is None:
+            return
         with contextlib.suppress(OSError):
             store.delete_tree(self.directory)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from puredelta.commands.row_changes.settings import ExecutionSettings, parse_bytes
+from puredelta.commands.row_changes.settings import ExecutionSettings, parse_bytes, why_staged
 from puredelta.errors import ErrorCode, InvalidRequestError
 
 PREFIX = "spark.databricks.delta."
@@ -92,3 +92,28 @@ def test_half_of_an_application_version_is_refused(half: dict[str, str]) -> None
 )  # fmt: skip
 def test_sizes_as_spark_spells_them(text: str, size_bytes: int) -> None:
     assert parse_bytes(text) == size_bytes
+
+
+@pytest.mark.parametrize("value", ["auto", "NONE"])
+def test_a_source_may_be_read_where_it_lies(value: str) -> None:
+    assert settings(merge_materializeSource=value).must_stage is None
+
+
+@pytest.mark.parametrize("value", ["all", "", "sometimes"])
+def test_a_source_is_always_copied_if_the_user_wants_that(value: str) -> None:
+    """M-150: what is unknown is the safe choice."""
+    assert "materializeSource" in (settings(merge_materializeSource=value).must_stage or "")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spark.sql.files.ignoreMissingFiles", "TRUE"),
+        ("spark.sql.files.ignoreCorruptFiles", "true"),
+        ("spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY"),
+        ("spark.sql.parquet.fieldId.read.enabled", "true"),
+    ],
+)
+def test_files_that_are_read_in_an_unusual_way_are_read_once(key: str, value: str) -> None:
+    assert why_staged({key: value}) == f"{key} is {value}"
+    assert why_staged({"spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED"}) is None

@@ -114,7 +114,7 @@ def _probed_words(context: ChangeContext, plan: SearchPlan, probe: KeyProbe) -> 
         context.snapshot.config,
         plan.candidates,
         () if source.staged is None else source.staged.files,
-        probe,
+        probe.renamed(source.file_column),
         root_uri=context.snapshot.root_uri,
         finds_target=not statement.is_insert_only,
         source_base=_SOURCE_SETS if plan.finds_source_rows else None,

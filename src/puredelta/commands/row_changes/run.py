@@ -115,9 +115,11 @@ def change_rows(
     """Execute a statement on ``snapshot`` and commit it, unless it changes nothing.
 
     ``started`` is the `time.monotonic` at which the command began. The rows of its source,
-    if it has one, are staged here, and removed whatever happens.
+    if it has one, are staged here, and removed whatever happens; or its files are read where
+    they lie.
 
     Raises:
+        DeltaError: files of a source that is read where it lies changed meanwhile.
         InvalidRequestError: a row breaks a rule of the table, or several source rows match
             one target row.
         ConflictError: another writer changed what this statement read.
@@ -126,8 +128,14 @@ def change_rows(
     if source_rows is None:
         source, staged_ms = StagedSource.none(), 0
     else:
-        source = stage_source(source_rows, statement, store=log.store)
-        staged_ms = ms_since(staging)
+        source = stage_source(
+            source_rows,
+            statement,
+            spark=spark,
+            store=log.store,
+            must_stage=settings.must_stage,
+        )
+        staged_ms = ms_since(staging) if source.materialized else 0
     try:
         run = _Run(
             context=ChangeContext(
@@ -140,6 +148,10 @@ def change_rows(
             staged_ms=staged_ms,
         )
         outcome = run.execute()
+    except Exception as failure:
+        if not isinstance(failure, DeltaError):
+            source.require_unchanged()  # else that is what Spark stumbled over
+        raise
     finally:
         remove_quietly(partial(source.remove, log.store))
     if outcome.version is not None:
@@ -150,7 +162,7 @@ def change_rows(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """A statement whose source is staged."""
+    """A statement whose source can be read as often as needed."""
 
     context: ChangeContext
     command: RowCommand
@@ -176,7 +188,13 @@ class _Run:
             broadcast_bytes_max=self.settings.broadcast_bytes_max,
             probe_bytes_max=WorkerMemory.of(context.spark).task_max,
         )
-        logger.debug("%s in %s: %s", self.command.name, snapshot.root_uri, plan.describe())
+        logger.debug(
+            "%s in %s: %s; %s",
+            self.command.name,
+            snapshot.root_uri,
+            plan.describe(),
+            context.source.handling,
+        )
         self.transaction.read_files(plan.read_predicate, plan.candidates)
         positions = find_positions(context, plan)
         hides = self.command.deletion_vectors and hides_rows(context.statement.config)
@@ -200,6 +218,7 @@ class _Run:
         )
         try:
             files.write(plan, positions, changes, split)
+            context.source.require_unchanged()
             rewrite_ms = 0 if changes.is_empty and not split.touched else ms_since(rewriting)
             rows = self._count_rows(positions, changes, files)
             times = PhaseTimes(

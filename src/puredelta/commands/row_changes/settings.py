@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -15,6 +16,14 @@ from puredelta.spark.session import settings_of
 
 _SIZE = re.compile(r"(-?\d+)\s*([kmgtp]?)i?b?", re.IGNORECASE)
 _BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
+_USUAL_READING = {
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "corrected",
+    "spark.sql.parquet.int96RebaseModeInRead": "corrected",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+}
+"""Otherwise Spark reads files as nobody reads staged ones, or Arrow."""
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
@@ -42,6 +51,8 @@ class ExecutionSettings:
     """``stats.skipping``."""
     collects_statistics: bool = True
     """``stats.collect``."""
+    must_stage: str | None = None
+    """Why a source is never read where it lies, if the session says so."""
 
     @classmethod
     def of(cls, spark: SparkSession) -> ExecutionSettings:
@@ -65,6 +76,7 @@ class ExecutionSettings:
             checks_row_counts=delta_conf.NUM_RECORDS_VALIDATION.flag(settings),
             skips_by_statistics=delta_conf.STATS_SKIPPING.flag(settings),
             collects_statistics=delta_conf.STATS_COLLECT.flag(settings),
+            must_stage=why_staged(settings),
         )
 
     def reset_marker(self, spark: SparkSession) -> None:
@@ -74,6 +86,23 @@ class ExecutionSettings:
         """
         if self.marker is not None and self.resets_marker:
             spark.conf.unset(delta_conf.TXN_VERSION.key)
+
+
+def why_staged(settings: Mapping[str, str]) -> str | None:
+    """Return which setting wants every source staged, ``None`` if none does (M-150, M-151).
+
+    >>> why_staged({"spark.sql.files.ignoreMissingFiles": "true"})
+    'spark.sql.files.ignoreMissingFiles is true'
+    """
+    materialize = delta_conf.MATERIALIZE_SOURCE
+    value = (materialize.text(settings) or "").strip()
+    if value.lower() not in {"auto", "none"}:
+        return f"{materialize.key} is {value}"
+    for key, usual in _USUAL_READING.items():
+        value = settings.get(key, usual)
+        if value.strip().lower() != usual:
+            return f"{key} is {value}"
+    return None
 
 
 def persistent_vectors(spark: SparkSession, command: str) -> bool:

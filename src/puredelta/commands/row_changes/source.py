@@ -1,15 +1,16 @@
-"""The source of a MERGE, evaluated exactly once and kept as hidden Parquet files (1.10).
+"""The source of a MERGE: rows that every pass sees alike, each known by its file and row index.
 
-It need not be deterministic then, and survives the loss of an executor. The footers give
-its rows and the bounds of its keys without another job; a staged row is identified by its
-file and row index.
+A source that is nothing but Parquet files is read where it lies, and must be the same at the
+end. Any other is evaluated exactly once and kept as hidden Parquet files (1.10): it need not
+be deterministic then, and survives the loss of an executor. Either way the footers give the
+number of rows and the bounds of the keys without another job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,12 +21,18 @@ from pyspark.sql import types as T
 
 from puredelta.commands.row_changes.plan import SourceProfile
 from puredelta.commands.row_changes.statement import EquiPair, ResolvedStatement
-from puredelta.log.file_stats import LeafPath
+from puredelta.log.file_stats import LeafPath, LeafStatistics
 from puredelta.protocol.types import DecimalType, PrimitiveType
+from puredelta.spark.data_file import DataFile
 from puredelta.spark.names import FILE_ORDINAL, PREFIX, ROW_INDEX, SOURCE_FILE, SOURCE_ROW
+from puredelta.spark.plain_scan import plain_scan
+from puredelta.spark.rewriting import Refused
 from puredelta.spark.scan import scan_parquet
+from puredelta.spark.source_files import SourceFiles, plain_type, source_files
 from puredelta.spark.staging import StagedRows, stage_rows
+from puredelta.spark.types import quoted
 from puredelta.store.base import Store
+from puredelta.store.loose_files import open_file
 
 _NO_COLUMN = f"{PREFIX}present"
 _DISTINCT_ROWS_MAX = 200_000
@@ -35,13 +42,19 @@ _DISTINCT_VALUES_MAX = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedSource:
-    """The rows of the source, in files of ours until `remove`."""
+    """The rows of the source, in files of ours until `remove`, or in its own."""
 
     staged: StagedRows | None
     """``None`` for a statement without a source."""
     schema: T.StructType
     """Of the frame that was staged: columns by staged name."""
     profile: SourceProfile
+    file_columns: Mapping[str, str] = field(default_factory=dict)
+    """By staged name the name of a column inside the files, where that is another."""
+    in_place: SourceFiles | None = None
+    """The source's own files, if it is read where it lies."""
+    handling: str = "without a source"
+    """What became of the source and why, for the log."""
 
     @classmethod
     def none(cls) -> StagedSource:
@@ -60,35 +73,81 @@ class StagedSource:
         """How many rows each staged file has, by `SOURCE_FILE`."""
         return () if self.staged is None else self.staged.row_counts
 
+    @property
+    def materialized(self) -> bool:
+        """Whether its rows were written to files of ours."""
+        return self.staged is not None and self.in_place is None
+
+    def file_column(self, staged: str) -> str:
+        """Return the name that a staged column has inside the files."""
+        return self.file_columns.get(staged, staged)
+
     def rows(self, spark: SparkSession, columns: Collection[str]) -> DataFrame:
         """Return staged columns with the position of each row (`SOURCE_FILE`, `SOURCE_ROW`)."""
         wanted = [field for field in self.schema.fields if field.name in columns]
-        stored = T.StructType([f for f in wanted if not isinstance(f.dataType, T.NullType)])
+        stored = {
+            self.file_column(f.name): _storable(f.dataType)
+            for f in wanted
+            if not isinstance(f.dataType, T.NullType)
+        }
+        schema = T.StructType([T.StructField(name, kind) for name, kind in stored.items()])
         files = () if self.staged is None else self.staged.files
-        rows = scan_parquet(
-            spark, files, schema=_storable(stored), with_position=True
-        ).withColumnsRenamed({FILE_ORDINAL: SOURCE_FILE, ROW_INDEX: SOURCE_ROW})
+        rows = scan_parquet(spark, files, schema=schema, with_position=True)
+        if self.file_columns:
+            named = {f.name: self.file_column(f.name) for f in wanted}
+            named |= {SOURCE_FILE: FILE_ORDINAL, SOURCE_ROW: ROW_INDEX}
+            return rows.selectExpr(*(f"{quoted(old)} AS {new}" for new, old in named.items()))
+        rows = rows.withColumnsRenamed({FILE_ORDINAL: SOURCE_FILE, ROW_INDEX: SOURCE_ROW})
         voids = {f.name: F.lit(None) for f in wanted if isinstance(f.dataType, T.NullType)}
         return rows.withColumns(voids) if voids else rows
 
+    def require_unchanged(self) -> None:
+        """Call it after the last read, before anything is committed.
+
+        Raises:
+            DeltaError: a file of a source that is read in place changed.
+        """
+        if self.in_place is not None:
+            self.in_place.require_unchanged()
+
     def remove(self, store: Store) -> None:
-        """Delete the files; gone already is no error."""
+        """Delete the files that are ours; gone already is no error."""
         if self.staged is not None:
             self.staged.remove(store)
 
 
 def stage_source(
-    source_rows: DataFrame, statement: ResolvedStatement, *, store: Store
+    source_rows: DataFrame,
+    statement: ResolvedStatement,
+    *,
+    spark: SparkSession,
+    store: Store,
+    must_stage: str | None = None,
 ) -> StagedSource:
-    """Evaluate the source's referenced columns once and write them. Runs one Spark job, and
-    what the user's own plan adds to it.
+    """Read the source where it lies, if it is a plain scan of Parquet files; else evaluate its
+    referenced columns once and write them: one Spark job, and what the user's own plan adds.
 
-    If it fails nothing is left behind.
+    ``must_stage`` is why it must be written, if the session says so. If this fails nothing is
+    left behind.
     """
+    found = Refused(reason=must_stage) if must_stage else _in_place(source_rows, statement, spark)
+    if isinstance(found, StagedSource):
+        return found
+    return _staged(source_rows, statement, store=store, reason=found.reason)
+
+
+def _staged(
+    source_rows: DataFrame, statement: ResolvedStatement, *, store: Store, reason: str
+) -> StagedSource:
     rows = statement.frames.staging(source_rows)
     staged = stage_rows(statement.instant.fix(_storable_rows(rows)), store=store)
     try:
-        distinct = _distinct_keys(staged, statement.on.parts.pairs, store)
+        distinct = _distinct_keys(
+            staged,
+            statement.on.parts.pairs,
+            name=str,
+            open_file=lambda file: store.open(f"{staged.directory}/{file.name}"),
+        )
     except BaseException:
         staged.remove(store)
         raise
@@ -101,7 +160,64 @@ def stage_source(
             bounds=staged.columns,
             distinct=distinct,
         ),
+        handling=f"{staged.num_rows} source rows were staged ({reason})",
     )
+
+
+def _in_place(
+    source_rows: DataFrame, statement: ResolvedStatement, spark: SparkSession
+) -> StagedSource | Refused:
+    """Return the source in its own files, if they can stand for staged ones."""
+    scan = plain_scan(spark, source_rows)
+    if isinstance(scan, Refused):
+        return scan
+    wanted = {c.staged: scan.fields[c.ordinal] for c in statement.source_columns}
+    if any(wanted[c.staged].dataType != c.type for c in statement.source_columns):
+        return Refused(reason="its columns have other types than its files")
+    columns = {staged: field.name for staged, field in wanted.items()}
+    paths = [pair.source.path for pair in statement.on.parts.pairs]
+    files = source_files(
+        scan,
+        wanted={field.name: field for field in wanted.values()}.values(),
+        keys=frozenset(columns[path[0]] for path in paths),
+    )
+    if isinstance(files, Refused):
+        return files
+    rows = files.rows
+    try:
+        distinct = _distinct_keys(
+            rows,
+            statement.on.parts.pairs,
+            name=columns.__getitem__,
+            open_file=lambda file: open_file(file.uri),
+        )
+    except (OSError, pa.ArrowException) as failure:
+        return Refused(reason=f"{type(failure).__name__}: {failure}")
+    return StagedSource(
+        staged=rows,
+        schema=T.StructType([T.StructField(c.staged, c.type) for c in statement.source_columns]),
+        profile=SourceProfile(
+            num_rows=rows.num_rows,
+            size_bytes=files.column_bytes,
+            bounds=_by_staged_name(rows.columns, columns),
+            distinct=distinct,
+        ),
+        file_columns=columns,
+        in_place=files,
+        handling=f"{rows.num_rows} source rows are read from its own {len(rows.files)} files",
+    )
+
+
+def _by_staged_name(
+    leaves: Mapping[LeafPath, LeafStatistics], columns: Mapping[str, str]
+) -> dict[LeafPath, LeafStatistics]:
+    """Return what is known of the files' columns for each staged name they have."""
+    return {
+        (staged, *path[1:]): leaf
+        for staged, name in columns.items()
+        for path, leaf in leaves.items()
+        if path[0] == name
+    }
 
 
 def _storable_rows(rows: DataFrame) -> DataFrame:
@@ -140,25 +256,35 @@ def _storable(kind: Any) -> Any:
 
 
 def _distinct_keys(
-    staged: StagedRows, pairs: Iterable[EquiPair], store: Store
+    staged: StagedRows,
+    pairs: Iterable[EquiPair],
+    *,
+    name: Callable[[str], str],
+    open_file: Callable[[DataFile], BinaryIO],
 ) -> dict[LeafPath, tuple[Any, ...]]:
-    """Read the keys themselves where they are few: a range says little of scattered values."""
+    """Read the keys themselves where they are few: a range says little of scattered values.
+
+    ``name`` gives a staged column the name it has in the files.
+    """
     if staged.num_rows > _DISTINCT_ROWS_MAX:
         return {}
     found: dict[LeafPath, tuple[Any, ...]] = {}
     for pair in pairs:
         simple = isinstance(pair.source.type, PrimitiveType | DecimalType)
         if len(pair.source.path) == 1 and simple and pair.target.type == pair.source.type:
-            values = _distinct(staged, pair.source.path[0], store)
+            values = _distinct(staged, name(pair.source.path[0]), open_file)
             if len(values) <= _DISTINCT_VALUES_MAX:
                 found[pair.source.path] = tuple(values.to_pylist())
     return found
 
 
-def _distinct(staged: StagedRows, column: str, store: Store) -> pa.Array:
+def _distinct(
+    staged: StagedRows, column: str, open_file: Callable[[DataFile], BinaryIO]
+) -> pa.Array:
     """Return the values of a staged column, NULL left out."""
     found = []
     for file in staged.files:
-        with store.open(f"{staged.directory}/{file.name}") as opened:
-            found.append(pc.unique(pq.read_table(opened, columns=[column])[column]))
+        with open_file(file) as opened:
+            values = pq.ParquetFile(opened).read(columns=[column])[column]
+        found.append(pc.unique(values.cast(plain_type(values.type))))
     return pc.drop_null(pc.unique(pa.chunked_array(found))) if found else pa.nulls(0)

@@ -1,0 +1,55 @@
+"""Files beside any table, which a command reads where they lie, by decoded ``file:`` URI."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+_SCHEME = "file:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStatus:
+    """What changes when somebody writes to a file or puts another in its place."""
+
+    size_bytes: int
+    modified_ns: int
+
+    @property
+    def modified_ms(self) -> int:
+        """As Hadoop and the log count."""
+        return self.modified_ns // 1_000_000
+
+
+def local_path(uri: str) -> str | None:
+    """Return the path of a ``file:`` URI, ``None`` for any other."""
+    return uri.removeprefix(_SCHEME) if uri.startswith(f"{_SCHEME}/") else None
+
+
+def file_status(uri: str) -> FileStatus | None:
+    """Return what is known of a file; ``None`` if it is no regular file in reach."""
+    path = local_path(uri)
+    if path is None:
+        return None
+    try:
+        found = os.stat(path)  # noqa: PTH116 - thousands of files, and their names are any
+    except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return FileStatus(size_bytes=found.st_size, modified_ns=found.st_mtime_ns)
+
+
+def open_file(uri: str) -> BinaryIO:
+    """Open a file for reading.
+
+    Raises:
+        FileNotFoundError: there is none in reach.
+    """
+    path = local_path(uri)
+    if path is None:
+        raise FileNotFoundError(f"{uri} is on no local file system")
+    return Path(path).open("rb")
