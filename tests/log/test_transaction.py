@@ -42,6 +42,7 @@ from puredelta.protocol.actions import (
     CommitInfo,
     DeletionVectorDescriptor,
     DomainMetadata,
+    Protocol,
     SetTransaction,
 )
 from puredelta.protocol.column_mapping import assign_columns
@@ -155,6 +156,33 @@ def test_convert_writes_read_version_minus_one_c56() -> None:
     assert info(store, 0)["readVersion"] == -1
     assert info(store, 0)["isBlindAppend"] is False
     assert log_path("00000000000000000000.checkpoint.parquet") in store.files  # C-58
+
+
+@pytest.mark.parametrize("protocol", [PLAIN, TIMED, TRACKED])
+def test_the_checkpoint_of_a_first_version_says_what_its_commit_says(protocol: Protocol) -> None:
+    """C-58: it is made from the actions, without reading the commit back."""
+    store = MemoryStore()
+    log = TableLog(store)
+    in_parts = metadata(partitioned_by=("part",), delta__enableInCommitTimestamps="true")
+    files = [add("part=1/a%20b", {"part": "1"}, ids=(1, 2)), add("c", {"part": None})]
+    domains = [DomainMetadata(domain="app", configuration="{}")] if protocol is TRACKED else []
+    Transaction(log, None, engine_info=ENGINE).commit(
+        [in_parts, protocol, *files, *domains],
+        WRITE,
+        checkpoint=CheckpointWish.ALWAYS,
+    )
+    from_checkpoint = TableLog(store).snapshot()
+    assert from_checkpoint.last_checkpoint_version == 0
+    for path in list(store.files):
+        if not path.endswith(commit_name(0)):
+            del store.files[path]
+    from_commit = TableLog(store).snapshot()
+    assert from_commit.last_checkpoint_version is None
+    for name in ("version", "protocol", "metadata", "domain_metadata", "set_transactions"):
+        assert getattr(from_checkpoint, name) == getattr(from_commit, name)
+    assert [replace(f, data_change=True) for f in from_checkpoint.files.adds()] == list(
+        from_commit.files.adds()
+    )
 
 
 def test_a_commit_without_data_change_says_snapshot_isolation() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from puredelta.protocol import paths
 from puredelta.protocol.paths import (
     absolute_uri,
     canonical_path,
@@ -47,6 +48,14 @@ def test_a_path_below_the_root_is_found_again(path: str) -> None:
     uri = absolute_uri(root, encode_path(path))
     assert uri == f"{root}/{path}"
     assert relative_path(root, uri) == path
+
+
+@given(st.text("ab./%:é"))
+def test_plain_paths_are_told_apart_quickly_and_rightly(path: str) -> None:
+    quick = canonical_path(path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "_is_plain", lambda _: False)
+        assert quick == canonical_path(path)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -239,7 +240,7 @@ def _table(actions: Sequence[FileAction], schema: pa.Schema) -> pa.Table:
 
 
 def _column(actions: Sequence[FileAction], field: pa.Field) -> pa.Array:
-    values: list[Any] = [getattr(action, field.name) for action in actions]
+    values: list[Any] = list(map(attrgetter(field.name), actions))
     if pa.types.is_map(field.type):
         values = [None if v is None else list(v.items()) for v in values]
     elif field.type == DELETION_VECTOR_TYPE:

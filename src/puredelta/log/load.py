@@ -6,7 +6,7 @@ looks damaged is listed again before anyone is told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from puredelta.errors import CorruptTableError, DeltaError, ErrorCode
@@ -98,6 +98,29 @@ def advance_snapshot(
         modified_ms=listing.commits[through].modified_ms,
         last_checkpoint_version=checkpoint_version,
         known_config=known.config,
+    )
+
+
+def first_snapshot(
+    root_uri: str, config: TableConfig, actions: Iterable[Action], *, timestamp_ms: int
+) -> Snapshot:
+    """Return version 0 as its writer knows it, from the actions of its commit alone.
+
+    ``config`` is what those actions make of the table, ``timestamp_ms`` when it was committed.
+    """
+    state = replay(EMPTY_STATE, actions)
+    return Snapshot(
+        root_uri=root_uri,
+        version=0,
+        timestamp_ms=timestamp_ms,
+        in_commit_timestamp_ms=timestamp_ms if config.is_active(IN_COMMIT_TIMESTAMP) else None,
+        config=config,
+        files=state.files,
+        tombstones=state.tombstones,
+        set_transactions=state.set_transactions,
+        domain_metadata=state.domain_metadata,
+        commit_file=None,
+        last_checkpoint_version=None,
     )
 
 

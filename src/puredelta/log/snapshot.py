@@ -34,7 +34,8 @@ class Snapshot:
     domain_metadata: Mapping[str, DomainMetadata]
     """By domain; removed domains are left out."""
     commit_file: StoredFile | None
-    """The commit file of this version as listed; None where only its checkpoint is left."""
+    """The commit file of this version as listed; None where only its checkpoint is left, or
+    where it was not listed because it has just been written."""
     last_checkpoint_version: int | None
     """The newest complete checkpoint seen at or below this version."""
 

@@ -39,6 +39,7 @@ from puredelta.log.conflict_errors import conflict_error, creation_conflict, ret
 from puredelta.log.conflicts import find_conflicts
 from puredelta.log.file_table import FileTable
 from puredelta.log.isolation import isolation_level
+from puredelta.log.load import first_snapshot
 from puredelta.log.read_set import ReadSet
 from puredelta.log.snapshot import Snapshot
 from puredelta.log.table_log import TableLog
@@ -208,7 +209,7 @@ class Transaction:
         self._on_phase(Phase.STAGED)
         committed, config = self._commit_somewhere(draft, base, if_created)
         self._on_phase(Phase.WRITTEN)
-        self._checkpoint_if_due(committed.version, config, checkpoint)
+        self._checkpoint_if_due(committed, config, checkpoint)
         self._on_phase(Phase.FINISHED)
         return committed
 
@@ -324,17 +325,20 @@ class Transaction:
             raise creation_conflict(winner, table=self._table_name(after.config), reason=reason)
         return draft.without_table_definition()
 
-    def _checkpoint_if_due(self, version: int, config: TableConfig, wish: CheckpointWish) -> None:
+    def _checkpoint_if_due(
+        self, committed: Committed, config: TableConfig, wish: CheckpointWish
+    ) -> None:
         """Write a checkpoint; whatever goes wrong, the commit stands.
 
         An exception from here would tell the caller to remove files that the table has.
         """
+        version = committed.version
         try:
             interval = config.properties.checkpoint_interval
             due = version != 0 and version % interval == 0
             if not due and wish is not CheckpointWish.ALWAYS:
                 return
-            snapshot = self._log.snapshot(version=version)
+            snapshot = self._snapshot_of(committed, config)
             write_checkpoint(self._store, snapshot, now_ms=self._clock())
         except Exception as error:
             logger.warning(
@@ -346,6 +350,17 @@ class Transaction:
             )
             return
         self._clean_up(config)
+
+    def _snapshot_of(self, committed: Committed, config: TableConfig) -> Snapshot:
+        """Return the committed version; the first one, which may list many files, is not read."""
+        if committed.version == 0:
+            return first_snapshot(
+                self._store.root_uri,
+                config,
+                committed.actions,
+                timestamp_ms=committed.timestamp_ms,
+            )
+        return self._log.snapshot(version=committed.version)
 
     def _clean_up(self, config: TableConfig) -> None:
         """Remove expired log files; what cannot be removed now is found again next time."""

@@ -32,6 +32,9 @@ Json: TypeAlias = Mapping[str, Any]
 
 _SHOWN_LENGTH = 200
 
+# Made once: json.dumps with an option makes an encoder for every call.
+_as_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+
 
 def parse_action(line: str | bytes | Json) -> Action | None:
     """Read one action, or ``None`` where its kind is unknown to this library.
@@ -65,7 +68,7 @@ def encode_action(action: Action) -> str:
     '{"txn":{"appId":"stream-1","version":7}}'
     """
     kind, body = action_object(action)
-    return json.dumps({kind: body}, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _as_json({kind: body})
 
 
 def action_object(action: Action) -> tuple[str, dict[str, Any]]:

@@ -63,6 +63,8 @@ def canonical_path(encoded: str) -> str:
     >>> canonical_path("file:///a/b%20c") == canonical_path("/a//b c")
     True
     """
+    if _is_plain(encoded):
+        return encoded
     scheme = _SCHEME.match(encoded)
     decoded = decode_path(encoded)
     if scheme is None:
@@ -71,6 +73,19 @@ def canonical_path(encoded: str) -> str:
     if short.startswith("file:"):
         return _normal(short.removeprefix("file:"))
     return _normal_uri(short)
+
+
+def _is_plain(encoded: str) -> bool:
+    """Tell quickly of most paths that they are canonical: relative, nothing escaped or dotted."""
+    return not (
+        "%" in encoded
+        or ":" in encoded
+        or "//" in encoded
+        or "/." in encoded
+        or encoded.startswith(("/", "."))
+        or encoded.endswith("/")
+        or not encoded
+    )
 
 
 def absolute_uri(root_uri: str, encoded_path: str) -> str:
