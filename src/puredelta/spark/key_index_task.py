@@ -10,17 +10,19 @@ a lookup is a search in sorted integers, and no hash table is built.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Numbers: TypeAlias = npt.NDArray[np.int64]
+Numbers: TypeAlias = npt.NDArray[Any]
+"""Integers of 64 bits, or of 32 where they are kept and fit."""
 Known: TypeAlias = npt.NDArray[np.bool_]
 
 _NUMBERS_MAX = 1 << 62
+_SMALL_MAX = 1 << 31
 _FILTERED_KEYS_MAX = 1 << 20
 _FILTER_BITS = 4
 """Entries of the filter per key, as a power of two: it lets one row in 16 pass for nothing."""
@@ -53,15 +55,16 @@ class KeyIndex:
             self._renumbered.append(values)
             rows, numbers = _extended(digit, column, rows, numbers)
         order = np.argsort(numbers)
-        ordered = numbers[order]
-        starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-        self.rows: Numbers = rows[order]
+        numbers = numbers[order]
+        starts = run_starts(numbers)
+        small = np.int32 if len(columns[0]) < _SMALL_MAX else np.int64
+        self.rows: Numbers = rows[order].astype(small)
         """Source rows that can match, key after key."""
-        self.starts: Numbers = starts
+        self.starts: Numbers = starts.astype(small)
         """Where the rows of each key begin in `rows`."""
-        self.counts: Numbers = np.diff(starts, append=len(order))
+        self.counts: Numbers = np.diff(self.starts, append=small(len(order)))
         """How many rows each key has."""
-        self._keys = ordered[starts]
+        self._keys = numbers[starts]
         self._filter = _Filter(self._keys) if len(starts) <= _FILTERED_KEYS_MAX else None
 
     def __len__(self) -> int:
@@ -200,6 +203,13 @@ def _places(values: Numbers, numbers: Numbers) -> Numbers:
     places: Numbers = np.empty(len(numbers), np.int64)
     places[order] = np.searchsorted(values, numbers[order])
     return np.minimum(places, len(values) - 1)
+
+
+def run_starts(ascending: Numbers) -> Numbers:
+    """Return where in ascending integers each value is for the first time."""
+    first: Known = np.ones(len(ascending), np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=first[1:])
+    return np.flatnonzero(first)
 
 
 def _integers(column: pa.Array) -> tuple[Numbers, Known | None]:

@@ -40,6 +40,8 @@ for _module in (key_index_task, probe_read_task, probe_task):
 
 _TASK_BYTES = 256 * 1024 * 1024
 """Of data files: a task reads their key columns, and the source's keys once."""
+_FILES_PER_SOURCE = 4
+"""How much more a task reads of files than it holds of the source, where there is a choice."""
 _ELSEWHERE_BYTES_MAX = 64 * 1024 * 1024
 """Of the source's keys in a worker of a cluster, beside whatever else that machine does."""
 _HERE_BYTES_MAX = 4 * 1024 * 1024 * 1024
@@ -150,7 +152,9 @@ def probe_keys(
     orders = _orders(config, files, paths, _read_columns(probe), root_uri)
     sizes = files.rows["size_bytes"].to_pylist()
     context = spark.sparkContext
-    wanted = max(context.defaultParallelism, -(-sum(sizes) // _TASK_BYTES))
+    # A task that reads much of the source has to read more of the files to be worth it.
+    task_bytes = max(_TASK_BYTES, _FILES_PER_SOURCE * probe.task_bytes)
+    wanted = max(context.defaultParallelism, -(-sum(sizes) // task_bytes))
     batches = balanced(orders, sizes, num_batches=min(len(orders), wanted))
     limit = WorkerMemory.of(spark).tasks_max(probe.task_bytes)
     if limit is not None and limit < context.defaultParallelism:

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from puredelta.spark.key_index_task import KeyIndex, Numbers
+from puredelta.spark.key_index_task import KeyIndex, Numbers, run_starts
 from puredelta.spark.probe_read_task import (
     IncomparableError,
     Mask,
@@ -150,7 +150,9 @@ class _Source:
         keys = [column.source for column in probe.columns]
         names = list(dict.fromkeys([*keys, *(name for name, _ in judged)]))
         tables = [read_columns(path, names) for path in probe.source_files]
+        starts = np.cumsum([0, *(table.num_rows for table in tables)])
         whole = {name: flat(tables, name) for name in names}
+        del tables  # memory is for the index now
         kinds = tuple(values_kind(whole[name].type) for name in keys)
         columns = [of_kind(kind, whole[name]) for kind, name in zip(kinds, keys, strict=True)]
         for column in columns:
@@ -159,7 +161,7 @@ class _Source:
             index=KeyIndex(columns, [column.null_safe for column in probe.columns]),
             kinds=kinds,
             columns=tuple(_judged(kind, whole[name]) for name, kind in judged),
-            starts=np.cumsum([0, *(table.num_rows for table in tables)]),
+            starts=starts,
         )
 
     @property
@@ -383,7 +385,7 @@ def _judged(kind: pa.DataType, column: pa.Array) -> pa.Array:
 def counted_words(rows: Numbers, hits: Numbers) -> WordHits:
     """Pack ascending rows to words, adding up the hits of each word's rows."""
     index = rows >> 6
-    starts = np.flatnonzero(np.diff(index, prepend=-1))
+    starts = run_starts(index)
     if not len(starts):
         return b"", b"", b""
     bits = np.left_shift(np.uint64(1), (rows & 63).astype(np.uint64))

@@ -33,7 +33,7 @@ from puredelta.spark.key_probe import Judgement, KeyColumn, KeyProbe
 from puredelta.spark.probe_task import IDLE
 
 _INTEGERS = frozenset({BYTE, SHORT, INTEGER, LONG})
-_ROW_BYTES = 48
+_ROW_BYTES = 64
 """Of a source row in a task: its key, its place, and what sorting them needs for a moment."""
 _VALUE_BYTES = 16
 _TEXT_BYTES = 64
