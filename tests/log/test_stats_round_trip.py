@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from puredelta.log.stats_columns import read_stats_columns
-from puredelta.protocol.stats import FileStatistics, encode_statistics
+from puredelta.protocol.stats import LeafStatistics, encode_statistics
 from puredelta.protocol.types import (
     DATE,
     DOUBLE,
@@ -62,14 +62,9 @@ VALUES = st.fixed_dictionaries(
 def test_what_is_read_back_still_encloses_the_values(
     values: dict[tuple[str, ...], Any], num_records: int
 ) -> None:
-    written = FileStatistics(
-        num_records=num_records,
-        minimum=values,
-        maximum=values,
-        null_count=dict.fromkeys(values, num_records),
-        tight_bounds=True,
-    )
-    read = read_stats_columns(pa.array([encode_statistics(written)]), LEAVES)
+    leaves = {path: LeafStatistics(value, value, num_records) for path, value in values.items()}
+    written = encode_statistics(leaves, num_records=num_records, tight_bounds=True)
+    read = read_stats_columns(pa.array([written]), LEAVES)
     assert read.num_records.to_pylist() == [num_records]
     for path, leaf in read.leaves.items():
         assert leaf.null_count.to_pylist() == [num_records if path in values else None]

@@ -18,7 +18,7 @@ from puredelta.protocol.column_mapping import assign_columns
 from puredelta.protocol.properties import TableProperties
 from puredelta.protocol.schema_json import encode_schema
 from puredelta.protocol.stats import (
-    FileStatistics,
+    LeafStatistics,
     ceil_to_millisecond,
     encode_statistics,
     floor_to_millisecond,
@@ -181,30 +181,28 @@ def test_a_maximum_is_missing_only_where_nothing_is_above(text: str) -> None:
 
 def test_the_text_is_the_reference_s() -> None:
     """As printed by delta-spark 4.4.0, apart from the maximum of the timestamps (X-65)."""
+    nulls: dict[tuple[str, ...], int] = {("id",): 0, ("st", "a"): 0, ("st", "b"): 1}
     bounds = {
         ("id",): 9007199254740993,
         ("d",): 1.5,
         ("ts",): datetime(2020, 1, 1, 10, 11, 12, 123456, timezone(timedelta(hours=-5))),
         ("ntz",): datetime(2020, 1, 1, 10, 11, 12, 123456),
         ("x",): Decimal("123456789012345678.12345"),
-        ("g",): math.inf,
         ("dt",): date(2020, 2, 3),
         ("st", "a"): 1,
         ("s",): "x" + "z" * 31,
     }
-    statistics = FileStatistics(
-        num_records=1,
-        minimum=bounds,
-        maximum=bounds,
-        null_count={("id",): 0, ("st", "a"): 0, ("st", "b"): 1},
-    )
-    assert encode_statistics(statistics) == (
+    leaves = {
+        path: LeafStatistics(bounds.get(path), bounds.get(path), nulls.get(path))
+        for path in (*bounds, ("st", "b"))
+    }
+    assert encode_statistics(leaves, num_records=1) == (
         '{"numRecords":1,'
         '"minValues":{"id":9007199254740993,"d":1.5,"ts":"2020-01-01T15:11:12.123Z",'
-        '"ntz":"2020-01-01T10:11:12.123","x":123456789012345678.12345,"g":"Infinity",'
+        '"ntz":"2020-01-01T10:11:12.123","x":123456789012345678.12345,'
         '"dt":"2020-02-03","st":{"a":1},"s":"xzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"},'
         '"maxValues":{"id":9007199254740993,"d":1.5,"ts":"2020-01-01T15:11:12.124Z",'
-        '"ntz":"2020-01-01T10:11:12.124","x":123456789012345678.12345,"g":"Infinity",'
+        '"ntz":"2020-01-01T10:11:12.124","x":123456789012345678.12345,'
         '"dt":"2020-02-03","st":{"a":1},"s":"xzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"},'
         '"nullCount":{"id":0,"st":{"a":0,"b":1}}}'
     )
@@ -213,38 +211,47 @@ def test_the_text_is_the_reference_s() -> None:
 @pytest.mark.parametrize("tight", [True, False])
 def test_tight_bounds_are_said_only_when_known(tight: bool) -> None:
     """X-60."""
-    known = FileStatistics(num_records=1, tight_bounds=tight)
-    assert json.loads(encode_statistics(known))["tightBounds"] is tight
-    assert "tightBounds" not in encode_statistics(FileStatistics(num_records=1))
+    known = encode_statistics({}, num_records=1, tight_bounds=tight)
+    assert json.loads(known)["tightBounds"] is tight
+    assert "tightBounds" not in encode_statistics({}, num_records=1)
 
 
 @pytest.mark.parametrize(
-    "value", [math.nan, True, b"x", Decimal("NaN"), datetime(9999, 12, 31, 23, 59, 59, 999999)]
+    "value",
+    [
+        math.nan,
+        math.inf,
+        -math.inf,
+        True,
+        b"x",
+        Decimal("NaN"),
+        datetime(9999, 12, 31, 23, 59, 59, 999999),
+    ],
 )
 def test_a_bound_without_a_safe_text_is_left_out(value: object) -> None:
     """X-62, X-67, X-72."""
-    text = encode_statistics(FileStatistics(num_records=1, maximum={("a",): value}))
+    text = encode_statistics({("a",): LeafStatistics(maximum=value)}, num_records=1)  # type: ignore[arg-type]
     assert json.loads(text)["maxValues"] == {}
 
 
 def test_an_instant_outside_the_calendar_in_utc_is_left_out() -> None:
     early = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))
-    text = encode_statistics(FileStatistics(num_records=1, minimum={("a",): early}))
+    text = encode_statistics({("a",): LeafStatistics(minimum=early)}, num_records=1)
     assert json.loads(text)["minValues"] == {}
 
 
 def test_long_text_is_cut_to_the_length_asked_for() -> None:
     """X-64."""
-    bounds = {("a",): "abcdef"}
-    statistics = FileStatistics(num_records=1, minimum=bounds, maximum=bounds)
-    content = json.loads(encode_statistics(statistics, string_prefix_length=3))
+    leaves = {("a",): LeafStatistics("abcdef", "abcdef")}
+    content = json.loads(encode_statistics(leaves, num_records=1, string_prefix_length=3))
     assert content["minValues"] == {"a": "abc"}
     assert content["maxValues"] == {"a": "abc\x7f"}
 
 
 def test_a_leaf_has_no_fields() -> None:
+    leaf = LeafStatistics(null_count=1)
     with pytest.raises(ValueError, match="runs through a leaf"):
-        encode_statistics(FileStatistics(num_records=1, null_count={("a",): 1, ("a", "b"): 1}))
+        encode_statistics({("a",): leaf, ("a", "b"): leaf}, num_records=1)
 
 
 @given(st.datetimes(max_value=datetime(9999, 12, 31)))

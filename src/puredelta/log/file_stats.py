@@ -11,10 +11,9 @@ Who asks is unknown here: the writer, CONVERT and MERGE use the same functions.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -22,9 +21,8 @@ from puredelta.log.leaf_plan import LeafPlan, plan_leaves
 from puredelta.log.leaf_values import Decode
 from puredelta.log.parquet_footer import ParquetWriter, schema_message
 from puredelta.protocol.stats import (
-    Bound,
-    FileStatistics,
     LeafPath,
+    LeafStatistics,
     encode_statistics,
     indexed_leaves,
 )
@@ -37,51 +35,14 @@ __all__ = [
     "StatisticsReader",
     "TableStatistics",
     "combined",
-    "file_statistics",
 ]
 
 _KINDS_REMEMBERED = 32
 """Plans kept: files of one table are nearly always of a few kinds (schema and writer)."""
 
 
-class LeafStatistics(NamedTuple):
-    """What a footer proves about one leaf; ``None`` is "not known", never "none".
-
-    Bounds are never narrower than the values; those of long text may be wider. A leaf
-    that is all NULL has no bounds and a ``null_count`` of the file's rows.
-    """
-
-    minimum: Bound | None = None
-    maximum: Bound | None = None
-    null_count: int | None = None
-
-
 _UNKNOWN = LeafStatistics(None, None, None)
 _NO_ROWS = LeafStatistics(None, None, 0)
-
-
-def file_statistics(
-    leaves: Mapping[LeafPath, LeafStatistics],
-    num_records: int,
-    *,
-    tight_bounds: bool | None = None,
-) -> FileStatistics:
-    """Return the statistics of one file as the log keeps them.
-
-    Infinite bounds are left out: JSON has no number for them, and not every reader takes
-    the text that the reference writes instead (X-67).
-    """
-    return FileStatistics(
-        num_records=num_records,
-        minimum={p: s.minimum for p, s in leaves.items() if _has_number(s.minimum)},
-        maximum={p: s.maximum for p, s in leaves.items() if _has_number(s.maximum)},
-        null_count={p: s.null_count for p, s in leaves.items() if s.null_count is not None},
-        tight_bounds=tight_bounds,
-    )
-
-
-def _has_number(bound: Bound | None) -> TypeGuard[Bound]:
-    return bound is not None and not (isinstance(bound, float) and math.isinf(bound))
 
 
 def combined(
@@ -199,7 +160,9 @@ class TableStatistics:
         """Return the JSON text; ``nan_leaves`` as for `StatisticsReader.leaves`."""
         leaves = self._reader.leaves(footer, nan_leaves=nan_leaves)
         return encode_statistics(
-            file_statistics(leaves, footer.num_rows, tight_bounds=self._tight_bounds),
+            leaves,
+            num_records=footer.num_rows,
+            tight_bounds=self._tight_bounds,
             string_prefix_length=self._prefix_length,
         )
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from puredelta.protocol.properties import ALL_COLUMNS_INDEXED, PROPERTY_KEYS, TableProperties
 from puredelta.protocol.table_config import TableConfig
@@ -33,21 +33,16 @@ _ONE_UNIT_MAX = 0xFFFF
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileStatistics:
-    """What is known of the rows of one file, by physical leaf path.
+class LeafStatistics(NamedTuple):
+    """What is known of one leaf of a file; ``None`` is "not known", never "none".
 
-    A leaf that is absent from a map is unknown there. ``num_records`` counts physical
-    rows, those a deletion vector hides included (X-71).
+    Bounds are never narrower than the values; those of long text may be wider. A leaf
+    that is all NULL has no bounds and a ``null_count`` of the file's rows.
     """
 
-    num_records: int | None
-    minimum: Mapping[LeafPath, Bound] = field(default_factory=dict)
-    maximum: Mapping[LeafPath, Bound] = field(default_factory=dict)
-    null_count: Mapping[LeafPath, int] = field(default_factory=dict)
-    tight_bounds: bool | None = None
-    """Whether the bounds are those of the visible rows; said only where deletion vectors
-    are supported (X-60)."""
+    minimum: Bound | None = None
+    maximum: Bound | None = None
+    null_count: int | None = None
 
 
 # --- which columns --------------------------------------------------------------------------
@@ -151,41 +146,46 @@ def ceil_to_millisecond(value: datetime) -> datetime:
 
 
 def encode_statistics(
-    statistics: FileStatistics, *, string_prefix_length: int = STRING_PREFIX_LENGTH
+    leaves: Mapping[LeafPath, LeafStatistics],
+    *,
+    num_records: int,
+    tight_bounds: bool | None = None,
+    string_prefix_length: int = STRING_PREFIX_LENGTH,
 ) -> str:
-    """Write the JSON text of ``add.stats``.
+    """Write the JSON text of ``add.stats``; ``leaves`` have physical names.
+
+    ``num_records`` counts physical rows, those a deletion vector hides included (X-71).
+    ``tight_bounds`` tells whether the bounds are those of the visible rows; it is said only
+    where deletion vectors are supported (X-60).
 
     Decimals are numbers with all their digits. Timestamps have milliseconds, in UTC with
     a ``Z``; a minimum is rounded down and a maximum **up**: the reference cuts both and
     leaves it to the reader to add a millisecond, which not every reader does (X-65).
-    Bounds without a text (NaN, binary, booleans) are left out.
+    Bounds without a text (NaN, binary, booleans) are left out, and infinite ones, too: JSON
+    has no number for them, and not every reader takes the text that the reference writes
+    instead (X-67).
 
-    >>> encode_statistics(FileStatistics(num_records=2, minimum={("s", "x"): Decimal("0.10")}))
+    >>> encode_statistics({("s", "x"): LeafStatistics(Decimal("0.10"))}, num_records=2)
     '{"numRecords":2,"minValues":{"s":{"x":0.10}},"maxValues":{},"nullCount":{}}'
     """
-    minimum = {
-        path: _encode_minimum(value, string_prefix_length)
-        for path, value in statistics.minimum.items()
-    }
-    maximum = {
-        path: _encode_maximum(value, string_prefix_length)
-        for path, value in statistics.maximum.items()
-    }
-    null_count: dict[LeafPath, str | None] = {
-        path: str(count) for path, count in statistics.null_count.items()
-    }
-    rows, tight = statistics.num_records, statistics.tight_bounds
-    members = (
-        "" if rows is None else f'"numRecords":{rows},',
-        f'"minValues":{_nested_object(minimum)},',
-        f'"maxValues":{_nested_object(maximum)},',
-        f'"nullCount":{_nested_object(null_count)}',
-        "" if tight is None else f',"tightBounds":{json.dumps(tight)}',
+    minimum: dict[LeafPath, str] = {}
+    maximum: dict[LeafPath, str] = {}
+    null_count: dict[LeafPath, str] = {}
+    for path, (low, high, nulls) in leaves.items():
+        if (text := _encode_minimum(low, string_prefix_length)) is not None:
+            minimum[path] = text
+        if (text := _encode_maximum(high, string_prefix_length)) is not None:
+            maximum[path] = text
+        if nulls is not None:
+            null_count[path] = str(nulls)
+    tight = "" if tight_bounds is None else f',"tightBounds":{json.dumps(tight_bounds)}'
+    return (
+        f'{{"numRecords":{num_records},"minValues":{_object(minimum)},'
+        f'"maxValues":{_object(maximum)},"nullCount":{_object(null_count)}{tight}}}'
     )
-    return "{" + "".join(members) + "}"
 
 
-def _encode_minimum(value: Bound, length: int) -> str | None:
+def _encode_minimum(value: Bound | None, length: int) -> str | None:
     if isinstance(value, str):
         return _quoted(truncate_minimum(value, length))
     if isinstance(value, datetime):
@@ -193,7 +193,7 @@ def _encode_minimum(value: Bound, length: int) -> str | None:
     return _encode_exact(value)
 
 
-def _encode_maximum(value: Bound, length: int) -> str | None:
+def _encode_maximum(value: Bound | None, length: int) -> str | None:
     if isinstance(value, str):
         short = truncate_maximum(value, length)
         return None if short is None else _quoted(short)
@@ -208,14 +208,12 @@ def _encode_maximum(value: Bound, length: int) -> str | None:
 def _encode_exact(value: object) -> str | None:
     """Write a bound that needs no widening, as JSON."""
     match value:
-        case bool():
+        case None | bool():
             return None
         case int():
             return str(value)
-        case float() if math.isinf(value):
-            return '"Infinity"' if value > 0 else '"-Infinity"'
         case float():
-            return None if math.isnan(value) else repr(value)
+            return repr(value) if math.isfinite(value) else None
         case Decimal():
             return f"{value:f}" if value.is_finite() else None
         case date():
@@ -244,12 +242,13 @@ _quoted_name = lru_cache(maxsize=4096)(_quoted)
 _Tree: TypeAlias = "dict[str, str | _Tree]"
 
 
-def _nested_object(values: Mapping[LeafPath, str | None]) -> str:
-    """Write values by path as objects within objects; those without a text are left out."""
+def _object(values: Mapping[LeafPath, str]) -> str:
+    """Write values by path as objects within objects."""
+    if max(map(len, values), default=1) == 1:
+        # Columns without fields, in most files: no tree is built for them.
+        return "{" + ",".join([f"{_quoted_name(p[0])}:{t}" for p, t in values.items()]) + "}"
     tree: _Tree = {}
     for path, text in values.items():
-        if text is None:
-            continue
         level = tree
         for name in path[:-1]:
             inner = level.setdefault(name, {})
@@ -257,12 +256,12 @@ def _nested_object(values: Mapping[LeafPath, str | None]) -> str:
                 raise ValueError(f"{path} runs through a leaf")  # noqa: TRY004 - not about types
             level = inner
         level[path[-1]] = text
-    return _object(tree)
+    return _tree_object(tree)
 
 
-def _object(tree: _Tree) -> str:
+def _tree_object(tree: _Tree) -> str:
     members = [
-        f"{_quoted_name(name)}:{value if isinstance(value, str) else _object(value)}"
+        f"{_quoted_name(name)}:{value if isinstance(value, str) else _tree_object(value)}"
         for name, value in tree.items()
     ]
     return "{" + ",".join(members) + "}"
