@@ -155,6 +155,15 @@ def test_walk_follows_links_but_no_cycles(tmp_path: Path) -> None:
         store.delete_tree("link")
 
 
+def test_walk_does_not_come_back_through_a_link_to_what_lies_above(tmp_path: Path) -> None:
+    (tmp_path / "t" / "sub").mkdir(parents=True)
+    (tmp_path / "t" / "sub" / "f").touch()
+    (tmp_path / "beside").touch()
+    (tmp_path / "t" / "sub" / "up").symlink_to(tmp_path)
+    store = LocalStore(tmp_path / "t")
+    assert [f.path for f in store.walk("")] == ["sub/f", "sub/up/beside"]
+
+
 def _put(root: str, version: int, writer: int) -> bool:
     content = f"{writer}".encode() * 5000
     return LocalStore(root).put_if_absent(f"{version}", content) is PutOutcome.CREATED

@@ -53,16 +53,18 @@ class LocalStore:
     def walk(self, directory: str) -> Iterator[StoredFile]:
         """Yield every file below a directory, links followed, a cycle of links entered once."""
         with _translated():
-            yield from self._walk(directory.strip("/"), frozenset())
+            real = os.path.realpath(self._path(directory))
+            yield from self._walk(directory.strip("/"), real, frozenset())
 
-    def _walk(self, directory: str, above: frozenset[str]) -> Iterator[StoredFile]:
-        absolute = self._path(directory)
-        real = os.path.realpath(absolute)
+    def _walk(self, directory: str, real: str, above: frozenset[str]) -> Iterator[StoredFile]:
+        """``real`` is where the directory lies, links resolved."""
         if real in above:
             return
-        for entry in _entries(absolute):
+        for entry in _entries(self._path(directory)):
             if entry.is_dir():
-                yield from self._walk(_join(directory, entry.name), above | {real})
+                is_link = entry.is_symlink()
+                below = os.path.realpath(entry.path) if is_link else f"{real}/{entry.name}"
+                yield from self._walk(_join(directory, entry.name), below, above | {real})
             elif (file := _stored(directory, entry)) is not None:
                 yield file
 

@@ -6,8 +6,8 @@ over the same directory give the same table (W-28a).
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Sized
+from functools import lru_cache
 
 from puredelta.commands.convert.sink_log import read_sink_log
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
@@ -51,9 +51,12 @@ def is_visible(path: str) -> bool:
     >>> is_visible("_year=2024/part-0"), is_visible("_temporary/part-0"), is_visible("_SUCCESS")
     (True, False, False)
     """
-    directory, name = posixpath.split(path)
-    if name.startswith(_HIDDEN):
-        return False
+    directory, _, name = path.rpartition("/")
+    return not name.startswith(_HIDDEN) and _is_visible_directory(directory)
+
+
+@lru_cache(maxsize=16)
+def _is_visible_directory(directory: str) -> bool:
     return not any(
         segment.startswith(_HIDDEN) and "=" not in segment for segment in directory.split("/")
     )
