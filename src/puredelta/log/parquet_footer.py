@@ -106,8 +106,11 @@ def read_footer(source: FooterSource, *, name: str | None = None) -> pq.FileMeta
         CorruptTableError: not a Parquet file, or a damaged one (FAILED_READ_FILE_FOOTER).
         FileNotFoundError: the path does not exist.
     """
-    label = name or (source if isinstance(source, str) else "<bytes>")
-    return _parse(_read_end(source, label), label)
+    try:
+        return _parse(_read_end(source))
+    except _NoFooterError as error:
+        label = name or (source if isinstance(source, str) else "<bytes>")
+        raise _unreadable(label, error) from error
 
 
 def map_footers(
@@ -131,77 +134,76 @@ def map_footers(
         CorruptTableError: a file is not Parquet (FAILED_READ_FILE_FOOTER).
     """
 
-    def read(source: S) -> bytes | CorruptTableError:
+    def read(source: S) -> bytes | _NoFooterError:
         opened = open_source(source)
         try:
-            return _read_end(opened, name(source))
-        except CorruptTableError as unreadable:
-            return unreadable
+            return _read_end(opened)
+        except _NoFooterError as error:
+            return error
         finally:
             if not isinstance(opened, str | bytes):
                 opened.close()
 
     ends = read_in_order(sources, read, threads=threads)
     while batch := list(itertools.islice(ends, _PARSED_TOGETHER)):
-        for source, footer in [(source, _parsed(end, source, name)) for source, end in batch]:
-            if not isinstance(footer, CorruptTableError):
+        for source, footer in [(source, _try_parse(end)) for source, end in batch]:
+            if not isinstance(footer, _NoFooterError):
                 yield describe(source, footer)
             elif recover is None:
-                raise footer
+                raise _unreadable(name(source), footer) from footer
             else:
-                yield recover(source, footer)
+                yield recover(source, _unreadable(name(source), footer))
 
 
-def _parsed(
-    end: bytes | CorruptTableError, source: S, name: Callable[[S], str]
-) -> pq.FileMetaData | CorruptTableError:
-    if isinstance(end, CorruptTableError):
+class _NoFooterError(Exception):
+    """Why some bytes have no readable footer at their end; whose bytes they are is not known."""
+
+
+def _try_parse(end: bytes | _NoFooterError) -> pq.FileMetaData | _NoFooterError:
+    if isinstance(end, _NoFooterError):
         return end
     try:
-        return _parse(end, name(source))
-    except CorruptTableError as unreadable:
-        return unreadable
+        return _parse(end)
+    except _NoFooterError as error:
+        return error
 
 
-def _parse(end: bytes, label: str) -> pq.FileMetaData:
+def _parse(end: bytes) -> pq.FileMetaData:
     reader = pq.ParquetReader()
     try:
         # Not ParquetFile, which looks at every column, nor read_metadata, which opens one.
         reader.open(pa.BufferReader(end))
     except (pa.ArrowException, OSError) as damaged:
-        raise _unreadable(label, str(damaged)) from damaged
+        raise _NoFooterError(str(damaged)) from damaged
     return reader.metadata
 
 
-def _read_end(source: FooterSource, label: str) -> bytes:
+def _read_end(source: FooterSource) -> bytes:
     """Return the footer with what follows it, and nothing before."""
     if isinstance(source, str):
         with open(source, "rb") as file:  # noqa: PTH123 - the path may be anything
-            return _read_end(file, label)
+            return _read_end(file)
     if isinstance(source, bytes):
         size, tail = len(source), source
     else:
         size = source.seek(0, os.SEEK_END)
         source.seek(max(0, size - _TAIL_BYTES))
         tail = source.read(_TAIL_BYTES)
-    _require_parquet(tail, label)
+    magic = tail[-4:]
+    if magic == _ENCRYPTED_MAGIC:
+        raise _NoFooterError("its footer is encrypted")
+    if len(tail) < _TRAILER_BYTES or magic != _MAGIC:
+        raise _NoFooterError("it does not end with the magic bytes PAR1")
     needed = int.from_bytes(tail[-_TRAILER_BYTES:-4], "little") + _TRAILER_BYTES
     if needed > size:
-        raise _unreadable(label, f"it claims a footer of {needed} bytes in a file of {size}")
+        raise _NoFooterError(f"it claims a footer of {needed} bytes in a file of {size}")
     if needed > len(tail) and not isinstance(source, bytes):
         source.seek(size - needed)
         tail = source.read(needed)
     return tail[-needed:]
 
 
-def _require_parquet(tail: bytes, label: str) -> None:
-    if tail[-4:] == _ENCRYPTED_MAGIC:
-        raise _unreadable(label, "its footer is encrypted")
-    if len(tail) < _TRAILER_BYTES or tail[-4:] != _MAGIC:
-        raise _unreadable(label, "it does not end with the magic bytes PAR1")
-
-
-def _unreadable(label: str, reason: str) -> CorruptTableError:
+def _unreadable(label: str, reason: _NoFooterError) -> CorruptTableError:
     return CorruptTableError(
         f"Could not read footer for file: {label} ({reason}). It is not a Parquet file that can "
         "be read, or it is damaged.",
