@@ -143,7 +143,7 @@ def _file_index(
     directories = _directories(files, partitions.fields)
     real = json.dumps({str(n): {"path": file.uri} for n, file in enumerate(files)})
     root = _virtual_root(files, directories, real)
-    mapper, map_type = jackson(jvm)
+    mapper, map_type = _jackson(jvm)
     statuses = mapper.readValue(_virtual_statuses(files, directories, root=root), map_type)
     leaves = java_class(jvm, "java.util.Arrays").copyOf(
         get_method(statuses, "values")().toArray(),
@@ -215,8 +215,8 @@ def _virtual_statuses(files: Sequence[DataFile], directories: Sequence[str], *, 
     )
 
 
-def jackson(jvm: Any) -> tuple[Any, Any]:
-    """Return a JSON mapper over the fields of Java objects, and the type of a map of files."""
+def _jackson(jvm: Any) -> tuple[Any, Any]:
+    """Return a JSON mapper that sets the fields of Java objects, and the type of our map."""
     mapper = java_class(jvm, "com.fasterxml.jackson.databind.ObjectMapper")()
     accessor = java_class(jvm, "com.fasterxml.jackson.annotation.PropertyAccessor")
     visibility = java_class(jvm, "com.fasterxml.jackson.annotation.JsonAutoDetect$Visibility")

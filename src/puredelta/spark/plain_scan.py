@@ -3,23 +3,25 @@
 Such a frame gives the same rows whenever the same files are read, so nobody needs to keep a
 copy. A plan is accepted for what it is known to be; whatever is unknown is `Refused`. Runs
 nothing. Classic sessions only: Spark Connect shows no plans.
+
+Ids and files are taken from text that Spark makes of whole lists: a call per element, or
+the JSON of a plan, would cost as much as a small job.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from puredelta.spark.catalyst import Catalyst
-from puredelta.spark.catalyst_tree import Node, class_name
 from puredelta.spark.data_file import DataFile
-from puredelta.spark.native_scan import jackson
 from puredelta.spark.rewriting import Refused
 from puredelta.spark.scan import TABLE_OPTIONS
 from puredelta.spark.session import is_connect
@@ -43,6 +45,15 @@ _UNUSUAL = (
 )
 """In the JSON of a column that files alone do not tell."""
 _LOCAL = "file:/"
+_BETWEEN = "\N{UNIT SEPARATOR}\n"
+"""Between the elements of a list that becomes text."""
+_EXPR_ID = re.compile(r"#(\d+)L?$")
+_FILE = re.compile(
+    r"\w+\{path=(?P<uri>.*); isDirectory=false; length=(?P<length>\d+); replication=\d+;"
+    r" blocksize=\d+; modification_time=(?P<time>\d+); .*\}",
+    re.DOTALL,
+)
+"""Hadoop's ``FileStatus.toString``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,22 +80,15 @@ def plain_scan(spark: SparkSession, rows: DataFrame) -> PlainScan | Refused:
     if isinstance(node, Refused):
         return node
     relation = node.relation()
-    if (reason := _unusual_relation(relation)) is not None:
+    options = {name.lower() for name in _texts(relation.options().keySet().toSeq())} - _OPTIONS
+    if (reason := _unusual_relation(relation) or _unusual_options(options)) is not None:
         return Refused(reason=reason)
-    options = {name.lower() for name in relation.options().keySet().mkString("\n").split("\n")}
-    options -= {"", *_OPTIONS}
-    if options - TABLE_OPTIONS:
-        return Refused(reason=f"reader options {sorted(options - TABLE_OPTIONS)}")
     if _is_cached(catalyst, plan):
         return Refused(reason="its rows are cached")
-    nodes: list[Node] = json.loads(plan.toJSON())
-    names = column_names(nodes)
-    if isinstance(names, Refused):
-        return names
-    fields = declared_fields(json.loads(relation.dataSchema().json()), names)
+    fields = _fields(plan, node)
+    files = _files(relation.location().allFiles())
     if isinstance(fields, Refused):
         return fields
-    files = _files(catalyst, relation.location().allFiles())
     if isinstance(files, Refused):
         return files
     return PlainScan(files=files, fields=fields, is_table=bool(options))
@@ -118,6 +122,11 @@ def _unusual_relation(relation: Any) -> str | None:
     return "it has buckets" if relation.bucketSpec().isDefined() else None
 
 
+def _unusual_options(options: AbstractSet[str]) -> str | None:
+    unknown = sorted(options - TABLE_OPTIONS)
+    return f"reader options {unknown}" if unknown else None
+
+
 def _is_cached(catalyst: Catalyst, plan: Any) -> bool:
     """Tell whether Spark would answer from its cache, for any part of the plan."""
     if catalyst.session.sharedState().cacheManager().isEmpty():
@@ -127,82 +136,133 @@ def _is_cached(catalyst: Catalyst, plan: Any) -> bool:
     return "InMemoryRelation" in execution.withCachedData().toString()
 
 
-def column_names(nodes: Sequence[Node]) -> tuple[str, ...] | Refused:
-    """Return for each column of a plan the relation's column it shows. Pure.
+def _fields(plan: Any, node: Any) -> tuple[T.StructField, ...] | Refused:
+    """Return the column of the files that each column of a plan over a scan shows."""
+    schema = json.loads(node.relation().dataSchema().json())
+    ids = expr_ids(_texts(node.output()))
+    if ids is None or len(ids) != len(schema["fields"]):
+        return Refused(reason="it shows more than its files have")
+    projections = _projections(plan)
+    if isinstance(projections, Refused):
+        return projections
+    places = shown_places(ids, projections)
+    return places if isinstance(places, Refused) else declared_fields(schema, places)
 
-    ``nodes`` are the JSON of a chain of operators from the top to its relation.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One column of a projection."""
+
+    expr_id: int
+    of: int
+    """The attribute below that it passes on."""
+
+
+def shown_places(
+    relation: Sequence[int], projections: Iterable[Sequence[Shown]]
+) -> tuple[int, ...] | Refused:
+    """Return for each column of a plan the place of the relation's column it shows. Pure.
+
+    ``relation`` are the ids of the relation's columns, the projections above it from the top.
     """
-    relation = nodes[-1]
-    if relation.get("isStreaming"):
-        return Refused(reason="it is a stream")
-    shown = {_expr_id(tree[0]): str(tree[0]["name"]) for tree in relation["output"]}
-    output = [_expr_id(tree[0]) for tree in relation["output"]]
-    for node in reversed(nodes[:-1]):
-        if class_name(node) != "Project":
-            continue
-        found = dict[int, str]()
-        for tree in node["projectList"]:
-            below = _plain_attribute(tree)
-            if below is None or below not in shown:
-                return Refused(reason=f"column {tree[0].get('name')} is computed")
-            found[_expr_id(tree[0])] = shown[below]
-        output = [_expr_id(tree[0]) for tree in node["projectList"]]
-        shown = found
-    return tuple(shown[column] for column in output)
+    places = {expr_id: place for place, expr_id in enumerate(relation)}
+    output = tuple(relation)
+    for projection in reversed(list(projections)):
+        if any(column.of not in places for column in projection):
+            return Refused(reason="it shows more than its files have")
+        places = {column.expr_id: places[column.of] for column in projection}
+        output = tuple(column.expr_id for column in projection)
+    return tuple(places[expr_id] for expr_id in output)
 
 
-def _plain_attribute(tree: Sequence[Node]) -> int | None:
-    """Return the id of the attribute that an expression passes on as it is."""
-    kinds = [class_name(node) for node in tree]
-    if kinds[-1] != "AttributeReference" or kinds[:-1] not in ([], ["Alias"], ["Alias", "Cast"]):
+def _projections(plan: Any) -> list[list[Shown]] | Refused:
+    """Return the projections of a chain of operators from the top."""
+    found = []
+    while (kind := str(plan.getClass().getName())) != _RELATION:
+        if kind.endswith(".Project"):
+            expressions, projection = plan.projectList(), []
+            output = zip(_texts(expressions), _texts(plan.output()), strict=True)
+            for n, (text, named) in enumerate(output):
+                ids = _passed_on(expressions, n, text, named)
+                if ids is None:
+                    return Refused(reason=f"column {_EXPR_ID.sub('', named)} is computed")
+                projection.append(Shown(expr_id=ids[0], of=ids[1]))
+            found.append(projection)
+        plan = plan.child()
+    return found
+
+
+def _passed_on(expressions: Any, n: int, text: str, named: str) -> list[int] | None:
+    """Return the id of the n-th expression and of the attribute that it passes on as it is.
+
+    ``text`` is what it prints, ``named`` what its attribute does: the same if that is all.
+    """
+    if text == named:
+        return expr_ids([named, named])
+    expression = expressions.apply(n)
+    if _class_name(expression) != "Alias":
         return None
+    child, below = expression.child(), text.removesuffix(f" AS {named}")
+    kind = _class_name(child)
     # The text of a view is cast to the types it had, which are the same nearly always.
-    same = "Cast" not in kinds or tree[1]["dataType"] == tree[2]["dataType"]
-    return _expr_id(tree[-1]) if same else None
+    if kind == "Cast" and child.dataType().equals(child.child().dataType()):
+        child = child.child()
+        below, kind = str(child.toString()), _class_name(child)
+    return expr_ids([named, below]) if kind == "AttributeReference" else None
 
 
-def _expr_id(node: Node) -> int:
-    return int(node["exprId"]["id"])
+def _class_name(node: Any) -> str:
+    return str(node.getClass().getName()).rsplit(".", 1)[-1]
+
+
+def _texts(seq: Any) -> list[str]:
+    """Return the text of every element of a Scala ``Seq``."""
+    return str(seq.mkString(_BETWEEN)).split(_BETWEEN) if seq.nonEmpty() else []
+
+
+def expr_ids(attributes: Iterable[str]) -> list[int] | None:
+    """Return the ids at the end of what attributes print; ``None`` if one has none. Pure.
+
+    >>> expr_ids(["id#4L", "a#b#17"])
+    [4, 17]
+    """
+    found = [_EXPR_ID.search(attribute) for attribute in attributes]
+    return [int(match[1]) for match in found if match] if all(found) else None
 
 
 def declared_fields(
-    schema: Mapping[str, Any], names: Sequence[str]
+    schema: Mapping[str, Any], places: Sequence[int]
 ) -> tuple[T.StructField, ...] | Refused:
-    """Return the columns of a relation by name, if files alone tell what they hold. Pure."""
-    declared = {field["name"]: field for field in schema["fields"]}
-    for name in names:
-        if name not in declared:
-            return Refused(reason=f"column {name} is in no file")
-        text = json.dumps(declared[name])
-        if any(mark in text for mark in _UNUSUAL):
-            return Refused(reason=f"column {name} is of a special kind")
-    wanted = {name: T.StructField.fromJson(declared[name]) for name in names}
-    return tuple(T.StructField(name, wanted[name].dataType) for name in names)
+    """Return the columns of a relation by place, if files alone tell what they hold. Pure."""
+    wanted: dict[int, T.StructField] = {}
+    for place in places:
+        declared = schema["fields"][place]
+        if any(mark in json.dumps(declared) for mark in _UNUSUAL):
+            return Refused(reason=f"column {declared['name']} is of a special kind")
+        field = T.StructField.fromJson(declared)
+        wanted[place] = T.StructField(field.name, field.dataType)
+    return tuple(wanted[place] for place in places)
 
 
-def _files(catalyst: Catalyst, listed: Any) -> tuple[DataFile, ...] | Refused:
+def _files(listed: Any) -> tuple[DataFile, ...] | Refused:
     if (count := int(listed.size())) > FILES_MAX:
         return Refused(reason=f"it has {count} files")
-    mapper, _ = jackson(catalyst.jvm)
-    statuses = catalyst.jvm.scala.jdk.javaapi.CollectionConverters.asJava(listed)
-    return listed_files(json.loads(mapper.writeValueAsString(statuses)))
+    return listed_files(_texts(listed))
 
 
-def listed_files(statuses: Collection[Mapping[str, Any]]) -> tuple[DataFile, ...] | Refused:
-    """Return the files of a listing, Hadoop's ``FileStatus`` as JSON. Pure."""
+def listed_files(statuses: Iterable[str]) -> tuple[DataFile, ...] | Refused:
+    """Return the files of a listing from what Hadoop's ``FileStatus`` prints. Pure."""
     files = []
     for status in statuses:
-        uri = str(status["path"]["uri"])
-        if not uri.startswith(_LOCAL):
-            return Refused(reason=f"{uri} is on no local file system")
-        path = unquote(uri.removeprefix(_LOCAL))
-        if "\N{REPLACEMENT CHARACTER}" in path:
-            return Refused(reason=f"the name of {uri} is no text")
+        found = _FILE.fullmatch(status)
+        if found is None or not found["uri"].startswith(_LOCAL):
+            return Refused(reason=f"a file is on no local file system: {status}")
+        path = found["uri"].removeprefix(_LOCAL).lstrip("/")
         files.append(
             DataFile(
-                uri=_LOCAL + path.lstrip("/"),
-                size_bytes=int(status["length"]),
-                modified_ms=int(status["modification_time"]),
+                uri=_LOCAL + path,
+                size_bytes=int(found["length"]),
+                modified_ms=int(found["time"]),
             )
         )
     return tuple(files)

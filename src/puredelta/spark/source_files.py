@@ -28,7 +28,9 @@ from puredelta.store.loose_files import FileStatus, file_status, open_file
 
 _MANY_FILES = 64
 _SMALL_FILE_BYTES = 1024 * 1024
-"""Many files that are smaller on average are brought together by staging them."""
+"""Many files that are smaller on average are brought together by staging them: every worker
+that looks keys up opens each of them. At 250 files the copy costs as much as it saves.
+"""
 
 _SPARK_OWN = frozenset({"_metadata", "_tmp_metadata_row_index"})
 """Names that mean something else to Spark's reader."""
