@@ -3,8 +3,8 @@
 Statistics need the table's schema, and the schema needs all footers. So the schema is
 guessed from the first and the last file, which is right for a directory whose files are
 alike or have gained columns over time; only where the guess was wrong are the footers read
-again. Nothing but footers is read, on the driver, by a few threads; what is kept per file
-is what will be committed (W-22).
+again. Nothing but footers is read, on the driver; what is kept per file is what will be
+committed (W-22).
 """
 
 from __future__ import annotations
