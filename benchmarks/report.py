@@ -60,7 +60,8 @@ class Measurement:
             return None
         if what == "memory_mb":
             return sum(self.memory_mb.values()) or None
-        values = getattr(self, what)
+        # A worker that ended unseen takes its processor time with it.
+        values = [value for value in getattr(self, what) if value > 0]
         return statistics.median(values) if values else None
 
 
