@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
+from puredelta.spark.attribute_text import expr_ids
 from puredelta.spark.plain_scan import (
     Shown,
     declared_fields,
-    expr_ids,
     listed_files,
     shown_places,
 )

@@ -39,3 +39,13 @@ def test_counting_without_numpy_2(monkeypatch: pytest.MonkeyPatch) -> None:
     bits = np.array([0, 1, 2**64 - 1, 5], np.uint64)
     monkeypatch.delattr(row_bitmap.np, "bitwise_count", raising=False)
     assert popcount(bits).tolist() == [0, 1, 64, 2]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_difference_has_the_rows_of_one_that_the_other_lacks(seed: int) -> None:
+    dice = np.random.default_rng(seed)
+    one, other = (set(dice.integers(0, 400, 150).tolist()) for _ in range(2))
+    left, right = (RowBitmap.of_rows(np.array(sorted(s), np.int64)) for s in (one, other))
+    assert set((left - right).rows().tolist()) == one - other
+    assert left - left == RowBitmap.empty()
+    assert left - RowBitmap.empty() == left

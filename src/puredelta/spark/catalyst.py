@@ -177,7 +177,7 @@ class Catalyst:
 
     def items(self, seq: Any) -> tuple[Any, ...]:
         """Return the elements of a Scala ``Seq``."""
-        return tuple(self._each(seq.iterator()))
+        return tuple(seq.apply(n) for n in range(seq.size()))
 
     @staticmethod
     def _each(iterator: Any) -> Iterator[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from puredelta.protocol.predicates import Side
+from puredelta.spark.attribute_text import expr_ids, texts
 from puredelta.spark.catalyst import Catalyst
 from puredelta.spark.catalyst_tree import Attribute
 from puredelta.spark.frames import Scope, source_columns, target_columns
@@ -27,12 +28,15 @@ class ClassicFrames:
         self.catalyst = Catalyst(spark)
         self.target_columns = target_columns(target)
         self.source_columns = source_columns(source)
-        known_target = self._output(target)
-        taken = {expr_id(a) for a in known_target}
-        known_source = tuple(
-            a.newInstance() if expr_id(a) in taken else a for a in self._output(source)
-        )
+        known_target, target_ids = self._output(target)
+        known_source, source_ids = self._output(source)
+        taken = set(target_ids)
+        for n, source_id in enumerate(source_ids):
+            if source_id in taken:
+                known_source[n] = known_source[n].newInstance()
+                source_ids[n] = expr_id(known_source[n])
         self._known = {Side.TARGET: known_target, Side.SOURCE: known_source}
+        self._ids = {Side.TARGET: target_ids, Side.SOURCE: source_ids}
         self._own = {
             side: tuple(a.newInstance() for a in some) for side, some in self._known.items()
         }
@@ -41,10 +45,10 @@ class ClassicFrames:
     @cached_property
     def attributes(self) -> Mapping[int, Attribute]:
         """What each id the user knows stands for; a source column goes by its staged name."""
-        target = zip(self._known[Side.TARGET], self.target_columns, strict=True)
-        source = zip(self._known[Side.SOURCE], self.source_columns, strict=True)
-        known = {expr_id(a): Attribute(Side.TARGET, c.name, c.type) for a, c in target}
-        known |= {expr_id(a): Attribute(Side.SOURCE, c.staged, c.type) for a, c in source}
+        target = zip(self._ids[Side.TARGET], self.target_columns, strict=True)
+        source = zip(self._ids[Side.SOURCE], self.source_columns, strict=True)
+        known = {n: Attribute(Side.TARGET, c.name, c.type) for n, c in target}
+        known |= {n: Attribute(Side.SOURCE, c.staged, c.type) for n, c in source}
         return known
 
     @property
@@ -114,8 +118,14 @@ class ClassicFrames:
         relations = [self.catalyst.relation(attributes) for attributes in sides]
         return relations[0] if len(relations) == 1 else self.catalyst.cross_join(*relations)
 
-    def _output(self, rows: DataFrame) -> tuple[Any, ...]:
-        return self.catalyst.items(self.catalyst.analyzed(rows).output())
+    def _output(self, rows: DataFrame) -> tuple[list[Any], list[int]]:
+        """Return the attributes of a frame and their ids."""
+        output = self.catalyst.analyzed(rows).output()
+        attributes = list(self.catalyst.items(output))
+        ids = expr_ids(texts(output))
+        if ids is None or len(ids) != len(attributes):  # a watermark prints more
+            ids = [expr_id(a) for a in attributes]
+        return attributes, ids
 
 
 def rebased(catalyst: Catalyst, rows: DataFrame, named: Mapping[str, tuple[str, Any]]) -> DataFrame:

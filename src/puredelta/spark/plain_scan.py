@@ -20,6 +20,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from puredelta.spark.attribute_text import expr_ids, name_of, texts
 from puredelta.spark.catalyst import Catalyst
 from puredelta.spark.data_file import DataFile
 from puredelta.spark.rewriting import Refused
@@ -45,9 +46,7 @@ _UNUSUAL = (
 )
 """In the JSON of a column that files alone do not tell."""
 _LOCAL = "file:/"
-_BETWEEN = "\N{UNIT SEPARATOR}\n"
 """Between the elements of a list that becomes text."""
-_EXPR_ID = re.compile(r"#(\d+)L?$")
 _FILE = re.compile(
     r"\w+\{path=(?P<uri>.*); isDirectory=false; length=(?P<length>\d+); replication=\d+;"
     r" blocksize=\d+; modification_time=(?P<time>\d+); .*\}",
@@ -80,7 +79,7 @@ def plain_scan(spark: SparkSession, rows: DataFrame) -> PlainScan | Refused:
     if isinstance(node, Refused):
         return node
     relation = node.relation()
-    options = {name.lower() for name in _texts(relation.options().keySet().toSeq())} - _OPTIONS
+    options = {name.lower() for name in texts(relation.options().keySet().toSeq())} - _OPTIONS
     if (reason := _unusual_relation(relation) or _unusual_options(options)) is not None:
         return Refused(reason=reason)
     if _is_cached(catalyst, plan):
@@ -139,7 +138,7 @@ def _is_cached(catalyst: Catalyst, plan: Any) -> bool:
 def _fields(plan: Any, node: Any) -> tuple[T.StructField, ...] | Refused:
     """Return the column of the files that each column of a plan over a scan shows."""
     schema = json.loads(node.relation().dataSchema().json())
-    ids = expr_ids(_texts(node.output()))
+    ids = expr_ids(texts(node.output()))
     if ids is None or len(ids) != len(schema["fields"]):
         return Refused(reason="it shows more than its files have")
     projections = _projections(plan)
@@ -181,11 +180,11 @@ def _projections(plan: Any) -> list[list[Shown]] | Refused:
     while (kind := str(plan.getClass().getName())) != _RELATION:
         if kind.endswith(".Project"):
             expressions, projection = plan.projectList(), []
-            output = zip(_texts(expressions), _texts(plan.output()), strict=True)
+            output = zip(texts(expressions), texts(plan.output()), strict=True)
             for n, (text, named) in enumerate(output):
                 ids = _passed_on(expressions, n, text, named)
                 if ids is None:
-                    return Refused(reason=f"column {_EXPR_ID.sub('', named)} is computed")
+                    return Refused(reason=f"column {name_of(named)} is computed")
                 projection.append(Shown(expr_id=ids[0], of=ids[1]))
             found.append(projection)
         plan = plan.child()
@@ -215,21 +214,6 @@ def _class_name(node: Any) -> str:
     return str(node.getClass().getName()).rsplit(".", 1)[-1]
 
 
-def _texts(seq: Any) -> list[str]:
-    """Return the text of every element of a Scala ``Seq``."""
-    return str(seq.mkString(_BETWEEN)).split(_BETWEEN) if seq.nonEmpty() else []
-
-
-def expr_ids(attributes: Iterable[str]) -> list[int] | None:
-    """Return the ids at the end of what attributes print; ``None`` if one has none. Pure.
-
-    >>> expr_ids(["id#4L", "a#b#17"])
-    [4, 17]
-    """
-    found = [_EXPR_ID.search(attribute) for attribute in attributes]
-    return [int(match[1]) for match in found if match] if all(found) else None
-
-
 def declared_fields(
     schema: Mapping[str, Any], places: Sequence[int]
 ) -> tuple[T.StructField, ...] | Refused:
@@ -247,7 +231,7 @@ def declared_fields(
 def _files(listed: Any) -> tuple[DataFile, ...] | Refused:
     if (count := int(listed.size())) > FILES_MAX:
         return Refused(reason=f"it has {count} files")
-    return listed_files(_texts(listed))
+    return listed_files(texts(listed))
 
 
 def listed_files(statuses: Iterable[str]) -> tuple[DataFile, ...] | Refused:

@@ -71,6 +71,15 @@ class RowBitmap:
             np.concatenate([self.words, other.words]), np.concatenate([self.bits, other.bits])
         )
 
+    def __sub__(self, other: RowBitmap) -> RowBitmap:
+        """The rows of this set that the other lacks."""
+        _, mine, others = np.intersect1d(
+            self.words, other.words, assume_unique=True, return_indices=True
+        )
+        bits = self.bits.copy()
+        bits[mine] &= ~other.bits[others]
+        return RowBitmap.of_words(self.words, bits)
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, RowBitmap)

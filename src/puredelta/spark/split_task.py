@@ -135,10 +135,10 @@ def split_file(order: SplitOrder) -> SplitAnswer:
         try:
             return _copy(source, order, name, target)
         except (FileNotFoundError, PermissionError, NotADirectoryError) as unseen:
-            _remove(target)
+            remove_file(target)
             return SplitAnswer(ordinal=order.ordinal, refusal=f"{type(unseen).__name__}: {unseen}")
         except BaseException:
-            _remove(target)
+            remove_file(target)
             raise
 
 
@@ -157,7 +157,7 @@ def _copy(source: pq.ParquetFile, order: SplitOrder, name: str, target: str) -> 
                 writer = pq.ParquetWriter(
                     target, schema, metadata_collector=footers, **_writer_options(source)
                 )
-            nan_columns.update(_columns_with_nan(rows))
+            nan_columns.update(columns_with_nan(rows))
             writer.write_table(rows, row_group_size=rows.num_rows)
             kept_rows += rows.num_rows
     finally:
@@ -173,7 +173,7 @@ def _copy(source: pq.ParquetFile, order: SplitOrder, name: str, target: str) -> 
         kept_rows=kept_rows,
         size_bytes=written.st_size,
         modified_ms=written.st_mtime_ns // 1_000_000,
-        footer=_serialized(footers[0]),
+        footer=serialized(footers[0]),
         nan_columns=tuple(sorted(nan_columns)),
     )
 
@@ -303,7 +303,7 @@ def _writer_options(source: pq.ParquetFile) -> Mapping[str, Any]:
     """Choose what the old file chose: codec, dictionaries, page index, how decimals lie."""
     options: dict[str, Any] = {
         "compression": _codec(source),
-        "use_dictionary": _dictionary_columns(source.metadata),
+        "use_dictionary": dictionary_columns(source.metadata),
         "store_schema": b"ARROW:schema" in (source.metadata.metadata or {}),
     }
     known = inspect.signature(pq.write_table).parameters
@@ -328,7 +328,7 @@ def _extension(source: pq.ParquetFile) -> str:
     return ".parquet" if codec == "none" else f".{codec}.parquet"
 
 
-def _dictionary_columns(footer: pq.FileMetaData) -> list[str] | bool:
+def dictionary_columns(footer: pq.FileMetaData) -> list[str] | bool:
     """Return the columns that the original writer found worth a dictionary to the end.
 
     parquet-mr gives a dictionary up when it grows too large, and the pages after it are
@@ -345,7 +345,7 @@ def _keeps_dictionary(encodings: set[str]) -> bool:
     return "RLE_DICTIONARY" in encodings  # here PLAIN may be the dictionary page itself
 
 
-def _columns_with_nan(rows: pa.Table) -> Iterator[tuple[str, ...]]:
+def columns_with_nan(rows: pa.Table) -> Iterator[tuple[str, ...]]:
     """Yield the float columns, struct fields included, that hold a NaN."""
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         yield from _leaves_with_nan((name,), column)
@@ -360,13 +360,15 @@ def _leaves_with_nan(path: tuple[str, ...], column: pa.ChunkedArray) -> Iterator
             yield from _leaves_with_nan((*path, field.name), pc.struct_field(column, [index]))
 
 
-def _serialized(footer: pq.FileMetaData) -> bytes:
+def serialized(footer: pq.FileMetaData) -> bytes:
+    """Return a footer as a Parquet file of metadata only."""
     out = io.BytesIO()
     footer.write_metadata_file(out)
     return out.getvalue()
 
 
-def _remove(path: str) -> None:
+def remove_file(path: str) -> None:
+    """Delete a file that may be there."""
     try:
         os.remove(path)  # noqa: PTH107
     except OSError:

@@ -78,7 +78,7 @@ def write_rows(
         DeltaError: the storage refused (WRITE_FAILED). Whatever is raised, every file is
             removed again.
     """
-    directory = _directory_name(config, clock(), new_id())
+    directory = job_directory(config, clock(), new_id())
     layout = _FileLayout(
         config=config,
         enforce_constraints=enforce_constraints,
@@ -103,7 +103,7 @@ def write_rows(
         return describe(files, directory, config, store)
 
 
-def _directory_name(config: TableConfig, now_ms: int, unique: str) -> str:
+def job_directory(config: TableConfig, now_ms: int, unique: str) -> str:
     """Name the directory of one job so that a human can tell when it ran.
 
     The name is visible: VACUUM of any engine finds orphans in it, where names that start

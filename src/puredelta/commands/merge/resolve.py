@@ -149,8 +149,9 @@ def resolve_merge(
     )
     on = assembler.condition(0, SEARCH_CONDITION)
     clauses = assembler.clauses(drafted.clauses, [_respelled(b, after.schema) for b in bound])
-    _require_types(clauses, analysis.resolver)
     conditions = [on, *(c.condition for c in clauses if c.condition is not None)]
+    used = _used_source_columns(frames, conditions, clauses)
+    _require_types(clauses, analysis.resolver, used)
     return ResolvedStatement(
         config=after,
         schema_evolves=after is not config,
@@ -159,8 +160,8 @@ def resolve_merge(
         not_matched=tuple(c for c in clauses if isinstance(c, NotMatchedClause)),
         not_matched_by_source=tuple(c for c in clauses if isinstance(c, NotMatchedBySourceClause)),
         target_columns=frozenset().union(*(c.target_columns for c in conditions)),
-        source_columns=(used := _used_source_columns(frames, conditions, clauses)),
-        carried=assembler.rows.carried(),
+        source_columns=used,
+        carried=assembler.rows.carried,
         frames=StatementFrames(frames=frames, source_columns=used),
         is_source_deterministic=analysis.is_source_deterministic,
         instant=analysis.instant,
@@ -299,8 +300,12 @@ class _Assembler:
         )
 
 
-def _require_types(clauses: Sequence[ResolvedClause], resolver: Resolver) -> None:
+def _require_types(
+    clauses: Sequence[ResolvedClause], resolver: Resolver, used: Sequence[SourceColumn]
+) -> None:
     """Let Spark say which values cannot be cast to the type of their column.
+
+    A column of the source that stands for itself was not cast.
 
     Raises:
         pyspark.errors.AnalysisException: DATATYPE_MISMATCH, names both types.
@@ -316,9 +321,10 @@ def _require_types(clauses: Sequence[ResolvedClause], resolver: Resolver) -> Non
                 values[Scope.SOURCE] += insert.values.values()
             case MatchedClause() | NotMatchedBySourceClause():
                 pass
+    plain = {id(resolver.frames.source_column(c.staged)) for c in used}
     for scope, some in values.items():
-        if some:
-            resolver.check(some, scope)
+        if cast := [value for value in some if id(value) not in plain]:
+            resolver.check(cast, scope)
 
 
 def _assigned_values(update: ResolvedUpdate) -> list[Column]:

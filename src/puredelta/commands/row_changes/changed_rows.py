@@ -96,11 +96,12 @@ def _old_images(context: ChangeContext, plan: SearchPlan, changes: ChangePlan) -
     sets = {mark: rows for mark, rows in sets.items() if rows}
     every = frozenset(context.snapshot.config.schema.names)
     frame = statement.frames.target(_marked_rows(context, plan, sets, every))
+    carried = statement.carried()
     kind = F.lit(ChangeType.UPDATE_PREIMAGE.value)
     if _DELETED_MARK in sets:
         kind = F.when(F.col(_DELETED_MARK), F.lit(ChangeType.DELETE.value)).otherwise(kind)
     return frame.select(
-        *(statement.carried[name].alias(name) for name in statement.schema.names),
+        *(carried[name].alias(name) for name in statement.schema.names),
         F.lit(None).cast("int").alias(CLAUSE),
         *([F.lit(None).cast("long").alias(ROW_ID)] if changes.keeps_row_ids else []),
         kind.alias(CHANGE),

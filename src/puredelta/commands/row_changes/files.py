@@ -12,6 +12,7 @@ from puredelta.commands.row_changes.changed_rows import changed_rows
 from puredelta.commands.row_changes.changes import ChangePlan
 from puredelta.commands.row_changes.context import ChangeContext
 from puredelta.commands.row_changes.counts import FileCounts, count_files
+from puredelta.commands.row_changes.gathered import gathered_rows
 from puredelta.commands.row_changes.plan import SearchPlan, reads_little
 from puredelta.commands.row_changes.positions import Positions
 from puredelta.commands.row_changes.split import SplitPlan, rewrite_files, rewriters_of
@@ -25,7 +26,9 @@ from puredelta.log.hidden_rows import (
 from puredelta.protocol.actions import Add, Remove
 from puredelta.protocol.stats import without_statistics
 from puredelta.spark.names import ROW_ID
-from puredelta.spark.rewriting import RewriteOrder, Rewriter, Rewritten
+from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriter, Rewritten
+from puredelta.spark.row_gatherer import GATHERED_CODECS, gather
+from puredelta.spark.session import is_connect
 from puredelta.spark.together import run_together
 from puredelta.spark.writer import write_rows
 from puredelta.spark.written_files import WriteResult, discard
@@ -37,9 +40,16 @@ class StatementFiles:
     """What has been written so far, until it is committed or discarded."""
 
     def __init__(
-        self, context: ChangeContext, *, rebalance: bool, collects_statistics: bool = True
+        self,
+        context: ChangeContext,
+        *,
+        rebalance: bool,
+        collects_statistics: bool = True,
+        codec: str | None = None,
     ) -> None:
+        """``codec``: of files that Spark does not write, ``None`` if it shall write all."""
         self._context = context
+        self._codec = codec
         self._rebalance = rebalance
         self._collects_statistics = collects_statistics
         self._rewriters: tuple[Rewriter, ...] = rewriters_of(
@@ -81,6 +91,10 @@ class StatementFiles:
     def _write(
         self, plan: SearchPlan, positions: Positions, changes: ChangePlan, split: SplitPlan
     ) -> None:
+        gathered = self._gathered(positions, changes)
+        if gathered is not None:
+            self.written = gathered
+            return
         rows = changed_rows(self._context, plan, positions, changes)
         config = self._context.statement.config
         # A task per touched file would write a file each.
@@ -95,6 +109,27 @@ class StatementFiles:
             with_changes=changes.recorded,
             hidden=self._hidden_columns(changes),
         )
+
+    def _gathered(self, positions: Positions, changes: ChangePlan) -> WriteResult | None:
+        """Write new rows that are rows of the source as they are; ``None``: Spark has to."""
+        context, config = self._context, self._context.statement.config
+        codec = config.properties.compression_codec or self._codec
+        if self._codec is None or codec not in GATHERED_CODECS or is_connect(context.spark):
+            return None
+        selection = gathered_rows(context, positions, changes)
+        if selection is None:
+            return None
+        written = gather(
+            context.spark,
+            selection,
+            store=context.log.store,
+            config=config if self._collects_statistics else without_statistics(config),
+            codec=codec,
+        )
+        if isinstance(written, Refused):
+            logger.info("Spark writes the new rows: %s", written.reason)
+            return None
+        return written
 
     def _reads_little(self, split: SplitPlan | None) -> bool:
         """Tell whether one task makes the new rows of the source, and of touched files, soon."""

@@ -215,6 +215,7 @@ class _Run:
             context,
             rebalance=self.settings.rebalance,
             collects_statistics=self.settings.collects_statistics,
+            codec=self.settings.codec,
         )
         try:
             files.write(plan, positions, changes, split)

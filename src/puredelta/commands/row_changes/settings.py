@@ -24,6 +24,24 @@ _USUAL_READING = {
     "spark.sql.parquet.fieldId.read.enabled": "false",
 }
 """Otherwise Spark reads files as nobody reads staged ones, or Arrow."""
+_CODEC = "spark.sql.parquet.compression.codec"
+_CODECS = {
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "zstd": "zstd",
+    "none": "none",
+    "uncompressed": "none",
+}
+_WRITER_PREFIXES = (
+    "parquet.",
+    "spark.hadoop.parquet.",
+    "spark.sql.files.maxRecordsPerFile",
+    "spark.sql.parquet.output.committer",
+    "spark.sql.sources.commitProtocolClass",
+    "spark.sql.sources.outputCommitterClass",
+    "mapreduce.",
+    "spark.hadoop.mapreduce.",
+)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
@@ -51,6 +69,10 @@ class ExecutionSettings:
     """``stats.skipping``."""
     collects_statistics: bool = True
     """``stats.collect``."""
+    codec: str | None = "snappy"
+    """How new files are compressed that Spark does not write; ``None``: Spark writes all, as a
+    setting of its writer is there that nobody else knows.
+    """
     must_stage: str | None = None
     """Why a source is never read where it lies, if the session says so."""
 
@@ -76,6 +98,7 @@ class ExecutionSettings:
             checks_row_counts=delta_conf.NUM_RECORDS_VALIDATION.flag(settings),
             skips_by_statistics=delta_conf.STATS_SKIPPING.flag(settings),
             collects_statistics=delta_conf.STATS_COLLECT.flag(settings),
+            codec=writer_codec(settings),
             must_stage=why_staged(settings),
         )
 
@@ -129,6 +152,21 @@ def parse_bytes(text: str) -> int:
         return -1
     unit: int = 1024 ** _UNITS[match[2].lower()]
     return int(match[1]) * unit
+
+
+def writer_codec(settings: Mapping[str, str]) -> str | None:
+    """Return the codec that the session writes Parquet with, under Arrow's name.
+
+    ``None`` where it is one that Arrow writes otherwise, or the session has other settings of
+    Spark's writer.
+
+    >>> writer_codec({}), writer_codec({"spark.sql.parquet.compression.codec": "GZIP"})
+    ('snappy', 'gzip')
+    >>> writer_codec({"spark.sql.files.maxRecordsPerFile": "10"})
+    """
+    if any(key.startswith(_WRITER_PREFIXES) for key in settings):
+        return None
+    return _CODECS.get(settings.get(_CODEC, "snappy").lower())
 
 
 def write_marker(app_id: str | None, version: str | None) -> SetTransaction | None:

@@ -22,7 +22,7 @@ share a name; predicates use the staged name as the first step of a source path.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -153,8 +153,8 @@ class ResolvedStatement:
     """Target columns that ON or any clause condition reads."""
     source_columns: tuple[SourceColumn, ...]
     """Source columns that anything reads, in the source's order."""
-    carried: Mapping[str, Column] = field(repr=False)
-    """Every column of the final schema as an old row has it, over ``frames.target(rows)``."""
+    carried: Callable[[], Mapping[str, Column]] = field(repr=False)
+    """Makes every column of the final schema as an old row has it, over ``frames.target(rows)``."""
     frames: StatementFrames = field(repr=False)
     is_source_deterministic: bool | None
     """Whether the source's plan gives the same rows twice; ``None`` on Connect: unknown."""

@@ -138,7 +138,7 @@ class _Resolving:
             not_matched_by_source=(NotMatchedBySourceClause(action=action, condition=condition),),
             target_columns=frozenset() if condition is None else condition.target_columns,
             source_columns=(),
-            carried=rows.carried(),
+            carried=rows.carried,
             frames=StatementFrames(frames=resolver.frames, source_columns=()),
             is_source_deterministic=True,
             instant=self.analysis.instant,

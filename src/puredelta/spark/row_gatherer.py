@@ -1,0 +1,233 @@
+"""Brings rows that files already hold together in new data files, in Arrow, inside Spark tasks.
+
+Where new rows are rows of the source as they are, only renamed, Spark has nothing to compute:
+analysing, planning and compiling a query would take longer than the copy. Needs workers with
+Python, numpy and pyarrow that reach the storage themselves; otherwise the answer is `Refused`
+and Spark writes the rows.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import posixpath
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+from puredelta.errors import DeltaError, ErrorCode
+from puredelta.log.clock import Clock, IdSource, random_id, wall_clock
+from puredelta.log.file_stats import TableStatistics
+from puredelta.protocol.actions import Add
+from puredelta.protocol.paths import encode_path
+from puredelta.protocol.table_config import TableConfig
+from puredelta.spark import gather_task
+from puredelta.spark.bitmaps import FileRows
+from puredelta.spark.data_file import DataFile
+from puredelta.spark.parquet_job import named_failures, removed_on_failure
+from puredelta.spark.rewriting import Refused
+from puredelta.spark.row_bitmap import RowBitmap
+from puredelta.spark.split_job import collect_in_workers, unfit_worker
+from puredelta.spark.split_task import ANSWER_SCHEMA, SplitAnswer
+from puredelta.spark.writer import job_directory
+from puredelta.spark.written_files import WriteResult
+from puredelta.store.base import Store
+from puredelta.store.loose_files import local_path
+
+cloudpickle.register_pickle_by_value(gather_task)  # type: ignore[no-untyped-call]
+
+GATHERED_CODECS = ("snappy", "gzip", "zstd", "none")
+_TASK_BYTES_MIN = 8 * 1024 * 1024
+"""Less is not worth another task, and another file."""
+_TASK_BYTES_MAX = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Rows of some files, to be written under other names."""
+
+    files: tuple[DataFile, ...]
+    row_counts: tuple[int, ...]
+    size_bytes: int
+    """Of the columns that are read."""
+    rows: FileRows
+    """By place in ``files``."""
+    keeps: bool
+    """Whether ``rows`` are those to write, or those to leave out."""
+    columns: tuple[tuple[str, str, pa.DataType], ...]
+    """Name inside the files, name in the table's files and type there."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows are written."""
+        marked = sum(map(len, self.rows.values()))
+        return marked if self.keeps else sum(self.row_counts) - marked
+
+
+def gather(
+    spark: SparkSession,
+    selection: Selection,
+    *,
+    store: Store,
+    config: TableConfig,
+    codec: str,
+    clock: Clock = wall_clock,
+    new_id: IdSource = random_id,
+) -> WriteResult | Refused:
+    """Write the rows into a new directory of the store; runs one Spark job.
+
+    Raises:
+        DeltaError: the storage refused (WRITE_FAILED), or other rows were written than were
+            chosen (NUM_RECORDS_MISMATCH). Nothing is left behind then.
+    """
+    root = local_path(store.root_uri)
+    if root is None or any(local_path(file.uri) is None for file in selection.files):
+        return Refused(reason=f"no local file system under {store.root_uri}")
+    context, directory = spark.sparkContext, job_directory(config, clock(), new_id())
+    orders = _orders(selection, context.defaultParallelism, posixpath.join(root, directory), codec)
+    if not orders:
+        return WriteResult.nothing()
+    payload: bytes = cloudpickle.dumps(gather_task.gather_tuples)  # type: ignore[no-untyped-call]
+    work = functools.partial(gather_task.gather_if_able, payload)
+    with removed_on_failure(directory, store), named_failures(f"{store.root_uri}/{directory}"):
+        try:
+            found = collect_in_workers(context, [[order] for order in orders], work)
+        except Exception as failure:
+            if (reason := unfit_worker(failure)) is None:
+                raise
+            return Refused(reason=reason)
+        names = ANSWER_SCHEMA.names
+        answers = [SplitAnswer(**dict(zip(names, fields, strict=True))) for fields in found]
+        if (refusal := next((a.refusal for a in answers if a.refusal), None)) is not None:
+            store.delete_tree(directory)
+            return Refused(reason=refusal)
+        return _written(answers, selection, directory, config, store)
+
+
+def _written(
+    answers: Sequence[SplitAnswer],
+    selection: Selection,
+    directory: str,
+    config: TableConfig,
+    store: Store,
+) -> WriteResult:
+    statistics = TableStatistics(config)
+    adds = []
+    for answer in sorted(answers, key=lambda a: a.ordinal):
+        if answer.name is None:
+            continue
+        footer = pq.read_metadata(pa.BufferReader(answer.footer))
+        adds.append(
+            Add(
+                path=encode_path(f"{directory}/{answer.name}"),
+                partition_values={},
+                size_bytes=answer.size_bytes,
+                modified_ms=answer.modified_ms,
+                data_change=True,
+                stats=statistics.encode(footer, nan_leaves=answer.nan_columns),
+            )
+        )
+    num_rows = sum(answer.kept_rows for answer in answers)
+    if num_rows != selection.num_rows:
+        raise DeltaError(
+            f"{selection.num_rows} rows of the source were to be written and {num_rows} were. "
+            "Nothing was committed. This is a bug or a file that changed while it was read.",
+            code=ErrorCode.NUM_RECORDS_MISMATCH,
+        )
+    _remove_all_but({answer.name for answer in answers}, directory, store)
+    return WriteResult(directory=directory, adds=tuple(adds), num_rows=num_rows)
+
+
+def _remove_all_but(kept: set[str | None], directory: str, store: Store) -> None:
+    """Delete what attempts have left that failed or lost."""
+    for file in list(store.walk(directory)):
+        if file.name not in kept:
+            store.delete(file.path)
+
+
+# --- dealing rows out ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A row group of a file."""
+
+    file: int
+    group: int
+    first_row: int
+    num_rows: int
+
+
+def _orders(
+    selection: Selection, parallelism: int, directory: str, codec: str
+) -> list[tuple[object, ...]]:
+    """Say for every task what it writes, in the terms of `puredelta.spark.gather_task`."""
+    size_bytes = selection.size_bytes
+    wanted = max(
+        1, min(parallelism, size_bytes // _TASK_BYTES_MIN), -(-size_bytes // _TASK_BYTES_MAX)
+    )
+    return [
+        (
+            ordinal,
+            tuple(_rows(selection, run)),
+            selection.keeps,
+            selection.columns,
+            directory,
+            f"part-{ordinal:05d}",
+            codec,
+        )
+        for ordinal, run in enumerate(dealt(list(_pieces(selection)), wanted))
+    ]
+
+
+def _pieces(selection: Selection) -> Iterator[Piece]:
+    """Yield the row groups of files that have a row to write."""
+    for number, file in enumerate(selection.files):
+        marked = selection.rows.get(number, RowBitmap.empty())
+        chosen = len(marked) if selection.keeps else selection.row_counts[number] - len(marked)
+        if not chosen:
+            continue
+        first_row = 0
+        for group, num_rows in enumerate(_group_rows(file)):
+            if num_rows:
+                yield Piece(number, group, first_row, num_rows)
+            first_row += num_rows
+
+
+def _group_rows(file: DataFile) -> list[int]:
+    with pq.ParquetFile(local_path(file.uri)) as opened:
+        footer = opened.metadata
+    return [footer.row_group(n).num_rows for n in range(footer.num_row_groups)]
+
+
+def dealt(pieces: Sequence[Piece], num_runs: int) -> list[list[Piece]]:
+    """Cut pieces into runs of about as many rows, none of them empty; their order stays."""
+    total = sum(piece.num_rows for piece in pieces)
+    runs: list[list[Piece]] = []
+    before, run = 0, -1
+    for piece in pieces:
+        # By the middle of a piece, so that halves of what is cut fall to both sides.
+        place = (2 * before + piece.num_rows) * num_runs // (2 * total)
+        if place != run:
+            runs.append([])
+            run = place
+        runs[-1].append(piece)
+        before += piece.num_rows
+    return runs
+
+
+def _rows(selection: Selection, run: Sequence[Piece]) -> Iterator[tuple[object, ...]]:
+    for number, pieces in itertools.groupby(run, key=lambda piece: piece.file):
+        groups = list(pieces)
+        marked = selection.rows.get(number, RowBitmap.empty())
+        yield (
+            local_path(selection.files[number].uri),
+            tuple(piece.group for piece in groups),
+            groups[0].first_row,
+            marked.words.astype("<i8").tobytes(),
+            marked.bits.astype("<u8").tobytes(),
+        )

@@ -1,0 +1,166 @@
+"""Rows of several files brought together in one, without Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from puredelta.spark import gather_task
+from puredelta.spark.gather_task import GatherOrder, Rows, gather_rows
+from puredelta.spark.row_bitmap import RowBitmap
+from puredelta.spark.row_gatherer import Piece, dealt
+from puredelta.spark.split_task import SplitAnswer
+
+KINDS = {
+    "i": pa.int32(),
+    "s": pa.string(),
+    "d": pa.decimal128(7, 2),
+    "f": pa.float64(),
+    "t": pa.timestamp("us", "UTC"),
+}
+
+
+def rows_of(path: Path, marked: tuple[int, ...], groups: tuple[int, ...], first_row: int) -> Rows:
+    rows = RowBitmap.of_rows(np.array(marked, np.int64))
+    return Rows(
+        path=str(path),
+        groups=groups,
+        first_row=first_row,
+        words=rows.words.astype("<i8").tobytes(),
+        bits=rows.bits.astype("<u8").tobytes(),
+    )
+
+
+def order_of(
+    tmp_path: Path,
+    *rows: Rows,
+    keeps: bool = True,
+    columns: dict[str, pa.DataType] | None = None,
+) -> GatherOrder:
+    return GatherOrder(
+        ordinal=3,
+        rows=rows,
+        keeps=keeps,
+        columns=tuple((name, f"new_{name}", kind) for name, kind in (columns or KINDS).items()),
+        directory=str(tmp_path / "new"),
+        name_prefix="part-00003",
+        codec="snappy",
+    )
+
+
+def written(tmp_path: Path, answer: SplitAnswer) -> pa.Table:
+    assert answer.refusal is None
+    assert answer.name is not None
+    assert answer.name.startswith("part-00003-")
+    assert answer.name.endswith(".snappy.parquet")
+    path = tmp_path / "new" / answer.name
+    assert path.stat().st_size == answer.size_bytes
+    table = pq.read_table(path)
+    assert table.num_rows == answer.kept_rows
+    assert pq.read_metadata(pa.BufferReader(answer.footer)).num_rows == answer.kept_rows
+    return table
+
+
+def table(dice: random.Random, count: int) -> pa.Table:
+    def values(*some: Any) -> list[Any]:
+        return [dice.choice([None, *some]) for _ in range(count)]
+
+    at = dt.datetime(2020, 5, 17, 12, 30, 1, 5, tzinfo=dt.timezone.utc)
+    return pa.table(
+        {
+            "unread": values(1),
+            "t": pa.array(values(at), KINDS["t"]),
+            "i": pa.array(values(1, 2, 3), KINDS["i"]),
+            "s": pa.array(values("", "a", "ä"), KINDS["s"]),
+            "d": pa.array(values(Decimal("1.50"), Decimal("-2.00")), KINDS["d"]),
+            "f": pa.array(values(1.5, float("inf")), KINDS["f"]),
+        }
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("keeps", [True, False])
+def test_chosen_rows_keep_order_and_values(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch, *, keeps: bool
+) -> None:
+    monkeypatch.setattr(gather_task, "BATCH_ROWS", (7, 64, 1000)[seed % 3])
+    monkeypatch.setattr(gather_task, "GROUP_BYTES_MAX", (500, 1 << 27)[seed % 2])
+    dice = random.Random(seed)
+    tables, pieces, expected = [table(dice, 200), table(dice, 90)], [], []
+    for n, one in enumerate(tables):
+        path = tmp_path / f"{n}.parquet"
+        pq.write_table(one, path, row_group_size=50, use_deprecated_int96_timestamps=n == 1)
+        marked = tuple(sorted(dice.sample(range(one.num_rows), 40)))
+        groups = (1, 2) if n == 0 else (0, 1)
+        first_row = 50 * groups[0]
+        pieces.append(rows_of(path, marked, groups, first_row))
+        read = range(first_row, min(first_row + 100, one.num_rows))
+        chosen = [r for r in read if (r in marked) is keeps]
+        expected.append(one.take(chosen).select(list(KINDS)))
+    answer = gather_rows(order_of(tmp_path, *pieces, keeps=keeps))
+    names = [f"new_{name}" for name in KINDS]
+    assert written(tmp_path, answer).equals(pa.concat_tables(expected).rename_columns(names))
+    assert answer.nan_columns == ()
+
+
+def test_no_row_makes_no_file(tmp_path: Path) -> None:
+    pq.write_table(table(random.Random(1), 10), tmp_path / "0.parquet")
+    answer = gather_rows(order_of(tmp_path, rows_of(tmp_path / "0.parquet", (), (0,), 0)))
+    assert (answer.name, answer.kept_rows, answer.refusal) == (None, 0, None)
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_nan_is_reported(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"f": [1.0, float("nan")]}), tmp_path / "0.parquet")
+    order = order_of(
+        tmp_path, rows_of(tmp_path / "0.parquet", (1,), (0,), 0), columns={"f": pa.float64()}
+    )
+    assert gather_rows(order).nan_columns == (("new_f",),)
+
+
+@pytest.mark.parametrize(
+    ("stored", "kind", "reason"),
+    [
+        (pa.array([1], pa.int64()), pa.int32(), "stored as int64"),
+        (pa.array([b"x"]), pa.string(), "stored as binary"),
+        (pa.array([Decimal("1.5")], pa.decimal128(9, 2)), pa.decimal128(7, 2), "stored as decimal"),
+        (pa.array([-60_000], pa.int32()).cast(pa.date32()), pa.date32(), "days from 1970"),
+        (pa.array([1], pa.int64()), None, "no column"),
+    ],
+)
+def test_what_spark_might_read_otherwise_is_refused(
+    tmp_path: Path, stored: pa.Array, kind: pa.DataType | None, reason: str
+) -> None:
+    pq.write_table(pa.table({"c" if kind else "C": stored}), tmp_path / "0.parquet")
+    rows = rows_of(tmp_path / "0.parquet", (0,), (0,), 0)
+    answer = gather_rows(order_of(tmp_path, rows, columns={"c": kind or pa.int64()}))
+    assert answer.refusal is not None
+    assert reason in answer.refusal
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_file_out_of_reach_is_refused(tmp_path: Path) -> None:
+    answer = gather_rows(order_of(tmp_path, rows_of(tmp_path / "gone", (0,), (0,), 0)))
+    assert answer.refusal is not None
+    assert "FileNotFoundError" in answer.refusal
+
+
+def test_rows_are_dealt_out_in_order() -> None:
+    pieces = [Piece(n // 4, n % 4, 100 * (n % 4), 100) for n in range(10)]
+    for num_runs in (1, 2, 3, 10, 50):
+        runs = dealt(pieces, num_runs)
+        assert [piece for run in runs for piece in run] == pieces
+        assert all(runs)
+        assert len(runs) == min(num_runs, len(pieces))
+        assert max(map(len, runs)) - min(map(len, runs)) <= 1
+    skewed = [Piece(0, 0, 0, 1000), *(Piece(1, n, n, 1) for n in range(5))]
+    assert [len(run) for run in dealt(skewed, 2)] in ([1, 5], [6])
+    assert dealt([], 3) == []
