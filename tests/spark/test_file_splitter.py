@@ -21,6 +21,7 @@ from puredelta.spark.file_splitter import ArrowSplitter
 from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriter, Rewritten
 from puredelta.spark.row_bitmap import RowBitmap
 from tests.commands.merge.tables import lay_table
+from tests.spark.local_workers import LocalWorkers
 
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("p", pa.string()), ("x", pa.float64()), ("s", pa.string())]
@@ -166,6 +167,14 @@ def test_workers_without_the_libraries_are_refused(
     answer = rewriter(ArrowSplitter, spark, log).rewrite(orders(log, [0]))
     assert isinstance(answer, Refused)
     assert "ModuleNotFoundError" in answer.reason
+
+
+def test_files_of_tasks_before_a_worker_failed_are_deleted(log: TableLog) -> None:
+    session: Any = LocalWorkers(able_tasks=1)
+    answer = rewriter(ArrowSplitter, session, log).rewrite(orders(log, [0], [0]))
+    assert isinstance(answer, Refused)
+    root = Path(log.root_uri.removeprefix("file:"))
+    assert len(list(root.rglob("part-*.parquet"))) == 3
 
 
 def test_a_worker_without_the_libraries_says_so_quietly() -> None:

@@ -153,6 +153,38 @@ def test_a_file_out_of_reach_is_refused(tmp_path: Path) -> None:
     assert "FileNotFoundError" in answer.refusal
 
 
+def test_a_source_that_arrow_cannot_read_is_refused(tmp_path: Path) -> None:
+    """Spark reads it, or says what is wrong with it."""
+    (tmp_path / "0.parquet").write_bytes(b"PAR1 is no Parquet file")
+    path = tmp_path / "1.parquet"
+    pq.write_table(table(random.Random(1), 1000), path, compression="snappy")
+    damaged = bytearray(path.read_bytes())
+    damaged[4 : len(damaged) // 2] = bytes(len(damaged) // 2 - 4)
+    path.write_bytes(damaged)
+    for n in range(2):
+        rows = rows_of(tmp_path / f"{n}.parquet", (0,), (0,), 0)
+        answer = gather_rows(order_of(tmp_path, rows, keeps=False))
+        assert answer.refusal is not None
+        assert list((tmp_path / "new").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "failure", [OSError(28, "No space left"), pa.ArrowInvalid("No space left")]
+)
+def test_a_failed_write_removes_its_file_and_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise failure
+
+    pq.write_table(table(random.Random(1), 10), tmp_path / "0.parquet")
+    rows = rows_of(tmp_path / "0.parquet", (0,), (0,), 0)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    with pytest.raises(type(failure), match="full disk"):
+        gather_rows(order_of(tmp_path, rows))
+    assert list((tmp_path / "new").iterdir()) == []
+
+
 def test_rows_are_dealt_out_in_order() -> None:
     pieces = [Piece(n // 4, n % 4, 100 * (n % 4), 100) for n in range(10)]
     for num_runs in (1, 2, 3, 10, 50):

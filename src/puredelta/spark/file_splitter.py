@@ -54,7 +54,7 @@ class ArrowSplitter:
     _directories: set[str] = field(default_factory=set, init=False)
 
     def rewrite(self, orders: Sequence[RewriteOrder]) -> Rewriting:
-        """Copy all files in one Spark job, or refuse.
+        """Copy all files in one Spark job, or refuse and leave nothing behind.
 
         Raises:
             DeltaError: a file does not hold the rows it should (NUM_RECORDS_MISMATCH), or the
@@ -88,6 +88,7 @@ class ArrowSplitter:
         except Exception as failure:
             if (reason := unfit_worker(failure)) is None:
                 raise
+            self.discard()
             return Refused(reason=reason)
         if (refusal := next((a.refusal for a in answers if a.refusal), None)) is not None:
             self.discard()

@@ -33,6 +33,13 @@ from puredelta.spark.split_task import (
     unfaithful,
 )
 
+OUT_OF_REACH = (FileNotFoundError, PermissionError, NotADirectoryError)
+"""What storage raises that this worker cannot see."""
+
+
+class UnreadableError(Exception):
+    """Rows that Arrow cannot read; Spark may, or says what is wrong with them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -66,8 +73,8 @@ class GatherOrder:
 def gather_rows(order: GatherOrder) -> SplitAnswer:
     """Write the rows of ``order``; memory is bounded by one row group's share.
 
-    What Spark could still do is answered as a refusal, and nothing is left behind; a full disk
-    or a damaged file is raised.
+    What Spark could still do, such as reading what Arrow cannot, is answered as a refusal, and
+    nothing is left behind; a full disk is raised.
     """
     extension = ".parquet" if order.codec == "none" else f".{order.codec}.parquet"
     name = f"{order.name_prefix}-{uuid.uuid4()}.c000{extension}"
@@ -75,7 +82,7 @@ def gather_rows(order: GatherOrder) -> SplitAnswer:
     try:
         os.makedirs(order.directory, exist_ok=True)  # noqa: PTH103
         return _written(order, name, target)
-    except (FileNotFoundError, PermissionError, NotADirectoryError, IncomparableError) as reason:
+    except (*OUT_OF_REACH, UnreadableError, IncomparableError) as reason:
         remove_file(target)
         return SplitAnswer(ordinal=order.ordinal, refusal=f"{type(reason).__name__}: {reason}")
     except BaseException:
@@ -115,18 +122,29 @@ def _written(order: GatherOrder, name: str, target: str) -> SplitAnswer:
 
 
 def _groups(order: GatherOrder, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the rows in pieces, each for a row group of the new file."""
+    """Yield the rows in pieces, each for a row group of the new file.
+
+    Raises:
+        UnreadableError: Arrow cannot read them.
+    """
     parts: list[pa.RecordBatch] = []
     size_bytes = 0
-    for rows in order.rows:
-        for batch in _batches(rows, order, schema):
-            parts.append(batch)
-            size_bytes += batch.nbytes
-            if size_bytes >= GROUP_BYTES_MAX:
-                yield pa.Table.from_batches(parts)
-                parts, size_bytes = [], 0
+    for batch in _readable(order, schema):
+        parts.append(batch)
+        size_bytes += batch.nbytes
+        if size_bytes >= GROUP_BYTES_MAX:
+            yield pa.Table.from_batches(parts)
+            parts, size_bytes = [], 0
     if parts:
         yield pa.Table.from_batches(parts)
+
+
+def _readable(order: GatherOrder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    try:
+        for rows in order.rows:
+            yield from _batches(rows, order, schema)
+    except (OSError, pa.ArrowException) as failure:  # of reading: whoever writes is not in here
+        raise UnreadableError(f"{type(failure).__name__}: {failure}") from failure
 
 
 def _batches(rows: Rows, order: GatherOrder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -80,9 +80,11 @@ def gather(
 ) -> WriteResult | Refused:
     """Write the rows into a new directory of the store; runs one Spark job.
 
+    Nothing is left behind where the answer is `Refused`, or an error.
+
     Raises:
         DeltaError: the storage refused (WRITE_FAILED), or other rows were written than were
-            chosen (NUM_RECORDS_MISMATCH). Nothing is left behind then.
+            chosen (NUM_RECORDS_MISMATCH).
     """
     root = local_path(store.root_uri)
     if root is None or any(local_path(file.uri) is None for file in selection.files):
@@ -99,6 +101,7 @@ def gather(
         except Exception as failure:
             if (reason := unfit_worker(failure)) is None:
                 raise
+            store.delete_tree(directory)
             return Refused(reason=reason)
         names = ANSWER_SCHEMA.names
         answers = [SplitAnswer(**dict(zip(names, fields, strict=True))) for fields in found]

@@ -1,0 +1,40 @@
+"""A session whose workers are this process, to see what becomes of tasks that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Work = Callable[[Any], Iterable[Any]]
+
+
+@dataclass
+class LocalWorkers:
+    """Stands for a session, its context and its data; runs one batch after the other."""
+
+    able_tasks: int | None = None
+    """How many tasks succeed before a worker turns out to have no pyarrow; ``None``: all."""
+    defaultParallelism: int = 2  # noqa: N815 - Spark's name
+    master: str = "yarn"
+    _batches: Sequence[Any] = ()
+    _answers: list[Any] = field(default_factory=list)
+
+    @property
+    def sparkContext(self) -> LocalWorkers:  # noqa: N802 - Spark's name
+        return self
+
+    def parallelize(self, batches: Sequence[Any], num_slices: int) -> LocalWorkers:
+        assert num_slices == len(batches)
+        self._batches, self._answers = batches, []
+        return self
+
+    def flatMap(self, work: Work) -> LocalWorkers:  # noqa: N802 - Spark's name
+        for number, batch in enumerate(self._batches):
+            if number == self.able_tasks:
+                raise RuntimeError("ModuleNotFoundError: No module named 'pyarrow'")
+            self._answers += work(batch)
+        return self
+
+    def collect(self) -> list[Any]:
+        return self._answers
