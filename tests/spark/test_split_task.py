@@ -194,6 +194,19 @@ def test_a_failed_copy_removes_its_file_and_is_raised(
     assert [p.name for p in tmp_path.iterdir()] == ["old.parquet"]
 
 
+def test_a_file_that_arrow_cannot_read_is_refused(tmp_path: Path) -> None:
+    """Spark copies it, or says what is wrong with it."""
+    source = tmp_path / "old.parquet"
+    source.write_bytes(b"PAR1 is no Parquet file")
+    assert split_file(order(source, [0])).refusal
+    pq.write_table(pa.table({"id": range(10_000)}), source, row_group_size=5_000)
+    damaged, half = bytearray(source.read_bytes()), source.stat().st_size // 2
+    damaged[half : half + 10_000] = bytes(10_000)
+    source.write_bytes(damaged)
+    assert split_file(order(source, [0])).refusal
+    assert [p.name for p in tmp_path.iterdir()] == ["old.parquet"]
+
+
 def test_workers_need_nothing_of_ours() -> None:
     tree = ast.parse(Path(split_task.__file__).read_text())
     imported = {

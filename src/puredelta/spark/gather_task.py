@@ -8,6 +8,7 @@ is refused before anything is written. The answer is that of `puredelta.spark.sp
 from __future__ import annotations
 
 import inspect
+import itertools
 import os
 import pickle
 import uuid
@@ -24,21 +25,17 @@ from puredelta.spark.split_task import (
     ANSWER_SCHEMA,
     BATCH_ROWS,
     GROUP_BYTES_MAX,
+    OUT_OF_REACH,
     SplitAnswer,
+    UnreadableError,
     columns_with_nan,
     dictionary_columns,
     dropped_rows,
+    readable,
     remove_file,
     serialized,
     unfaithful,
 )
-
-OUT_OF_REACH = (FileNotFoundError, PermissionError, NotADirectoryError)
-"""What storage raises that this worker cannot see."""
-
-
-class UnreadableError(Exception):
-    """Rows that Arrow cannot read; Spark may, or says what is wrong with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +126,8 @@ def _groups(order: GatherOrder, schema: pa.Schema) -> Iterator[pa.Table]:
     """
     parts: list[pa.RecordBatch] = []
     size_bytes = 0
-    for batch in _readable(order, schema):
+    every = (_batches(rows, order, schema) for rows in order.rows)
+    for batch in readable(itertools.chain.from_iterable(every)):
         parts.append(batch)
         size_bytes += batch.nbytes
         if size_bytes >= GROUP_BYTES_MAX:
@@ -137,14 +135,6 @@ def _groups(order: GatherOrder, schema: pa.Schema) -> Iterator[pa.Table]:
             parts, size_bytes = [], 0
     if parts:
         yield pa.Table.from_batches(parts)
-
-
-def _readable(order: GatherOrder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    try:
-        for rows in order.rows:
-            yield from _batches(rows, order, schema)
-    except (OSError, pa.ArrowException) as failure:  # of reading: whoever writes is not in here
-        raise UnreadableError(f"{type(failure).__name__}: {failure}") from failure
 
 
 def _batches(rows: Rows, order: GatherOrder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

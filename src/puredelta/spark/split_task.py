@@ -45,6 +45,9 @@ _UNFAITHFUL_TYPES = frozenset(
     {"ENUM", "BSON", "JSON", "INTERVAL", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
 )
 
+OUT_OF_REACH = (FileNotFoundError, PermissionError, NotADirectoryError)
+"""What storage raises that this worker cannot see."""
+
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 ORDER_SCHEMA = pa.schema(
@@ -74,6 +77,10 @@ ANSWER_SCHEMA = pa.schema(
         ("refusal", pa.string()),
     ]
 )
+
+
+class UnreadableError(Exception):
+    """Rows that Arrow cannot read; Spark may, or says what is wrong with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,14 +126,14 @@ class SplitAnswer:
 def split_file(order: SplitOrder) -> SplitAnswer:
     """Copy the rows of ``order.source`` that stay; memory is bounded by one row group's share.
 
-    What another way of copying could still do (storage this worker cannot see, a type
-    that does not survive Arrow) is answered as a refusal; a full disk or a damaged file
+    What another way of copying could still do (storage this worker cannot see, a file that
+    Arrow cannot read, a type that does not survive it) is answered as a refusal; a full disk
     is raised.
     """
     try:
         source = pq.ParquetFile(order.source, coerce_int96_timestamp_unit="us", pre_buffer=False)
-    except (FileNotFoundError, PermissionError, NotADirectoryError) as unseen:
-        return SplitAnswer(ordinal=order.ordinal, refusal=f"{type(unseen).__name__}: {unseen}")
+    except (OSError, pa.ArrowException) as failure:
+        return SplitAnswer(ordinal=order.ordinal, refusal=f"{type(failure).__name__}: {failure}")
     with source:
         if (reason := unfaithful(source)) is not None:
             return SplitAnswer(ordinal=order.ordinal, refusal=f"{order.source}: {reason}")
@@ -134,9 +141,11 @@ def split_file(order: SplitOrder) -> SplitAnswer:
         target = os.path.join(order.directory, name)  # noqa: PTH118 - text in, text out
         try:
             return _copy(source, order, name, target)
-        except (FileNotFoundError, PermissionError, NotADirectoryError) as unseen:
+        except (*OUT_OF_REACH, UnreadableError) as failure:
             remove_file(target)
-            return SplitAnswer(ordinal=order.ordinal, refusal=f"{type(unseen).__name__}: {unseen}")
+            return SplitAnswer(
+                ordinal=order.ordinal, refusal=f"{type(failure).__name__}: {failure}"
+            )
         except BaseException:
             remove_file(target)
             raise
@@ -184,12 +193,18 @@ def _kept_groups(
     words: npt.NDArray[np.int64],
     bits: npt.NDArray[np.uint64],
 ) -> Iterator[pa.Table]:
-    """Yield what stays of each row group, a large one in several pieces."""
+    """Yield what stays of each row group, a large one in several pieces.
+
+    Raises:
+        UnreadableError: Arrow cannot read them.
+    """
     first_row = 0
     for group in range(source.num_row_groups):
         parts: list[pa.RecordBatch] = []
         size_bytes = 0
-        for batch in source.iter_batches(BATCH_ROWS, row_groups=[group], use_threads=False):
+        for batch in readable(
+            source.iter_batches(BATCH_ROWS, row_groups=[group], use_threads=False)
+        ):
             dropped = dropped_rows(words, bits, first_row, batch.num_rows)
             known = with_hidden_columns(batch, order, first_row)
             first_row += batch.num_rows
@@ -203,6 +218,18 @@ def _kept_groups(
                 parts, size_bytes = [], 0
         if parts:
             yield pa.Table.from_batches(parts)
+
+
+def readable(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches as they are read.
+
+    Raises:
+        UnreadableError: Arrow cannot read them.
+    """
+    try:
+        yield from batches
+    except (OSError, pa.ArrowException) as failure:  # of reading: whoever writes is not in here
+        raise UnreadableError(f"{type(failure).__name__}: {failure}") from failure
 
 
 def dropped_rows(
