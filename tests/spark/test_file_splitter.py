@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError
 from puredelta.log.table_log import TableLog
-from puredelta.spark import file_splitter, split_job, split_task
+from puredelta.spark import file_splitter, new_file_task, split_job, split_task
 from puredelta.spark.copy_rewrite import SparkCopier
 from puredelta.spark.file_splitter import ArrowSplitter
 from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriter, Rewritten
@@ -179,8 +179,8 @@ def test_files_of_tasks_before_a_worker_failed_are_deleted(log: TableLog) -> Non
 
 def test_a_worker_without_the_libraries_says_so_quietly() -> None:
     no_such_module = b"cno_such_module\nsplit\n."
-    (answer,) = split_task.split_if_able(no_such_module, [(3, "old", "dir", "part", b"", b"")])
-    fields = dict(zip(split_task.ANSWER_SCHEMA.names, answer, strict=True))
+    (answer,) = new_file_task.answer_if_able(no_such_module, [(3, "old", "dir", "part", b"", b"")])
+    fields = dict(zip(new_file_task.ANSWER_SCHEMA.names, answer, strict=True))
     assert (fields["ordinal"], fields["name"]) == (3, None)
     assert "No module named 'no_such_module'" in fields["refusal"]
 

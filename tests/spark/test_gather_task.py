@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.spark import gather_task
+from puredelta.spark import file_rows_task, new_file_task
 from puredelta.spark.gather_task import GatherOrder, Rows, gather_rows
+from puredelta.spark.new_file_task import FileAnswer
 from puredelta.spark.row_bitmap import RowBitmap
 from puredelta.spark.row_gatherer import Piece, dealt
-from puredelta.spark.split_task import SplitAnswer
 
 KINDS = {
     "i": pa.int32(),
@@ -56,7 +56,7 @@ def order_of(
     )
 
 
-def written(tmp_path: Path, answer: SplitAnswer) -> pa.Table:
+def written(tmp_path: Path, answer: FileAnswer) -> pa.Table:
     assert answer.refusal is None
     assert answer.name is not None
     assert answer.name.startswith("part-00003-")
@@ -91,8 +91,8 @@ def table(dice: random.Random, count: int) -> pa.Table:
 def test_chosen_rows_keep_order_and_values(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch, *, keeps: bool
 ) -> None:
-    monkeypatch.setattr(gather_task, "BATCH_ROWS", (7, 64, 1000)[seed % 3])
-    monkeypatch.setattr(gather_task, "GROUP_BYTES_MAX", (500, 1 << 27)[seed % 2])
+    monkeypatch.setattr(file_rows_task, "BATCH_ROWS", (7, 64, 1000)[seed % 3])
+    monkeypatch.setattr(new_file_task, "GROUP_BYTES_MAX", (500, 1 << 27)[seed % 2])
     dice = random.Random(seed)
     tables, pieces, expected = [table(dice, 200), table(dice, 90)], [], []
     for n, one in enumerate(tables):

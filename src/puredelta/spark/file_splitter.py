@@ -34,10 +34,11 @@ from puredelta.protocol.paths import (
 )
 from puredelta.protocol.row_tracking import RowTrackingColumns, tracked_columns
 from puredelta.protocol.table_config import TableConfig
+from puredelta.spark.new_file_task import FileAnswer
 from puredelta.spark.parquet_job import named_failures
 from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriting, Rewritten
 from puredelta.spark.split_job import run_split, unfit_worker
-from puredelta.spark.split_task import SplitAnswer, SplitOrder
+from puredelta.spark.split_task import SplitOrder
 from puredelta.store.base import Store
 
 logger = logging.getLogger(__name__)
@@ -100,7 +101,7 @@ class ArrowSplitter:
         self._delete_all_but(frozenset())
 
     def _rewritten(
-        self, orders: Sequence[RewriteOrder], directories: list[str], answers: list[SplitAnswer]
+        self, orders: Sequence[RewriteOrder], directories: list[str], answers: list[FileAnswer]
     ) -> Rewritten:
         statistics = TableStatistics(self.config)
         adds: list[Add] = []
@@ -172,7 +173,7 @@ def _local_path(uri: str) -> str | None:
     return uri.removeprefix("file:") if uri.startswith("file:/") else None
 
 
-def _require_complete(order: RewriteOrder, answer: SplitAnswer) -> None:
+def _require_complete(order: RewriteOrder, answer: FileAnswer) -> None:
     if answer.physical_rows - len(order.dropped) != answer.kept_rows:
         raise _mismatch(
             f"{order.add.path} has {answer.physical_rows} rows, {len(order.dropped)} were to be "

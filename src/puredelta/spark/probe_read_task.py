@@ -1,12 +1,11 @@
 """Reads columns of data files piece by piece, inside a Spark worker, to compare their values.
 
-Shipped by value: it knows the standard library, numpy and pyarrow only.
+Shipped by value: it knows the standard library, numpy, pyarrow and modules like it only.
 
 Traps this module knows:
 
 * Dates and timestamps may be stored in the hybrid calendar, which Spark converts; they are
   compared only where none is old enough for the calendars to differ.
-* INT96 timestamps are read as nanoseconds, which overflow: microseconds are asked for.
 * Spark finds columns of a file with case ignored: a file that spells one otherwise is refused.
 """
 
@@ -14,25 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from puredelta.spark.split_task import dropped_rows
+from puredelta.spark.file_rows_task import Mask, OnlySparkError, dropped_rows, opened
 
 _CALENDARS_AGREE_DAYS = -25_567
 """1900-01-01: long after the last country changed its calendar, and before zones had rules."""
 _DAY_US = 86_400_000_000
-
-Mask: TypeAlias = npt.NDArray[np.bool_]
-
-
-class IncomparableError(Exception):
-    """Values that only Spark can compare, or too many pairs of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +96,13 @@ def gathered(pieces: Iterable[Piece], *, num_rows: int) -> Iterator[list[Piece]]
 
 def _batches(order: ProbeOrder, names: Sequence[str], batch_rows: int) -> Iterator[list[pa.Array]]:
     constants = dict(order.constants)
-    with pq.ParquetFile(order.path, pre_buffer=False, coerce_int96_timestamp_unit="us") as file:
+    with opened(order.path) as file:
         every = file.schema_arrow.names
         stored = set(every)
         for name in names:
             absent = name not in stored and name not in constants
             if absent and name.lower() in {column.lower() for column in stored}:
-                raise IncomparableError(f"{order.path} spells column {name} otherwise")
+                raise OnlySparkError(f"{order.path} spells column {name} otherwise")
         # Without a column to read a batch still has rows.
         read = list(dict.fromkeys(name for name in names if name in stored)) or [every[0]]
         for batch in file.iter_batches(batch_rows, columns=read, use_threads=False):
@@ -152,7 +144,7 @@ def require_one_calendar(column: pa.Array) -> None:
     """Refuse dates and timestamps of a time in which calendars differ.
 
     Raises:
-        IncomparableError: there is one.
+        OnlySparkError: there is one.
     """
     if pa.types.is_date(column.type):
         earliest = pc.min(column.cast(pa.int32())).as_py()
@@ -162,4 +154,4 @@ def require_one_calendar(column: pa.Array) -> None:
     else:
         return
     if earliest is not None and earliest < _CALENDARS_AGREE_DAYS:
-        raise IncomparableError(f"a value is {earliest} days from 1970-01-01")
+        raise OnlySparkError(f"a value is {earliest} days from 1970-01-01")

@@ -1,9 +1,9 @@
 """The code that looks a source's keys up in data files, inside a Spark worker.
 
-It is shipped by value and knows the standard library, numpy and pyarrow only. Equality of
-plain columns finds pairs of a target row and a source row; what else decides about a pair, or
-about a row without one, are calls of Arrow's functions that answer as Spark would. Nothing is
-shuffled, and the answer is bitmaps.
+It is shipped by value and knows the standard library, numpy, pyarrow and modules like it only.
+Equality of plain columns finds pairs of a target row and a source row; what else decides about
+a pair, or about a row without one, are calls of Arrow's functions that answer as Spark would.
+Nothing is shuffled, and the answer is bitmaps.
 
 Memory is that of the source's keys and of one batch of rows, be they of one file or of many
 small ones.
@@ -20,10 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from puredelta.spark.file_rows_task import Mask, OnlySparkError
 from puredelta.spark.key_index_task import KeyIndex, Numbers, run_starts
 from puredelta.spark.probe_read_task import (
-    IncomparableError,
-    Mask,
     Piece,
     ProbeOrder,
     flat,
@@ -128,7 +127,7 @@ def probe_files(probe: Probe, orders: Sequence[ProbeOrder]) -> Answer:
         pieces = read_pieces(orders, search.target_names, batch_rows=BATCH_ROWS)
         for together in gathered(pieces, num_rows=source.batch_rows):
             search.look_up(together)
-    except (OSError, pa.ArrowException, IncomparableError) as reason:
+    except (OSError, pa.ArrowException, OnlySparkError) as reason:
         return f"{type(reason).__name__}: {reason}", []
     return None, [*search.found, *search.met()]
 
@@ -211,7 +210,7 @@ class _Search:
     def _judge(self, judgement: Judgement, batch: _Batch, rows: Numbers, numbers: Numbers) -> None:
         """Pair rows with the source rows of their keys, and give every pair its clause."""
         if int(self.source.index.counts[numbers].sum()) > PAIRS_MAX:
-            raise IncomparableError(f"more than {PAIRS_MAX} pairs of equal keys at a time")
+            raise OnlySparkError(f"more than {PAIRS_MAX} pairs of equal keys at a time")
         at, source_rows = self.source.index.source_rows(numbers)
         rows = rows[at]
         pairs = _Pairs.of(batch.columns, rows, self.source.columns, source_rows)

@@ -28,11 +28,11 @@ from puredelta.protocol.table_config import TableConfig
 from puredelta.spark import gather_task
 from puredelta.spark.bitmaps import FileRows
 from puredelta.spark.data_file import DataFile
+from puredelta.spark.new_file_task import FileAnswer, answer_if_able, of_tuples
 from puredelta.spark.parquet_job import named_failures, removed_on_failure
 from puredelta.spark.rewriting import Refused
 from puredelta.spark.row_bitmap import RowBitmap
 from puredelta.spark.split_job import collect_in_workers, unfit_worker
-from puredelta.spark.split_task import ANSWER_SCHEMA, SplitAnswer
 from puredelta.spark.writer import job_directory
 from puredelta.spark.written_files import WriteResult
 from puredelta.store.base import Store
@@ -94,7 +94,7 @@ def gather(
     if not orders:
         return WriteResult.nothing()
     payload: bytes = cloudpickle.dumps(gather_task.gather_tuples)  # type: ignore[no-untyped-call]
-    work = functools.partial(gather_task.gather_if_able, payload)
+    work = functools.partial(answer_if_able, payload)
     with removed_on_failure(directory, store), named_failures(f"{store.root_uri}/{directory}"):
         try:
             found = collect_in_workers(context, [[order] for order in orders], work)
@@ -103,8 +103,7 @@ def gather(
                 raise
             store.delete_tree(directory)
             return Refused(reason=reason)
-        names = ANSWER_SCHEMA.names
-        answers = [SplitAnswer(**dict(zip(names, fields, strict=True))) for fields in found]
+        answers = of_tuples(found)
         if (refusal := next((a.refusal for a in answers if a.refusal), None)) is not None:
             store.delete_tree(directory)
             return Refused(reason=refusal)
@@ -112,7 +111,7 @@ def gather(
 
 
 def _written(
-    answers: Sequence[SplitAnswer],
+    answers: Sequence[FileAnswer],
     selection: Selection,
     directory: str,
     config: TableConfig,

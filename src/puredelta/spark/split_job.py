@@ -20,14 +20,16 @@ import pyarrow as pa
 from pyspark import SparkContext, cloudpickle
 from pyspark.sql import SparkSession
 
-from puredelta.spark import split_task
+from puredelta.spark import file_rows_task, new_file_task, split_task
+from puredelta.spark.new_file_task import FileAnswer, answer_if_able, of_tuples
 from puredelta.spark.session import is_connect
-from puredelta.spark.split_task import ANSWER_SCHEMA, ORDER_SCHEMA, SplitAnswer, SplitOrder
+from puredelta.spark.split_task import ORDER_SCHEMA, SplitOrder
 
 Fields: TypeAlias = tuple[Any, ...]
 
 # Executors have no puredelta: its code travels with the task.
-cloudpickle.register_pickle_by_value(split_task)  # type: ignore[no-untyped-call]
+for _module in (file_rows_task, new_file_task, split_task):
+    cloudpickle.register_pickle_by_value(_module)  # type: ignore[no-untyped-call]
 
 _TASK_BYTES = 8 * 1024 * 1024
 """How much a task should at least copy, once every core has one."""
@@ -47,7 +49,7 @@ _UNFIT_WORKER = (
 
 def run_split(
     spark: SparkSession, orders: Sequence[SplitOrder], sizes_bytes: Sequence[int]
-) -> list[SplitAnswer]:
+) -> list[FileAnswer]:
     """Answer every order, in no fixed order. Runs one Spark job (two on Connect).
 
     ``sizes_bytes`` are those of the files, to deal them out evenly.
@@ -60,11 +62,9 @@ def run_split(
         tasks, sizes_bytes, num_batches=num_tasks(sizes_bytes, context.defaultParallelism)
     )
     payload: bytes = cloudpickle.dumps(split_task.split_tuples)  # type: ignore[no-untyped-call]
-    answers = collect_in_workers(
-        context, batches, functools.partial(split_task.split_if_able, payload)
+    return of_tuples(
+        collect_in_workers(context, batches, functools.partial(answer_if_able, payload))
     )
-    names = ANSWER_SCHEMA.names
-    return [SplitAnswer(**dict(zip(names, fields, strict=True))) for fields in answers]
 
 
 def collect_in_workers(
@@ -95,14 +95,14 @@ class _OwnInterpreter:
 
 def _run_on_connect(
     spark: SparkSession, tasks: Sequence[Fields], sizes_bytes: Sequence[int]
-) -> list[SplitAnswer]:
+) -> list[FileAnswer]:
     columns = zip(*tasks, strict=True)
     arrays = [pa.array(v, field.type) for v, field in zip(columns, ORDER_SCHEMA, strict=True)]
     orders = spark.createDataFrame(pa.table(arrays, schema=ORDER_SCHEMA))
     spread = orders.repartition(num_tasks(sizes_bytes, _CONNECT_TASKS_MIN))
     found = spread.mapInArrow(split_task.split_batches, _ANSWER_DDL).toArrow()
     return [
-        SplitAnswer(**{**row, "nan_columns": tuple(map(tuple, row["nan_columns"]))})
+        FileAnswer(**{**row, "nan_columns": tuple(map(tuple, row["nan_columns"]))})
         for row in found.to_pylist()
     ]
 

@@ -1,55 +1,44 @@
 """The code that copies one data file without some of its rows, inside a Spark worker.
 
-It is shipped by value and knows the standard library, numpy and pyarrow only: executors
-need no puredelta. No expression is evaluated; what stays is copied column by column in
+It is shipped by value and knows the standard library, numpy, pyarrow and modules like it only:
+executors need no puredelta. No expression is evaluated; what stays is copied column by column in
 Arrow, so order, row groups, codecs, dictionaries, field ids and the key-value metadata of
-the old file (Spark's schema, calendar marks) live on.
-
-A task may run twice, at once or after a failure: every attempt writes a file of its own
-name, and only a name that was *returned* ever becomes part of a table.
-
-Traps this module knows:
-
-* Without ``use_dictionary`` limited to columns that had one, parquet-cpp tries one for
-  every column: slower by half, and files a quarter larger.
-* INT96 timestamps are read as nanoseconds, which overflow outside 1677..2262: microseconds
-  are asked for, and the instant is marked as one (INT96 carries no such mark).
-* parquet-cpp leaves NaN out of float bounds: the columns that hold one are reported, so
-  that nobody takes the bounds for true.
+the old file (Spark's schema, calendar marks) live on. INT96 timestamps carry no mark of being
+instants: they get one.
 """
 
 from __future__ import annotations
 
-import inspect
-import io
-import os
-import pickle
-import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-BATCH_ROWS = 65_536
-GROUP_BYTES_MAX = 128 * 1024 * 1024
-"""Decoded bytes after which a row group is closed early: what bounds a task's memory."""
-
-LEGACY_INT96 = b"org.apache.spark.legacyINT96"
-_CODECS = frozenset({"SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4"})
-_UNFAITHFUL_TYPES = frozenset(
-    {"ENUM", "BSON", "JSON", "INTERVAL", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
+from puredelta.spark.file_rows_task import (
+    OnlySparkError,
+    dropped_rows,
+    opened,
+    read_batches,
+    unfaithful,
+)
+from puredelta.spark.new_file_task import (
+    ANSWER_SCHEMA,
+    FileAnswer,
+    NewFile,
+    as_tuples,
+    dictionary_columns,
+    grouped,
+    known_options,
+    refused,
+    write_file,
 )
 
-OUT_OF_REACH = (FileNotFoundError, PermissionError, NotADirectoryError)
-"""What storage raises that this worker cannot see."""
-
-Mask: TypeAlias = npt.NDArray[np.bool_]
-
+_CODECS = frozenset({"SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4"})
 ORDER_SCHEMA = pa.schema(
     [
         ("ordinal", pa.int32()),
@@ -64,23 +53,6 @@ ORDER_SCHEMA = pa.schema(
         ("default_version", pa.int64()),
     ]
 )
-ANSWER_SCHEMA = pa.schema(
-    [
-        ("ordinal", pa.int32()),
-        ("name", pa.string()),
-        ("physical_rows", pa.int64()),
-        ("kept_rows", pa.int64()),
-        ("size_bytes", pa.int64()),
-        ("modified_ms", pa.int64()),
-        ("footer", pa.binary()),
-        ("nan_columns", pa.list_(pa.list_(pa.string()))),
-        ("refusal", pa.string()),
-    ]
-)
-
-
-class UnreadableError(Exception):
-    """Rows that Arrow cannot read; Spark may, or says what is wrong with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,25 +77,7 @@ class SplitOrder:
     default_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitAnswer:
-    """What became of one order. ``name`` is ``None`` where no row stayed."""
-
-    ordinal: int
-    name: str | None = None
-    physical_rows: int = 0
-    kept_rows: int = 0
-    size_bytes: int = 0
-    modified_ms: int = 0
-    footer: bytes = b""
-    """The new file's footer, as a Parquet file of metadata only."""
-    nan_columns: tuple[tuple[str, ...], ...] = ()
-    """Float columns, as paths through structs, that hold a NaN: their bounds leave it out."""
-    refusal: str | None = None
-    """Why this worker cannot do it; nothing was written then."""
-
-
-def split_file(order: SplitOrder) -> SplitAnswer:
+def split_file(order: SplitOrder) -> FileAnswer:
     """Copy the rows of ``order.source`` that stay; memory is bounded by one row group's share.
 
     What another way of copying could still do (storage this worker cannot see, a file that
@@ -131,123 +85,42 @@ def split_file(order: SplitOrder) -> SplitAnswer:
     is raised.
     """
     try:
-        source = pq.ParquetFile(order.source, coerce_int96_timestamp_unit="us", pre_buffer=False)
-    except (OSError, pa.ArrowException) as failure:
-        return SplitAnswer(ordinal=order.ordinal, refusal=f"{type(failure).__name__}: {failure}")
+        source = opened(order.source)
+    except OnlySparkError as failure:
+        return refused(order.ordinal, failure)
     with source:
         if (reason := unfaithful(source)) is not None:
-            return SplitAnswer(ordinal=order.ordinal, refusal=f"{order.source}: {reason}")
-        name = f"{order.name_prefix}-{uuid.uuid4()}.c000{_extension(source)}"
-        target = os.path.join(order.directory, name)  # noqa: PTH118 - text in, text out
-        try:
-            return _copy(source, order, name, target)
-        except (*OUT_OF_REACH, UnreadableError) as failure:
-            remove_file(target)
-            return SplitAnswer(
-                ordinal=order.ordinal, refusal=f"{type(failure).__name__}: {failure}"
-            )
-        except BaseException:
-            remove_file(target)
-            raise
+            return refused(order.ordinal, f"{order.source}: {reason}")
+        new = NewFile(
+            ordinal=order.ordinal,
+            directory=order.directory,
+            name_prefix=order.name_prefix,
+            codec=_codec(source),
+            schema=hidden_schema(target_schema(source), order),
+        )
+        answer = write_file(
+            new, _kept_groups(source, order), functools.partial(_writer_options, source)
+        )
+        return replace(answer, physical_rows=source.metadata.num_rows)
 
 
-def _copy(source: pq.ParquetFile, order: SplitOrder, name: str, target: str) -> SplitAnswer:
-    words = np.frombuffer(order.words, "<i8")
-    bits = np.frombuffer(order.bits, "<u8")
-    schema = hidden_schema(target_schema(source), order)
-    footers: list[pq.FileMetaData] = []
-    nan_columns: set[tuple[str, ...]] = set()
-    kept_rows = 0
-    writer: pq.ParquetWriter | None = None
-    try:
-        for table in _kept_groups(source, order, words, bits):
-            rows = table.cast(schema) if table.schema != schema else table
-            if writer is None:
-                writer = pq.ParquetWriter(
-                    target, schema, metadata_collector=footers, **_writer_options(source)
-                )
-            nan_columns.update(columns_with_nan(rows))
-            writer.write_table(rows, row_group_size=rows.num_rows)
-            kept_rows += rows.num_rows
-    finally:
-        if writer is not None:
-            writer.close()
-    if writer is None:
-        return SplitAnswer(ordinal=order.ordinal, physical_rows=source.metadata.num_rows)
-    written = os.stat(target)  # noqa: PTH116
-    return SplitAnswer(
-        ordinal=order.ordinal,
-        name=name,
-        physical_rows=source.metadata.num_rows,
-        kept_rows=kept_rows,
-        size_bytes=written.st_size,
-        modified_ms=written.st_mtime_ns // 1_000_000,
-        footer=serialized(footers[0]),
-        nan_columns=tuple(sorted(nan_columns)),
-    )
-
-
-def _kept_groups(
-    source: pq.ParquetFile,
-    order: SplitOrder,
-    words: npt.NDArray[np.int64],
-    bits: npt.NDArray[np.uint64],
-) -> Iterator[pa.Table]:
-    """Yield what stays of each row group, a large one in several pieces.
-
-    Raises:
-        UnreadableError: Arrow cannot read them.
-    """
+def _kept_groups(source: pq.ParquetFile, order: SplitOrder) -> Iterator[pa.Table]:
+    """Yield what stays of each row group, a large one in several pieces."""
     first_row = 0
     for group in range(source.num_row_groups):
-        parts: list[pa.RecordBatch] = []
-        size_bytes = 0
-        for batch in readable(
-            source.iter_batches(BATCH_ROWS, row_groups=[group], use_threads=False)
-        ):
-            dropped = dropped_rows(words, bits, first_row, batch.num_rows)
-            known = with_hidden_columns(batch, order, first_row)
-            first_row += batch.num_rows
-            kept = known if dropped is None else known.filter(pa.array(~dropped))
-            if kept.num_rows == 0:
-                continue
-            parts.append(kept)
-            size_bytes += kept.nbytes
-            if size_bytes >= GROUP_BYTES_MAX:
-                yield pa.Table.from_batches(parts)
-                parts, size_bytes = [], 0
-        if parts:
-            yield pa.Table.from_batches(parts)
+        yield from grouped(_kept_rows(source, order, group, first_row))
+        first_row += source.metadata.row_group(group).num_rows
 
 
-def readable(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield batches as they are read.
-
-    Raises:
-        UnreadableError: Arrow cannot read them.
-    """
-    try:
-        yield from batches
-    except (OSError, pa.ArrowException) as failure:  # of reading: whoever writes is not in here
-        raise UnreadableError(f"{type(failure).__name__}: {failure}") from failure
-
-
-def dropped_rows(
-    words: npt.NDArray[np.int64],
-    bits: npt.NDArray[np.uint64],
-    first_row: int,
-    num_rows: int,
-) -> Mask | None:
-    """Tell which of the rows from ``first_row`` on have their bit set; ``None`` if none has."""
-    first_word, last_word = first_row >> 6, (first_row + num_rows - 1) >> 6
-    low, high = np.searchsorted(words, [first_word, last_word + 1])
-    if low == high:
-        return None
-    dense = np.zeros(last_word - first_word + 1, "<u8")
-    dense[words[low:high] - first_word] = bits[low:high]
-    flags = np.unpackbits(dense.view(np.uint8), bitorder="little").view(np.bool_)
-    start = first_row - (first_word << 6)
-    return flags[start : start + num_rows]
+def _kept_rows(
+    source: pq.ParquetFile, order: SplitOrder, group: int, first_row: int
+) -> Iterator[pa.RecordBatch]:
+    words, bits = np.frombuffer(order.words, "<i8"), np.frombuffer(order.bits, "<u8")
+    for batch in read_batches(source, [group]):
+        dropped = dropped_rows(words, bits, first_row, batch.num_rows)
+        known = with_hidden_columns(batch, order, first_row)
+        first_row += batch.num_rows
+        yield known if dropped is None else known.filter(pa.array(~dropped))
 
 
 def hidden_schema(schema: pa.Schema, order: SplitOrder) -> pa.Schema:
@@ -287,19 +160,6 @@ def _filled(batch: pa.RecordBatch, name: str, values: pa.Array | None) -> pa.Rec
     return pa.RecordBatch.from_arrays([*columns.values(), values], schema=schema)
 
 
-def unfaithful(source: pq.ParquetFile) -> str | None:
-    """Say why a copy through Arrow would not be the same file; ``None`` if it would."""
-    leaves = [source.schema.column(i) for i in range(len(source.schema))]
-    for leaf in leaves:
-        kind = leaf.logical_type.type
-        if kind in _UNFAITHFUL_TYPES:
-            return f"column {leaf.path} has logical type {kind}"
-    marks = source.metadata.metadata or {}
-    if LEGACY_INT96 in marks and any(leaf.physical_type == "INT96" for leaf in leaves):
-        return "INT96 timestamps in the hybrid calendar"
-    return None
-
-
 def target_schema(source: pq.ParquetFile) -> pa.Schema:
     """Return the Arrow schema to write: the file's own, with INT96 marked as instants."""
     schema: pa.Schema = source.schema_arrow
@@ -326,109 +186,36 @@ def _as_instant(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _writer_options(source: pq.ParquetFile) -> Mapping[str, Any]:
-    """Choose what the old file chose: codec, dictionaries, page index, how decimals lie."""
-    options: dict[str, Any] = {
-        "compression": _codec(source),
-        "use_dictionary": dictionary_columns(source.metadata),
+def _writer_options(source: pq.ParquetFile) -> dict[str, Any]:
+    """Choose what the old file chose: dictionaries, page index, how decimals lie."""
+    return {
+        "use_dictionary": dictionary_columns(source.metadata) or False,
         "store_schema": b"ARROW:schema" in (source.metadata.metadata or {}),
+        **known_options(
+            store_decimal_as_integer=True,
+            write_page_index=source.metadata.row_group(0).column(0).has_column_index,
+        ),
     }
-    known = inspect.signature(pq.write_table).parameters
-    if "store_decimal_as_integer" in known:
-        options["store_decimal_as_integer"] = True
-    if "write_page_index" in known:
-        options["write_page_index"] = source.metadata.row_group(0).column(0).has_column_index
-    return options
 
 
 def _codec(source: pq.ParquetFile) -> str:
+    if source.num_row_groups == 0:
+        return "none"
     codec = str(source.metadata.row_group(0).column(0).compression)
     if codec == "UNCOMPRESSED":
         return "none"
     return codec.lower() if codec in _CODECS else "snappy"
 
 
-def _extension(source: pq.ParquetFile) -> str:
-    if source.num_row_groups == 0:
-        return ".parquet"
-    codec = _codec(source)
-    return ".parquet" if codec == "none" else f".{codec}.parquet"
-
-
-def dictionary_columns(footer: pq.FileMetaData) -> list[str] | bool:
-    """Return the columns that the original writer found worth a dictionary to the end.
-
-    parquet-mr gives a dictionary up when it grows too large, and the pages after it are
-    PLAIN; trying again would only cost time.
-    """
-    chunks = [footer.row_group(0).column(i) for i in range(footer.num_columns)]
-    found = [c.path_in_schema for c in chunks if _keeps_dictionary(set(c.encodings))]
-    return found or False
-
-
-def _keeps_dictionary(encodings: set[str]) -> bool:
-    if "PLAIN_DICTIONARY" in encodings:
-        return "PLAIN" not in encodings
-    return "RLE_DICTIONARY" in encodings  # here PLAIN may be the dictionary page itself
-
-
-def columns_with_nan(rows: pa.Table) -> Iterator[tuple[str, ...]]:
-    """Yield the float columns, struct fields included, that hold a NaN."""
-    for name, column in zip(rows.column_names, rows.columns, strict=True):
-        yield from _leaves_with_nan((name,), column)
-
-
-def _leaves_with_nan(path: tuple[str, ...], column: pa.ChunkedArray) -> Iterator[tuple[str, ...]]:
-    if pa.types.is_floating(column.type):
-        if pc.any(pc.is_nan(column)).as_py():
-            yield path
-    elif pa.types.is_struct(column.type):
-        for index, field in enumerate(column.type):
-            yield from _leaves_with_nan((*path, field.name), pc.struct_field(column, [index]))
-
-
-def serialized(footer: pq.FileMetaData) -> bytes:
-    """Return a footer as a Parquet file of metadata only."""
-    out = io.BytesIO()
-    footer.write_metadata_file(out)
-    return out.getvalue()
-
-
-def remove_file(path: str) -> None:
-    """Delete a file that may be there."""
-    try:
-        os.remove(path)  # noqa: PTH107
-    except OSError:
-        return  # best effort: the job removes what no answer names
-
-
 # --- the two ways into a worker: plain tuples (RDD), Arrow batches (sessions without RDDs) ----
 
 
-def split_if_able(payload: bytes, orders: Iterable[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
-    """Unpack `split_tuples` from ``payload`` and run it; refuse if its libraries are missing.
-
-    Itself it needs the standard library only, so it can be unpacked anywhere.
-    """
-    try:
-        split = pickle.loads(payload)  # noqa: S301 - our own code, on its way to us
-    except ImportError as missing:
-        reason = f"{type(missing).__name__} on a worker: {missing}"
-        return [(order[0], None, 0, 0, 0, 0, b"", (), reason) for order in orders]
-    answers: Sequence[tuple[Any, ...]] = split(orders)
-    return answers
-
-
 def split_tuples(orders: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Answer the fields of each `SplitOrder` with the fields of a `SplitAnswer`, in their order.
-
-    Tuples, because a class shipped by value cannot be pickled on its way back.
-    """
-    answers = [
+    """Answer the fields of each `SplitOrder` with the fields of a `FileAnswer`, in their order."""
+    return as_tuples(
         split_file(SplitOrder(**dict(zip(ORDER_SCHEMA.names, order, strict=True))))
         for order in orders
-    ]
-    return [tuple(getattr(answer, name) for name in ANSWER_SCHEMA.names) for answer in answers]
+    )
 
 
 def split_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

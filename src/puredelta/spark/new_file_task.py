@@ -1,0 +1,248 @@
+"""Writes rows of Arrow to a new data file and describes it, inside a Spark worker.
+
+Shipped by value: it knows the standard library, numpy and pyarrow only.
+
+A task may run twice, at once or after a failure: every attempt writes a file of its own
+name, and only a name that was *returned* ever becomes part of a table.
+
+Traps this module knows:
+
+* Without ``use_dictionary`` limited to columns that are worth one, parquet-cpp tries one for
+  every column: slower by half, and files a quarter larger.
+* parquet-cpp leaves NaN out of float bounds: the columns that hold one are reported, so
+  that nobody takes the bounds for true.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import os
+import pickle
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from puredelta.spark.file_rows_task import OnlySparkError
+
+OUT_OF_REACH = (FileNotFoundError, PermissionError, NotADirectoryError)
+"""What storage raises that this worker cannot see."""
+
+GROUP_BYTES_MAX = 128 * 1024 * 1024
+"""Decoded bytes after which a row group is closed early: what bounds a task's memory."""
+
+ANSWER_SCHEMA = pa.schema(
+    [
+        ("ordinal", pa.int32()),
+        ("name", pa.string()),
+        ("physical_rows", pa.int64()),
+        ("kept_rows", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("modified_ms", pa.int64()),
+        ("footer", pa.binary()),
+        ("nan_columns", pa.list_(pa.list_(pa.string()))),
+        ("refusal", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileAnswer:
+    """What became of one order to write a file. ``name`` is ``None`` where there was no row."""
+
+    ordinal: int
+    name: str | None = None
+    physical_rows: int = 0
+    """Of the old file, where there is just one."""
+    kept_rows: int = 0
+    size_bytes: int = 0
+    modified_ms: int = 0
+    footer: bytes = b""
+    """The new file's footer, as a Parquet file of metadata only."""
+    nan_columns: tuple[tuple[str, ...], ...] = ()
+    """Float columns, as paths through structs, that hold a NaN: their bounds leave it out."""
+    refusal: str | None = None
+    """Why this worker cannot do it; nothing was written then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """A file to write, under a new name in ``directory``."""
+
+    ordinal: int
+    directory: str
+    name_prefix: str
+    codec: str
+    """By Arrow's name; ``none`` for no compression."""
+    schema: pa.Schema
+
+
+def write_file(
+    file: NewFile, tables: Iterable[pa.Table], options: Callable[[], Mapping[str, Any]]
+) -> FileAnswer:
+    """Write a row group per table, no file if there is none; ``options`` are of Arrow's writer.
+
+    Storage that this worker cannot see, and rows that it cannot read, are answered as a refusal;
+    a full disk is raised. Nothing is left behind then.
+    """
+    extension = ".parquet" if file.codec == "none" else f".{file.codec}.parquet"
+    name = f"{file.name_prefix}-{uuid.uuid4()}.c000{extension}"
+    target = os.path.join(file.directory, name)  # noqa: PTH118 - text in, text out
+    try:
+        return _written(file, tables, options, name, target)
+    except (*OUT_OF_REACH, OnlySparkError) as failure:
+        _remove_file(target)
+        return refused(file.ordinal, failure)
+    except BaseException:
+        _remove_file(target)
+        raise
+
+
+def _written(
+    file: NewFile,
+    tables: Iterable[pa.Table],
+    options: Callable[[], Mapping[str, Any]],
+    name: str,
+    target: str,
+) -> FileAnswer:
+    footers: list[pq.FileMetaData] = []
+    nan_columns: set[tuple[str, ...]] = set()
+    num_rows = 0
+    writer: pq.ParquetWriter | None = None
+    try:
+        for table in tables:
+            rows = table.cast(file.schema) if table.schema != file.schema else table
+            if writer is None:
+                writer = pq.ParquetWriter(
+                    target,
+                    file.schema,
+                    metadata_collector=footers,
+                    compression=file.codec,
+                    **options(),
+                )
+            nan_columns.update(_columns_with_nan(rows))
+            writer.write_table(rows, row_group_size=rows.num_rows)
+            num_rows += rows.num_rows
+    finally:
+        if writer is not None:
+            writer.close()
+    if writer is None:
+        return FileAnswer(ordinal=file.ordinal)
+    written = os.stat(target)  # noqa: PTH116
+    return FileAnswer(
+        ordinal=file.ordinal,
+        name=name,
+        kept_rows=num_rows,
+        size_bytes=written.st_size,
+        modified_ms=written.st_mtime_ns // 1_000_000,
+        footer=_serialized(footers[0]),
+        nan_columns=tuple(sorted(nan_columns)),
+    )
+
+
+def refused(ordinal: int, failure: Exception | str) -> FileAnswer:
+    """Answer an order that only Spark can carry out."""
+    named = isinstance(failure, OnlySparkError | str)
+    reason = str(failure) if named else f"{type(failure).__name__}: {failure}"
+    return FileAnswer(ordinal=ordinal, refusal=reason)
+
+
+def grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Bring batches together, each table as large as a row group may be."""
+    parts: list[pa.RecordBatch] = []
+    size_bytes = 0
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        parts.append(batch)
+        size_bytes += batch.nbytes
+        if size_bytes >= GROUP_BYTES_MAX:
+            yield pa.Table.from_batches(parts)
+            parts, size_bytes = [], 0
+    if parts:
+        yield pa.Table.from_batches(parts)
+
+
+def known_options(**options: Any) -> dict[str, Any]:
+    """Return those options of Arrow's writer that this version of it has."""
+    known = inspect.signature(pq.write_table).parameters
+    return {name: value for name, value in options.items() if name in known}
+
+
+def dictionary_columns(footer: pq.FileMetaData) -> list[str]:
+    """Return the columns that a file's writer found worth a dictionary to the end.
+
+    parquet-mr gives a dictionary up when it grows too large, and the pages after it are
+    PLAIN; trying again would only cost time.
+    """
+    chunks = [footer.row_group(0).column(i) for i in range(footer.num_columns)]
+    return [c.path_in_schema for c in chunks if _keeps_dictionary(set(c.encodings))]
+
+
+def _keeps_dictionary(encodings: set[str]) -> bool:
+    if "PLAIN_DICTIONARY" in encodings:
+        return "PLAIN" not in encodings
+    return "RLE_DICTIONARY" in encodings  # here PLAIN may be the dictionary page itself
+
+
+def _columns_with_nan(rows: pa.Table) -> Iterator[tuple[str, ...]]:
+    """Yield the float columns, struct fields included, that hold a NaN."""
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        yield from _leaves_with_nan((name,), column)
+
+
+def _leaves_with_nan(path: tuple[str, ...], column: pa.ChunkedArray) -> Iterator[tuple[str, ...]]:
+    if pa.types.is_floating(column.type):
+        if pc.any(pc.is_nan(column)).as_py():
+            yield path
+    elif pa.types.is_struct(column.type):
+        for index, field in enumerate(column.type):
+            yield from _leaves_with_nan((*path, field.name), pc.struct_field(column, [index]))
+
+
+def _serialized(footer: pq.FileMetaData) -> bytes:
+    """Return a footer as a Parquet file of metadata only."""
+    out = io.BytesIO()
+    footer.write_metadata_file(out)
+    return out.getvalue()
+
+
+def _remove_file(path: str) -> None:
+    """Delete a file that may be there."""
+    try:
+        os.remove(path)  # noqa: PTH107
+    except OSError:
+        return  # best effort: the job removes what no answer names
+
+
+# --- the way into a worker and back: plain tuples, as classes shipped by value stay there -----
+
+
+def answer_if_able(payload: bytes, orders: Iterable[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
+    """Unpack what answers orders from ``payload`` and run it; refuse if its libraries are missing.
+
+    Itself it needs the standard library only, so it can be unpacked anywhere.
+    """
+    try:
+        answer = pickle.loads(payload)  # noqa: S301 - our own code, on its way to us
+    except ImportError as missing:
+        reason = f"{type(missing).__name__} on a worker: {missing}"
+        return [(order[0], None, 0, 0, 0, 0, b"", (), reason) for order in orders]
+    answers: Sequence[tuple[Any, ...]] = answer(orders)
+    return answers
+
+
+def as_tuples(answers: Iterable[FileAnswer]) -> list[tuple[Any, ...]]:
+    """Return the fields of answers in the order of `ANSWER_SCHEMA`."""
+    return [tuple(getattr(answer, name) for name in ANSWER_SCHEMA.names) for answer in answers]
+
+
+def of_tuples(answers: Iterable[tuple[Any, ...]]) -> list[FileAnswer]:
+    """Return the answers again."""
+    names = ANSWER_SCHEMA.names
+    return [FileAnswer(**dict(zip(names, fields, strict=True))) for fields in answers]
