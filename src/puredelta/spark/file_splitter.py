@@ -40,6 +40,7 @@ from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriting, Rewritte
 from puredelta.spark.split_job import run_split, unfit_worker
 from puredelta.spark.split_task import SplitOrder
 from puredelta.store.base import Store
+from puredelta.store.loose_files import local_path
 
 logger = logging.getLogger(__name__)
 
@@ -61,8 +62,8 @@ class ArrowSplitter:
             DeltaError: a file does not hold the rows it should (NUM_RECORDS_MISMATCH), or the
                 storage is full (WRITE_FAILED).
         """
-        root = _local_path(self.store.root_uri)
-        sources = [_local_path(absolute_uri(self.store.root_uri, o.add.path)) for o in orders]
+        root = local_path(self.store.root_uri)
+        sources = [local_path(absolute_uri(self.store.root_uri, o.add.path)) for o in orders]
         if root is None or any(source is None for source in sources):
             return Refused(reason=f"no local file system under {self.store.root_uri}")
         tracked = tracked_columns(self.config)
@@ -167,10 +168,6 @@ def hidden_columns(add: Add, tracked: RowTrackingColumns | None) -> dict[str, An
         "version_column": tracked.row_commit_version,
         "default_version": add.default_row_commit_version,
     }
-
-
-def _local_path(uri: str) -> str | None:
-    return uri.removeprefix("file:") if uri.startswith("file:/") else None
 
 
 def _require_complete(order: RewriteOrder, answer: FileAnswer) -> None:

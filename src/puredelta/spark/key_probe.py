@@ -34,6 +34,7 @@ from puredelta.spark.rewriting import Refused
 from puredelta.spark.row_bitmap import RowBitmap
 from puredelta.spark.session import is_connect
 from puredelta.spark.split_job import balanced, collect_in_workers, unfit_worker
+from puredelta.store.loose_files import local_path
 
 for _module in (key_index_task, probe_read_task, probe_task):
     cloudpickle.register_pickle_by_value(_module)  # type: ignore[no-untyped-call]
@@ -145,8 +146,8 @@ def probe_keys(
     """
     if is_connect(spark):
         return Refused(reason="no RDD on Spark Connect")
-    paths = [_local_path(absolute_uri(root_uri, p)) for p in files.rows["path"].to_pylist()]
-    staged = [_local_path(file.uri) for file in source_files]
+    paths = [local_path(absolute_uri(root_uri, p)) for p in files.rows["path"].to_pylist()]
+    staged = [local_path(file.uri) for file in source_files]
     if None in paths or None in staged:
         return Refused(reason=f"no local file system under {root_uri}")
     orders = _orders(config, files, paths, _read_columns(probe), root_uri)
@@ -235,7 +236,3 @@ def _counted(found: Sequence[probe_task.Found], source_base: int) -> CountedWord
     return CountedWords(
         np.concatenate(row_sets), np.concatenate(words), np.concatenate(bits), np.concatenate(hits)
     )
-
-
-def _local_path(uri: str) -> str | None:
-    return uri.removeprefix("file:") if uri.startswith("file:/") else None
