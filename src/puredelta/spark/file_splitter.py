@@ -37,7 +37,7 @@ from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.new_file_task import FileAnswer
 from puredelta.spark.parquet_job import named_failures
 from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriting, Rewritten
-from puredelta.spark.split_job import run_split, unfit_worker
+from puredelta.spark.split_job import run_split
 from puredelta.spark.split_task import SplitOrder
 from puredelta.store.base import Store
 from puredelta.store.loose_files import local_path
@@ -84,17 +84,11 @@ class ArrowSplitter:
             )
             if source is not None
         ]
-        try:
-            with named_failures(self.store.root_uri):
-                answers = run_split(self.spark, tasks, [o.add.size_bytes for o in orders])
-        except Exception as failure:
-            if (reason := unfit_worker(failure)) is None:
-                raise
+        with named_failures(self.store.root_uri):
+            answers = run_split(self.spark, tasks, [o.add.size_bytes for o in orders])
+        if isinstance(answers, Refused):
             self.discard()
-            return Refused(reason=reason)
-        if (refusal := next((a.refusal for a in answers if a.refusal), None)) is not None:
-            self.discard()
-            return Refused(reason=refusal)
+            return answers
         return self._rewritten(orders, directories, answers)
 
     def discard(self) -> None:

@@ -33,7 +33,7 @@ from puredelta.spark.data_file import DataFile
 from puredelta.spark.rewriting import Refused
 from puredelta.spark.row_bitmap import RowBitmap
 from puredelta.spark.session import is_connect
-from puredelta.spark.split_job import balanced, collect_in_workers, unfit_worker
+from puredelta.spark.split_job import balanced, collect_if_fit
 from puredelta.store.loose_files import local_path
 
 for _module in (key_index_task, probe_read_task, probe_task):
@@ -170,12 +170,9 @@ def probe_keys(
     )
     payload: bytes = cloudpickle.dumps(probe_task.probe_tuples)  # type: ignore[no-untyped-call]
     work = functools.partial(probe_task.probe_if_able, payload, fields)
-    try:
-        answers = collect_in_workers(context, batches, work)
-    except Exception as failure:
-        if (reason := unfit_worker(failure)) is None:
-            raise
-        return Refused(reason=reason)
+    answers = collect_if_fit(context, batches, work)
+    if isinstance(answers, Refused):
+        return answers
     if (refusal := next((reason for reason, _ in answers if reason), None)) is not None:
         return Refused(reason=refusal)
     return _counted([found for _, task in answers for found in task], source_base or 0)

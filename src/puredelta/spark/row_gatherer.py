@@ -8,7 +8,6 @@ and Spark writes the rows.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import posixpath
 from collections.abc import Iterator, Sequence
@@ -28,11 +27,11 @@ from puredelta.protocol.table_config import TableConfig
 from puredelta.spark import gather_task
 from puredelta.spark.bitmaps import FileRows
 from puredelta.spark.data_file import DataFile
-from puredelta.spark.new_file_task import FileAnswer, answer_if_able, of_tuples
+from puredelta.spark.new_file_task import FileAnswer
 from puredelta.spark.parquet_job import named_failures, removed_on_failure
 from puredelta.spark.rewriting import Refused
 from puredelta.spark.row_bitmap import RowBitmap
-from puredelta.spark.split_job import collect_in_workers, unfit_worker
+from puredelta.spark.split_job import write_in_workers
 from puredelta.spark.writer import job_directory
 from puredelta.spark.written_files import WriteResult
 from puredelta.store.base import Store
@@ -93,20 +92,12 @@ def gather(
     orders = _orders(selection, context.defaultParallelism, posixpath.join(root, directory), codec)
     if not orders:
         return WriteResult.nothing()
-    payload: bytes = cloudpickle.dumps(gather_task.gather_tuples)  # type: ignore[no-untyped-call]
-    work = functools.partial(answer_if_able, payload)
     with removed_on_failure(directory, store), named_failures(f"{store.root_uri}/{directory}"):
-        try:
-            found = collect_in_workers(context, [[order] for order in orders], work)
-        except Exception as failure:
-            if (reason := unfit_worker(failure)) is None:
-                raise
+        batches = [[order] for order in orders]
+        answers = write_in_workers(context, batches, gather_task.gather_tuples)
+        if isinstance(answers, Refused):
             store.delete_tree(directory)
-            return Refused(reason=reason)
-        answers = of_tuples(found)
-        if (refusal := next((a.refusal for a in answers if a.refusal), None)) is not None:
-            store.delete_tree(directory)
-            return Refused(reason=refusal)
+            return answers
         return _written(answers, selection, directory, config, store)
 
 

@@ -14,7 +14,7 @@ import functools
 import heapq
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyspark import SparkContext, cloudpickle
@@ -22,10 +22,12 @@ from pyspark.sql import SparkSession
 
 from puredelta.spark import file_rows_task, new_file_task, split_task
 from puredelta.spark.new_file_task import FileAnswer, answer_if_able, of_tuples
+from puredelta.spark.rewriting import Refused
 from puredelta.spark.session import is_connect
 from puredelta.spark.split_task import ORDER_SCHEMA, SplitOrder
 
 Fields: TypeAlias = tuple[Any, ...]
+_Answer = TypeVar("_Answer")
 
 # Executors have no puredelta: its code travels with the task.
 for _module in (file_rows_task, new_file_task, split_task):
@@ -49,33 +51,61 @@ _UNFIT_WORKER = (
 
 def run_split(
     spark: SparkSession, orders: Sequence[SplitOrder], sizes_bytes: Sequence[int]
-) -> list[FileAnswer]:
-    """Answer every order, in no fixed order. Runs one Spark job (two on Connect).
+) -> list[FileAnswer] | Refused:
+    """Answer every order, in no fixed order, or refuse. Runs one Spark job (two on Connect).
 
-    ``sizes_bytes`` are those of the files, to deal them out evenly.
+    ``sizes_bytes`` are those of the files, to deal them out evenly. After a refusal files of
+    tasks that succeeded may be there.
     """
     tasks = [tuple(getattr(order, name) for name in ORDER_SCHEMA.names) for order in orders]
     if is_connect(spark):
-        return _run_on_connect(spark, tasks, sizes_bytes)
+        answers = _if_fit(functools.partial(_run_on_connect, spark, tasks, sizes_bytes))
+        return answers if isinstance(answers, Refused) else _all_done(answers)
     context = spark.sparkContext
     batches = balanced(
         tasks, sizes_bytes, num_batches=num_tasks(sizes_bytes, context.defaultParallelism)
     )
-    payload: bytes = cloudpickle.dumps(split_task.split_tuples)  # type: ignore[no-untyped-call]
-    return of_tuples(
-        collect_in_workers(context, batches, functools.partial(answer_if_able, payload))
-    )
+    return write_in_workers(context, batches, split_task.split_tuples)
 
 
-def collect_in_workers(
+def write_in_workers(
+    context: SparkContext,
+    batches: Sequence[Sequence[Fields]],
+    write: Callable[[Iterable[Fields]], Sequence[Fields]],
+) -> list[FileAnswer] | Refused:
+    """Answer the orders of each batch in a task, in no fixed order, or refuse. Runs one Spark job.
+
+    ``write`` answers with the fields of `FileAnswer`. After a refusal files of tasks that
+    succeeded may be there.
+    """
+    payload: bytes = cloudpickle.dumps(write)  # type: ignore[no-untyped-call]
+    answers = collect_if_fit(context, batches, functools.partial(answer_if_able, payload))
+    return answers if isinstance(answers, Refused) else _all_done(of_tuples(answers))
+
+
+def _all_done(answers: list[FileAnswer]) -> list[FileAnswer] | Refused:
+    refusal = next((answer.refusal for answer in answers if answer.refusal), None)
+    return answers if refusal is None else Refused(reason=refusal)
+
+
+def collect_if_fit(
+    context: SparkContext,
+    batches: Sequence[Sequence[Fields]],
+    work: Callable[[Sequence[Fields]], Iterable[Fields]],
+) -> list[Fields] | Refused:
+    """Do ``work`` in one task per batch and return all its answers. Runs one Spark job.
+
+    Refuses if the workers' Python is not up to it. ``work`` must be shipped by value, or be
+    known to executors.
+    """
+    return _if_fit(functools.partial(_collect_in_workers, context, batches, work))
+
+
+def _collect_in_workers(
     context: SparkContext,
     batches: Sequence[Sequence[Fields]],
     work: Callable[[Sequence[Fields]], Iterable[Fields]],
 ) -> list[Fields]:
-    """Do ``work`` in one task per batch and return all its answers. Runs one Spark job.
-
-    ``work`` must be shipped by value, or be known to executors.
-    """
     answers = context.parallelize(batches, len(batches)).flatMap(work)
     if (context.master or "").startswith("local"):
         answers.ctx = _OwnInterpreter(context)  # type: ignore[assignment]
@@ -123,6 +153,15 @@ def balanced(
 def num_tasks(sizes_bytes: Sequence[int], parallelism: int) -> int:
     """Choose how many tasks share the files: one per core, more where there is much to copy."""
     return min(len(sizes_bytes), max(parallelism, -(-sum(sizes_bytes) // _TASK_BYTES)))
+
+
+def _if_fit(job: Callable[[], list[_Answer]]) -> list[_Answer] | Refused:
+    try:
+        return job()
+    except Exception as failure:
+        if (reason := unfit_worker(failure)) is None:
+            raise
+        return Refused(reason=reason)
 
 
 def unfit_worker(failure: Exception) -> str | None:
