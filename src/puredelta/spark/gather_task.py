@@ -29,7 +29,6 @@ from puredelta.spark.file_rows_task import (
 from puredelta.spark.new_file_task import (
     OUT_OF_REACH,
     FileAnswer,
-    NewFile,
     as_tuples,
     dictionary_columns,
     grouped,
@@ -79,16 +78,15 @@ def gather_rows(order: GatherOrder) -> FileAnswer:
         os.makedirs(order.directory, exist_ok=True)  # noqa: PTH103
     except OUT_OF_REACH as failure:
         return refused(order.ordinal, failure)
-    new = NewFile(
-        ordinal=order.ordinal,
-        directory=order.directory,
-        name_prefix=order.name_prefix,
+    schema = pa.schema([(written, kind) for _, written, kind in order.columns])
+    every = (_batches(rows, order, schema) for rows in order.rows)
+    return write_file(
+        order,
+        grouped(itertools.chain.from_iterable(every)),
+        schema=schema,
         codec=order.codec,
-        schema=pa.schema([(written, kind) for _, written, kind in order.columns]),
+        options=functools.partial(_writer_options, order),
     )
-    every = (_batches(rows, order, new.schema) for rows in order.rows)
-    tables = grouped(itertools.chain.from_iterable(every))
-    return write_file(new, tables, functools.partial(_writer_options, order))
 
 
 def _batches(rows: Rows, order: GatherOrder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

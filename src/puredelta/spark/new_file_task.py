@@ -22,7 +22,7 @@ import pickle
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -70,44 +70,59 @@ class FileAnswer:
     """Why this worker cannot do it; nothing was written then."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewFile:
-    """A file to write, under a new name in ``directory``."""
+class FileOrder(Protocol):
+    """An order to write one file."""
 
-    ordinal: int
-    directory: str
-    name_prefix: str
-    codec: str
-    """By Arrow's name; ``none`` for no compression."""
-    schema: pa.Schema
+    @property
+    def ordinal(self) -> int:
+        """What the answer is known by."""
+        ...
+
+    @property
+    def directory(self) -> str:
+        """The path of the directory that gets the file."""
+        ...
+
+    @property
+    def name_prefix(self) -> str:
+        """What the file's name begins with."""
+        ...
 
 
 def write_file(
-    file: NewFile, tables: Iterable[pa.Table], options: Callable[[], Mapping[str, Any]]
+    order: FileOrder,
+    tables: Iterable[pa.Table],
+    *,
+    schema: pa.Schema,
+    codec: str,
+    options: Callable[[], Mapping[str, Any]],
 ) -> FileAnswer:
-    """Write a row group per table, no file if there is none; ``options`` are of Arrow's writer.
+    """Write a row group per table, no file if there is none.
 
-    Storage that this worker cannot see, and rows that it cannot read, are answered as a refusal;
-    a full disk is raised. Nothing is left behind then.
+    ``codec`` goes by Arrow's name, ``none`` for no compression; ``options`` are others of Arrow's
+    writer, asked for once there is a row. Storage that this worker cannot see, and rows that it
+    cannot read, are answered as a refusal; a full disk is raised. Nothing is left behind then.
     """
-    extension = ".parquet" if file.codec == "none" else f".{file.codec}.parquet"
-    name = f"{file.name_prefix}-{uuid.uuid4()}.c000{extension}"
-    target = os.path.join(file.directory, name)  # noqa: PTH118 - text in, text out
+    extension = ".parquet" if codec == "none" else f".{codec}.parquet"
+    name = f"{order.name_prefix}-{uuid.uuid4()}.c000{extension}"
+    target = os.path.join(order.directory, name)  # noqa: PTH118 - text in, text out
     try:
-        return _written(file, tables, options, name, target)
+        return _written(
+            order.ordinal, tables, schema, lambda: {**options(), "compression": codec}, target
+        )
     except (*OUT_OF_REACH, OnlySparkError) as failure:
         _remove_file(target)
-        return refused(file.ordinal, failure)
+        return refused(order.ordinal, failure)
     except BaseException:
         _remove_file(target)
         raise
 
 
 def _written(
-    file: NewFile,
+    ordinal: int,
     tables: Iterable[pa.Table],
+    schema: pa.Schema,
     options: Callable[[], Mapping[str, Any]],
-    name: str,
     target: str,
 ) -> FileAnswer:
     footers: list[pq.FileMetaData] = []
@@ -116,15 +131,9 @@ def _written(
     writer: pq.ParquetWriter | None = None
     try:
         for table in tables:
-            rows = table.cast(file.schema) if table.schema != file.schema else table
+            rows = table.cast(schema) if table.schema != schema else table
             if writer is None:
-                writer = pq.ParquetWriter(
-                    target,
-                    file.schema,
-                    metadata_collector=footers,
-                    compression=file.codec,
-                    **options(),
-                )
+                writer = pq.ParquetWriter(target, schema, metadata_collector=footers, **options())
             nan_columns.update(_columns_with_nan(rows))
             writer.write_table(rows, row_group_size=rows.num_rows)
             num_rows += rows.num_rows
@@ -132,11 +141,11 @@ def _written(
         if writer is not None:
             writer.close()
     if writer is None:
-        return FileAnswer(ordinal=file.ordinal)
+        return FileAnswer(ordinal=ordinal)
     written = os.stat(target)  # noqa: PTH116
     return FileAnswer(
-        ordinal=file.ordinal,
-        name=name,
+        ordinal=ordinal,
+        name=os.path.basename(target),  # noqa: PTH119
         kept_rows=num_rows,
         size_bytes=written.st_size,
         modified_ms=written.st_mtime_ns // 1_000_000,

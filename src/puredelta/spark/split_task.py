@@ -29,7 +29,6 @@ from puredelta.spark.file_rows_task import (
 from puredelta.spark.new_file_task import (
     ANSWER_SCHEMA,
     FileAnswer,
-    NewFile,
     as_tuples,
     dictionary_columns,
     grouped,
@@ -91,15 +90,12 @@ def split_file(order: SplitOrder) -> FileAnswer:
     with source:
         if (reason := unfaithful(source)) is not None:
             return refused(order.ordinal, f"{order.source}: {reason}")
-        new = NewFile(
-            ordinal=order.ordinal,
-            directory=order.directory,
-            name_prefix=order.name_prefix,
-            codec=_codec(source),
-            schema=hidden_schema(target_schema(source), order),
-        )
         answer = write_file(
-            new, _kept_groups(source, order), functools.partial(_writer_options, source)
+            order,
+            _kept_groups(source, order),
+            schema=hidden_schema(target_schema(source), order),
+            codec=_codec(source),
+            options=functools.partial(_writer_options, source),
         )
         return replace(answer, physical_rows=source.metadata.num_rows)
 
