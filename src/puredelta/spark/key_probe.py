@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from puredelta.log.deletion_vectors import read_positions
@@ -26,18 +25,16 @@ from puredelta.log.file_table import FileTable
 from puredelta.protocol.partition_values import parse_partition_value
 from puredelta.protocol.paths import absolute_uri
 from puredelta.protocol.table_config import TableConfig
-from puredelta.spark import key_index_task, probe_read_task, probe_task
+from puredelta.spark import probe_task
 from puredelta.spark.arrow_predicate import Call
 from puredelta.spark.bitmaps import WORD_INDEX_BITS, CountedWords
 from puredelta.spark.data_file import DataFile
 from puredelta.spark.rewriting import Refused
 from puredelta.spark.row_bitmap import RowBitmap
 from puredelta.spark.session import is_connect
-from puredelta.spark.split_job import balanced, collect_if_fit
+from puredelta.spark.split_job import balanced
+from puredelta.spark.workers import collect_if_fit, packed_code
 from puredelta.store.loose_files import local_path
-
-for _module in (key_index_task, probe_read_task, probe_task):
-    cloudpickle.register_pickle_by_value(_module)  # type: ignore[no-untyped-call]
 
 _TASK_BYTES = 256 * 1024 * 1024
 """Of data files: a task reads their key columns, and the source's keys once."""
@@ -168,8 +165,7 @@ def probe_keys(
         finds_target,
         source_base is not None,
     )
-    payload: bytes = cloudpickle.dumps(probe_task.probe_tuples)  # type: ignore[no-untyped-call]
-    work = functools.partial(probe_task.probe_if_able, payload, fields)
+    work = functools.partial(probe_task.probe_if_able, packed_code(probe_task.probe_tuples), fields)
     answers = collect_if_fit(context, batches, work)
     if isinstance(answers, Refused):
         return answers

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError, ErrorCode
@@ -36,8 +35,6 @@ from puredelta.spark.writer import job_directory
 from puredelta.spark.written_files import WriteResult
 from puredelta.store.base import Store
 from puredelta.store.loose_files import local_path
-
-cloudpickle.register_pickle_by_value(gather_task)  # type: ignore[no-untyped-call]
 
 GATHERED_CODECS = ("snappy", "gzip", "zstd", "none")
 _TASK_BYTES_MIN = 8 * 1024 * 1024

@@ -1,0 +1,111 @@
+"""Spark's Python workers: what code they are sent, and what keeps them from running it.
+
+Executors have no puredelta, so its code travels with the task; the modules that may, named
+``*_task``, know the standard library, numpy, pyarrow and each other only. A local session runs
+them with the driver's own interpreter: by default its workers are whatever ``python3`` is on the
+PATH, without the libraries of the virtual environment that the driver lives in. Elsewhere the
+worker looks for the libraries before the code that needs them is unpacked, so that a worker
+without them says so in one line instead of a stack trace in its log.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
+from typing import Any, TypeAlias, TypeVar
+
+from pyspark import SparkContext, cloudpickle
+
+from puredelta.spark import (
+    file_rows_task,
+    gather_task,
+    key_index_task,
+    new_file_task,
+    probe_read_task,
+    probe_task,
+    split_task,
+)
+from puredelta.spark.rewriting import Refused
+
+Fields: TypeAlias = tuple[Any, ...]
+_Answer = TypeVar("_Answer")
+
+WORKER_MODULES: tuple[ModuleType, ...] = (
+    file_rows_task,
+    gather_task,
+    key_index_task,
+    new_file_task,
+    probe_read_task,
+    probe_task,
+    split_task,
+)
+for _module in WORKER_MODULES:
+    cloudpickle.register_pickle_by_value(_module)  # type: ignore[no-untyped-call]
+
+_UNFIT_WORKER = (
+    "ModuleNotFoundError",
+    "ImportError",
+    "PYTHON_VERSION_MISMATCH",
+    "Cannot run program",
+)
+"""What an error names when the workers' Python is not up to the task."""
+
+
+def packed_code(function: Callable[..., Any]) -> bytes:
+    """Return a function of a worker module with all the code of ours that it needs."""
+    payload: bytes = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
+    return payload
+
+
+def collect_if_fit(
+    context: SparkContext,
+    batches: Sequence[Sequence[Fields]],
+    work: Callable[[Sequence[Fields]], Iterable[Fields]],
+) -> list[Fields] | Refused:
+    """Do ``work`` in one task per batch and return all its answers. Runs one Spark job.
+
+    Refuses if the workers' Python is not up to it. ``work`` is a function of a worker module,
+    perhaps with some of its arguments.
+    """
+    return if_fit(functools.partial(_collected, context, batches, work))
+
+
+def _collected(
+    context: SparkContext,
+    batches: Sequence[Sequence[Fields]],
+    work: Callable[[Sequence[Fields]], Iterable[Fields]],
+) -> list[Fields]:
+    answers = context.parallelize(batches, len(batches)).flatMap(work)
+    if (context.master or "").startswith("local"):
+        answers.ctx = _OwnInterpreter(context)  # type: ignore[assignment]
+    return answers.collect()
+
+
+class _OwnInterpreter:
+    """A Spark context whose workers are the driver's own Python; nothing lasting is changed."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self.pythonExec = sys.executable
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+
+def if_fit(job: Callable[[], list[_Answer]]) -> list[_Answer] | Refused:
+    """Run a job, or refuse if the workers' Python is not up to it."""
+    try:
+        return job()
+    except Exception as failure:
+        if (reason := _unfit_worker(failure)) is None:
+            raise
+        return Refused(reason=reason)
+
+
+def _unfit_worker(failure: Exception) -> str | None:
+    """Say what the workers' Python lacks, if that is why the job failed."""
+    text = str(failure)
+    sign = next((sign for sign in _UNFIT_WORKER if sign in text), None)
+    return None if sign is None else f"workers: {sign} in {text[:500]}"
