@@ -150,13 +150,8 @@ def probe_keys(
     orders = _orders(config, files, paths, _read_columns(probe), root_uri)
     sizes = files.rows["size_bytes"].to_pylist()
     context = spark.sparkContext
-    # A task that reads much of the source has to read more of the files to be worth it.
-    task_bytes = max(_TASK_BYTES, _FILES_PER_SOURCE * probe.task_bytes)
-    wanted = max(context.defaultParallelism, -(-sum(sizes) // task_bytes))
-    batches = balanced(orders, sizes, num_batches=min(len(orders), wanted))
-    limit = WorkerMemory.of(spark).tasks_max(probe.task_bytes)
-    if limit is not None and limit < context.defaultParallelism:
-        batches = balanced(orders, sizes, num_batches=min(len(orders), limit))
+    num_tasks = _num_tasks(sizes, context.defaultParallelism, probe, WorkerMemory.of(spark))
+    batches = balanced(orders, sizes, num_batches=num_tasks)
     fields = (
         tuple((config.physical_name(k.target), k.source, k.null_safe) for k in probe.keys),
         tuple(staged),
@@ -172,6 +167,18 @@ def probe_keys(
     if (refusal := next((reason for reason, _ in answers if reason), None)) is not None:
         return Refused(reason=refusal)
     return _counted([found for _, task in answers for found in task], source_base or 0)
+
+
+def _num_tasks(
+    sizes_bytes: Sequence[int], parallelism: int, probe: KeyProbe, memory: WorkerMemory
+) -> int:
+    """Choose how many tasks share the files: one per core at least, if memory allows it."""
+    limit = memory.tasks_max(probe.task_bytes)
+    if limit is not None and limit < parallelism:
+        return min(len(sizes_bytes), limit)
+    # A task that reads much of the source has to read more of the files to be worth it.
+    task_bytes = max(_TASK_BYTES, _FILES_PER_SOURCE * probe.task_bytes)
+    return min(len(sizes_bytes), max(parallelism, -(-sum(sizes_bytes) // task_bytes)))
 
 
 def _read_columns(probe: KeyProbe) -> set[str]:
