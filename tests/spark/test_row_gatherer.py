@@ -28,7 +28,7 @@ def gathered(log: TableLog, workers: LocalWorkers) -> WriteResult | Refused:
     files = tuple(write_file(outside / f"{n}.parquet", {"id": [n, n + 10]}) for n in range(2))
     selection = Selection(
         files=files,
-        row_counts=(2, 2),
+        group_rows=((2,), (2,)),
         size_bytes=1 << 30,
         rows={},
         keeps=False,

@@ -46,7 +46,7 @@ def refusal(*files: DataFile, **options: Any) -> str:
 def one(tmp_path: Path) -> DataFile:
     """Ids 1 to 3, and a column that nobody wants."""
     columns = {"id": [1, 2, 3], "name": ["a", "b", None], "more": ["x" * 999] * 3}
-    return lay(tmp_path / "one.parquet", columns)
+    return lay(tmp_path / "one.parquet", columns, row_group_size=2)
 
 
 def test_footers_tell_rows_bounds_and_bytes(tmp_path: Path, one: DataFile) -> None:
@@ -56,6 +56,7 @@ def test_footers_tell_rows_bounds_and_bytes(tmp_path: Path, one: DataFile) -> No
     )
     found = described(one, none, more)
     assert isinstance(found, SourceFiles)
+    assert found.rows.group_rows == ((2, 1), (2,))
     assert found.rows.row_counts == (3, 2)
     assert found.rows.files == (one, more), "a file without rows is left out"
     assert found.rows.columns == {("id",): LeafStatistics(1, 9, 1)}, "keys only"

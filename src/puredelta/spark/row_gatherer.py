@@ -47,7 +47,8 @@ class Selection:
     """Rows of some files, to be written under other names."""
 
     files: tuple[DataFile, ...]
-    row_counts: tuple[int, ...]
+    group_rows: tuple[tuple[int, ...], ...]
+    """How many rows each row group of each file has."""
     size_bytes: int
     """Of the columns that are read."""
     rows: FileRows
@@ -61,7 +62,7 @@ class Selection:
     def num_rows(self) -> int:
         """How many rows are written."""
         marked = sum(map(len, self.rows.values()))
-        return marked if self.keeps else sum(self.row_counts) - marked
+        return marked if self.keeps else sum(map(sum, self.group_rows)) - marked
 
 
 def gather(
@@ -176,22 +177,16 @@ def _orders(
 
 def _pieces(selection: Selection) -> Iterator[Piece]:
     """Yield the row groups of files that have a row to write."""
-    for number, file in enumerate(selection.files):
+    for number, groups in enumerate(selection.group_rows):
         marked = selection.rows.get(number, RowBitmap.empty())
-        chosen = len(marked) if selection.keeps else selection.row_counts[number] - len(marked)
+        chosen = len(marked) if selection.keeps else sum(groups) - len(marked)
         if not chosen:
             continue
         first_row = 0
-        for group, num_rows in enumerate(_group_rows(file)):
+        for group, num_rows in enumerate(groups):
             if num_rows:
                 yield Piece(number, group, first_row, num_rows)
             first_row += num_rows
-
-
-def _group_rows(file: DataFile) -> list[int]:
-    with pq.ParquetFile(local_path(file.uri)) as opened:
-        footer = opened.metadata
-    return [footer.row_group(n).num_rows for n in range(footer.num_row_groups)]
 
 
 def dealt(pieces: Sequence[Piece], num_runs: int) -> list[list[Piece]]:

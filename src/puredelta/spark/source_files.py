@@ -22,7 +22,7 @@ from puredelta.spark.data_file import DataFile, require_readable
 from puredelta.spark.names import PREFIX
 from puredelta.spark.plain_scan import PlainScan
 from puredelta.spark.rewriting import Refused
-from puredelta.spark.staging import StagedRows
+from puredelta.spark.staging import StagedRows, group_rows
 from puredelta.spark.types import from_spark
 from puredelta.store.loose_files import FileStatus, file_status, open_file
 
@@ -117,7 +117,7 @@ def source_files(
         rows=StagedRows(
             directory=None,
             files=tuple(file for file, _ in full),
-            row_counts=tuple(one.num_rows for _, one in full),
+            group_rows=tuple(one.group_rows for _, one in full),
             columns=combined((one.num_rows, one.leaves) for one in found),
         ),
         column_bytes=sum(one.column_bytes for one in found),
@@ -155,9 +155,13 @@ def _is_as_listed(file: DataFile, status: FileStatus, *, is_table: bool) -> bool
 class _Described:
     """What one footer tells."""
 
-    num_rows: int
+    group_rows: tuple[int, ...]
     leaves: Mapping[LeafPath, LeafStatistics]
     column_bytes: int
+
+    @property
+    def num_rows(self) -> int:
+        return sum(self.group_rows)
 
 
 class _Looker:
@@ -181,7 +185,7 @@ class _Looker:
             return places
         groups = map(footer.row_group, range(footer.num_row_groups))
         return _Described(
-            num_rows=footer.num_rows,
+            group_rows=group_rows(footer),
             leaves=self._statistics.leaves(footer),
             column_bytes=sum(
                 group.column(place).total_compressed_size for group in groups for place in places

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from puredelta.log.clock import IdSource, random_id
@@ -37,11 +38,16 @@ class StagedRows:
     """Relative to the table root; ``None``: the files are not ours."""
     files: tuple[DataFile, ...]
     """Files that hold rows."""
-    row_counts: tuple[int, ...]
-    """Of each file."""
+    group_rows: tuple[tuple[int, ...], ...]
+    """How many rows each row group of each file has."""
     columns: Mapping[LeafPath, LeafStatistics]
     """What is known of each leaf over all rows; a leaf of which nothing is known is absent.
     Of files that are not ours only the leaves asked for are described."""
+
+    @property
+    def row_counts(self) -> tuple[int, ...]:
+        """How many rows each file has."""
+        return tuple(map(sum, self.group_rows))
 
     @property
     def num_rows(self) -> int:
@@ -76,13 +82,13 @@ def stage_rows(rows: DataFrame, *, store: Store, new_id: IdSource = random_id) -
         described = list(
             map_footers(
                 stored,
-                lambda _, footer: (footer.num_rows, reader.leaves(footer)),
+                lambda _, footer: (group_rows(footer), reader.leaves(footer)),
                 open_source=lambda file: store.open(file.path),
                 name=lambda file: file.path,
             )
         )
-    counted = zip(stored, (num_rows for num_rows, _ in described), strict=True)
-    full = [(file, num_rows) for file, num_rows in counted if num_rows]
+    counted = zip(stored, (groups for groups, _ in described), strict=True)
+    full = [(file, groups) for file, groups in counted if sum(groups)]
     return StagedRows(
         directory=directory,
         files=tuple(
@@ -93,6 +99,11 @@ def stage_rows(rows: DataFrame, *, store: Store, new_id: IdSource = random_id) -
             )
             for file, _ in full
         ),
-        row_counts=tuple(num_rows for _, num_rows in full),
-        columns=combined(described),
+        group_rows=tuple(groups for _, groups in full),
+        columns=combined((sum(groups), leaves) for groups, leaves in described),
     )
+
+
+def group_rows(footer: pq.FileMetaData) -> tuple[int, ...]:
+    """Return how many rows each row group has."""
+    return tuple(footer.row_group(n).num_rows for n in range(footer.num_row_groups))

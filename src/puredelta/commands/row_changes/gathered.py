@@ -76,7 +76,7 @@ def gathered_rows(
     rows, keeps = _rows(positions, changes)
     return Selection(
         files=staged.files,
-        row_counts=staged.row_counts,
+        group_rows=staged.group_rows,
         size_bytes=source.profile.size_bytes,
         rows=rows,
         keeps=keeps,
