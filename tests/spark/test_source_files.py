@@ -13,11 +13,13 @@ from pyspark.sql import types as T
 
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.file_stats import LeafStatistics
+from puredelta.protocol.types import DATE, LONG
 from puredelta.spark import source_files as module
 from puredelta.spark.data_file import DataFile
 from puredelta.spark.plain_scan import PlainScan
 from puredelta.spark.rewriting import Refused
 from puredelta.spark.source_files import SourceFiles, reads_alike, source_files
+from puredelta.spark.types import from_spark_type
 
 ID = T.StructField("id", T.LongType())
 NAME = T.StructField("name", T.StringType())
@@ -117,12 +119,12 @@ def test_a_key_in_another_form(tmp_path: Path, one: DataFile) -> None:
 def test_values_that_arrow_reads_as_spark_does(
     kind: T.DataType, stored: pa.DataType, alike: bool
 ) -> None:
-    assert reads_alike(kind, stored, hybrid_calendar=False) is alike
+    assert reads_alike(from_spark_type(kind), stored, hybrid_calendar=False) is alike
 
 
 def test_the_hybrid_calendar_is_sparks_alone() -> None:
-    assert not reads_alike(T.DateType(), pa.date32(), hybrid_calendar=True)
-    assert reads_alike(T.LongType(), pa.int64(), hybrid_calendar=True)
+    assert not reads_alike(DATE, pa.date32(), hybrid_calendar=True)
+    assert reads_alike(LONG, pa.int64(), hybrid_calendar=True)
 
 
 def test_a_file_that_is_not_the_one_listed(tmp_path: Path, one: DataFile) -> None:

@@ -18,11 +18,21 @@ from pyspark.sql import types as T
 from puredelta.errors import CorruptTableError, DeltaError, ErrorCode, UnsupportedError
 from puredelta.log.file_stats import LeafPath, LeafStatistics, StatisticsReader, combined
 from puredelta.log.parquet_footer import ParquetWriter, map_footers, schema_message
+from puredelta.protocol.types import (
+    DATE,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    ArrayType,
+    DataType,
+    MapType,
+    StructType,
+)
 from puredelta.spark.data_file import DataFile, require_readable
 from puredelta.spark.names import PREFIX
 from puredelta.spark.plain_scan import PlainScan
 from puredelta.spark.rewriting import Refused
 from puredelta.spark.staging import StagedRows, group_rows
+from puredelta.spark.stored_types import stored_type
 from puredelta.spark.types import from_spark
 from puredelta.store.loose_files import FileStatus, file_status, open_file
 
@@ -34,21 +44,6 @@ that looks keys up opens each of them. At 250 files the copy costs as much as it
 
 _SPARK_OWN = frozenset({"_metadata", "_tmp_metadata_row_index"})
 """Names that mean something else to Spark's reader."""
-
-_ARROW_TYPES: Mapping[type[T.DataType], pa.DataType] = {
-    T.BooleanType: pa.bool_(),
-    T.ByteType: pa.int8(),
-    T.ShortType: pa.int16(),
-    T.IntegerType: pa.int32(),
-    T.LongType: pa.int64(),
-    T.FloatType: pa.float32(),
-    T.DoubleType: pa.float64(),
-    T.StringType: pa.string(),
-    T.BinaryType: pa.binary(),
-    T.DateType: pa.date32(),
-    T.TimestampType: pa.timestamp("us", "UTC"),
-    T.TimestampNTZType: pa.timestamp("us"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,9 +164,9 @@ class _Looker:
 
     def __init__(self, wanted: Collection[T.StructField], keys: Collection[str]) -> None:
         self._wanted = tuple(wanted)
-        self._keys = frozenset(keys)
-        key_fields = [field for field in wanted if field.name in self._keys]
-        self._statistics = StatisticsReader(from_spark(T.StructType(key_fields)))
+        key_schema = from_spark(T.StructType([f for f in wanted if f.name in keys]))
+        self._key_types = {field.name: field.type for field in key_schema.fields}
+        self._statistics = StatisticsReader(key_schema)
         self._places: dict[tuple[str, bytes, bool], tuple[int, ...] | Refused] = {}
 
     def described(self, uri: str, footer: pq.FileMetaData) -> _Described | Refused:
@@ -204,8 +199,8 @@ class _Looker:
         for field in self._wanted:
             if field.name not in stored.names or spelt.count(field.name.lower()) != 1:
                 return Refused(reason=f"{uri} does not have exactly the column {field.name}")
-            if field.name in self._keys and not reads_alike(
-                field.dataType, stored.field(field.name).type, hybrid_calendar=hybrid
+            if field.name in self._key_types and not reads_alike(
+                self._key_types[field.name], stored.field(field.name).type, hybrid_calendar=hybrid
             ):
                 return Refused(reason=f"{uri} stores the key {field.name} in another form")
         paths = [footer.schema.column(n).path for n in range(len(footer.schema))]
@@ -214,19 +209,16 @@ class _Looker:
         return tuple(n for n, p in enumerate(paths) if p in names or p.startswith(inside))
 
 
-def reads_alike(kind: T.DataType, stored: pa.DataType, *, hybrid_calendar: bool) -> bool:
+def reads_alike(kind: DataType, stored: pa.DataType, *, hybrid_calendar: bool) -> bool:
     """Tell whether Arrow reads a column of Parquet exactly as Spark does under ``kind``.
 
     Nested columns nobody reads in Arrow; of them nothing is asked.
     """
-    if isinstance(kind, T.StructType | T.ArrayType | T.MapType):
+    if isinstance(kind, StructType | ArrayType | MapType):
         return True
-    if isinstance(kind, T.DateType | T.TimestampType | T.TimestampNTZType) and hybrid_calendar:
+    if hybrid_calendar and kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
         return False
-    stored = plain_type(stored)
-    if isinstance(kind, T.DecimalType):
-        return bool(stored == pa.decimal128(kind.precision, kind.scale))
-    return bool(stored == _ARROW_TYPES.get(type(kind)))
+    return bool(plain_type(stored) == stored_type(kind))
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

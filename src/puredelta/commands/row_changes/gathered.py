@@ -18,43 +18,13 @@ from puredelta.commands.row_changes.positions import Positions, united
 from puredelta.commands.row_changes.statement import ResolvedStatement
 from puredelta.protocol.properties import ColumnMappingMode
 from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import (
-    BINARY,
-    BOOLEAN,
-    BYTE,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
-    LONG,
-    SHORT,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    DataType,
-    DecimalType,
-)
 from puredelta.spark.bitmaps import FileRows
 from puredelta.spark.row_gatherer import Selection
+from puredelta.spark.stored_types import stored_type
 
 GATHERED_BYTES_MAX = 256 * 1024 * 1024
 """Bytes of the source up to which planning a query takes longer than Arrow loses by reading
 rows that are not written."""
-
-_STORED: Mapping[DataType, pa.DataType] = {
-    BYTE: pa.int8(),
-    SHORT: pa.int16(),
-    INTEGER: pa.int32(),
-    LONG: pa.int64(),
-    FLOAT: pa.float32(),
-    DOUBLE: pa.float64(),
-    STRING: pa.string(),
-    BINARY: pa.binary(),
-    BOOLEAN: pa.bool_(),
-    DATE: pa.date32(),
-    TIMESTAMP: pa.timestamp("us", "UTC"),
-    TIMESTAMP_NTZ: pa.timestamp("us"),
-}
 
 
 def gathered_rows(
@@ -139,14 +109,8 @@ def stored_types(config: TableConfig) -> dict[str, pa.DataType] | None:
         return None
     stored: dict[str, pa.DataType] = {}
     for field in config.schema.fields:
-        kind = _stored_type(field.type)
+        kind = stored_type(field.type)
         if kind is None or not field.nullable:
             return None
         stored[field.name] = kind
     return stored
-
-
-def _stored_type(data_type: DataType) -> pa.DataType | None:
-    if isinstance(data_type, DecimalType):
-        return pa.decimal128(data_type.precision, data_type.scale)
-    return _STORED.get(data_type)
