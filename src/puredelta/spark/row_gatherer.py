@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -36,7 +36,14 @@ from puredelta.spark.written_files import WriteResult
 from puredelta.store.base import Store
 from puredelta.store.loose_files import local_path
 
-GATHERED_CODECS = ("snappy", "gzip", "zstd", "none")
+GATHERED_CODECS: Mapping[str, str] = {
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "zstd": "zstd",
+    "none": "none",
+    "uncompressed": "none",
+}
+"""Codecs that Arrow writes as Spark does: Arrow's name for each name of Spark's."""
 _TASK_BYTES_MIN = 8 * 1024 * 1024
 """Less is not worth another task, and another file."""
 _TASK_BYTES_MAX = 128 * 1024 * 1024

@@ -219,16 +219,25 @@ def test_what_arrow_cannot_copy_spark_writes(
     assert json.loads(add.stats or "")["minValues"]["day"] == "1500-01-01"
 
 
+@pytest.mark.parametrize(
+    "case",
+    [("ZSTD", ".zstd.parquet", "ZSTD"), ("uncompressed", ".c000.parquet", "UNCOMPRESSED")],
+)
 def test_files_bear_the_codec_of_the_table(
-    spark: SparkSession, made: Callable[..., TableLog], source: DataFrame, gathered: Gathered
+    spark: SparkSession,
+    made: Callable[..., TableLog],
+    source: DataFrame,
+    gathered: Gathered,
+    case: tuple[str, str, str],
 ) -> None:
-    log = made(properties={"delta.parquet.compression.codec": "ZSTD"})
+    codec, suffix, stored = case
+    log = made(properties={"delta.parquet.compression.codec": codec})
     merge(spark, log, source, "t.id = s.id", insert())
     assert len(gathered) == 1
     (add,) = new_adds(log)
-    assert add.path.endswith(".zstd.parquet")
+    assert add.path.endswith(suffix)
     footer = pq.read_metadata(log_root(log) / add.path)
-    assert footer.row_group(0).column(0).compression == "ZSTD"
+    assert footer.row_group(0).column(0).compression == stored
     assert footer.row_group(0).column(SCHEMA.names.index("money")).physical_type == "INT32"
 
 

@@ -113,8 +113,10 @@ class StatementFiles:
     def _gathered(self, positions: Positions, changes: ChangePlan) -> WriteResult | None:
         """Write new rows that are rows of the source as they are; ``None``: Spark has to."""
         context, config = self._context, self._context.statement.config
-        codec = config.properties.compression_codec or self._codec
-        if self._codec is None or codec not in GATHERED_CODECS or is_connect(context.spark):
+        if self._codec is None or is_connect(context.spark):
+            return None
+        codec = GATHERED_CODECS.get(config.properties.compression_codec or self._codec)
+        if codec is None:
             return None
         selection = gathered_rows(context, positions, changes)
         if selection is None:

@@ -12,6 +12,7 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.clock import wall_clock
 from puredelta.protocol.actions import SetTransaction
 from puredelta.spark import delta_conf
+from puredelta.spark.row_gatherer import GATHERED_CODECS
 from puredelta.spark.session import settings_of
 
 _SIZE = re.compile(r"(-?\d+)\s*([kmgtp]?)i?b?", re.IGNORECASE)
@@ -25,13 +26,6 @@ _USUAL_READING = {
 }
 """Otherwise Spark reads files as nobody reads staged ones, or Arrow."""
 _CODEC = "spark.sql.parquet.compression.codec"
-_CODECS = {
-    "snappy": "snappy",
-    "gzip": "gzip",
-    "zstd": "zstd",
-    "none": "none",
-    "uncompressed": "none",
-}
 _WRITER_PREFIXES = (
     "parquet.",
     "spark.hadoop.parquet.",
@@ -166,7 +160,7 @@ def writer_codec(settings: Mapping[str, str]) -> str | None:
     """
     if any(key.startswith(_WRITER_PREFIXES) for key in settings):
         return None
-    return _CODECS.get(settings.get(_CODEC, "snappy").lower())
+    return GATHERED_CODECS.get(settings.get(_CODEC, "snappy").lower())
 
 
 def write_marker(app_id: str | None, version: str | None) -> SetTransaction | None:
