@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import random
 from decimal import Decimal
@@ -13,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.spark import file_rows_task, new_file_task
-from puredelta.spark.gather_task import GatherOrder, Rows, gather_rows
+from puredelta.spark import file_rows_task, gather_task, new_file_task
+from puredelta.spark.gather_task import GatherOrder, Rows, by_partition, gather_rows
 from puredelta.spark.new_file_task import FileAnswer
 from puredelta.spark.row_bitmap import RowBitmap
 from puredelta.spark.row_gatherer import Piece, dealt
@@ -54,6 +55,11 @@ def order_of(
         name_prefix="part-00003",
         codec="snappy",
     )
+
+
+def gathered(order: GatherOrder) -> FileAnswer:
+    (answer,) = gather_rows(order)
+    return answer
 
 
 def written(tmp_path: Path, answer: FileAnswer) -> pa.Table:
@@ -105,7 +111,7 @@ def test_chosen_rows_keep_order_and_values(
         read = range(first_row, min(first_row + 100, one.num_rows))
         chosen = [r for r in read if (r in marked) is keeps]
         expected.append(one.take(chosen).select(list(KINDS)))
-    answer = gather_rows(order_of(tmp_path, *pieces, keeps=keeps))
+    answer = gathered(order_of(tmp_path, *pieces, keeps=keeps))
     names = [f"new_{name}" for name in KINDS]
     assert written(tmp_path, answer).equals(pa.concat_tables(expected).rename_columns(names))
     assert answer.nan_columns == ()
@@ -113,7 +119,7 @@ def test_chosen_rows_keep_order_and_values(
 
 def test_no_row_makes_no_file(tmp_path: Path) -> None:
     pq.write_table(table(random.Random(1), 10), tmp_path / "0.parquet")
-    answer = gather_rows(order_of(tmp_path, rows_of(tmp_path / "0.parquet", (), (0,), 0)))
+    answer = gathered(order_of(tmp_path, rows_of(tmp_path / "0.parquet", (), (0,), 0)))
     assert (answer.name, answer.kept_rows, answer.refusal) == (None, 0, None)
     assert list((tmp_path / "new").iterdir()) == []
 
@@ -123,7 +129,7 @@ def test_nan_is_reported(tmp_path: Path) -> None:
     order = order_of(
         tmp_path, rows_of(tmp_path / "0.parquet", (1,), (0,), 0), columns={"f": pa.float64()}
     )
-    assert gather_rows(order).nan_columns == (("new_f",),)
+    assert gathered(order).nan_columns == (("new_f",),)
 
 
 @pytest.mark.parametrize(
@@ -141,14 +147,14 @@ def test_what_spark_might_read_otherwise_is_refused(
 ) -> None:
     pq.write_table(pa.table({"c" if kind else "C": stored}), tmp_path / "0.parquet")
     rows = rows_of(tmp_path / "0.parquet", (0,), (0,), 0)
-    answer = gather_rows(order_of(tmp_path, rows, columns={"c": kind or pa.int64()}))
+    answer = gathered(order_of(tmp_path, rows, columns={"c": kind or pa.int64()}))
     assert answer.refusal is not None
     assert reason in answer.refusal
     assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_a_file_out_of_reach_is_refused(tmp_path: Path) -> None:
-    answer = gather_rows(order_of(tmp_path, rows_of(tmp_path / "gone", (0,), (0,), 0)))
+    answer = gathered(order_of(tmp_path, rows_of(tmp_path / "gone", (0,), (0,), 0)))
     assert answer.refusal is not None
     assert "FileNotFoundError" in answer.refusal
 
@@ -163,7 +169,7 @@ def test_a_source_that_arrow_cannot_read_is_refused(tmp_path: Path) -> None:
     path.write_bytes(damaged)
     for n in range(2):
         rows = rows_of(tmp_path / f"{n}.parquet", (0,), (0,), 0)
-        answer = gather_rows(order_of(tmp_path, rows, keeps=False))
+        answer = gathered(order_of(tmp_path, rows, keeps=False))
         assert answer.refusal is not None
         assert list((tmp_path / "new").iterdir()) == []
 
@@ -181,7 +187,7 @@ def test_a_failed_write_removes_its_file_and_is_raised(
     rows = rows_of(tmp_path / "0.parquet", (0,), (0,), 0)
     monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
     with pytest.raises(type(failure), match="No space left"):
-        gather_rows(order_of(tmp_path, rows))
+        gathered(order_of(tmp_path, rows))
     assert list((tmp_path / "new").iterdir()) == []
 
 
@@ -196,3 +202,80 @@ def test_rows_are_dealt_out_in_order() -> None:
     skewed = [Piece(0, 0, 0, 1000), *(Piece(1, n, n, 1) for n in range(5))]
     assert [len(run) for run in dealt(skewed, 2)] in ([1, 5], [6])
     assert dealt([], 3) == []
+
+
+PARTS = {"p": pa.int32(), "q": pa.string()}
+
+
+def parted(tmp_path: Path, rows: pa.Table) -> GatherOrder:
+    pq.write_table(rows, tmp_path / "0.parquet", row_group_size=64)
+    groups = tuple(range(-(-rows.num_rows // 64)))
+    order = order_of(
+        tmp_path,
+        rows_of(tmp_path / "0.parquet", (), groups, 0),
+        keeps=False,
+        columns={"i": pa.int32(), **PARTS},
+    )
+    return dataclasses.replace(order, num_partition_columns=len(PARTS))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_file_per_partition(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    rows = [(n, dice.choice([None, -1, 20]), dice.choice([None, "", "a b"])) for n in range(200)]
+    columns = dict(zip(["i", "p", "q"], zip(*rows, strict=True), strict=True))
+    every = pa.table(columns, schema=pa.schema({"i": pa.int32(), **PARTS}))
+    answers = gather_rows(parted(tmp_path, every))
+    found: dict[tuple[str | None, ...], list[int]] = {}
+    for answer in answers:
+        assert answer.name is not None
+        path = tmp_path / "new" / answer.name
+        stored = pq.ParquetFile(path).read()
+        assert stored.column_names == ["new_i"]
+        assert stored.num_rows == answer.kept_rows
+        hive = ["__HIVE_DEFAULT_PARTITION__" if v is None else v for v in answer.partition]
+        assert path.parent == tmp_path / "new" / f"new_p={hive[0]}" / f"new_q={hive[1]}"
+        values = stored["new_i"].to_pylist()
+        assert values == sorted(values)
+        found[answer.partition] = sorted(found.get(answer.partition, []) + values)
+    expected: dict[tuple[str | None, ...], list[int]] = {}
+    for n, p, q in rows:
+        expected.setdefault((None if p is None else str(p), q or None), []).append(n)
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (7, "7"),
+        (True, "true"),
+        (dt.date(2020, 1, 2), "2020-01-02"),
+        ("x-1.5_y z", "x-1.5_y z"),
+        ("a/b", None),
+        (" a", None),
+        ("a=b", None),
+        ("__HIVE_DEFAULT_PARTITION__", None),
+        ("ä", None),
+        (1.5, None),
+        (dt.datetime(2020, 1, 2, tzinfo=dt.timezone.utc), None),
+        (b"x", None),
+    ],
+)
+def test_only_plain_partitions_are_named(value: Any, text: str | None) -> None:
+    rows = pa.table({"i": [1], "p": [value]})
+    if text is None:
+        with pytest.raises(file_rows_task.OnlySparkError, match="named by Spark"):
+            list(by_partition(rows, 1))
+    else:
+        ((values, stored),) = by_partition(rows, 1)
+        assert (values, stored.to_pylist()) == ((text,), [{"i": 1}])
+
+
+def test_partitions_of_too_many_rows_are_left_to_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gather_task, "AT_ONCE_BYTES_MAX", 100)
+    rows = pa.table({"i": pa.array(range(100), pa.int32()), "p": [1] * 100, "q": ["a"] * 100})
+    answer = gathered(parted(tmp_path, rows.cast(pa.schema({"i": pa.int32(), **PARTS}))))
+    assert answer.refusal == "too many rows to deal out to partitions"
+    assert not (tmp_path / "new").exists()

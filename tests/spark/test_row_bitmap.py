@@ -29,6 +29,12 @@ def test_union_is_the_union_of_sets(left: list[int], right: list[int]) -> None:
     assert (bitmap(left) | bitmap(right)).rows().tolist() == sorted({*left, *right})
 
 
+@given(rows, st.integers(0, 400), st.integers(1, 400))
+def test_rows_of_a_range_are_counted(values: list[int], start: int, length: int) -> None:
+    expected = sum(start <= value < start + length for value in set(values))
+    assert bitmap(values).count(start, start + length) == expected
+
+
 def test_words_of_no_bit_are_left_out() -> None:
     made = RowBitmap.of_words(np.array([5, 2]), np.array([0, 1], np.uint64))
     assert made == bitmap([128])

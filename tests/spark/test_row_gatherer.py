@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from puredelta.log.table_log import TableLog
+from puredelta.spark import row_gatherer
+from puredelta.spark.data_file import DataFile
 from puredelta.spark.rewriting import Refused
+from puredelta.spark.row_bitmap import RowBitmap
 from puredelta.spark.row_gatherer import Selection, gather
 from puredelta.spark.written_files import WriteResult
 from tests.commands.merge.tables import lay_table
@@ -59,3 +63,46 @@ def test_workers_without_the_libraries_leave_nothing(log: TableLog, able_tasks: 
     assert isinstance(refused, Refused)
     assert "ModuleNotFoundError" in refused.reason
     assert files_of(log) == []
+
+
+def selected(rows: dict[int, list[int]], *, keeps: bool, size_bytes: int = 1 << 20) -> Selection:
+    """Choose among the rows of two files, of three row groups each, a hundred rows a group."""
+    return Selection(
+        files=tuple(DataFile(uri=f"file:///s/{n}.parquet", size_bytes=1) for n in range(2)),
+        group_rows=((100, 100, 100), (100, 0, 100)),
+        size_bytes=size_bytes,
+        rows={n: RowBitmap.of_rows(np.array(some, np.int64)) for n, some in rows.items()},
+        keeps=keeps,
+        columns=(("id", "id", pa.int64()),),
+    )
+
+
+def groups_read(selection: Selection, parallelism: int = 1) -> list[list[tuple[str, Any, int]]]:
+    """Return what every task reads: path, row groups, first row."""
+    made: list[Any] = row_gatherer._orders(selection, parallelism, "/t/new", "snappy")
+    return [
+        [(Path(path).name, groups, first) for path, groups, first, *_ in one[1]] for one in made
+    ]
+
+
+def test_row_groups_without_a_chosen_row_are_not_read() -> None:
+    chosen = selected({0: [5, 299]}, keeps=True)
+    assert groups_read(chosen) == [[("0.parquet", (0,), 0), ("0.parquet", (2,), 200)]]
+    left_out = selected({0: list(range(100, 300)), 1: list(range(199))}, keeps=False)
+    assert groups_read(left_out) == [[("0.parquet", (0,), 0), ("1.parquet", (2,), 100)]]
+    assert groups_read(selected({}, keeps=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "keeps", "tasks"),
+    [
+        (1, False, 1),  # not worth two
+        (100, False, 2),  # as many as run at a time
+        (500, False, 4),  # files of 128 MB
+        (4000, True, 4),  # few rows, but no task reads more than 1 GB
+    ],
+)
+def test_tasks_are_few_and_none_is_long(megabytes: int, *, keeps: bool, tasks: int) -> None:
+    rows = {0: [1, 101, 201], 1: [1, 101]} if keeps else {}
+    chosen = selected(rows, keeps=keeps, size_bytes=megabytes << 20)
+    assert len(groups_read(chosen, parallelism=2)) == tasks

@@ -7,11 +7,14 @@ otherwise than Spark is refused.
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import itertools
 import os
+import posixpath
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +40,13 @@ from puredelta.spark.new_file_task import (
     write_file,
 )
 from puredelta.spark.probe_read_task import require_one_calendar
+
+AT_ONCE_BYTES_MAX = 256 * 1024 * 1024
+"""Decoded bytes that are dealt out to partitions at a time."""
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""The directory that stands for NULL."""
+_SIMPLE = re.compile(r"[A-Za-z0-9_.-]([A-Za-z0-9_. -]*[A-Za-z0-9_.-])?", re.ASCII)
+"""Names and texts that are spelled alike in a directory and in the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,27 +76,108 @@ class GatherOrder:
     directory: str
     name_prefix: str
     codec: str
+    num_partition_columns: int = 0
+    """How many of ``columns``, the last ones, are not stored but make a file per value."""
 
 
-def gather_rows(order: GatherOrder) -> FileAnswer:
+def gather_rows(order: GatherOrder) -> list[FileAnswer]:
     """Write the rows of ``order``; memory is bounded by one row group's share.
 
     What Spark could still do, such as reading what Arrow cannot, is answered as a refusal, and
     nothing is left behind; a full disk is raised.
     """
+    schema = pa.schema([(written, kind) for _, written, kind in order.columns])
+    every = itertools.chain.from_iterable(_batches(rows, order, schema) for rows in order.rows)
+    if not order.num_partition_columns:
+        return [_written(order, "", grouped(every), schema)]
+    answers: list[FileAnswer] = []
     try:
-        os.makedirs(order.directory, exist_ok=True)  # noqa: PTH103
+        for values, rows in by_partition(_at_once(every, schema), order.num_partition_columns):
+            names = schema.names[-order.num_partition_columns :]
+            directory = "/".join(map(_directory, names, values))
+            answer = _written(order, directory, [rows], rows.schema)
+            answers.append(replace(answer, partition=values))
+    except OnlySparkError as failure:
+        return [refused(order.ordinal, failure)]
+    return answers
+
+
+def _written(
+    order: GatherOrder, directory: str, tables: Iterable[pa.Table], schema: pa.Schema
+) -> FileAnswer:
+    """Write one file, below the directory of the order."""
+    at = replace(order, directory=os.path.join(order.directory, directory))  # noqa: PTH118
+    try:
+        os.makedirs(at.directory, exist_ok=True)  # noqa: PTH103
     except OUT_OF_REACH as failure:
         return refused(order.ordinal, failure)
-    schema = pa.schema([(written, kind) for _, written, kind in order.columns])
-    every = (_batches(rows, order, schema) for rows in order.rows)
-    return write_file(
-        order,
-        grouped(itertools.chain.from_iterable(every)),
-        schema=schema,
-        codec=order.codec,
-        options=functools.partial(_writer_options, order),
-    )
+    options = functools.partial(_writer_options, order)
+    answer = write_file(at, tables, schema=schema, codec=order.codec, options=options)
+    if answer.name is None:
+        return answer
+    return replace(answer, name=posixpath.join(directory, answer.name))
+
+
+def _at_once(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """Return all rows.
+
+    Raises:
+        OnlySparkError: they are too many.
+    """
+    parts: list[pa.RecordBatch] = []
+    size_bytes = 0
+    for batch in batches:
+        parts.append(batch)
+        size_bytes += batch.nbytes
+        if size_bytes > AT_ONCE_BYTES_MAX:
+            raise OnlySparkError("too many rows to deal out to partitions")
+    return pa.Table.from_batches(parts, schema)
+
+
+def by_partition(
+    rows: pa.Table, num_columns: int
+) -> Iterator[tuple[tuple[str | None, ...], pa.Table]]:
+    """Yield the rows of every partition, without the last columns, whose values make it.
+
+    Rows keep their order. Values come as the log spells them.
+
+    Raises:
+        OnlySparkError: a value whose spelling is Spark's business.
+    """
+    if not rows.num_rows:
+        return
+    names = rows.schema.names[-num_columns:]
+    stored = rows.drop_columns(names)
+    places = np.zeros(rows.num_rows, np.int64)
+    for name in names:
+        column = rows[name].combine_chunks().dictionary_encode("encode")
+        places = places * len(column.dictionary) + column.indices.to_numpy()
+        _, places = np.unique(places, return_inverse=True)
+    order = np.argsort(places, kind="stable")
+    starts = np.flatnonzero(np.diff(places[order], prepend=-1))
+    for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
+        chosen = order[start:stop]
+        values = tuple(_spelled(rows[name][int(chosen[0])].as_py()) for name in names)
+        yield values, stored.take(pa.array(chosen))
+
+
+def _spelled(value: Any) -> str | None:
+    """Spell a whole number, a flag, a date or simple text; an empty text is NULL, too."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) or type(value) is dt.date:
+        return str(value)
+    if isinstance(value, str) and _SIMPLE.fullmatch(value) and not value.startswith(HIVE_NULL):
+        return value
+    raise OnlySparkError(f"the partition of {value!r} is named by Spark")
+
+
+def _directory(column: str, value: str | None) -> str:
+    if not _SIMPLE.fullmatch(column):
+        raise OnlySparkError(f"the directories of column {column} are named by Spark")
+    return f"{column}={HIVE_NULL if value is None else value}"
 
 
 def _batches(rows: Rows, order: GatherOrder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -148,12 +239,14 @@ def _dictionary_columns(order: GatherOrder) -> list[str]:
     """Choose the columns for which the first file kept a dictionary."""
     with opened(order.rows[0].path) as file:
         names = dictionary_columns(file.metadata)
-    return [written for name, written, _ in order.columns if name in names]
+    stored = order.columns[: len(order.columns) - order.num_partition_columns]
+    return [written for name, written, _ in stored if name in names]
 
 
 def gather_tuples(orders: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Answer the fields of each `GatherOrder` with the fields of a `FileAnswer`."""
     return as_tuples(
-        gather_rows(GatherOrder(ordinal, tuple(Rows(*one) for one in rows), *rest))
+        answer
         for ordinal, rows, *rest in orders
+        for answer in gather_rows(GatherOrder(ordinal, tuple(Rows(*one) for one in rows), *rest))
     )

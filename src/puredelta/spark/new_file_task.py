@@ -47,6 +47,7 @@ ANSWER_SCHEMA = pa.schema(
         ("footer", pa.binary()),
         ("nan_columns", pa.list_(pa.list_(pa.string()))),
         ("refusal", pa.string()),
+        ("partition", pa.list_(pa.string())),
     ]
 )
 
@@ -68,6 +69,8 @@ class FileAnswer:
     """Float columns, as paths through structs, that hold a NaN: their bounds leave it out."""
     refusal: str | None = None
     """Why this worker cannot do it; nothing was written then."""
+    partition: tuple[str | None, ...] = ()
+    """The partition of a file that was dealt out by partition, as the log spells values."""
 
 
 class FileOrder(Protocol):
@@ -241,7 +244,7 @@ def answer_if_able(payload: bytes, orders: Iterable[tuple[Any, ...]]) -> Sequenc
         answer = pickle.loads(payload)  # noqa: S301 - our own code, on its way to us
     except ImportError as missing:
         reason = f"{type(missing).__name__} on a worker: {missing}"
-        return [(order[0], None, 0, 0, 0, 0, b"", (), reason) for order in orders]
+        return [(order[0], None, 0, 0, 0, 0, b"", (), reason, ()) for order in orders]
     answers: Sequence[tuple[Any, ...]] = answer(orders)
     return answers
 

@@ -17,6 +17,7 @@ Words = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint64]
 
 ROWS_PER_WORD = 64
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _EXPANDED_WORDS = 1 << 16
 """How many words are unpacked at a time: 4 MiB."""
 
@@ -64,6 +65,20 @@ class RowBitmap:
     def __len__(self) -> int:
         """How many rows the set has."""
         return int(popcount(self.bits).sum())
+
+    def count(self, start: int, stop: int) -> int:
+        """How many rows it has from ``start`` on and below ``stop``.
+
+        >>> RowBitmap.of_rows(np.array([3, 64, 200])).count(3, 200)
+        2
+        """
+        low, high = np.searchsorted(self.words, [start >> 6, ((stop - 1) >> 6) + 1])
+        words, bits = self.words[low:high], self.bits[low:high].copy()
+        if len(words) and words[0] == start >> 6:
+            bits[0] &= _ALL << np.uint64(start & 63)
+        if len(words) and words[-1] == stop >> 6:
+            bits[-1] &= ~(_ALL << np.uint64(stop & 63))
+        return int(popcount(bits).sum())
 
     def __or__(self, other: RowBitmap) -> RowBitmap:
         """The rows of either."""

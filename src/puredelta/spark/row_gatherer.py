@@ -46,7 +46,9 @@ GATHERED_CODECS: Mapping[str, str] = {
 """Codecs that Arrow writes as Spark does: Arrow's name for each name of Spark's."""
 _TASK_BYTES_MIN = 8 * 1024 * 1024
 """Less is not worth another task, and another file."""
-_TASK_BYTES_MAX = 128 * 1024 * 1024
+_READ_BYTES_MAX = 1024 * 1024 * 1024
+"""A task that reads more would hold others up, and take long to repeat."""
+_FILE_BYTES_MAX = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,8 @@ class Selection:
     """Whether ``rows`` are those to write, or those to leave out."""
     columns: tuple[tuple[str, str, pa.DataType], ...]
     """Name inside the files, name in the table's files and type there."""
+    num_partition_columns: int = 0
+    """How many of ``columns``, the last ones, make a file per value. One task writes all then."""
 
     @property
     def num_rows(self) -> int:
@@ -122,7 +126,7 @@ def _written(
         adds.append(
             Add(
                 path=encode_path(f"{directory}/{answer.name}"),
-                partition_values={},
+                partition_values=dict(zip(config.partition_columns, answer.partition, strict=True)),
                 size_bytes=answer.size_bytes,
                 modified_ms=answer.modified_ms,
                 data_change=True,
@@ -136,14 +140,14 @@ def _written(
             "Nothing was committed. This is a bug or a file that changed while it was read.",
             code=ErrorCode.NUM_RECORDS_MISMATCH,
         )
-    _remove_all_but({answer.name for answer in answers}, directory, store)
+    _remove_all_but({f"{directory}/{answer.name}" for answer in answers}, directory, store)
     return WriteResult(directory=directory, adds=tuple(adds), num_rows=num_rows)
 
 
-def _remove_all_but(kept: set[str | None], directory: str, store: Store) -> None:
+def _remove_all_but(kept: set[str], directory: str, store: Store) -> None:
     """Delete what attempts have left that failed or lost."""
     for file in list(store.walk(directory)):
-        if file.name not in kept:
+        if file.path not in kept:
             store.delete(file.path)
 
 
@@ -164,10 +168,10 @@ def _orders(
     selection: Selection, parallelism: int, directory: str, codec: str
 ) -> list[tuple[object, ...]]:
     """Say for every task what it writes, in the terms of `puredelta.spark.gather_task`."""
-    size_bytes = selection.size_bytes
-    wanted = max(
-        1, min(parallelism, size_bytes // _TASK_BYTES_MIN), -(-size_bytes // _TASK_BYTES_MAX)
-    )
+    pieces = list(_pieces(selection))
+    wanted = 1
+    if not selection.num_partition_columns:
+        wanted = _num_tasks(selection, sum(piece.num_rows for piece in pieces), parallelism)
     return [
         (
             ordinal,
@@ -177,21 +181,32 @@ def _orders(
             directory,
             f"part-{ordinal:05d}",
             codec,
+            selection.num_partition_columns,
         )
-        for ordinal, run in enumerate(dealt(list(_pieces(selection)), wanted))
+        for ordinal, run in enumerate(dealt(pieces, wanted))
     ]
 
 
+def _num_tasks(selection: Selection, rows_read: int, parallelism: int) -> int:
+    """Say how many tasks there are, each of which writes a file: few, but none for too long."""
+    row_bytes = selection.size_bytes / max(1, sum(map(sum, selection.group_rows)))
+    read, written = int(rows_read * row_bytes), int(selection.num_rows * row_bytes)
+    return max(
+        1,
+        min(parallelism, read // _TASK_BYTES_MIN),
+        -(-read // _READ_BYTES_MAX),
+        -(-written // _FILE_BYTES_MAX),
+    )
+
+
 def _pieces(selection: Selection) -> Iterator[Piece]:
-    """Yield the row groups of files that have a row to write."""
+    """Yield the row groups that have a row to write."""
     for number, groups in enumerate(selection.group_rows):
         marked = selection.rows.get(number, RowBitmap.empty())
-        chosen = len(marked) if selection.keeps else sum(groups) - len(marked)
-        if not chosen:
-            continue
         first_row = 0
         for group, num_rows in enumerate(groups):
-            if num_rows:
+            count = marked.count(first_row, first_row + num_rows) if num_rows else 0
+            if count if selection.keeps else num_rows - count:
                 yield Piece(number, group, first_row, num_rows)
             first_row += num_rows
 
@@ -213,8 +228,9 @@ def dealt(pieces: Sequence[Piece], num_runs: int) -> list[list[Piece]]:
 
 
 def _rows(selection: Selection, run: Sequence[Piece]) -> Iterator[tuple[object, ...]]:
-    for number, pieces in itertools.groupby(run, key=lambda piece: piece.file):
-        groups = list(pieces)
+    adjacent = itertools.groupby(enumerate(run), key=lambda p: (p[1].file, p[1].group - p[0]))
+    for (number, _), pieces in adjacent:
+        groups = [piece for _, piece in pieces]
         marked = selection.rows.get(number, RowBitmap.empty())
         yield (
             local_path(selection.files[number].uri),

@@ -26,7 +26,8 @@ _TASK_BYTES = 8 * 1024 * 1024
 _CONNECT_TASKS_MIN = 16
 _ANSWER_DDL = (
     "ordinal int, name string, physical_rows long, kept_rows long, size_bytes long, "
-    "modified_ms long, footer binary, nan_columns array<array<string>>, refusal string"
+    "modified_ms long, footer binary, nan_columns array<array<string>>, refusal string, "
+    "partition array<string>"
 )
 
 
@@ -79,7 +80,13 @@ def _run_on_connect(
     spread = orders.repartition(num_tasks(sizes_bytes, _CONNECT_TASKS_MIN))
     found = spread.mapInArrow(split_task.split_batches, _ANSWER_DDL).toArrow()
     return [
-        FileAnswer(**{**row, "nan_columns": tuple(map(tuple, row["nan_columns"]))})
+        FileAnswer(
+            **{
+                **row,
+                "nan_columns": tuple(map(tuple, row["nan_columns"])),
+                "partition": tuple(row["partition"]),
+            }
+        )
         for row in found.to_pylist()
     ]
 

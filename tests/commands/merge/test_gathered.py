@@ -86,8 +86,8 @@ def source(spark: SparkSession, tmp_path: Path) -> DataFrame:
 def made(tmp_path: Path) -> Callable[..., TableLog]:
     count = iter(range(100))
 
-    def new(**more: Any) -> TableLog:
-        return lay_table(tmp_path / f"table {next(count)}", SCHEMA, TARGET, **more)
+    def new(files: Any = TARGET, **more: Any) -> TableLog:
+        return lay_table(tmp_path / f"table {next(count)}", SCHEMA, files, **more)
 
     return new
 
@@ -150,6 +150,37 @@ def test_the_table_is_the_one_spark_would_have_written(
     assert outcome.rows == expected.rows
     assert stats(log) == stats(other)
     assert not [p for p in log_root(log).iterdir() if p.name.startswith("_puredelta")]
+
+
+@pytest.mark.parametrize("column", ["n", "flag", "day", "s"])
+def test_partitions_are_those_spark_would_have_written(
+    spark: SparkSession,
+    made: Callable[..., TableLog],
+    source: DataFrame,
+    gathered: Gathered,
+    column: str,
+) -> None:
+    def new() -> TableLog:
+        return made([[row(n, n)] for n in range(1, 15)], partition_by=[column])
+
+    log, clauses = new(), (update(), insert())
+    outcome = merge(spark, log, source, "t.id = s.id", *clauses)
+    (written,) = gathered
+    assert not isinstance(written, Refused)
+    gathered.switch_off()
+    other = new()
+    expected = merge(spark, other, source, "t.id = s.id", *clauses)
+    assert contents(spark, log) == contents(spark, other)
+    assert outcome.rows == expected.rows
+    assert partitions(log) == partitions(other)
+
+
+def partitions(log: TableLog) -> list[Any]:
+    """Return partition, directory and row count of the new files."""
+    return sorted(
+        (str(a.partition_values), a.path.split("/")[1], json.loads(a.stats or "")["numRecords"])
+        for a in new_adds(log)
+    )
 
 
 def log_root(log: TableLog) -> Path:
@@ -252,7 +283,8 @@ FLAT = StructType((StructField("id", LONG), StructField("d", DecimalType(7, 2)))
     ("schema", "partitions", "properties", "stored"),
     [
         (FLAT, (), {}, {"id": pa.int64(), "d": pa.decimal128(7, 2)}),
-        (FLAT, ("id",), {}, None),
+        (FLAT, ("id",), {}, {"d": pa.decimal128(7, 2), "id": pa.int64()}),
+        (FLAT, ("d",), {}, None),
         (FLAT, (), {"delta.constraints.c": "id > 0"}, None),
         (StructType((StructField("id", LONG, nullable=False),)), (), {}, None),
         (StructType((StructField("s", FLAT),)), (), {}, None),
@@ -272,7 +304,9 @@ def test_tables_whose_rows_are_only_stored(
         configuration=properties,
     )
     config = TableConfig.of(Protocol(min_reader_version=1, min_writer_version=3), metadata)
-    assert stored_types(config) == stored
+    found = stored_types(config)
+    assert found == stored
+    assert list(found or ()) == list(stored or ())
 
 
 def test_a_cast_is_no_plain_column() -> None:

@@ -121,6 +121,8 @@ class StatementFiles:
         selection = gathered_rows(context, positions, changes)
         if selection is None:
             return None
+        if selection.num_partition_columns and not self._reads_little(None):
+            return None  # several tasks would write a file each for every partition
         written = gather(
             context.spark,
             selection,

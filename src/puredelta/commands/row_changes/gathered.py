@@ -2,7 +2,7 @@
 
 That is so where every clause that fires takes each column of the table from a column of the
 source of the same type, as ``UPDATE SET *`` and ``INSERT *`` do, and the table asks nothing of
-new rows: no constraint, no generated value, no partition, no row id, no change data feed.
+new rows: no constraint, no generated value, no row id, no change data feed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from puredelta.commands.row_changes.positions import Positions, united
 from puredelta.commands.row_changes.statement import ResolvedStatement
 from puredelta.protocol.properties import ColumnMappingMode
 from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.types import BOOLEAN, BYTE, DATE, INTEGER, LONG, SHORT, STRING
 from puredelta.spark.bitmaps import FileRows
 from puredelta.spark.row_gatherer import Selection
 from puredelta.spark.stored_types import stored_type
 
-GATHERED_BYTES_MAX = 256 * 1024 * 1024
-"""Bytes of the source up to which planning a query takes longer than Arrow loses by reading
-rows that are not written."""
+_PARTITION_TYPES = frozenset({BYTE, SHORT, INTEGER, LONG, BOOLEAN, DATE, STRING})
+"""Types whose values are spelled in one way only."""
 
 
 def gathered_rows(
@@ -35,9 +35,7 @@ def gathered_rows(
     """
     source, statement = context.source, context.statement
     staged = source.staged
-    if staged is None or source.profile.size_bytes > GATHERED_BYTES_MAX:
-        return None
-    if changes.from_target or changes.recorded or context.tracked is not None:
+    if staged is None or changes.from_target or changes.recorded or context.tracked is not None:
         return None
     columns = _columns(statement, changes)
     stored = stored_types(statement.config)
@@ -53,6 +51,7 @@ def gathered_rows(
         columns=tuple(
             (source.file_column(columns[name]), name, kind) for name, kind in stored.items()
         ),
+        num_partition_columns=len(statement.config.partition_columns),
     )
 
 
@@ -95,10 +94,12 @@ def plain_columns(values: Mapping[str, Column], staged: Mapping[int, str]) -> di
 
 
 def stored_types(config: TableConfig) -> dict[str, pa.DataType] | None:
-    """Return how each column of the table is stored, ``None`` if rows need more than storing."""
+    """Return how each column of the table is stored, ``None`` if rows need more than storing.
+
+    Columns of partitions come last, as if they were stored, in their own order.
+    """
     asks = (
-        config.partition_columns
-        or config.check_constraints
+        config.check_constraints
         or config.invariants
         or config.generated_columns
         or config.identity_columns
@@ -113,4 +114,8 @@ def stored_types(config: TableConfig) -> dict[str, pa.DataType] | None:
         if kind is None or not field.nullable:
             return None
         stored[field.name] = kind
+    if any(field.type not in _PARTITION_TYPES for field in config.partition_schema.fields):
+        return None
+    for name in config.partition_columns:
+        stored[name] = stored.pop(name)
     return stored
