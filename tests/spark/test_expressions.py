@@ -278,6 +278,8 @@ def test_one_instant_for_every_plan(spark: SparkSession) -> None:
     pruned = one(analysis, "t.d >= current_date()", FROM_TARGET).predicate
     assert isinstance(pruned, Compare)
     assert pruned.right == Const(first[0]["c"])
+    plain = spark.range(1).selectExpr("id", "(select max(id) from range(3)) as e")
+    assert analysis.instant.fix(plain) is plain
 
 
 def test_a_plan_that_is_not_repeatable_is_known(spark: SparkSession) -> None:

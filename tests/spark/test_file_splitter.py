@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError
 from puredelta.log.table_log import TableLog
-from puredelta.spark import file_splitter, new_file_task, split_job, split_task
+from puredelta.spark import file_splitter, new_file_task, split_job, split_task, workers
 from puredelta.spark.copy_rewrite import SparkCopier
 from puredelta.spark.file_splitter import ArrowSplitter
 from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriter, Rewritten
@@ -157,6 +158,15 @@ def test_missing_storage_is_refused_and_leaves_nothing(spark: SparkSession, log:
     assert len(list(root.rglob("part-*.parquet"))) == 2
 
 
+@pytest.fixture
+def packs_code() -> Iterator[None]:
+    """Let workers get the code as it is now."""
+    workers.packed_code.cache_clear()
+    yield
+    workers.packed_code.cache_clear()
+
+
+@pytest.mark.usefixtures("packs_code")
 def test_workers_without_the_libraries_are_refused(
     spark: SparkSession, log: TableLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +205,7 @@ def test_local_workers_are_the_drivers_own_python(
     assert spark.sparkContext.pythonExec == "/usr/bin/no-such-python"
 
 
+@pytest.mark.usefixtures("packs_code")
 def test_another_failure_is_raised(
     spark: SparkSession, log: TableLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,7 +42,8 @@ def open_analysis(
             is_source_deterministic=None,
         )
     frames = ClassicFrames(spark, target, source)
-    catalyst, instant = frames.catalyst, FixedInstant(spark)
+    catalyst = frames.catalyst
+    instant = FixedInstant(catalyst)
     return Analysis(
         resolver=ClassicResolver(frames, instant=instant, time_zone=session.time_zone),
         caster=ClassicCaster(catalyst),

@@ -13,8 +13,11 @@ from typing_extensions import assert_never
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.cast_errors import overflow_message
 from puredelta.spark.catalyst import Catalyst
+from puredelta.spark.java_class import java_class, scala_object
 from puredelta.spark.row_errors import row_error
 from puredelta.spark.store_assignment import ArrayCall, CastMode, Value, sql_type
+
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 
 
 class ClassicCaster:
@@ -26,18 +29,16 @@ class ClassicCaster:
 
     def __init__(self, catalyst: Catalyst) -> None:
         self._catalyst = catalyst
-        self._expressions: Any = catalyst.jvm.org.apache.spark.sql.catalyst.expressions
-        modes = getattr(self._expressions, "EvalMode$").__getattr__("MODULE$")
-        self._ansi, self._legacy = modes.ANSI(), modes.LEGACY()
 
     def cast(self, value: Column, to: T.DataType, *, mode: CastMode, column: str) -> Column:
         """Return the value as ``to``."""
         session_zone = self._catalyst.jvm.scala.Option.empty()
-        eval_mode = self._legacy if mode is CastMode.LEGACY else self._ansi
+        modes = scala_object(self._catalyst.jvm, f"{_EXPRESSIONS}.EvalMode")
+        eval_mode = modes.LEGACY() if mode is CastMode.LEGACY else modes.ANSI()
         parsed = self._catalyst.parsed(value)
-        made = self._expressions.Cast(parsed, self._type(to), session_zone, eval_mode)
+        made = self._expression("Cast")(parsed, self._type(to), session_zone, eval_mode)
         if mode is CastMode.CHECKED:
-            made = self._expressions.CheckOverflowInTableInsert(made, column)
+            made = self._expression("CheckOverflowInTableInsert")(made, column)
         return self._catalyst.column(made)
 
     def array_call(self, value: Column) -> ArrayCall | None:
@@ -48,7 +49,7 @@ class ClassicCaster:
             return None
         operands = self._catalyst.items(call.children())
         values = [self._value(operand) for operand in operands]
-        make = getattr(self._expressions, name)
+        make = self._expression(name)
 
         def of(columns: Sequence[Column]) -> Column:
             return self._catalyst.column(make(*map(self._catalyst.parsed, columns)))
@@ -60,10 +61,15 @@ class ClassicCaster:
         kind = T._parse_datatype_json_string(expression.dataType().json())  # noqa: SLF001
         return Value(column=self._catalyst.column(expression), type=kind, sql=str(expression.sql()))
 
+    def _expression(self, name: str) -> Any:
+        return java_class(self._catalyst.jvm, f"{_EXPRESSIONS}.{name}")
+
     def _type(self, data_type: T.DataType) -> Any:
         """Return the JVM's type; inside a struct, where JSON tells collations."""
         text = T.StructType([T.StructField("value", data_type)]).json()
-        parsed: Any = self._catalyst.jvm.org.apache.spark.sql.types.DataType.fromJson(text)
+        parsed: Any = java_class(
+            self._catalyst.jvm, "org.apache.spark.sql.types.DataType"
+        ).fromJson(text)
         return parsed.apply(0).dataType()
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.classic.column import Column as ClassicColumn
 
-from puredelta.spark.java_class import java_class
+from puredelta.spark.java_class import java_class, scala_object
 
 # The rules that bring conditions into a form worth reading, in an order that works on
 # 4.0 to 4.3. The whole optimizer is of no use: over empty relations it folds the plan away.
@@ -30,6 +30,9 @@ _FOLDING = (
 )
 
 
+_CATALYST = "org.apache.spark.sql.catalyst"
+
+
 class Catalyst:
     """The few Scala entry points that resolution needs, by name."""
 
@@ -38,11 +41,6 @@ class Catalyst:
         jvm: Any = spark._jvm  # noqa: SLF001 - the edge itself
         self.jvm = jvm
         self.session: Any = spark._jsparkSession  # noqa: SLF001
-        catalyst = jvm.org.apache.spark.sql.catalyst
-        self.rules: Any = catalyst.optimizer
-        self._expressions: Any = catalyst.expressions
-        self._plans: Any = catalyst.plans
-        self._none: Any = jvm.scala.Option.empty()
 
     # frames and plans
 
@@ -56,7 +54,7 @@ class Catalyst:
 
     def tag(self, name: str) -> Any:
         """Return the tag of a name; plans keep a value per tag."""
-        return self.jvm.org.apache.spark.sql.catalyst.trees.TreeNodeTag(name)
+        return java_class(self.jvm, f"{_CATALYST}.trees.TreeNodeTag")(name)
 
     def rows(self, plan: Any) -> DataFrame:
         """Return a plan as a DataFrame of this session; Spark checks the plan."""
@@ -70,23 +68,25 @@ class Catalyst:
         """Return an empty relation with these very attributes: ids, names, qualifiers."""
         output, nothing = self.seq(attributes), self.seq([])
         streaming = False
-        return self._plans.logical.LocalRelation(output, nothing, streaming, self._none)
+        return self._operator("LocalRelation")(output, nothing, streaming, self._none)
 
     def cross_join(self, left: Any, right: Any) -> Any:
         """Return the plan of a cross join."""
-        cross = getattr(self._plans, "Cross$").__getattr__("MODULE$")
-        hint = self._plans.logical.JoinHint.NONE()
-        return self._plans.logical.Join(left, right, cross, self._none, hint)
+        cross = scala_object(self.jvm, f"{_CATALYST}.plans.Cross")
+        hint = self._operator("JoinHint").NONE()
+        return self._operator("Join")(left, right, cross, self._none, hint)
 
     def project(self, expressions: Sequence[Any], plan: Any) -> Any:
         """Return the plan of a projection."""
-        return self._plans.logical.Project(self.seq(expressions), plan)
+        return self._operator("Project")(self.seq(expressions), plan)
 
     def named(self, name: str, plan: Any) -> Any:
         """Return the plan under a name."""
-        return (
-            getattr(self._plans.logical, "SubqueryAlias$").__getattr__("MODULE$").apply(name, plan)
-        )
+        alias = scala_object(self.jvm, f"{_CATALYST}.plans.logical.SubqueryAlias")
+        return alias.apply(name, plan)
+
+    def _operator(self, name: str) -> Any:
+        return java_class(self.jvm, f"{_CATALYST}.plans.logical.{name}")
 
     # expressions
 
@@ -112,14 +112,18 @@ class Catalyst:
     def alias(self, expression: Any, name: str, *, like: Any = None) -> Any:
         """Return the expression under a name, with the id and qualifiers of ``like``."""
         if like is None:
-            expr_id, qualifier = self._expressions.NamedExpression.newExprId(), self.seq([])
+            expr_id, qualifier = self._new_expr_id(), self.seq([])
         else:
             expr_id, qualifier = like.exprId(), like.qualifier()
         return self._new_alias(expression, name, expr_id, qualifier, self._none, self._no_keys)
 
     @cached_property
     def _new_alias(self) -> Any:
-        return java_class(self.jvm, "org.apache.spark.sql.catalyst.expressions.Alias")
+        return java_class(self.jvm, f"{_CATALYST}.expressions.Alias")
+
+    @cached_property
+    def _new_expr_id(self) -> Any:
+        return java_class(self.jvm, f"{_CATALYST}.expressions.NamedExpression").newExprId
 
     @cached_property
     def _no_keys(self) -> Any:
@@ -137,7 +141,7 @@ class Catalyst:
                 ambiguous name or an unknown function.
         """
         named = [self.alias(e, f"_{n}") for n, e in enumerate(expressions)]
-        plan = self._plans.logical.CollectMetrics("puredelta", self.seq(named), plan, 0)
+        plan = self._operator("CollectMetrics")("puredelta", self.seq(named), plan, 0)
         return self.session.sessionState().analyzer().execute(plan)
 
     def trees(self, plan: Any) -> list[list[Any]]:
@@ -152,20 +156,29 @@ class Catalyst:
     def folded(self, plan: Any) -> Any:
         """Return the plan with constants folded and needless casts gone."""
         for rule in _FOLDING:
-            plan = getattr(self.rules, rule).apply(plan)
+            plan = self.after_rule(rule, plan)
         return plan
+
+    def after_rule(self, name: str, plan: Any) -> Any:
+        """Return what one rule of the optimizer makes of a plan."""
+        return java_class(self.jvm, f"{_CATALYST}.optimizer.{name}").apply(plan)
 
     def unresolved_names(self, expression: Any) -> tuple[str, ...]:
         """Return the names in an expression that the analyzer could not resolve."""
         attributes = self._each(expression.references().iterator())
         return tuple(a.sql() for a in attributes if not a.resolved())
 
+    @cached_property
+    def _none(self) -> Any:
+        return java_class(self.jvm, "scala.Option").empty()
+
     # collections
 
     def attribute_map(self, pairs: Sequence[tuple[Any, Any]]) -> Any:
         """Return an ``AttributeMap``, which finds attributes by id, however they are spelt."""
-        maps = getattr(self._expressions, "AttributeMap$").__getattr__("MODULE$")
-        return maps.apply(self.seq([self.jvm.scala.Tuple2(*pair) for pair in pairs]))
+        maps = scala_object(self.jvm, f"{_CATALYST}.expressions.AttributeMap")
+        pair_of = java_class(self.jvm, "scala.Tuple2")
+        return maps.apply(self.seq([pair_of(*pair) for pair in pairs]))
 
     def seq(self, items: Sequence[Any]) -> Any:
         """Return a Scala ``Seq``."""
@@ -173,7 +186,7 @@ class Catalyst:
 
     @cached_property
     def _to_seq(self) -> Any:
-        return self.jvm.PythonUtils.toSeq
+        return java_class(self.jvm, "org.apache.spark.api.python.PythonUtils").toSeq
 
     def items(self, seq: Any) -> tuple[Any, ...]:
         """Return the elements of a Scala ``Seq``."""

@@ -34,9 +34,9 @@ def renewed_identity(known: DataFrame, schema: StructType) -> DataFrame:
     there are none to keep.
     """
     spark = known.sparkSession
-    latest = table_identity(spark, schema)
-    if latest.schema == known.schema:
+    if struct_as_nullable(to_spark(schema)) == known.schema:
         return known
+    latest = table_identity(spark, schema)
     if is_connect(spark):
         alias = outer_alias(known)
         return latest if alias is None else latest.alias(alias)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.spark.catalyst import Catalyst
 from puredelta.spark.connect_clock import at_moment, plan_of, reads_clock, rows_of
+from puredelta.spark.java_class import java_class
 
 
 class Instant(Protocol):
@@ -38,30 +40,49 @@ class ConnectInstant:
 
 
 class FixedInstant:
-    """Spark's own reading of the clock, taken once, put into plans as literals.
+    """Spark's own reading of the clock, taken when the first plan needs it, put into plans as
+    literals.
 
     A Scala ``Map`` is a ``PartialFunction``, so ``transformAllExpressionsWithSubqueries(map)``
     replaces expressions by equality without any Scala code. ``ReplaceExpressions`` comes first:
     ``current_timestamp() - interval 1 day`` keeps a copy of its own inside until then.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
-        catalyst = Catalyst(spark)
-        asked = spark.sql("select current_timestamp(), now(), current_date(), localtimestamp()")
+    def __init__(self, catalyst: Catalyst) -> None:
+        self._catalyst = catalyst
+
+    def fix(self, rows: DataFrame) -> DataFrame:
+        """Return the same rows with every reading of the clock replaced by this moment."""
+        plan = self._catalyst.analyzed(rows)
+        return self._catalyst.rows(self.fixed(plan)) if self._reads_clock(plan) else rows
+
+    def fixed(self, plan: Any) -> Any:
+        """Do the same to an analyzed plan."""
+        if not self._reads_clock(plan):
+            return plan
+        plain = self._catalyst.after_rule("ReplaceExpressions", plan)
+        return plain.transformAllExpressionsWithSubqueries(self._moments)
+
+    def _reads_clock(self, plan: Any) -> bool:
+        """Tell whether a plan has any reading of the clock, subqueries included."""
+        return bool(plan.containsPattern(self._clock_pattern))
+
+    @cached_property
+    def _clock_pattern(self) -> Any:
+        trees = "org.apache.spark.sql.catalyst.trees"
+        return java_class(self._catalyst.jvm, f"{trees}.TreePattern").CURRENT_LIKE()
+
+    @cached_property
+    def _moments(self) -> Any:
+        """Every reading of the clock and the literal that takes its place."""
+        catalyst = self._catalyst
+        asked = catalyst.spark.sql(
+            "select current_timestamp(), now(), current_date(), localtimestamp()"
+        )
         before = catalyst.analyzed(asked)
-        after = catalyst.rules.ComputeCurrentTime.apply(before)
+        after = catalyst.after_rule("ComputeCurrentTime", before)
         moments: Any = catalyst.jvm.java.util.HashMap()
         readings, literals = before.expressions(), after.expressions()
         for n in range(len(asked.columns)):
             moments.put(readings.apply(n).child(), literals.apply(n).child())
-        self._catalyst = catalyst
-        self._moments = catalyst.jvm.PythonUtils.toScalaMap(moments)
-
-    def fix(self, rows: DataFrame) -> DataFrame:
-        """Return the same rows with every reading of the clock replaced by this moment."""
-        return self._catalyst.rows(self.fixed(self._catalyst.analyzed(rows)))
-
-    def fixed(self, plan: Any) -> Any:
-        """Do the same to an analyzed plan."""
-        plain = self._catalyst.rules.ReplaceExpressions.apply(plan)
-        return plain.transformAllExpressionsWithSubqueries(self._moments)
+        return catalyst.jvm.PythonUtils.toScalaMap(moments)

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
 from puredelta.spark.java_class import java_class
 
 _CONNECT_MODULE = "pyspark.sql.connect."
+_JSON_WRITERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 class StoreAssignment(Enum):
@@ -68,11 +70,16 @@ def settings_of(spark: SparkSession) -> Mapping[str, str]:
     jvm: Any = getattr(spark, "_jvm", None)
     if jvm is None:  # Spark Connect: one request
         return spark.conf.getAll
-    mapper = java_class(jvm, "com.fasterxml.jackson.databind.ObjectMapper")()
-    settings: dict[str, str] = json.loads(
-        mapper.writeValueAsString(spark._jsparkSession.conf().getAllAsJava())  # noqa: SLF001
-    )
+    every = spark._jsparkSession.conf().getAllAsJava()  # noqa: SLF001
+    settings: dict[str, str] = json.loads(_json_writer(jvm).writeValueAsString(every))
     return settings
+
+
+def _json_writer(jvm: Any) -> Any:
+    """Return Jackson's mapper, one per JVM: a new one has to find out first what a map is."""
+    if jvm not in _JSON_WRITERS:
+        _JSON_WRITERS[jvm] = java_class(jvm, "com.fasterxml.jackson.databind.ObjectMapper")()
+    return _JSON_WRITERS[jvm]
 
 
 def is_connect(spark: SparkSession) -> bool:

@@ -14,14 +14,17 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
+from puredelta.spark.java_class import java_class
 from puredelta.spark.session import is_connect
 
 logger = logging.getLogger(__name__)
 
 _EVENTS = "org.apache.spark.sql.execution.ui.SparkListener"
+_EXECUTION = "org.apache.spark.sql.execution.SQLExecution$"
 _ROOT_ID = "spark.sql.execution.root.id"
 _SUM, _TIMING = "sum", "timing"
 
@@ -118,11 +121,10 @@ class _Entry:
     def __init__(self, spark: SparkSession, text: str) -> None:
         self._context: Any = spark.sparkContext
         jvm: Any = spark._jvm  # noqa: SLF001 - the Py4J edge
-        self._jvm = jvm
         spark._jsparkSession.sharedState()  # noqa: SLF001 - the tab's listener is born here
-        self._id = self._next_id()
-        accumulators = self._jvm.org.apache.spark.util.AccumulatorContext
-        self._accumulators = {name: int(accumulators.newId()) for name in _WORDS}
+        self._bus = _Bus.of(jvm)
+        self._id = self._bus.next_id()
+        self._accumulators = self._bus.accumulators
         self._post(
             "SQLExecutionStart",
             description=text,
@@ -145,14 +147,6 @@ class _Entry:
             self._post("DriverAccumUpdates", accumUpdates=known)
         self._post("SQLExecutionEnd", time=_now_ms(), errorMessage=error)
 
-    def _next_id(self) -> int:
-        """Take an id from Spark's own counter: one we made up could meet a real one."""
-        execution = "org.apache.spark.sql.execution.SQLExecution$"
-        kind = self._jvm.java.lang.Class.forName(execution)
-        method = kind.getDeclaredMethod("nextExecutionId", None)
-        method.setAccessible(True)
-        return int(method.invoke(kind.getField("MODULE$").get(None), None))
-
     def _plan(self, text: str) -> Mapping[str, Any]:
         metrics = [
             {
@@ -172,8 +166,35 @@ class _Entry:
 
     def _post(self, event: str, **body: Any) -> None:
         text = json.dumps({"Event": _EVENTS + event, "executionId": self._id, **body})
-        read = self._jvm.org.apache.spark.util.JsonProtocol.sparkEventFromJson(text)
-        self._context._jsc.sc().listenerBus().post(read)  # noqa: SLF001
+        self._context._jsc.sc().listenerBus().post(self._bus.event_of(text))  # noqa: SLF001
+
+
+class _Bus:
+    """What all entries of a JVM need of it, looked up once."""
+
+    def __init__(self, jvm: Any) -> None:
+        kind = java_class(jvm, "java.lang.Class").forName(_EXECUTION)
+        self._counter = kind.getDeclaredMethod("nextExecutionId", None)
+        self._counter.setAccessible(True)
+        self._counted = kind.getField("MODULE$").get(None)
+        new_id = java_class(jvm, "org.apache.spark.util.AccumulatorContext").newId
+        # Values are kept by entry and id, so entries can have the same ids.
+        self.accumulators: Mapping[str, int] = {name: int(new_id()) for name in _WORDS}
+        self.event_of = java_class(jvm, "org.apache.spark.util.JsonProtocol").sparkEventFromJson
+
+    @classmethod
+    def of(cls, jvm: Any) -> _Bus:
+        """Return the one of a JVM."""
+        if jvm not in _BUSES:
+            _BUSES[jvm] = cls(jvm)
+        return _BUSES[jvm]
+
+    def next_id(self) -> int:
+        """Take an id from Spark's own counter: one we made up could meet a real one."""
+        return int(self._counter.invoke(self._counted, None))
+
+
+_BUSES: WeakKeyDictionary[Any, _Bus] = WeakKeyDictionary()
 
 
 def _now_ms() -> int:

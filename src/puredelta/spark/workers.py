@@ -53,8 +53,12 @@ _UNFIT_WORKER = (
 """What an error names when the workers' Python is not up to the task."""
 
 
+@functools.cache
 def packed_code(function: Callable[..., Any]) -> bytes:
-    """Return a function of a worker module with all the code of ours that it needs."""
+    """Return a function of a worker module with all the code of ours that it needs.
+
+    Packed once: it takes milliseconds, and the code does not change.
+    """
     payload: bytes = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
     return payload
 

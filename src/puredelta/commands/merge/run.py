@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.engine import engine_info
@@ -21,6 +20,7 @@ from puredelta.commands.row_changes.settings import ExecutionSettings, persisten
 from puredelta.log.table_log import TableLog
 from puredelta.log.transaction import Phase, Transaction, ignore_phase
 from puredelta.protocol.feature_registry import Capability
+from puredelta.spark.count_row import count_row
 from puredelta.spark.session import SessionInfo
 from puredelta.spark.ui_metrics import shown_in_ui
 
@@ -61,11 +61,7 @@ def run_merge(
         "num_deleted_rows": rows.deleted,
         "num_inserted_rows": rows.inserted,
     }
-    executed = outcome.plan is not None
-    table = pa.table(
-        {name: pa.array([count] if executed else [], pa.int64()) for name, count in counts.items()}
-    )
-    return spark.createDataFrame(table)
+    return count_row(spark, counts, exists=outcome.plan is not None)
 
 
 def execute_merge(

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.engine import engine_info
@@ -34,6 +33,7 @@ from puredelta.protocol.actions import Action
 from puredelta.protocol.feature_registry import Capability
 from puredelta.protocol.operations import Operation
 from puredelta.spark.cached_frames import refresh_cached_frames
+from puredelta.spark.count_row import count_row
 from puredelta.spark.session import SessionInfo
 from puredelta.spark.ui_metrics import shown_in_ui
 
@@ -65,8 +65,8 @@ def run_rows(
     with shown_in_ui(spark, f"{name} delta.`{log.root_uri}`") as shown:
         outcome = execute_rows(spark, log, spec, target_rows=target_rows)
         shown.report(outcome.metrics)
-    counts = [] if outcome.affected is None else [outcome.affected]
-    return spark.createDataFrame(pa.table({"num_affected_rows": pa.array(counts, pa.int64())}))
+    affected = outcome.affected
+    return count_row(spark, {"num_affected_rows": affected or 0}, exists=affected is not None)
 
 
 def execute_rows(
