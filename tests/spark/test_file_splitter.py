@@ -21,6 +21,7 @@ from puredelta.spark.copy_rewrite import SparkCopier
 from puredelta.spark.file_splitter import ArrowSplitter
 from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriter, Rewritten
 from puredelta.spark.row_bitmap import RowBitmap
+from puredelta.spark.small_files import SMALL_FILES_MIN
 from tests.commands.merge.tables import lay_table
 from tests.spark.local_workers import LocalWorkers
 
@@ -126,6 +127,27 @@ def test_a_file_outside_of_the_table_gets_a_successor_inside(
     assert len(read(log, done)) == 9
 
 
+def test_many_small_files_become_few(spark: SparkSession, tmp_path: Path) -> None:
+    files = [rows("a b" if n % 2 else "c", 10 * n) for n in range(2 * SMALL_FILES_MIN)]
+    log = lay_table(tmp_path / "many", SCHEMA, files, partition_by=["p"])
+    wanted = orders(log, *[[n % 10] for n in range(len(files))])
+    done = rewriter(ArrowSplitter, spark, log).rewrite(wanted)
+    assert isinstance(done, Rewritten)
+    assert sorted(add.partition_values["p"] or "" for add in done.adds) == ["a b", "c"]
+    slow = rewriter(SparkCopier, spark, log).rewrite(wanted)
+    assert isinstance(slow, Rewritten)
+    assert read(log, done) == read(log, slow)
+    assert done.num_rows == slow.num_rows == 9 * len(files)
+
+
+def test_a_group_that_is_not_complete_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    files = [rows("c", 10 * n) for n in range(SMALL_FILES_MIN)]
+    log = lay_table(tmp_path / "many", SCHEMA, files, partition_by=["p"])
+    wanted = orders(log, *[[0, 77]] * SMALL_FILES_MIN)
+    with pytest.raises(DeltaError, match="more has 160 rows, 32 were to be dropped and 144"):
+        rewriter(ArrowSplitter, spark, log).rewrite(wanted)
+
+
 def test_rows_the_file_does_not_have_are_an_error(spark: SparkSession, log: TableLog) -> None:
     with pytest.raises(DeltaError, match="has 10 rows, 2 were to be dropped and 9 stayed"):
         rewriter(ArrowSplitter, spark, log).rewrite(orders(log, [0, 77]))
@@ -173,7 +195,7 @@ def test_workers_without_the_libraries_are_refused(
     def no_arrow(_: Any) -> Any:
         raise ModuleNotFoundError("No module named 'pyarrow'")
 
-    monkeypatch.setattr(split_task, "split_file", no_arrow)
+    monkeypatch.setattr(split_task, "split_together", no_arrow)
     answer = rewriter(ArrowSplitter, spark, log).rewrite(orders(log, [0]))
     assert isinstance(answer, Refused)
     assert "ModuleNotFoundError" in answer.reason
@@ -212,7 +234,7 @@ def test_another_failure_is_raised(
     def broken(_: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(split_task, "split_file", broken)
+    monkeypatch.setattr(split_task, "split_together", broken)
     with pytest.raises(Exception, match="No space left on device"):
         rewriter(ArrowSplitter, spark, log).rewrite(orders(log, [0]))
 

@@ -15,7 +15,13 @@ import pytest
 from puredelta.spark import file_rows_task, new_file_task
 from puredelta.spark.new_file_task import FileAnswer
 from puredelta.spark.row_bitmap import RowBitmap
-from puredelta.spark.split_task import SplitOrder, split_file
+from puredelta.spark.split_task import (
+    ORDER_SCHEMA,
+    SplitOrder,
+    split_file,
+    split_together,
+    split_tuples,
+)
 
 ROWS = 1000
 DROPPED = [0, 1, 63, 64, 500, 999]
@@ -240,3 +246,44 @@ def test_without_a_base_there_is_no_id_to_note(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "old.parquet")
     new = kept(split_file(tracking(tmp_path / "old.parquet", [0], base=None)), tmp_path)
     assert new.to_pylist() == [{"id": 2, "_id": None, "_version": 5}]
+
+
+def test_alike_files_become_one(tmp_path: Path) -> None:
+    """One after the other, without the dropped rows, in one row group."""
+    tables = [pa.table({"id": range(n, n + 5), "s": ["a"] * 5}) for n in (0, 10, 20, 30)]
+    tables[2] = tables[2].drop_columns(["s"])
+    for n, one in enumerate(tables):
+        pq.write_table(one, tmp_path / f"{n}.parquet", row_group_size=2)
+    new = tmp_path / "new"
+    new.mkdir()
+    orders = [
+        replace(order(tmp_path / f"{n}.parquet", [n], new), ordinal=n, group=9) for n in range(4)
+    ]
+    first, second, third = split_together(orders)
+    assert [(a.ordinal, a.others) for a in (first, second, third)] == [(0, (1,)), (2, ()), (3, ())]
+    assert kept(first, new)["id"].to_pylist() == [1, 2, 3, 4, 10, 12, 13, 14]
+    assert (first.physical_rows, first.kept_rows) == (10, 8)
+    assert kept(second, new).equals(without(tables[2], [2]))
+    assert kept(third, new).equals(without(tables[3], [3]))
+    assert pq.read_metadata(new / str(first.name)).num_row_groups == 1
+    fields = [tuple(getattr(one, name) for name in ORDER_SCHEMA.names) for one in orders]
+    apart = [(*some[:-1], None) for some in fields]
+    assert [len(split_tuples(some)) for some in (fields, apart)] == [3, 4]
+
+
+def test_a_group_with_an_unreadable_file_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "0.parquet")
+    (tmp_path / "1.parquet").write_bytes(b"no Parquet")
+    new = tmp_path / "new"
+    new.mkdir()
+    (answer,) = split_together([order(tmp_path / f"{n}.parquet", [0], new) for n in range(2)])
+    assert answer.refusal is not None
+    assert list(new.iterdir()) == []
+
+
+def test_rows_of_a_group_keep_their_ids(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{n}.parquet" for n in range(2)]
+    for path in paths:
+        pq.write_table(pa.table({"id": [1, 2, 3]}), path)
+    (answer,) = split_together([tracking(p, [1], base=100 * n) for n, p in enumerate(paths)])
+    assert kept(answer, tmp_path)["_id"].to_pylist() == [0, 2, 100, 102]

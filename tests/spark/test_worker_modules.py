@@ -61,7 +61,7 @@ print({call})
 @pytest.mark.parametrize(
     ("function", "call", "answer"),
     [
-        (split_tuples, "code([(3, '/no/file', *'dp', b'', b'', *[None] * 4)])", "FileNotFound"),
+        (split_tuples, "code([(3, '/no/file', *'dp', b'', b'', *[None] * 5)])", "FileNotFound"),
         (split_batches, "list(code([]))", "[]"),
         (
             gather_tuples,

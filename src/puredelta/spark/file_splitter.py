@@ -3,7 +3,7 @@
 No row crosses between JVM and Python, nothing is shuffled, and order and clustering stay as
 they were: a third of the time of reading and writing the same files with Spark. The old
 file's directory, partition values and tags are kept, statistics come from the footer that
-the task sends back.
+the task sends back. Where many small files are touched, several become one.
 
 Needs workers with Python, numpy and pyarrow that reach the storage themselves; otherwise
 the answer is `Refused`.
@@ -37,12 +37,16 @@ from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.new_file_task import FileAnswer
 from puredelta.spark.parquet_job import named_failures
 from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriting, Rewritten
+from puredelta.spark.small_files import small_groups
 from puredelta.spark.split_job import run_split
 from puredelta.spark.split_task import SplitOrder
 from puredelta.store.base import Store
 from puredelta.store.loose_files import local_path
 
 logger = logging.getLogger(__name__)
+
+_NAMED_MAX = 3
+"""Files that an error names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +73,7 @@ class ArrowSplitter:
         tracked = tracked_columns(self.config)
         directories = [self._directory(order.add) for order in orders]
         self._directories.update(directories)
+        groups = small_groups([order.add for order in orders], directories)
         tasks = [
             SplitOrder(
                 ordinal=number,
@@ -77,10 +82,11 @@ class ArrowSplitter:
                 name_prefix=f"part-{self.job_id}-{number:05d}",
                 words=order.dropped.words.astype("<i8").tobytes(),
                 bits=order.dropped.bits.astype("<u8").tobytes(),
+                group=group,
                 **hidden_columns(order.add, tracked),
             )
-            for number, (order, source, directory) in enumerate(
-                zip(orders, sources, directories, strict=True)
+            for number, (order, source, directory, group) in enumerate(
+                zip(orders, sources, directories, groups, strict=True)
             )
             if source is not None
         ]
@@ -100,9 +106,12 @@ class ArrowSplitter:
     ) -> Rewritten:
         statistics = TableStatistics(self.config)
         adds: list[Add] = []
+        done: set[int] = set()
         for answer in sorted(answers, key=lambda a: a.ordinal):
             order = orders[answer.ordinal]
-            _require_complete(order, answer)
+            copied = (answer.ordinal, *answer.others)
+            done.update(copied)
+            _require_complete([orders[n] for n in copied], answer)
             if answer.name is None:
                 continue
             footer = pq.read_metadata(pa.BufferReader(answer.footer))
@@ -119,8 +128,8 @@ class ArrowSplitter:
                     clustering_provider=order.add.clustering_provider,
                 )
             )
-        if len(answers) != len(orders):
-            raise _mismatch(f"{len(orders)} files were to be split and {len(answers)} were")
+        if len(done) != len(orders):
+            raise _mismatch(f"{len(orders)} files were to be split and {len(done)} were")
         self._delete_all_but(frozenset(decode_path(add.path) for add in adds))
         return Rewritten(adds=tuple(adds), num_rows=sum(a.kept_rows for a in answers))
 
@@ -164,10 +173,13 @@ def hidden_columns(add: Add, tracked: RowTrackingColumns | None) -> dict[str, An
     }
 
 
-def _require_complete(order: RewriteOrder, answer: FileAnswer) -> None:
-    if answer.physical_rows - len(order.dropped) != answer.kept_rows:
+def _require_complete(orders: Sequence[RewriteOrder], answer: FileAnswer) -> None:
+    dropped = sum(len(order.dropped) for order in orders)
+    if answer.physical_rows - dropped != answer.kept_rows:
+        named = ", ".join(order.add.path for order in orders[:_NAMED_MAX])
+        more = "" if len(orders) <= _NAMED_MAX else f" and {len(orders) - _NAMED_MAX} more"
         raise _mismatch(
-            f"{order.add.path} has {answer.physical_rows} rows, {len(order.dropped)} were to be "
+            f"{named}{more} has {answer.physical_rows} rows, {dropped} were to be "
             f"dropped and {answer.kept_rows} stayed"
         )
 

@@ -48,6 +48,7 @@ ANSWER_SCHEMA = pa.schema(
         ("nan_columns", pa.list_(pa.list_(pa.string()))),
         ("refusal", pa.string()),
         ("partition", pa.list_(pa.string())),
+        ("others", pa.list_(pa.int32())),
     ]
 )
 
@@ -59,7 +60,7 @@ class FileAnswer:
     ordinal: int
     name: str | None = None
     physical_rows: int = 0
-    """Of the old file, where there is just one."""
+    """Of the old files, where whole files are read."""
     kept_rows: int = 0
     size_bytes: int = 0
     modified_ms: int = 0
@@ -71,6 +72,8 @@ class FileAnswer:
     """Why this worker cannot do it; nothing was written then."""
     partition: tuple[str | None, ...] = ()
     """The partition of a file that was dealt out by partition, as the log spells values."""
+    others: tuple[int, ...] = ()
+    """The orders besides ``ordinal`` whose rows are in the same file."""
 
 
 class FileOrder(Protocol):
@@ -244,7 +247,7 @@ def answer_if_able(payload: bytes, orders: Iterable[tuple[Any, ...]]) -> Sequenc
         answer = pickle.loads(payload)  # noqa: S301 - our own code, on its way to us
     except ImportError as missing:
         reason = f"{type(missing).__name__} on a worker: {missing}"
-        return [(order[0], None, 0, 0, 0, 0, b"", (), reason, ()) for order in orders]
+        return [(order[0], None, 0, 0, 0, 0, b"", (), reason, (), ()) for order in orders]
     answers: Sequence[tuple[Any, ...]] = answer(orders)
     return answers
 

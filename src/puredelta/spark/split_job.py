@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import heapq
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark import SparkContext
@@ -21,13 +22,15 @@ from puredelta.spark.session import is_connect
 from puredelta.spark.split_task import ORDER_SCHEMA, SplitOrder
 from puredelta.spark.workers import Fields, collect_if_fit, if_fit, packed_code
 
+_Task = TypeVar("_Task")
+
 _TASK_BYTES = 8 * 1024 * 1024
 """How much a task should at least copy, once every core has one."""
 _CONNECT_TASKS_MIN = 16
 _ANSWER_DDL = (
     "ordinal int, name string, physical_rows long, kept_rows long, size_bytes long, "
     "modified_ms long, footer binary, nan_columns array<array<string>>, refusal string, "
-    "partition array<string>"
+    "partition array<string>, others array<int>"
 )
 
 
@@ -44,9 +47,15 @@ def run_split(
         answers = if_fit(functools.partial(_run_on_connect, spark, tasks, sizes_bytes))
         return answers if isinstance(answers, Refused) else _all_done(answers)
     context = spark.sparkContext
-    batches = balanced(
-        tasks, sizes_bytes, num_batches=num_tasks(sizes_bytes, context.defaultParallelism)
+    # Orders of a group stay together.
+    units: dict[int, list[int]] = {}
+    for number, order in enumerate(orders):
+        units.setdefault(-1 - number if order.group is None else order.group, []).append(number)
+    sizes = [sum(sizes_bytes[number] for number in unit) for unit in units.values()]
+    dealt = balanced(
+        list(units.values()), sizes, num_batches=num_tasks(sizes, context.defaultParallelism)
     )
+    batches = [[tasks[number] for unit in batch for number in unit] for batch in dealt]
     return write_in_workers(context, batches, split_task.split_tuples)
 
 
@@ -85,6 +94,7 @@ def _run_on_connect(
                 **row,
                 "nan_columns": tuple(map(tuple, row["nan_columns"])),
                 "partition": tuple(row["partition"]),
+                "others": tuple(row["others"]),
             }
         )
         for row in found.to_pylist()
@@ -92,10 +102,10 @@ def _run_on_connect(
 
 
 def balanced(
-    tasks: Sequence[Fields], sizes_bytes: Sequence[int], *, num_batches: int
-) -> list[list[Fields]]:
+    tasks: Sequence[_Task], sizes_bytes: Sequence[int], *, num_batches: int
+) -> list[list[_Task]]:
     """Deal tasks out so that all batches are of about one size, largest first."""
-    batches: list[list[Fields]] = [[] for _ in range(num_batches)]
+    batches: list[list[_Task]] = [[] for _ in range(num_batches)]
     loads = [(0, number) for number in range(num_batches)]
     for size, number in sorted(((s, n) for n, s in enumerate(sizes_bytes)), reverse=True):
         load, batch = heapq.heappop(loads)

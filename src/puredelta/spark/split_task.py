@@ -9,8 +9,10 @@ instants: they get one.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,6 +52,7 @@ ORDER_SCHEMA = pa.schema(
         ("base_row_id", pa.int64()),
         ("version_column", pa.string()),
         ("default_version", pa.int64()),
+        ("group", pa.int32()),
     ]
 )
 
@@ -74,6 +77,8 @@ class SplitOrder:
     version_column: str | None = None
     """Where rows keep the version that changed them, ``default_version`` if none is there."""
     default_version: int | None = None
+    group: int | None = None
+    """Small files of one group, if they are alike, become one."""
 
 
 def split_file(order: SplitOrder) -> FileAnswer:
@@ -83,21 +88,72 @@ def split_file(order: SplitOrder) -> FileAnswer:
     Arrow cannot read, a type that does not survive it) is answered as a refusal; a full disk
     is raised.
     """
-    try:
-        source = opened(order.source)
-    except OnlySparkError as failure:
-        return refused(order.ordinal, failure)
-    with source:
-        if (reason := unfaithful(source)) is not None:
-            return refused(order.ordinal, f"{order.source}: {reason}")
-        answer = write_file(
-            order,
-            _kept_groups(source, order),
-            schema=hidden_schema(target_schema(source), order),
-            codec=_codec(source),
-            options=functools.partial(_writer_options, source),
-        )
-        return replace(answer, physical_rows=source.metadata.num_rows)
+    (answer,) = split_together([order])
+    return answer
+
+
+def split_together(orders: Sequence[SplitOrder]) -> list[FileAnswer]:
+    """Copy what stays of several files, one after the other, into one new file.
+
+    Where files differ in columns, codec or metadata another one begins. Memory and refusals are
+    those of `split_file`.
+    """
+    with contextlib.ExitStack() as stack:
+        files: list[_File] = []
+        for order in orders:
+            try:
+                source = stack.enter_context(opened(order.source))
+            except OnlySparkError as failure:
+                return [refused(order.ordinal, failure)]
+            if (reason := unfaithful(source)) is not None:
+                return [refused(order.ordinal, f"{order.source}: {reason}")]
+            files.append(_File(order=order, source=source))
+        alike = itertools.groupby(files, key=_File.form if len(files) > 1 else id)
+        return [_copied(list(some)) for _, some in alike]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """An open file, and what becomes of it."""
+
+    order: SplitOrder
+    source: pq.ParquetFile
+
+    def form(self) -> tuple[bytes, str]:
+        """Return what files must share to become one."""
+        return self.source.schema_arrow.serialize().to_pybytes(), _codec(self.source)
+
+    @property
+    def num_rows(self) -> int:
+        return int(self.source.metadata.num_rows)
+
+
+def _copied(files: Sequence[_File]) -> FileAnswer:
+    # A file without row groups says nothing of how its rows were written.
+    first = next((file for file in files if file.source.num_row_groups), files[0])
+    if len(files) == 1:
+        tables = _kept_groups(first.source, first.order)
+    else:
+        tables = grouped(itertools.chain.from_iterable(map(_kept_batches, files)))
+    answer = write_file(
+        first.order,
+        tables,
+        schema=hidden_schema(target_schema(first.source), first.order),
+        codec=_codec(first.source),
+        options=functools.partial(_writer_options, first.source),
+    )
+    return replace(
+        answer,
+        physical_rows=sum(file.num_rows for file in files),
+        others=tuple(file.order.ordinal for file in files if file is not first),
+    )
+
+
+def _kept_batches(file: _File) -> Iterator[pa.RecordBatch]:
+    first_row = 0
+    for group in range(file.source.num_row_groups):
+        yield from _kept_rows(file.source, file.order, group, first_row)
+        first_row += file.source.metadata.row_group(group).num_rows
 
 
 def _kept_groups(source: pq.ParquetFile, order: SplitOrder) -> Iterator[pa.Table]:
@@ -207,11 +263,13 @@ def _codec(source: pq.ParquetFile) -> str:
 
 
 def split_tuples(orders: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Answer the fields of each `SplitOrder` with the fields of a `FileAnswer`, in their order."""
-    return as_tuples(
-        split_file(SplitOrder(**dict(zip(ORDER_SCHEMA.names, order, strict=True))))
-        for order in orders
-    )
+    """Answer the fields of each `SplitOrder` with the fields of a `FileAnswer`.
+
+    Orders of a group, if they follow each other, are carried out together.
+    """
+    every = [SplitOrder(**dict(zip(ORDER_SCHEMA.names, order, strict=True))) for order in orders]
+    units = itertools.groupby(every, key=lambda o: -1 - o.ordinal if o.group is None else o.group)
+    return as_tuples(answer for _, unit in units for answer in split_together(list(unit)))
 
 
 def split_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
