@@ -93,6 +93,17 @@ def test_row_groups_without_a_chosen_row_are_not_read() -> None:
     assert groups_read(selected({}, keeps=True)) == []
 
 
+def test_tasks_get_the_marks_of_their_rows_only() -> None:
+    """A file of many row groups may be read in many places."""
+
+    def words(selection: Selection) -> list[list[int]]:
+        made: list[Any] = row_gatherer._orders(selection, 1, "/t/new", "snappy")
+        return [np.frombuffer(some, "<i8").tolist() for one in made for *_, some, _ in one[1]]
+
+    assert words(selected({0: [5, 150, 250, 299]}, keeps=True)) == [[0, 2, 3, 4]]
+    assert words(selected({0: [5, 250, 299]}, keeps=True)) == [[0], [3, 4]]
+
+
 @pytest.mark.parametrize(
     ("megabytes", "keeps", "tasks"),
     [

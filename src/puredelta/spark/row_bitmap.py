@@ -66,14 +66,19 @@ class RowBitmap:
         """How many rows the set has."""
         return int(popcount(self.bits).sum())
 
+    def around(self, start: int, stop: int) -> RowBitmap:
+        """Return its words that have a row from ``start`` on and below ``stop``; not a copy."""
+        low, high = np.searchsorted(self.words, [start >> 6, ((stop - 1) >> 6) + 1])
+        return RowBitmap(self.words[low:high], self.bits[low:high])
+
     def count(self, start: int, stop: int) -> int:
         """How many rows it has from ``start`` on and below ``stop``.
 
         >>> RowBitmap.of_rows(np.array([3, 64, 200])).count(3, 200)
         2
         """
-        low, high = np.searchsorted(self.words, [start >> 6, ((stop - 1) >> 6) + 1])
-        words, bits = self.words[low:high], self.bits[low:high].copy()
+        near = self.around(start, stop)
+        words, bits = near.words, near.bits.copy()
         if len(words) and words[0] == start >> 6:
             bits[0] &= _ALL << np.uint64(start & 63)
         if len(words) and words[-1] == stop >> 6:

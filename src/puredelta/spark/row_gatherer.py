@@ -231,11 +231,13 @@ def _rows(selection: Selection, run: Sequence[Piece]) -> Iterator[tuple[object, 
     adjacent = itertools.groupby(enumerate(run), key=lambda p: (p[1].file, p[1].group - p[0]))
     for (number, _), pieces in adjacent:
         groups = [piece for _, piece in pieces]
-        marked = selection.rows.get(number, RowBitmap.empty())
+        first, last = groups[0], groups[-1]
+        every = selection.rows.get(number, RowBitmap.empty())
+        marked = every.around(first.first_row, last.first_row + last.num_rows)
         yield (
             local_path(selection.files[number].uri),
             tuple(piece.group for piece in groups),
-            groups[0].first_row,
+            first.first_row,
             marked.words.astype("<i8").tobytes(),
             marked.bits.astype("<u8").tobytes(),
         )
