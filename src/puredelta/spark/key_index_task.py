@@ -127,7 +127,7 @@ class _Spread:
         self.size = greatest - least + 2
 
     def numbers(self, column: pa.Array) -> tuple[Numbers, Known]:
-        values, valid = _integers(column)
+        values, valid = whole_numbers(column)
         known = (values >= self._least) & (values <= self._greatest)
         numbers = values - self._least + 1  # what overflows is not known
         if valid is not None:
@@ -173,7 +173,7 @@ class _Filter:
 
 def _digit_of(column: pa.Array, *, keeps_null: bool, size_max: int) -> _Digit:
     if pa.types.is_integer(column.type) or pa.types.is_date(column.type):
-        values, valid = _integers(column)
+        values, valid = whole_numbers(column)
         held = values if valid is None else values[valid]
         if len(held):
             spread = _Spread(int(held.min()), int(held.max()), keeps_null=keeps_null)
@@ -212,7 +212,7 @@ def run_starts(ascending: Numbers) -> Numbers:
     return np.flatnonzero(first)
 
 
-def _integers(column: pa.Array) -> tuple[Numbers, Known | None]:
+def whole_numbers(column: pa.Array) -> tuple[Numbers, Known | None]:
     """Return integers, or dates as days, and which are not NULL (``None``: all)."""
     if pa.types.is_date(column.type):
         column = column.cast(pa.int32())

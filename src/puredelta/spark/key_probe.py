@@ -14,17 +14,20 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timezone
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from puredelta.log.deletion_vectors import read_positions
+from puredelta.log.file_bounds import Bounds, FileBounds
 from puredelta.log.file_table import FileTable
 from puredelta.protocol.partition_values import parse_partition_value
 from puredelta.protocol.paths import absolute_uri
+from puredelta.protocol.predicates import Ref, Side
 from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.types import BYTE, DATE, INTEGER, LONG, SHORT
 from puredelta.spark import probe_task
 from puredelta.spark.arrow_predicate import Call
 from puredelta.spark.bitmaps import WORD_INDEX_BITS, CountedWords
@@ -36,6 +39,10 @@ from puredelta.spark.split_job import balanced
 from puredelta.spark.workers import collect_if_fit, packed_code
 from puredelta.store.loose_files import local_path
 
+FileKeyBounds: TypeAlias = tuple[tuple[int, int] | None, ...]
+"""See `puredelta.spark.probe_read_task.ProbeOrder`."""
+
+_NUMBERED = frozenset({BYTE, SHORT, INTEGER, LONG, DATE})
 _TASK_BYTES = 256 * 1024 * 1024
 """Of data files: a task reads their key columns, and the source's keys once."""
 _FILES_PER_SOURCE = 4
@@ -134,9 +141,12 @@ def probe_keys(
     root_uri: str,
     finds_target: bool,
     source_base: int | None,
+    by_statistics: bool = True,
 ) -> CountedWords | Refused:
     """Return the rows of ``files`` and of the source that clauses act on. Runs one Spark job.
 
+    Files whose bounds no key of the source lies in are not opened, unless ``by_statistics`` is
+    off or rows without a partner are asked for.
     They are counted per row of either side as a join would give pairs; sets are named as in
     `puredelta.spark.bitmaps.collect_words`: target rows by the number of their clause, source
     rows by that plus ``source_base``. A side that is not asked for is left out.
@@ -147,7 +157,9 @@ def probe_keys(
     staged = [local_path(file.uri) for file in source_files]
     if None in paths or None in staged:
         return Refused(reason=f"no local file system under {root_uri}")
-    orders = _orders(config, files, paths, _read_columns(probe), root_uri)
+    bounds = key_bounds(config, files, probe) if by_statistics else [()] * len(files)
+    located = list(zip(paths, bounds, strict=True))
+    orders = _orders(config, files, located, _read_columns(probe), root_uri)
     sizes = files.rows["size_bytes"].to_pylist()
     context = spark.sparkContext
     num_tasks = _num_tasks(sizes, context.defaultParallelism, probe, WorkerMemory.of(spark))
@@ -181,6 +193,39 @@ def _num_tasks(
     return min(len(sizes_bytes), max(parallelism, -(-sum(sizes_bytes) // task_bytes)))
 
 
+def key_bounds(config: TableConfig, files: FileTable, probe: KeyProbe) -> list[FileKeyBounds]:
+    """Return for each file what its rows' keys may be, as far as whole numbers and dates say."""
+    if probe.judgement is not None and probe.judgement.by_source:
+        return [()] * len(files)  # rows are asked for that have no partner
+    types = {field.name: field.type for field in config.schema.fields}
+    refs = [
+        Ref(Side.TARGET, (key.target,), types[key.target])
+        if types[key.target] in _NUMBERED and not key.null_safe
+        else None
+        for key in probe.keys
+    ]
+    known = FileBounds(files, config, [ref for ref in refs if ref is not None])
+    columns = [_spans(known.find(ref) if ref is not None else None, len(files)) for ref in refs]
+    return list(zip(*columns, strict=True))
+
+
+def _spans(bounds: Bounds | None, num_files: int) -> Sequence[tuple[int, int] | None]:
+    if bounds is None or bounds.low is None or bounds.high is None:
+        return [None] * num_files
+    lows, highs = (_numbers(one) for one in (bounds.low, bounds.high))
+    return [
+        None if low is None or high is None else (low, high)
+        for low, high in zip(lows, highs, strict=True)
+    ]
+
+
+def _numbers(bound: pa.Array) -> list[int | None]:
+    if pa.types.is_date(bound.type):
+        bound = bound.cast(pa.int32())
+    numbers: list[int | None] = bound.cast(pa.int64()).to_pylist()
+    return numbers
+
+
 def _read_columns(probe: KeyProbe) -> set[str]:
     judged = () if probe.judgement is None else probe.judgement.target_columns
     return {*(key.target for key in probe.keys), *(name for name, _ in judged)}
@@ -201,7 +246,7 @@ def _judgement_fields(judgement: Judgement | None, config: TableConfig) -> Any:
 def _orders(
     config: TableConfig,
     files: FileTable,
-    paths: Sequence[str | None],
+    located: Sequence[tuple[str | None, FileKeyBounds]],
     columns: set[str],
     root_uri: str,
 ) -> list[tuple[Any, ...]]:
@@ -213,14 +258,14 @@ def _orders(
     }
     values = [dict(v or ()) for v in files.rows["partition_values"].to_pylist()]
     orders = []
-    for ordinal, (path, parts) in enumerate(zip(paths, values, strict=True)):
+    for ordinal, ((path, spans), parts) in enumerate(zip(located, values, strict=True)):
         rows = RowBitmap.of_rows(deleted[ordinal]) if ordinal in deleted else RowBitmap.empty()
         constants = tuple(
             (name, parse_partition_value(parts.get(name), kind, timezone.utc))
             for name, kind in partitions.items()
         )
         words, bits = rows.words.astype("<i8").tobytes(), rows.bits.astype("<u8").tobytes()
-        orders.append((ordinal, path, constants, words, bits))
+        orders.append((ordinal, path, constants, words, bits, spans))
     return orders
 
 

@@ -38,6 +38,10 @@ class ProbeOrder:
     words: bytes
     """Rows that a deletion vector deletes, as in `puredelta.spark.split_task.SplitOrder`."""
     bits: bytes
+    bounds: tuple[tuple[int, int] | None, ...] = ()
+    """Per column of the key the least and the greatest value that the file may hold, dates as
+    days; ``None``: any. Empty: the file is read whatever it holds.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from puredelta.spark.file_rows_task import Mask, OnlySparkError
+from puredelta.spark.key_bounds_task import likely_orders
 from puredelta.spark.key_index_task import KeyIndex, Numbers, run_starts
 from puredelta.spark.probe_read_task import (
     Piece,
@@ -122,9 +123,9 @@ def probe_tuples(probe: tuple[Any, ...], orders: Iterable[tuple[Any, ...]]) -> A
 def probe_files(probe: Probe, orders: Sequence[ProbeOrder]) -> Answer:
     """Find the rows of files and of the source that some clause acts on, or that have a partner."""
     try:
-        source = _Source.read(probe)
+        source = _Source.read(probe, orders)
         search = _Search(probe=probe, source=source)
-        pieces = read_pieces(orders, search.target_names, batch_rows=BATCH_ROWS)
+        pieces = read_pieces(source.likely, search.target_names, batch_rows=BATCH_ROWS)
         for together in gathered(pieces, num_rows=source.batch_rows):
             search.look_up(together)
     except (OSError, pa.ArrowException, OnlySparkError) as reason:
@@ -142,9 +143,11 @@ class _Source:
     columns: tuple[pa.Array, ...]
     starts: Numbers
     """Where each file's rows begin, and where the last one's end."""
+    likely: Sequence[ProbeOrder]
+    """Files of the table that may hold one of its keys."""
 
     @classmethod
-    def read(cls, probe: Probe) -> _Source:
+    def read(cls, probe: Probe, orders: Sequence[ProbeOrder]) -> _Source:
         judged = () if probe.judgement is None else probe.judgement.source_columns
         keys = [column.source for column in probe.columns]
         names = list(dict.fromkeys([*keys, *(name for name, _ in judged)]))
@@ -161,6 +164,7 @@ class _Source:
             kinds=kinds,
             columns=tuple(_judged(kind, whole[name]) for name, kind in judged),
             starts=starts,
+            likely=likely_orders(orders, columns),
         )
 
     @property

@@ -21,6 +21,7 @@ from pyspark import SparkContext, cloudpickle
 from puredelta.spark import (
     file_rows_task,
     gather_task,
+    key_bounds_task,
     key_index_task,
     new_file_task,
     probe_read_task,
@@ -35,6 +36,7 @@ _Answer = TypeVar("_Answer")
 WORKER_MODULES: tuple[ModuleType, ...] = (
     file_rows_task,
     gather_task,
+    key_bounds_task,
     key_index_task,
     new_file_task,
     probe_read_task,

@@ -72,9 +72,13 @@ def count_rows(rows: FileRows) -> int:
     return sum(map(len, rows.values()))
 
 
-def find_positions(context: ChangeContext, plan: SearchPlan) -> Positions:
+def find_positions(
+    context: ChangeContext, plan: SearchPlan, *, by_statistics: bool = True
+) -> Positions:
     """Find every row some clause acts on. Runs one Spark query, none if nothing can match;
     another one where workers turn out to be unable to look keys up.
+
+    ``by_statistics``: files are not read of which statistics prove that they match nothing.
 
     Raises:
         InvalidRequestError: several source rows match one target row
@@ -89,7 +93,9 @@ def find_positions(context: ChangeContext, plan: SearchPlan) -> Positions:
     )
     if plan.search is Search.NOTHING:
         return nothing
-    words = None if plan.probe is None else _probed_words(context, plan, plan.probe)
+    words = None
+    if plan.probe is not None:
+        words = _probed_words(context, plan, plan.probe, by_statistics=by_statistics)
     words = _joined_words(context, plan) if words is None else words
     first_by_source = len(statement.matched)
     on_target = words.select(IDLE, *range(first_by_source))
@@ -106,7 +112,9 @@ def find_positions(context: ChangeContext, plan: SearchPlan) -> Positions:
     )
 
 
-def _probed_words(context: ChangeContext, plan: SearchPlan, probe: KeyProbe) -> CountedWords | None:
+def _probed_words(
+    context: ChangeContext, plan: SearchPlan, probe: KeyProbe, *, by_statistics: bool
+) -> CountedWords | None:
     """Look the keys of the source up in the candidates; ``None`` where only Spark can join."""
     statement, source = context.statement, context.source
     found = probe_keys(
@@ -118,6 +126,7 @@ def _probed_words(context: ChangeContext, plan: SearchPlan, probe: KeyProbe) -> 
         root_uri=context.snapshot.root_uri,
         finds_target=not statement.is_insert_only,
         source_base=_SOURCE_SETS if plan.finds_source_rows else None,
+        by_statistics=by_statistics,
     )
     if isinstance(found, Refused):
         logger.info("Spark joins instead of looking keys up: %s", found.reason)

@@ -196,7 +196,7 @@ class _Run:
             context.source.handling,
         )
         self.transaction.read_files(plan.read_predicate, plan.candidates)
-        positions = find_positions(context, plan)
+        positions = find_positions(context, plan, by_statistics=self.settings.skips_by_statistics)
         hides = self.command.deletion_vectors and hides_rows(context.statement.config)
         infers_deletes = hides and self.command.infers_deletes
         split = plan_split(
