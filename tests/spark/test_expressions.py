@@ -249,7 +249,7 @@ def test_self_merge_tells_the_sides_apart(spark: SparkSession) -> None:
 
 
 def test_messages_list_the_columns_of_a_scope(analysis: Analysis) -> None:
-    shown = analysis.resolver.frames.displayed(PAIR)
+    shown = tuple(analysis.resolver.frames.displayed(PAIR))
     assert shown[:2] == ("t.id", "t.v")
     assert shown[-2:] == ("s.w", "s.arr")
     assert analysis.resolver.frames.target_qualifier == ("t",)

@@ -64,10 +64,12 @@ class Catalyst:
     def _rows_of(self) -> Any:
         return java_class(self.jvm, "org.apache.spark.sql.classic.Dataset").ofRows
 
-    def relation(self, attributes: Sequence[Any]) -> Any:
-        """Return an empty relation with these very attributes: ids, names, qualifiers."""
-        output, nothing = self.seq(attributes), self.seq([])
-        streaming = False
+    def relation(self, output: Any) -> Any:
+        """Return an empty relation with these very attributes: ids, names, qualifiers.
+
+        ``output`` is a Scala ``Seq``.
+        """
+        nothing, streaming = self.seq([]), False
         return self._operator("LocalRelation")(output, nothing, streaming, self._none)
 
     def cross_join(self, left: Any, right: Any) -> Any:
@@ -149,7 +151,7 @@ class Catalyst:
 
         The plan below is left out: the attributes of wide rows would be most of the text.
         """
-        alone = plan.withNewChildren(self.seq([self.relation([])]))
+        alone = plan.withNewChildren(self.seq([self.relation(self.seq([]))]))
         found: list[list[Any]] = json.loads(alone.toJSON())[0]["metrics"]
         return found
 

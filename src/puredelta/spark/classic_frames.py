@@ -28,17 +28,25 @@ class ClassicFrames:
         self.catalyst = Catalyst(spark)
         self.target_columns = target_columns(target)
         self.source_columns = source_columns(source)
-        known_target, target_ids = self._output(target)
-        known_source, source_ids = self._output(source)
-        taken = set(target_ids)
-        for n, source_id in enumerate(source_ids):
-            if source_id in taken:
-                known_source[n] = known_source[n].newInstance()
-                source_ids[n] = expr_id(known_source[n])
-        self._known = {Side.TARGET: known_target, Side.SOURCE: known_source}
+        target_output, target_ids = self._output(target)
+        source_output, source_ids = self._output(source)
+        if shared := set(target_ids).intersection(source_ids):
+            told_apart = [
+                attribute.newInstance() if source_id in shared else attribute
+                for attribute, source_id in zip(
+                    self.catalyst.items(source_output), source_ids, strict=True
+                )
+            ]
+            source_output = self.catalyst.seq(told_apart)
+            source_ids = [expr_id(attribute) for attribute in told_apart]
+        relations = {
+            Side.TARGET: self.catalyst.relation(target_output),
+            Side.SOURCE: self.catalyst.relation(source_output),
+        }
         self._ids = {Side.TARGET: target_ids, Side.SOURCE: source_ids}
+        self._known = {side: _Relation(plan, self._ids[side]) for side, plan in relations.items()}
         self._own = {
-            side: tuple(a.newInstance() for a in some) for side, some in self._known.items()
+            side: _Relation(plan.newInstance(), self._ids[side]) for side, plan in relations.items()
         }
         self._columns: dict[tuple[Side, int], Column] = {}
 
@@ -57,13 +65,9 @@ class ClassicFrames:
         target = self._known[Side.TARGET]
         return self.catalyst.items(target[0].qualifier()) if target else ()
 
-    def displayed(self, scope: Scope) -> tuple[str, ...]:
+    def displayed(self, scope: Scope) -> Sequence[str]:
         """Return the columns of a scope as messages show them: ``t.key``."""
-        return tuple(name for side in scope.value for name in self._displayed[side])
-
-    @cached_property
-    def _displayed(self) -> Mapping[Side, tuple[str, ...]]:
-        return {side: tuple(a.sql() for a in some) for side, some in self._known.items()}
+        return _Displayed([self._known[side] for side in scope.value])
 
     def known(self, scope: Scope) -> Any:
         """Return the plan of no rows that the user's expressions are resolved over."""
@@ -78,25 +82,27 @@ class ClassicFrames:
 
         ``used`` are the ids of the user's attributes in it.
         """
-        both = [
-            pair
-            for side, some in self._known.items()
-            for pair in zip(some, self._own[side], strict=True)
-        ]
         pairs = [
-            pair for pair, expr_id in zip(both, self.attributes, strict=True) if expr_id in used
+            (self._known[side][place], self._own[side][place])
+            for side, ids in self._ids.items()
+            for place, expr_id in enumerate(ids)
+            if expr_id in used
         ]
         return plan.rewriteAttrs(self.catalyst.attribute_map(pairs))
 
     def target(self, rows: DataFrame) -> DataFrame:
         """Give scanned rows the identity of the target."""
-        named = zip(self.target_columns, self._own[Side.TARGET], strict=True)
-        return rebased(self.catalyst, rows, {c.name: (c.name, a) for c, a in named})
+        own, present = self._own[Side.TARGET], set(rows.columns)
+        named = {c.name: (c.name, own[c.ordinal]) for c in self.target_columns if c.name in present}
+        return rebased(self.catalyst, rows, named)
 
     def source(self, rows: DataFrame) -> DataFrame:
         """Give staged rows the identity of the source."""
-        named = zip(self.source_columns, self._own[Side.SOURCE], strict=True)
-        return rebased(self.catalyst, rows, {c.staged: (c.name, a) for c, a in named})
+        own, present = self._own[Side.SOURCE], set(rows.columns)
+        named = {
+            c.staged: (c.name, own[c.ordinal]) for c in self.source_columns if c.staged in present
+        }
+        return rebased(self.catalyst, rows, named)
 
     def target_column(self, name: str) -> Column:
         """Return a column of ``target(...)``."""
@@ -114,18 +120,54 @@ class ClassicFrames:
             self._columns[side, ordinal] = self.catalyst.column(self._own[side][ordinal])
         return self._columns[side, ordinal]
 
-    def _joined(self, sides: Sequence[Sequence[Any]]) -> Any:
-        relations = [self.catalyst.relation(attributes) for attributes in sides]
-        return relations[0] if len(relations) == 1 else self.catalyst.cross_join(*relations)
+    def _joined(self, sides: Sequence[_Relation]) -> Any:
+        plans = [side.plan for side in sides]
+        return plans[0] if len(plans) == 1 else self.catalyst.cross_join(*plans)
 
-    def _output(self, rows: DataFrame) -> tuple[list[Any], list[int]]:
-        """Return the attributes of a frame and their ids."""
+    def _output(self, rows: DataFrame) -> tuple[Any, list[int]]:
+        """Return the attributes of a frame, a Scala ``Seq``, and their ids."""
         output = self.catalyst.analyzed(rows).output()
-        attributes = list(self.catalyst.items(output))
         ids = expr_ids(texts(output))
-        if ids is None or len(ids) != len(attributes):  # a watermark prints more
-            ids = [expr_id(a) for a in attributes]
-        return attributes, ids
+        if ids is None or len(ids) != len(rows.columns):  # a watermark prints more
+            ids = [expr_id(a) for a in self.catalyst.items(output)]
+        return output, ids
+
+
+class _Relation(Sequence[Any]):
+    """An empty relation, and its attributes: each is fetched when it is asked for."""
+
+    def __init__(self, plan: Any, ids: Sequence[int]) -> None:
+        self.plan = plan
+        self._length = len(ids)
+        self._fetched: dict[int, Any] = {}
+
+    @cached_property
+    def _output(self) -> Any:
+        return self.plan.output()
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, place: Any) -> Any:
+        if not 0 <= place < self._length:
+            raise IndexError(place)
+        if place not in self._fetched:
+            self._fetched[place] = self._output.apply(place)
+        return self._fetched[place]
+
+
+class _Displayed(Sequence[str]):
+    """The names of columns as messages show them, each asked for when it is read."""
+
+    def __init__(self, sides: Sequence[_Relation]) -> None:
+        self._places = [(side, place) for side in sides for place in range(len(side))]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, place: Any) -> Any:
+        side, at = self._places[place]
+        return str(side[at].sql())
 
 
 def rebased(catalyst: Catalyst, rows: DataFrame, named: Mapping[str, tuple[str, Any]]) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -40,7 +41,7 @@ class ConnectFrames:
         """The alias of the source; empty if it has none."""
         return () if self._source_alias is None else (self._source_alias,)
 
-    def displayed(self, scope: Scope) -> tuple[str, ...]:
+    def displayed(self, scope: Scope) -> Sequence[str]:
         """Return the columns of a scope as messages show them: ``t.key``."""
         names = {
             Side.TARGET: [(*self.target_qualifier, c.name) for c in self.target_columns],

@@ -10,6 +10,7 @@ name of its own here: target columns the table's, source columns ``__puredelta_s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -84,7 +85,7 @@ class Frames(Protocol):
         """The alias of the target; empty if it has none."""
         ...
 
-    def displayed(self, scope: Scope) -> tuple[str, ...]:
+    def displayed(self, scope: Scope) -> Sequence[str]:
         """Return the columns of a scope as messages show them: ``t.key``."""
         ...
 

@@ -50,7 +50,7 @@ def renewed_identity(known: DataFrame, schema: StructType) -> DataFrame:
         else a.withQualifier(qualifier)
         for a in catalyst.items(catalyst.analyzed(latest).output())
     ]
-    return catalyst.rows(catalyst.relation(attributes))
+    return catalyst.rows(catalyst.relation(catalyst.seq(attributes)))
 
 
 def with_identity(rows: DataFrame, identity: DataFrame) -> DataFrame:

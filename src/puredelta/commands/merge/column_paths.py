@@ -36,7 +36,7 @@ class TargetNames:
     schema: StructType
     qualifier: tuple[str, ...]
     """The target's alias, or the parts of its catalog name; empty if it has none."""
-    displayed: tuple[str, ...]
+    displayed: Sequence[str]
     """The columns as messages list them."""
     case_sensitive: bool
 
@@ -137,7 +137,7 @@ class SourceNames:
                 TargetNames(
                     schema=StructType(tuple(fields)),
                     qualifier=qualifier,
-                    displayed=tuple(displayed),
+                    displayed=displayed,
                     case_sensitive=case_sensitive,
                 )
                 for qualifier, fields in (by_qualifier or {(): []}).items()
