@@ -201,8 +201,8 @@ def test_a_source_that_changes_meanwhile_commits_nothing(
     path = min(directory.glob("*.parquet"))
     search = run.find_positions
 
-    def changing(*args: Any) -> Any:
-        found = search(*args)
+    def changing(*args: Any, **options: Any) -> Any:
+        found = search(*args, **options)
         if change == "gone":
             path.unlink()
         else:
