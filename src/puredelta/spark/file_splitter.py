@@ -15,11 +15,9 @@ import itertools
 import logging
 import posixpath
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError, ErrorCode
@@ -29,12 +27,12 @@ from puredelta.protocol.actions import Add
 from puredelta.protocol.paths import (
     absolute_uri,
     decode_path,
-    encode_path,
     relative_path,
 )
 from puredelta.protocol.row_tracking import RowTrackingColumns, tracked_columns
 from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.new_file_task import FileAnswer
+from puredelta.spark.new_files import added_file
 from puredelta.spark.parquet_job import named_failures
 from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriting, Rewritten
 from puredelta.spark.small_files import small_groups
@@ -114,18 +112,11 @@ class ArrowSplitter:
             _require_complete([orders[n] for n in copied], answer)
             if answer.name is None:
                 continue
-            footer = pq.read_metadata(pa.BufferReader(answer.footer))
             path = posixpath.join(directories[answer.ordinal], answer.name)
+            added = added_file(answer, path, order.add.partition_values, statistics)
             adds.append(
-                Add(
-                    path=encode_path(path),
-                    partition_values=order.add.partition_values,
-                    size_bytes=answer.size_bytes,
-                    modified_ms=answer.modified_ms,
-                    data_change=True,
-                    stats=statistics.encode(footer, nan_leaves=answer.nan_columns),
-                    tags=order.add.tags,
-                    clustering_provider=order.add.clustering_provider,
+                replace(
+                    added, tags=order.add.tags, clustering_provider=order.add.clustering_provider
                 )
             )
         if len(done) != len(orders):

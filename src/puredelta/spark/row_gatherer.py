@@ -14,19 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.clock import Clock, IdSource, random_id, wall_clock
 from puredelta.log.file_stats import TableStatistics
-from puredelta.protocol.actions import Add
-from puredelta.protocol.paths import encode_path
 from puredelta.protocol.table_config import TableConfig
 from puredelta.spark import gather_task
 from puredelta.spark.bitmaps import FileRows
 from puredelta.spark.data_file import DataFile
 from puredelta.spark.new_file_task import FileAnswer
+from puredelta.spark.new_files import added_file
 from puredelta.spark.parquet_job import named_failures, removed_on_failure
 from puredelta.spark.rewriting import Refused
 from puredelta.spark.row_bitmap import RowBitmap
@@ -118,21 +116,16 @@ def _written(
     store: Store,
 ) -> WriteResult:
     statistics = TableStatistics(config)
-    adds = []
-    for answer in sorted(answers, key=lambda a: a.ordinal):
-        if answer.name is None:
-            continue
-        footer = pq.read_metadata(pa.BufferReader(answer.footer))
-        adds.append(
-            Add(
-                path=encode_path(f"{directory}/{answer.name}"),
-                partition_values=dict(zip(config.partition_columns, answer.partition, strict=True)),
-                size_bytes=answer.size_bytes,
-                modified_ms=answer.modified_ms,
-                data_change=True,
-                stats=statistics.encode(footer, nan_leaves=answer.nan_columns),
-            )
+    adds = [
+        added_file(
+            answer,
+            f"{directory}/{answer.name}",
+            dict(zip(config.partition_columns, answer.partition, strict=True)),
+            statistics,
         )
+        for answer in sorted(answers, key=lambda a: a.ordinal)
+        if answer.name is not None
+    ]
     num_rows = sum(answer.kept_rows for answer in answers)
     if num_rows != selection.num_rows:
         raise DeltaError(

@@ -131,10 +131,12 @@ class _File:
 def _copied(files: Sequence[_File]) -> FileAnswer:
     # A file without row groups says nothing of how its rows were written.
     first = next((file for file in files if file.source.num_row_groups), files[0])
+    tables: Iterable[pa.Table]
     if len(files) == 1:
-        tables = _kept_groups(first.source, first.order)
+        tables = itertools.chain.from_iterable(map(grouped, _kept_groups(first)))
     else:
-        tables = grouped(itertools.chain.from_iterable(map(_kept_batches, files)))
+        every = itertools.chain.from_iterable(map(_kept_groups, files))
+        tables = grouped(itertools.chain.from_iterable(every))
     answer = write_file(
         first.order,
         tables,
@@ -149,19 +151,12 @@ def _copied(files: Sequence[_File]) -> FileAnswer:
     )
 
 
-def _kept_batches(file: _File) -> Iterator[pa.RecordBatch]:
+def _kept_groups(file: _File) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Yield what stays of each row group."""
     first_row = 0
     for group in range(file.source.num_row_groups):
-        yield from _kept_rows(file.source, file.order, group, first_row)
+        yield _kept_rows(file.source, file.order, group, first_row)
         first_row += file.source.metadata.row_group(group).num_rows
-
-
-def _kept_groups(source: pq.ParquetFile, order: SplitOrder) -> Iterator[pa.Table]:
-    """Yield what stays of each row group, a large one in several pieces."""
-    first_row = 0
-    for group in range(source.num_row_groups):
-        yield from grouped(_kept_rows(source, order, group, first_row))
-        first_row += source.metadata.row_group(group).num_rows
 
 
 def _kept_rows(
