@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from puredelta.spark.java_class import java_class
+from puredelta.spark.local_frame import local_frame
 from puredelta.spark.session import is_connect
 
 
@@ -23,14 +24,9 @@ def count_row(spark: SparkSession, counts: Mapping[str, int], *, exists: bool = 
     if is_connect(spark):
         values = {name: pa.array([n] if exists else [], pa.int64()) for name, n in counts.items()}
         return spark.createDataFrame(pa.table(values))
-    # A tenth of the round trips to the JVM that `createDataFrame` of a table needs.
-    jvm: Any = spark._jvm  # noqa: SLF001 - the Py4J edge
     schema = T.StructType([T.StructField(name, T.LongType()) for name in counts])
-    rows = java_class(jvm, "java.util.ArrayList")()
-    if exists:
-        rows.add(_row(spark, list(counts.values())))
-    java_type = java_class(jvm, "org.apache.spark.sql.types.DataType").fromJson(schema.json())
-    return DataFrame(spark._jsparkSession.createDataFrame(rows, java_type), spark)  # noqa: SLF001
+    rows = [_row(spark, list(counts.values()))] if exists else []
+    return local_frame(spark, rows, schema)
 
 
 def _row(spark: SparkSession, values: list[int]) -> Any:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.protocol.types import StructType
 from puredelta.spark.catalyst import Catalyst
 from puredelta.spark.classic_frames import rebased
 from puredelta.spark.connect_frames import outer_alias
-from puredelta.spark.java_class import java_class
+from puredelta.spark.local_frame import local_frame
 from puredelta.spark.session import is_connect
 from puredelta.spark.types import struct_as_nullable, to_spark
 
@@ -20,11 +18,7 @@ def table_identity(spark: SparkSession, schema: StructType) -> DataFrame:
     nullable = struct_as_nullable(to_spark(schema))
     if is_connect(spark):
         return spark.createDataFrame([], nullable)
-    # Without rows PySpark would still start from an RDD: many round trips to the JVM.
-    jvm: Any = spark._jvm  # noqa: SLF001 - the Py4J edge
-    java_type = java_class(jvm, "org.apache.spark.sql.types.DataType").fromJson(nullable.json())
-    nothing = java_class(jvm, "java.util.ArrayList")()
-    return DataFrame(spark._jsparkSession.createDataFrame(nothing, java_type), spark)  # noqa: SLF001
+    return local_frame(spark, [], nullable)
 
 
 def renewed_identity(known: DataFrame, schema: StructType) -> DataFrame:

@@ -54,18 +54,15 @@ class FixedInstant:
     def fix(self, rows: DataFrame) -> DataFrame:
         """Return the same rows with every reading of the clock replaced by this moment."""
         plan = self._catalyst.analyzed(rows)
-        return self._catalyst.rows(self.fixed(plan)) if self._reads_clock(plan) else rows
+        fixed = self.fixed(plan)
+        return rows if fixed is plan else self._catalyst.rows(fixed)
 
     def fixed(self, plan: Any) -> Any:
-        """Do the same to an analyzed plan."""
-        if not self._reads_clock(plan):
+        """Do the same to an analyzed plan; without a reading it is returned itself."""
+        if not plan.containsPattern(self._clock_pattern):  # not in subqueries either
             return plan
         plain = self._catalyst.after_rule("ReplaceExpressions", plan)
         return plain.transformAllExpressionsWithSubqueries(self._moments)
-
-    def _reads_clock(self, plan: Any) -> bool:
-        """Tell whether a plan has any reading of the clock, subqueries included."""
-        return bool(plan.containsPattern(self._clock_pattern))
 
     @cached_property
     def _clock_pattern(self) -> Any:
