@@ -6,7 +6,7 @@ other actions become objects. Columns nobody asks for are not read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.log.action_columns import mapped, struct_columns
 from puredelta.log.commit_files import log_file_not_found, read_actions
 from puredelta.log.file_table import (
-    DELETION_VECTOR_TYPE,
-    DELETION_VECTOR_WIRE_NAMES,
     FILE_SCHEMA,
     FILE_WIRE_NAMES,
     TOMBSTONE_SCHEMA,
@@ -137,15 +136,15 @@ def _file_rows(reader: pq.ParquetFile) -> pa.Table:
     if adds is None:
         return FILE_SCHEMA.empty_table()
     known = _child_names(reader, "add")
-    columns = _columns(adds, FILE_SCHEMA, FILE_WIRE_NAMES)
+    columns = struct_columns(adds, FILE_SCHEMA, FILE_WIRE_NAMES)
     if "stats_parsed" in known and columns["stats"].null_count:
         parsed = _read_structs(reader, "add", ("path", "stats_parsed"))
         columns["stats"] = pc.coalesce(
-            columns["stats"], _mapped(parsed, "stats_parsed", stats_text, pa.string())
+            columns["stats"], mapped(parsed, "stats_parsed", stats_text, pa.string())
         )
     if "partitionValues" not in known and "partitionValues_parsed" in known:
         parsed = _read_structs(reader, "add", ("path", "partitionValues_parsed"))
-        columns["partition_values"] = _mapped(
+        columns["partition_values"] = mapped(
             parsed,
             "partitionValues_parsed",
             partition_values_maps,
@@ -160,7 +159,7 @@ def _tombstone_rows(reader: pq.ParquetFile) -> pa.Table:
     removes = _read_structs(reader, "remove", TOMBSTONE_WIRE_NAMES.values())
     if removes is None:
         return TOMBSTONE_SCHEMA.empty_table()
-    columns = _columns(removes, TOMBSTONE_SCHEMA, TOMBSTONE_WIRE_NAMES)
+    columns = struct_columns(removes, TOMBSTONE_SCHEMA, TOMBSTONE_WIRE_NAMES)
     columns["data_change"] = pc.fill_null(columns["data_change"], fill_value=False)
     return pa.table(columns, schema=TOMBSTONE_SCHEMA)
 
@@ -185,46 +184,6 @@ def _read_structs(
 def _told_by(column: pa.ChunkedArray, required: str) -> pa.ChunkedArray:
     """Keep the rows of this kind: writers differ in whether the others are null or empty."""
     return column.filter(pc.is_valid(pc.struct_field(column, required)))
-
-
-def _columns(
-    structs: pa.ChunkedArray, schema: pa.Schema, wire_names: Mapping[str, str]
-) -> dict[str, pa.ChunkedArray]:
-    known = {field.name for field in structs.type}
-    columns = {}
-    for field in schema:
-        name = wire_names[field.name]
-        if name not in known:
-            columns[field.name] = pa.chunked_array([pa.nulls(len(structs), field.type)])
-        elif field.type == DELETION_VECTOR_TYPE:
-            columns[field.name] = _mapped(structs, name, _vectors, DELETION_VECTOR_TYPE)
-        else:
-            columns[field.name] = pc.cast(pc.struct_field(structs, name), field.type)
-    return columns
-
-
-def _vectors(structs: pa.StructArray) -> pa.StructArray:
-    """Give the fields of a deletion vector our names; a vector without a type is none."""
-    known = {field.name for field in structs.type}
-    children = [
-        pc.cast(pc.struct_field(structs, name), field.type)
-        if (name := DELETION_VECTOR_WIRE_NAMES[field.name]) in known
-        else pa.nulls(len(structs), field.type)
-        for field in DELETION_VECTOR_TYPE
-    ]
-    return pa.StructArray.from_arrays(
-        children, fields=list(DELETION_VECTOR_TYPE), mask=pc.is_null(children[0])
-    )
-
-
-def _mapped(
-    structs: pa.ChunkedArray,
-    name: str,
-    function: Callable[[pa.StructArray], pa.Array],
-    result: pa.DataType,
-) -> pa.ChunkedArray:
-    chunks = pc.struct_field(structs, name).chunks
-    return pa.chunked_array([function(chunk) for chunk in chunks], type=result)
 
 
 def _never_null(maps: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -12,7 +12,9 @@ from dataclasses import replace
 from puredelta.errors import CorruptTableError, DeltaError, ErrorCode
 from puredelta.log.checkpoint_hint import read_checkpoint_hint
 from puredelta.log.checkpoint_read import read_checkpoint
-from puredelta.log.commit_files import read_actions, read_commit_info
+from puredelta.log.commit_columns import parse_columns
+from puredelta.log.commit_files import parse_actions, read_commit_info, read_log_file
+from puredelta.log.file_table import FileTable
 from puredelta.log.history import IN_COMMIT_TIMESTAMP
 from puredelta.log.replay import EMPTY_STATE, LogState, replay
 from puredelta.log.segment import (
@@ -161,9 +163,15 @@ def _load_around(
         raise error from None
 
 
-def _read_ranges(store: Store, ranges: tuple[CommitRange, ...]) -> Iterator[Action]:
+def _read_ranges(store: Store, ranges: tuple[CommitRange, ...]) -> Iterator[Action | FileTable]:
     for part in ranges:
-        yield from read_actions(store, part.file.path)
+        content = read_log_file(store, part.file.path)
+        columns = parse_columns(content)
+        if columns is None:
+            yield from list(parse_actions(content, f"{store.root_uri}/{part.file.path}"))
+        else:
+            yield from columns.others
+            yield columns.adds
 
 
 def _snapshot(

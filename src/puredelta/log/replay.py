@@ -52,17 +52,29 @@ class LogState:
 EMPTY_STATE = LogState()
 
 
-def replay(state: LogState, actions: Iterable[Action]) -> LogState:
+def replay(state: LogState, actions: Iterable[Action | FileTable]) -> LogState:
     """Apply the actions of one or more commits, oldest first: the latest of a kind wins.
 
-    Files are told apart by canonical path and deletion vector. Within one commit the
-    order of an add and a remove of one path does not matter, since the protocol lets them
-    differ in their vectors only.
+    Adds may come as a table, in which no file may be named twice. Files are told apart by
+    canonical path and deletion vector. Within one commit the order of an add and a remove of one
+    path does not matter, since the protocol lets them differ in their vectors only.
     """
     overlay = _Overlay()
     for action in actions:
-        overlay.add(action)
+        if isinstance(action, FileTable):
+            state, overlay = _with_files(overlay.over(state), action), _Overlay()
+        else:
+            overlay.add(action)
     return overlay.over(state)
+
+
+def _with_files(state: LogState, added: FileTable) -> LogState:
+    keys = file_keys(added.rows)
+    return replace(
+        state,
+        files=FileTable(_stack(_without(state.files.rows, keys), added.rows)),
+        tombstones=_without(state.tombstones, keys),
+    )
 
 
 class _Overlay:
@@ -120,7 +132,7 @@ class _Overlay:
         )
 
 
-def _without(rows: pa.Table, keys: pa.Array) -> pa.Table:
+def _without(rows: pa.Table, keys: pa.Array | pa.ChunkedArray) -> pa.Table:
     if rows.num_rows == 0:
         return rows
     superseded = pc.is_in(file_keys(rows), value_set=keys)
