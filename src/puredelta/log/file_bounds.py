@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 
 from puredelta.errors import DeltaError
 from puredelta.log.file_table import FileTable
-from puredelta.log.stats_columns import read_stats_columns
 from puredelta.log.stats_json import StatsColumns
 from puredelta.log.stats_text import find_timestamp_span
 from puredelta.log.value_order import FLOATING, order_type, order_value, single_precision
@@ -105,7 +104,7 @@ class FileBounds:
 
     def _stats_bounds(self, column: _Column) -> Bounds:
         if self._stats is None:
-            self._stats = read_stats_columns(self._files.rows["stats"], self._leaves(self._columns))
+            self._stats = self._files.statistics(self._leaves(self._columns))
         leaf = self._stats.leaves[column.physical_path]
         all_null = pc.equal(leaf.null_count, self._stats.num_records)
         # With wide bounds the null count of a file means something only where it is none or

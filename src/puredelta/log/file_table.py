@@ -8,8 +8,8 @@ statistics as JSON text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
@@ -17,8 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.log.known_statistics import KnownStatistics
+from puredelta.log.stats_json import Path, StatsColumns
 from puredelta.protocol.actions import Add, DeletionVectorDescriptor, FileAction, Remove
 from puredelta.protocol.paths import canonical_path
+from puredelta.protocol.types import DataType
 
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
 DELETION_VECTOR_TYPE = pa.struct(
@@ -116,6 +119,9 @@ class FileTable:
     """
 
     rows: pa.Table
+    _statistics: KnownStatistics = field(
+        default_factory=KnownStatistics, init=False, repr=False, compare=False
+    )
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
@@ -132,12 +138,24 @@ class FileTable:
 
     def select(self, mask: pa.Array | pa.ChunkedArray) -> FileTable:
         """Keep the rows where ``mask`` is true; null counts as false."""
-        return FileTable(self.rows.filter(mask))
+        if pc.all(mask, skip_nulls=False).as_py():
+            return self
+        flags = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
+        return self._some(self.rows.filter(flags), lambda column: column.filter(flags))
 
     def take(self, indices: pa.Array | Sequence[int]) -> FileTable:
         """Pick rows by position, in the order given."""
         picked = indices if isinstance(indices, pa.Array) else pa.array(indices, pa.int64())
-        return FileTable(self.rows.take(picked))
+        return self._some(self.rows.take(picked), lambda column: column.take(picked))
+
+    def _some(self, rows: pa.Table, pick: Callable[[pa.Array], pa.Array]) -> FileTable:
+        some = FileTable(rows)
+        object.__setattr__(some, "_statistics", self._statistics.of_some(pick))
+        return some
+
+    def statistics(self, leaves: Mapping[Path, DataType]) -> StatsColumns:
+        """Return the statistics of some columns, as `read_stats_columns`; parsed only once."""
+        return self._statistics.read(self.rows["stats"], leaves)
 
     @property
     def total_size_bytes(self) -> int:

@@ -131,14 +131,27 @@ def _lines(texts: pa.ChunkedArray, *, has_floats: bool) -> tuple[bytes, int] | N
     number is due; as null they are merely unknown.
     """
     objects = pc.fill_null(texts, "{}")
-    objects = pc.replace_substring_regex(objects, r"[\r\n]", " ")
     if has_floats:
         objects = pc.replace_substring_regex(objects, _NOT_A_NUMBER, ":null")
-    if not pc.all(pc.match_substring_regex(objects, r"^\s*\{.*\}\s*$"), min_count=0).as_py():
+    content = _joined(objects)
+    if b"\r" in content or content.count(b"\n") != max(0, len(objects) - 1):
+        objects = pc.replace_substring_regex(objects, r"[\r\n]", " ")
+        content = _joined(objects)
+    if not _are_objects(objects):
         return None
-    lines = [text for chunk in objects.chunks for text in chunk.to_pylist()]
-    longest = int(pc.max(pc.binary_length(objects)).as_py() or 0)
-    return "\n".join(lines).encode(), longest
+    return content, int(pc.max(pc.binary_length(objects)).as_py() or 0)
+
+
+def _joined(texts: pa.ChunkedArray) -> bytes:
+    return "\n".join(text for chunk in texts.chunks for text in chunk.to_pylist()).encode()
+
+
+def _are_objects(texts: pa.ChunkedArray) -> bool:
+    """Tell whether all texts are in braces; searched by pattern only where blanks are around."""
+    tight = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
+    rest = texts.filter(pc.invert(tight))
+    braced = pc.match_substring_regex(rest, r"^\s*\{.*\}\s*$")
+    return bool(pc.all(braced, min_count=0).as_py())
 
 
 def _struct(leaves: Mapping[Path, pa.DataType]) -> pa.DataType:
