@@ -82,6 +82,12 @@ class FileBounds:
             self._known[ref] = read(column)
         return self._known[ref]
 
+    def read(self) -> StatsColumns:
+        """Parse the statistics of all columns, unless that was done."""
+        if self._stats is None:
+            self._stats = self._files.statistics(self._leaves(self._columns))
+        return self._stats
+
     def _partition_bounds(self, column: _Column) -> Bounds:
         (name,) = column.physical_path
         texts = pc.map_lookup(self._files.rows["partition_values"], name, "first")
@@ -103,10 +109,9 @@ class FileBounds:
         )
 
     def _stats_bounds(self, column: _Column) -> Bounds:
-        if self._stats is None:
-            self._stats = self._files.statistics(self._leaves(self._columns))
-        leaf = self._stats.leaves[column.physical_path]
-        all_null = pc.equal(leaf.null_count, self._stats.num_records)
+        stats = self.read()
+        leaf = stats.leaves[column.physical_path]
+        all_null = pc.equal(leaf.null_count, stats.num_records)
         # With wide bounds the null count of a file means something only where it is none or
         # all of its rows; with tight ones nothing is lost by asking for no more (X-69).
         return Bounds(

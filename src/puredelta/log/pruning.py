@@ -6,6 +6,7 @@ matches. A superset is always right, a missing file never is (X-69, X-72).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -83,6 +84,11 @@ def prune(
                 skipped.append(SkippedFiles(conjunct, by, num_files))
             kept[ruled_out] = False
     return Pruning(pa.array(kept, pa.bool_()), tuple(skipped))
+
+
+def read_statistics(files: FileTable, config: TableConfig, refs: Iterable[Ref]) -> None:
+    """Parse what pruning by these columns will ask for: the files keep it."""
+    FileBounds(files, config, _comparable(frozenset(refs), config)).read()
 
 
 def _comparable(refs: frozenset[Ref], config: TableConfig) -> frozenset[Ref]:

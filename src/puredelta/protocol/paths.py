@@ -7,6 +7,7 @@ URIs that leave this module are *decoded* and in Hadoop's short form (``file:/da
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 from urllib.parse import quote, unquote
@@ -94,12 +95,19 @@ def absolute_uri(root_uri: str, encoded_path: str) -> str:
     >>> absolute_uri("file:/data/my table", "p=a%20b/x.parquet")
     'file:/data/my table/p=a b/x.parquet'
     """
+    if _is_plain(encoded_path):
+        return f"{_directory(root_uri)}/{encoded_path}"
     decoded = decode_path(encoded_path)
     if _SCHEME.match(encoded_path):
         return _normal_uri(short_uri(decoded))
     if encoded_path.startswith("/"):
         return _authority(root_uri) + _normal(decoded)
-    return f"{short_uri(root_uri).rstrip('/')}/{_normal(decoded)}"
+    return f"{_directory(root_uri)}/{_normal(decoded)}"
+
+
+@functools.lru_cache(maxsize=64)
+def _directory(root_uri: str) -> str:
+    return short_uri(root_uri).rstrip("/")
 
 
 def relative_path(root_uri: str, uri: str) -> str | None:

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from puredelta.log.deletion_vectors import read_positions
 from puredelta.log.file_bounds import Bounds, FileBounds
 from puredelta.log.file_table import FileTable
+from puredelta.protocol.deletion_vector import Positions
 from puredelta.protocol.partition_values import parse_partition_value
 from puredelta.protocol.paths import absolute_uri
 from puredelta.protocol.predicates import Ref, Side
@@ -256,17 +257,26 @@ def _orders(
         for f in config.partition_schema.fields
         if f.name in columns
     }
-    values = [dict(v or ()) for v in files.rows["partition_values"].to_pylist()]
-    orders = []
-    for ordinal, ((path, spans), parts) in enumerate(zip(located, values, strict=True)):
-        rows = RowBitmap.of_rows(deleted[ordinal]) if ordinal in deleted else RowBitmap.empty()
-        constants = tuple(
-            (name, parse_partition_value(parts.get(name), kind, timezone.utc))
-            for name, kind in partitions.items()
-        )
-        words, bits = rows.words.astype("<i8").tobytes(), rows.bits.astype("<u8").tobytes()
-        orders.append((ordinal, path, constants, words, bits, spans))
-    return orders
+    constants: Sequence[tuple[tuple[str, Any], ...]] = [()] * len(files)
+    if partitions:
+        constants = [
+            tuple(
+                (name, parse_partition_value(values.get(name), kind, timezone.utc))
+                for name, kind in partitions.items()
+            )
+            for values in (dict(v or ()) for v in files.rows["partition_values"].to_pylist())
+        ]
+    return [
+        (ordinal, path, constants[ordinal], *_packed(deleted.get(ordinal)), spans)
+        for ordinal, (path, spans) in enumerate(located)
+    ]
+
+
+def _packed(rows: Positions | None) -> tuple[bytes, bytes]:
+    if rows is None:
+        return b"", b""
+    bitmap = RowBitmap.of_rows(rows)
+    return bitmap.words.astype("<i8").tobytes(), bitmap.bits.astype("<u8").tobytes()
 
 
 def _counted(found: Sequence[probe_task.Found], source_base: int) -> CountedWords:

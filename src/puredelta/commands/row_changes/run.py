@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.committing import discarded_on_failure
 from puredelta.commands.identity_marks import identity_tags
 from puredelta.commands.optimize.auto import compact_after
+from puredelta.commands.row_changes.ahead import statistics_ahead
 from puredelta.commands.row_changes.changes import ChangePlan, plan_changes, records_changes
 from puredelta.commands.row_changes.context import ChangeContext
 from puredelta.commands.row_changes.counts import (
@@ -128,13 +130,14 @@ def change_rows(
     if source_rows is None:
         source, staged_ms = StagedSource.none(), 0
     else:
-        source = stage_source(
-            source_rows,
-            statement,
-            spark=spark,
-            store=log.store,
-            must_stage=settings.must_stage,
-        )
+        with _meanwhile(statement, snapshot, settings):
+            source = stage_source(
+                source_rows,
+                statement,
+                spark=spark,
+                store=log.store,
+                must_stage=settings.must_stage,
+            )
         staged_ms = ms_since(staging) if source.materialized else 0
     try:
         run = _Run(
@@ -158,6 +161,14 @@ def change_rows(
         refresh_cached_frames(spark, log)
         compact_after(spark, log, outcome.version, statement.config)
     return outcome
+
+
+def _meanwhile(
+    statement: ResolvedStatement, snapshot: Snapshot, settings: ExecutionSettings
+) -> AbstractContextManager[None]:
+    if not settings.skips_by_statistics:
+        return nullcontext()
+    return statistics_ahead(snapshot.files, snapshot.config, statement)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
