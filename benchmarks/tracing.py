@@ -34,6 +34,7 @@ PHASES: tuple[tuple[str, str], ...] = (
     ("plan the split", f"{_ROWS}.run:plan_split"),
     ("plan changed rows", f"{_ROWS}.run:plan_changes"),
     ("write", f"{_ROWS}.files:StatementFiles.write"),
+    ("copies and new rows", f"{_ROWS}.files:write_both"),
     ("split files", f"{_ROWS}.files:rewrite_files"),
     ("deletion vectors", f"{_ROWS}.files:write_vectors"),
     ("frame of new rows", f"{_ROWS}.files:changed_rows"),

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError
 from puredelta.log.table_log import TableLog
-from puredelta.spark import file_splitter, new_file_task, split_job, split_task, workers
+from puredelta.spark import new_file_task, split_job, split_task, workers, write_job
 from puredelta.spark.copy_rewrite import SparkCopier
 from puredelta.spark.file_splitter import ArrowSplitter
 from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriter, Rewritten
@@ -157,13 +157,13 @@ def test_files_of_attempts_that_lost_are_deleted(
     spark: SparkSession, log: TableLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A task that ran twice leaves two files; only the one that was returned stays."""
-    run = split_job.run_split
+    run = write_job.collect_if_fit
 
     def twice(*arguments: Any) -> Any:
         run(*arguments)
         return run(*arguments)
 
-    monkeypatch.setattr(file_splitter, "run_split", twice)
+    monkeypatch.setattr(write_job, "collect_if_fit", twice)
     done = rewriter(ArrowSplitter, spark, log).rewrite(orders(log, [0], [0], [0]))
     assert isinstance(done, Rewritten)
     root = Path(log.root_uri.removeprefix("file:"))

@@ -14,7 +14,8 @@ from puredelta.spark import row_gatherer
 from puredelta.spark.data_file import DataFile
 from puredelta.spark.rewriting import Refused
 from puredelta.spark.row_bitmap import RowBitmap
-from puredelta.spark.row_gatherer import Selection, gather
+from puredelta.spark.row_gatherer import Selection, plan_gather
+from puredelta.spark.write_job import write_alone
 from puredelta.spark.written_files import WriteResult
 from tests.commands.merge.tables import lay_table
 from tests.spark.files import write_file
@@ -38,9 +39,15 @@ def gathered(log: TableLog, workers: LocalWorkers) -> WriteResult | Refused:
         keeps=False,
         columns=(("id", "id", pa.int64()),),
     )
-    session: Any = workers
-    config = log.snapshot().config
-    return gather(session, selection, store=log.store, config=config, codec="snappy")
+    context: Any = workers.sparkContext
+    plan = plan_gather(
+        selection,
+        store=log.store,
+        config=log.snapshot().config,
+        codec="snappy",
+        parallelism=context.defaultParallelism,
+    )
+    return write_alone(context, plan)
 
 
 def files_of(log: TableLog) -> list[str]:

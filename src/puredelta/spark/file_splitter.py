@@ -35,9 +35,11 @@ from puredelta.spark.new_file_task import FileAnswer
 from puredelta.spark.new_files import added_file
 from puredelta.spark.parquet_job import named_failures
 from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriting, Rewritten
+from puredelta.spark.session import is_connect
 from puredelta.spark.small_files import small_groups
-from puredelta.spark.split_job import run_split
+from puredelta.spark.split_job import split_on_connect, split_orders
 from puredelta.spark.split_task import SplitOrder
+from puredelta.spark.write_job import WriteAnswers, WritePlan, write_alone
 from puredelta.store.base import Store
 from puredelta.store.loose_files import local_path
 
@@ -58,21 +60,47 @@ class ArrowSplitter:
     _directories: set[str] = field(default_factory=set, init=False)
 
     def rewrite(self, orders: Sequence[RewriteOrder]) -> Rewriting:
-        """Copy all files in one Spark job, or refuse and leave nothing behind.
+        """Copy all files in one Spark job (two on Connect), or refuse and leave nothing behind.
 
         Raises:
             DeltaError: a file does not hold the rows it should (NUM_RECORDS_MISMATCH), or the
                 storage is full (WRITE_FAILED).
         """
+        if not is_connect(self.spark):
+            return write_alone(self.spark.sparkContext, self.plan(orders))
+        directories = [self._directory(order.add) for order in orders]
+        tasks = self._tasks(orders, directories)
+        if isinstance(tasks, Refused):
+            return tasks
+        with named_failures(self.store.root_uri):
+            answers = split_on_connect(self.spark, tasks, _sizes(orders))
+        return self._finished(orders, directories, answers)
+
+    def plan(self, orders: Sequence[RewriteOrder]) -> WritePlan[Rewriting]:
+        """Plan to copy all files, in a session that has RDDs; what it raises is as above.
+
+        What a failure leaves is removed by `discard`.
+        """
+        directories = [self._directory(order.add) for order in orders]
+        tasks = self._tasks(orders, directories)
+        if isinstance(tasks, Refused):
+            return tasks
+        parallelism = self.spark.sparkContext.defaultParallelism
+        with named_failures(self.store.root_uri):
+            answers = yield split_orders(tasks, _sizes(orders), parallelism=parallelism)
+        return self._finished(orders, directories, answers)
+
+    def _tasks(
+        self, orders: Sequence[RewriteOrder], directories: Sequence[str]
+    ) -> list[SplitOrder] | Refused:
         root = local_path(self.store.root_uri)
         sources = [local_path(absolute_uri(self.store.root_uri, o.add.path)) for o in orders]
         if root is None or any(source is None for source in sources):
             return Refused(reason=f"no local file system under {self.store.root_uri}")
         tracked = tracked_columns(self.config)
-        directories = [self._directory(order.add) for order in orders]
         self._directories.update(directories)
         groups = small_groups([order.add for order in orders], directories)
-        tasks = [
+        return [
             SplitOrder(
                 ordinal=number,
                 source=source,
@@ -88,8 +116,10 @@ class ArrowSplitter:
             )
             if source is not None
         ]
-        with named_failures(self.store.root_uri):
-            answers = run_split(self.spark, tasks, [o.add.size_bytes for o in orders])
+
+    def _finished(
+        self, orders: Sequence[RewriteOrder], directories: Sequence[str], answers: WriteAnswers
+    ) -> Rewriting:
         if isinstance(answers, Refused):
             self.discard()
             return answers
@@ -100,7 +130,7 @@ class ArrowSplitter:
         self._delete_all_but(frozenset())
 
     def _rewritten(
-        self, orders: Sequence[RewriteOrder], directories: list[str], answers: list[FileAnswer]
+        self, orders: Sequence[RewriteOrder], directories: Sequence[str], answers: list[FileAnswer]
     ) -> Rewritten:
         statistics = TableStatistics(self.config)
         adds: list[Add] = []
@@ -150,6 +180,10 @@ class ArrowSplitter:
                         self.store.delete(file.path)
             except OSError as failure:
                 logger.warning("Could not clean up %s of %s: %s", prefix, directory, failure)
+
+
+def _sizes(orders: Sequence[RewriteOrder]) -> list[int]:
+    return [order.add.size_bytes for order in orders]
 
 
 def hidden_columns(add: Add, tracked: RowTrackingColumns | None) -> dict[str, Any]:

@@ -252,6 +252,14 @@ def answer_if_able(payload: bytes, orders: Iterable[tuple[Any, ...]]) -> Sequenc
     return answers
 
 
+def answer_with(
+    payloads: Sequence[bytes], batch: tuple[int, Iterable[tuple[Any, ...]]]
+) -> list[tuple[int, tuple[Any, ...]]]:
+    """Answer the orders of a batch with the payload of its number, as `answer_if_able`."""
+    number, orders = batch
+    return [(number, answer) for answer in answer_if_able(payloads[number], orders)]
+
+
 def as_tuples(answers: Iterable[FileAnswer]) -> list[tuple[Any, ...]]:
     """Return the fields of answers in the order of `ANSWER_SCHEMA`."""
     return [tuple(getattr(answer, name) for name in ANSWER_SCHEMA.names) for answer in answers]

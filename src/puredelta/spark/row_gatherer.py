@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.clock import Clock, IdSource, random_id, wall_clock
@@ -28,7 +27,7 @@ from puredelta.spark.new_files import added_file
 from puredelta.spark.parquet_job import named_failures, removed_on_failure
 from puredelta.spark.rewriting import Refused
 from puredelta.spark.row_bitmap import RowBitmap
-from puredelta.spark.split_job import write_in_workers
+from puredelta.spark.write_job import WriteOrders, WritePlan
 from puredelta.spark.writer import job_directory
 from puredelta.spark.written_files import WriteResult
 from puredelta.store.base import Store
@@ -74,17 +73,17 @@ class Selection:
         return marked if self.keeps else sum(map(sum, self.group_rows)) - marked
 
 
-def gather(
-    spark: SparkSession,
+def plan_gather(
     selection: Selection,
     *,
     store: Store,
     config: TableConfig,
     codec: str,
+    parallelism: int,
     clock: Clock = wall_clock,
     new_id: IdSource = random_id,
-) -> WriteResult | Refused:
-    """Write the rows into a new directory of the store; runs one Spark job.
+) -> WritePlan[WriteResult | Refused]:
+    """Plan to write the rows into a new directory of the store, by one Spark job.
 
     Nothing is left behind where the answer is `Refused`, or an error.
 
@@ -95,13 +94,12 @@ def gather(
     root = local_path(store.root_uri)
     if root is None or any(local_path(file.uri) is None for file in selection.files):
         return Refused(reason=f"no local file system under {store.root_uri}")
-    context, directory = spark.sparkContext, job_directory(config, clock(), new_id())
-    orders = _orders(selection, context.defaultParallelism, posixpath.join(root, directory), codec)
+    directory = job_directory(config, clock(), new_id())
+    orders = _orders(selection, parallelism, posixpath.join(root, directory), codec)
     if not orders:
         return WriteResult.nothing()
     with removed_on_failure(directory, store), named_failures(f"{store.root_uri}/{directory}"):
-        batches = [[order] for order in orders]
-        answers = write_in_workers(context, batches, gather_task.gather_tuples)
+        answers = yield WriteOrders([[order] for order in orders], gather_task.gather_tuples)
         if isinstance(answers, Refused):
             store.delete_tree(directory)
             return answers

@@ -1,26 +1,25 @@
-"""How the orders to write files are dealt out to Python workers, and answered.
+"""How the orders to copy files are dealt out to Python workers.
 
-A classic session runs them through an RDD: ``mapInArrow`` would need pandas there, which a
-stock PySpark does not bring.
+A classic session runs them through an RDD (`puredelta.spark.write_job`): ``mapInArrow`` would need
+pandas there, which a stock PySpark does not bring.
 """
 
 from __future__ import annotations
 
 import functools
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 import pyarrow as pa
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from puredelta.spark import split_task
-from puredelta.spark.new_file_task import FileAnswer, answer_if_able, of_tuples
+from puredelta.spark.new_file_task import FileAnswer
 from puredelta.spark.rewriting import Refused
-from puredelta.spark.session import is_connect
 from puredelta.spark.split_task import ORDER_SCHEMA, SplitOrder
-from puredelta.spark.workers import Fields, collect_if_fit, if_fit, packed_code
+from puredelta.spark.workers import Fields, if_fit
+from puredelta.spark.write_job import WriteAnswers, WriteOrders, all_done
 
 _Task = TypeVar("_Task")
 
@@ -34,50 +33,31 @@ _ANSWER_DDL = (
 )
 
 
-def run_split(
-    spark: SparkSession, orders: Sequence[SplitOrder], sizes_bytes: Sequence[int]
-) -> list[FileAnswer] | Refused:
-    """Answer every order, in no fixed order, or refuse. Runs one Spark job (two on Connect).
-
-    ``sizes_bytes`` are those of the files, to deal them out evenly. After a refusal files of
-    tasks that succeeded may be there.
-    """
-    tasks = [tuple(getattr(order, name) for name in ORDER_SCHEMA.names) for order in orders]
-    if is_connect(spark):
-        answers = if_fit(functools.partial(_run_on_connect, spark, tasks, sizes_bytes))
-        return answers if isinstance(answers, Refused) else _all_done(answers)
-    context = spark.sparkContext
+def split_orders(
+    orders: Sequence[SplitOrder], sizes_bytes: Sequence[int], *, parallelism: int
+) -> WriteOrders:
+    """Deal orders out to tasks; ``sizes_bytes`` are those of the files, to do so evenly."""
     # Orders of a group stay together.
     units: dict[int, list[int]] = {}
     for number, order in enumerate(orders):
         units.setdefault(-1 - number if order.group is None else order.group, []).append(number)
     sizes = [sum(sizes_bytes[number] for number in unit) for unit in units.values()]
-    dealt = balanced(
-        list(units.values()), sizes, num_batches=num_tasks(sizes, context.defaultParallelism)
-    )
+    dealt = balanced(list(units.values()), sizes, num_batches=num_tasks(sizes, parallelism))
+    tasks = _tasks(orders)
     batches = [[tasks[number] for unit in batch for number in unit] for batch in dealt]
-    return write_in_workers(context, batches, split_task.split_tuples)
+    return WriteOrders(batches, split_task.split_tuples)
 
 
-def write_in_workers(
-    context: SparkContext,
-    batches: Sequence[Sequence[Fields]],
-    write: Callable[[Iterable[Fields]], Sequence[Fields]],
-) -> list[FileAnswer] | Refused:
-    """Answer the orders of each batch in a task, in no fixed order, or refuse. Runs one Spark job.
-
-    ``write`` answers with the fields of `FileAnswer`. After a refusal files of tasks that
-    succeeded may be there.
-    """
-    answers = collect_if_fit(
-        context, batches, functools.partial(answer_if_able, packed_code(write))
-    )
-    return answers if isinstance(answers, Refused) else _all_done(of_tuples(answers))
+def split_on_connect(
+    spark: SparkSession, orders: Sequence[SplitOrder], sizes_bytes: Sequence[int]
+) -> WriteAnswers:
+    """Answer every order in a session without RDDs, or refuse. Runs two Spark jobs."""
+    answers = if_fit(functools.partial(_run_on_connect, spark, _tasks(orders), sizes_bytes))
+    return answers if isinstance(answers, Refused) else all_done(answers)
 
 
-def _all_done(answers: list[FileAnswer]) -> list[FileAnswer] | Refused:
-    refusal = next((answer.refusal for answer in answers if answer.refusal), None)
-    return answers if refusal is None else Refused(reason=refusal)
+def _tasks(orders: Sequence[SplitOrder]) -> list[Fields]:
+    return [tuple(getattr(order, name) for name in ORDER_SCHEMA.names) for order in orders]
 
 
 def _run_on_connect(

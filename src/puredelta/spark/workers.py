@@ -31,6 +31,7 @@ from puredelta.spark import (
 from puredelta.spark.rewriting import Refused
 
 Fields: TypeAlias = tuple[Any, ...]
+_Batch = TypeVar("_Batch")
 _Answer = TypeVar("_Answer")
 
 WORKER_MODULES: tuple[ModuleType, ...] = (
@@ -67,9 +68,9 @@ def packed_code(function: Callable[..., Any]) -> bytes:
 
 def collect_if_fit(
     context: SparkContext,
-    batches: Sequence[Sequence[Fields]],
-    work: Callable[[Sequence[Fields]], Iterable[Fields]],
-) -> list[Fields] | Refused:
+    batches: Sequence[_Batch],
+    work: Callable[[_Batch], Iterable[_Answer]],
+) -> list[_Answer] | Refused:
     """Do ``work`` in one task per batch and return all its answers. Runs one Spark job.
 
     Refuses if the workers' Python is not up to it. ``work`` is a function of a worker module,
@@ -80,9 +81,9 @@ def collect_if_fit(
 
 def _collected(
     context: SparkContext,
-    batches: Sequence[Sequence[Fields]],
-    work: Callable[[Sequence[Fields]], Iterable[Fields]],
-) -> list[Fields]:
+    batches: Sequence[_Batch],
+    work: Callable[[_Batch], Iterable[_Answer]],
+) -> list[_Answer]:
     answers = context.parallelize(batches, len(batches)).flatMap(work)
     if (context.master or "").startswith("local"):
         answers.ctx = _OwnInterpreter(context)  # type: ignore[assignment]

@@ -97,12 +97,13 @@ class Gathered(list[Any]):
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         super().__init__()
-        self._patch, self._original = patch, files.gather
-        patch.setattr(files, "gather", self._watched)
+        self._patch, self._original = patch, files.plan_gather
+        patch.setattr(files, "plan_gather", self._watched)
 
     def _watched(self, *args: Any, **options: Any) -> Any:
-        self.append(self._original(*args, **options))
-        return self[-1]
+        done = yield from self._original(*args, **options)
+        self.append(done)
+        return done
 
     def switch_off(self) -> None:
         self._patch.setattr(files, "gathered_rows", lambda *_: None)

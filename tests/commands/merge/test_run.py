@@ -27,6 +27,7 @@ from puredelta.log.transaction import Phase
 from puredelta.spark.file_splitter import ArrowSplitter
 from puredelta.spark.rewriting import Refused
 from puredelta.spark.scan import scan
+from puredelta.spark.write_job import WritePlan
 from tests.commands.merge.tables import (
     active_files,
     data_files,
@@ -42,7 +43,7 @@ from tests.commands.merge.tables import (
 
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int64())])
 Row = dict[str, Any]
-JOBS_OF_AN_UPSERT = 4
+JOBS_OF_AN_UPSERT = 3
 """Stage, look keys up, split, write."""
 
 
@@ -412,6 +413,28 @@ def test_two_merges_that_insert_one_key_conflict(
     assert [r["p"] for r in table_rows(spark, log) if r["id"] == 50] == ["r"]
 
 
+def test_a_failure_after_one_job_wrote_everything_leaves_nothing(
+    spark: SparkSession,
+    log: TableLog,
+    root: Path,
+    source: Callable[..., DataFrame],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = data_files(root)
+    written: list[int] = []
+
+    def fail(*_: Any) -> None:
+        written.append(len(data_files(root)))
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(ArrowSplitter, "_rewritten", fail)
+    with pytest.raises(OSError, match="No space left"):
+        merge(spark, log, source((3, "b", 1), (77, "c", 2)), "t.id = s.id", update(), insert())
+    assert written == [len(before) + 3], "a copy, new rows and the staged source"
+    assert data_files(root) == before
+    assert log.latest_version() == 0
+
+
 @pytest.mark.parametrize("broken", ["split", "rows"])
 def test_a_failure_on_the_way_leaves_nothing(
     spark: SparkSession,
@@ -451,9 +474,12 @@ def test_spark_copies_where_workers_cannot(
     files = [[row(n, n, p) for n in range(k, k + 5)] for k, p in ((0, "a"), (10, "b"), (20, "b"))]
     log = lay_table(root, SCHEMA, files, partition_by=["p"])
     before = data_files(root)
-    monkeypatch.setattr(
-        ArrowSplitter, "rewrite", lambda *_: Refused(reason="no pyarrow on the workers")
-    )
+
+    def refuse(*_: Any) -> WritePlan[Refused]:
+        return Refused(reason="no pyarrow on the workers")
+        yield
+
+    monkeypatch.setattr(ArrowSplitter, "plan", refuse)
     new = source((2, "a", -2), (11, "b", -11), (20, "b", -20), (77, "c", 77))
     outcome = merge(spark, log, new, "t.id = s.id", update(), insert())
     changed = {2: row(2, -2), 11: row(11, -11, "b"), 20: row(20, -20, "b")}
@@ -527,7 +553,7 @@ def test_how_many_spark_jobs_an_upsert_runs(
     finally:
         context.setJobGroup("other", "not counted")
     jobs = context.statusTracker().getJobIdsForGroup("upsert")
-    assert len(jobs) <= JOBS_OF_AN_UPSERT
+    assert len(jobs) == JOBS_OF_AN_UPSERT
 
 
 def test_spark_joins_where_workers_cannot_look_keys_up(

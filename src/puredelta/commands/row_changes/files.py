@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,12 @@ from puredelta.commands.row_changes.counts import FileCounts, count_files
 from puredelta.commands.row_changes.gathered import gathered_rows
 from puredelta.commands.row_changes.plan import SearchPlan, reads_little
 from puredelta.commands.row_changes.positions import Positions
-from puredelta.commands.row_changes.split import SplitPlan, rewrite_files, rewriters_of
+from puredelta.commands.row_changes.split import (
+    SplitPlan,
+    log_refusal,
+    rewrite_files,
+    rewriters_of,
+)
 from puredelta.errors import DeltaError
 from puredelta.log.hidden_rows import (
     HiddenRows,
@@ -26,10 +32,11 @@ from puredelta.log.hidden_rows import (
 from puredelta.protocol.actions import Add, Remove
 from puredelta.protocol.stats import without_statistics
 from puredelta.spark.names import ROW_ID
-from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriter, Rewritten
-from puredelta.spark.row_gatherer import GATHERED_CODECS, gather
+from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriter, Rewriting, Rewritten
+from puredelta.spark.row_gatherer import GATHERED_CODECS, plan_gather
 from puredelta.spark.session import is_connect
 from puredelta.spark.together import run_together
+from puredelta.spark.write_job import WritePlan, write_alone, write_both
 from puredelta.spark.writer import write_rows
 from puredelta.spark.written_files import WriteResult, discard
 
@@ -52,9 +59,10 @@ class StatementFiles:
         self._codec = codec
         self._rebalance = rebalance
         self._collects_statistics = collects_statistics
-        self._rewriters: tuple[Rewriter, ...] = rewriters_of(
+        self._splitter, self._copier = rewriters_of(
             context.spark, context.log.store, context.snapshot
         )
+        self._rewriters: tuple[Rewriter, ...] = (self._splitter, self._copier)
         self.written = WriteResult.nothing()
         self.copied = Rewritten(adds=(), num_rows=0)
         self.vectors = WrittenVectors()
@@ -67,21 +75,33 @@ class StatementFiles:
     def write(
         self, plan: SearchPlan, positions: Positions, changes: ChangePlan, split: SplitPlan
     ) -> None:
-        """Write changed rows, and keep the others: copied by one Spark job, or by none where
-        deletion vectors hide what changed.
+        """Write changed rows, and keep the others: copied, or left where they are where deletion
+        vectors hide what changed. Runs one Spark job where workers do both, else two at a time.
         """
         if changes.is_empty:
             self._keep(split)
             return
+        gathering = self._gathering(positions, changes)
+        if gathering is not None and split.orders:
+            copied, written = write_both(
+                self._context.spark.sparkContext, self._splitter.plan(split.orders), gathering
+            )
+            if self._has_copied(copied):
+                split = replace(split, orders=())
+            if self._has_gathered(written):
+                self._keep(split)
+                return
+            gathering = None
         # The copy runs while Spark analyses and plans what makes the new rows.
-        write = partial(self._write, plan, positions, changes, split)
+        write = partial(self._write, plan, positions, changes, split, gathering)
         if not split.orders and not split.hidden:
             write()
         else:
             run_together(self._context.spark, partial(self._keep, split), write)
 
     def _keep(self, split: SplitPlan) -> None:
-        self.copied = rewrite_files(self._rewriters, split)
+        if split.orders:
+            self.copied = rewrite_files(self._rewriters, split)
         self.vectors = write_vectors(
             map(_hidden_rows, split.hidden),
             store=self._context.log.store,
@@ -89,11 +109,16 @@ class StatementFiles:
         )
 
     def _write(
-        self, plan: SearchPlan, positions: Positions, changes: ChangePlan, split: SplitPlan
+        self,
+        plan: SearchPlan,
+        positions: Positions,
+        changes: ChangePlan,
+        split: SplitPlan,
+        gathering: WritePlan[WriteResult | Refused] | None,
     ) -> None:
-        gathered = self._gathered(positions, changes)
-        if gathered is not None:
-            self.written = gathered
+        if gathering is not None and self._has_gathered(
+            write_alone(self._context.spark.sparkContext, gathering)
+        ):
             return
         rows = changed_rows(self._context, plan, positions, changes)
         config = self._context.statement.config
@@ -110,8 +135,10 @@ class StatementFiles:
             hidden=self._hidden_columns(changes),
         )
 
-    def _gathered(self, positions: Positions, changes: ChangePlan) -> WriteResult | None:
-        """Write new rows that are rows of the source as they are; ``None``: Spark has to."""
+    def _gathering(
+        self, positions: Positions, changes: ChangePlan
+    ) -> WritePlan[WriteResult | Refused] | None:
+        """Plan to write new rows that are rows of the source; ``None``: Spark makes them."""
         context, config = self._context, self._context.statement.config
         if self._codec is None or is_connect(context.spark):
             return None
@@ -123,17 +150,28 @@ class StatementFiles:
             return None
         if selection.num_partition_columns and not self._reads_little(None):
             return None  # several tasks would write a file each for every partition
-        written = gather(
-            context.spark,
+        return plan_gather(
             selection,
             store=context.log.store,
             config=config if self._collects_statistics else without_statistics(config),
             codec=codec,
+            parallelism=context.spark.sparkContext.defaultParallelism,
         )
+
+    def _has_copied(self, copied: Rewriting) -> bool:
+        if isinstance(copied, Refused):
+            log_refusal(self._splitter, copied)
+            self._rewriters = (self._copier,)
+            return False
+        self.copied = copied
+        return True
+
+    def _has_gathered(self, written: WriteResult | Refused) -> bool:
         if isinstance(written, Refused):
             logger.info("Spark writes the new rows: %s", written.reason)
-            return None
-        return written
+            return False
+        self.written = written
+        return True
 
     def _reads_little(self, split: SplitPlan | None) -> bool:
         """Tell whether one task makes the new rows of the source, and of touched files, soon."""
@@ -164,7 +202,7 @@ class StatementFiles:
         store = self._context.log.store
         remove_quietly(partial(discard, self.written, store))
         remove_quietly(partial(discard_vectors, self.vectors, store))
-        for rewriter in self._rewriters:
+        for rewriter in (self._splitter, self._copier):
             remove_quietly(rewriter.discard)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -116,7 +117,7 @@ def _loses_every_row(add: Add, dropped: RowBitmap) -> bool:
     return rows is not None and len(dropped) == rows and dropped.last == rows - 1
 
 
-def rewrite_files(rewriters: tuple[Rewriter, ...], split: SplitPlan) -> Rewritten:
+def rewrite_files(rewriters: Sequence[Rewriter], split: SplitPlan) -> Rewritten:
     """Copy what stays with the first rewriter that can. One Spark job, none if nothing stays."""
     if not split.orders:
         return Rewritten(adds=(), num_rows=0)
@@ -124,12 +125,19 @@ def rewrite_files(rewriters: tuple[Rewriter, ...], split: SplitPlan) -> Rewritte
         match rewriter.rewrite(split.orders):
             case Rewritten() as done:
                 return done
-            case Refused(reason=reason):
-                logger.warning("%s cannot copy here: %s", type(rewriter).__name__, reason)
+            case Refused() as refused:
+                log_refusal(rewriter, refused)
     raise RuntimeError("the last rewriter refuses nothing")
 
 
-def rewriters_of(spark: SparkSession, store: Store, snapshot: Snapshot) -> tuple[Rewriter, ...]:
+def log_refusal(rewriter: Rewriter, refused: Refused) -> None:
+    """Say that another way to copy is taken, and why."""
+    logger.warning("%s cannot copy here: %s", type(rewriter).__name__, refused.reason)
+
+
+def rewriters_of(
+    spark: SparkSession, store: Store, snapshot: Snapshot
+) -> tuple[ArrowSplitter, SparkCopier]:
     """Return the ways to copy, the fastest first."""
     return (
         ArrowSplitter(spark=spark, store=store, config=snapshot.config),
