@@ -9,6 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from puredelta.log.file_table import FileTable
 from puredelta.log.pruning import SkippedBy, prune, prune_files
@@ -595,3 +597,21 @@ def test_report_counts_what_each_conjunct_ruled_out() -> None:
 def test_no_files() -> None:
     assert prune_files(FileTable.of([]), config({"c": LONG}), FALSE).to_pylist() == []
     assert prune_files(FileTable.of([]), config({"c": LONG}), IsNull(ref(LONG))).to_pylist() == []
+
+
+@given(
+    st.lists(st.integers(-20, 20), min_size=1, max_size=6),
+    st.lists(st.tuples(*[st.none() | st.integers(-25, 25)] * 2), min_size=1, max_size=8),
+)
+def test_lists_of_whole_numbers_are_searched_as_others_are(
+    values: list[int], spans: list[tuple[int | None, int | None]]
+) -> None:
+    """They have a way of their own; as decimals they take that of all types."""
+    files = FileTable.of([file(bounds(low, high)) for low, high in spans])
+    table = config({"c": LONG})
+    numbers, decimals = (
+        OneOf(ref(LONG), tuple(values)),
+        OneOf(ref(LONG), tuple(map(Decimal, values))),
+    )
+    for one, other in ((numbers, decimals), (Not(numbers), Not(decimals))):
+        assert prune_files(files, table, one) == prune_files(files, table, other)

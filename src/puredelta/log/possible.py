@@ -12,12 +12,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import assert_never
 
 from puredelta.log.file_bounds import Bounds, FileBounds, Mask
-from puredelta.log.value_order import Thresholds, order_value, thresholds
+from puredelta.log.value_order import (
+    INTEGRAL,
+    LONG_MAX,
+    LONG_MIN,
+    Thresholds,
+    order_value,
+    thresholds,
+)
 from puredelta.protocol.predicates import (
     And,
     Compare,
@@ -182,6 +190,8 @@ def _one_of(column: Bounds | None, values: tuple[Any, ...], files: FileBounds) -
         return _unknown(files)
     if column.low is None or column.high is None:
         return _any_value(column)
+    if column.data_type in INTEGRAL and all(map(_is_long, values)):
+        return _one_of_longs(column, column.low, column.high, np.array(values, np.int64))
     limits = [thresholds(v, column.data_type) for v in values if v is not None]
     intervals = [(t.at_least, t.at_most) for t in limits if t is not None and _is_interval(t)]
     if any(t is None for t in limits):
@@ -205,6 +215,23 @@ def _one_of(column: Bounds | None, values: tuple[Any, ...], files: FileBounds) -
         return Possible(column.may_have_value & found, _always(files, False))  # noqa: FBT003
     lacking = np.array([might_lack(*pair) for pair in pairs], bool) | column.may_be_nan
     return Possible(column.may_have_value & found, column.may_have_value & lacking)
+
+
+def _one_of_longs(
+    column: Bounds, low: pa.Array, high: pa.Array, values: npt.NDArray[np.int64]
+) -> Possible:
+    """The same for whole numbers, which most keys are, without a step of Python for each."""
+    values = np.sort(values)
+    known = (pc.is_valid(bound).to_numpy(zero_copy_only=False) for bound in (low, high))
+    lows = pc.fill_null(low, LONG_MIN).to_numpy(zero_copy_only=False)
+    highs = pc.fill_null(high, LONG_MAX).to_numpy(zero_copy_only=False)
+    found = np.searchsorted(values, lows, "left") < np.searchsorted(values, highs, "right")
+    lacking = ~(np.logical_and(*known) & (lows == highs) & found)
+    return Possible(column.may_have_value & found, column.may_have_value & lacking)
+
+
+def _is_long(value: Any) -> bool:
+    return type(value) is int and LONG_MIN <= value <= LONG_MAX
 
 
 def _is_interval(limits: Thresholds) -> bool:

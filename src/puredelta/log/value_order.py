@@ -36,7 +36,7 @@ from puredelta.protocol.types import (
 INTEGRAL = frozenset({BYTE, SHORT, INTEGER, LONG})
 FLOATING = frozenset({FLOAT, DOUBLE})
 
-_LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
+LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
 _EXACT_DOUBLE_MAX = 1 << 53
 _MICROSECOND = dt.timedelta(microseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
@@ -127,7 +127,7 @@ def order_value(value: Any, data_type: DataType) -> Any | None:
         case bool():
             return int(value) if data_type == BOOLEAN else None
         case int():
-            return value if data_type in INTEGRAL and _LONG_MIN <= value <= _LONG_MAX else None
+            return value if data_type in INTEGRAL and LONG_MIN <= value <= LONG_MAX else None
         case float():
             return value if data_type in FLOATING and not math.isnan(value) else None
         case str():
@@ -167,8 +167,8 @@ def _integer(value: Any) -> Thresholds | None:
         case _:
             return None
     return Thresholds.in_gap(
-        None if floor < _LONG_MIN else min(floor, _LONG_MAX),
-        None if ceiling > _LONG_MAX else max(ceiling, _LONG_MIN),
+        None if floor < LONG_MIN else min(floor, LONG_MAX),
+        None if ceiling > LONG_MAX else max(ceiling, LONG_MIN),
     )
 
 
