@@ -8,7 +8,7 @@ that id, so frames that take another's place must carry the other's ids.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -31,6 +31,17 @@ _FOLDING = (
 
 
 _CATALYST = "org.apache.spark.sql.catalyst"
+
+
+class _LateColumn(ClassicColumn):
+    """A Column that the JVM makes when it is first used; most columns of a table never are."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+
+    @cached_property
+    def _jc(self) -> Any:
+        return self._make()
 
 
 class Catalyst:
@@ -106,6 +117,10 @@ class Catalyst:
     def column(self, expression: Any) -> Column:
         """Return a resolved expression as a Column: it is not resolved again."""
         return ClassicColumn(self._column_of(expression))
+
+    def late_column(self, expression: Callable[[], Any]) -> Column:
+        """Return the same for an expression that is fetched when the Column is first used."""
+        return _LateColumn(lambda: self._column_of(expression()))
 
     @cached_property
     def _column_of(self) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -117,7 +117,8 @@ class ClassicFrames:
     def _column(self, side: Side, ordinal: int) -> Column:
         """Return the same object every time: values that are one column are seen to be one."""
         if (side, ordinal) not in self._columns:
-            self._columns[side, ordinal] = self.catalyst.column(self._own[side][ordinal])
+            fetch = partial(self._own[side].__getitem__, ordinal)
+            self._columns[side, ordinal] = self.catalyst.late_column(fetch)
         return self._columns[side, ordinal]
 
     def _joined(self, sides: Sequence[_Relation]) -> Any:

@@ -91,12 +91,18 @@ class Value:
 
     column: Column
     type: T.DataType
-    sql: str
+    sql: str | Callable[[], str]
+    """Its text, or what tells it: few values ever need one."""
+
+    @property
+    def text(self) -> str:
+        """How messages show it."""
+        return self.sql if isinstance(self.sql, str) else self.sql()
 
     def field(self, field: T.StructField) -> Value:
         """Return a field of a struct."""
         column = self.column.getField(field.name)
-        return Value(column=column, type=field.dataType, sql=f"{self.sql}.{quote(field.name)}")
+        return Value(column=column, type=field.dataType, sql=f"{self.text}.{quote(field.name)}")
 
     def find(self, name: str) -> Value | None:
         """Return a field by name, case ignored; ``None`` if this is no struct that has it."""
@@ -198,18 +204,18 @@ class StoreAssigner:
             return call.of(operands)
 
         def element(item: Column) -> Column:
-            inner = Value(column=item, type=given.elementType, sql=f"{value.sql}.element")
+            inner = Value(column=item, type=given.elementType, sql=f"{value.text}.element")
             return self.assign(inner, to.elementType, column=column)
 
         return F.transform(value.column, element)
 
     def _map(self, value: Value, given: T.MapType, to: T.MapType, column: str) -> Column:
         def key(item: Column, _: Column) -> Column:
-            inner = Value(column=item, type=given.keyType, sql=f"{value.sql}.key")
+            inner = Value(column=item, type=given.keyType, sql=f"{value.text}.key")
             return self.assign(inner, to.keyType, column=column)
 
         def item(_: Column, item: Column) -> Column:
-            inner = Value(column=item, type=given.valueType, sql=f"{value.sql}.value")
+            inner = Value(column=item, type=given.valueType, sql=f"{value.text}.value")
             return self.assign(inner, to.valueType, column=column)
 
         made = value.column
@@ -222,11 +228,11 @@ class StoreAssigner:
     def _cast(self, value: Value, to: T.DataType, column: str) -> Column:
         if self.mode is CastMode.UP_CAST and not can_up_cast(value.type, to):
             raise InvalidRequestError(
-                f"Cannot up cast {value.sql} from {sql_type(value.type)} to {sql_type(to)}. "
+                f"Cannot up cast {value.text} from {sql_type(value.type)} to {sql_type(to)}. "
                 "Add an explicit cast to the value, or set spark.sql.storeAssignmentPolicy to "
                 "ANSI.",
                 code=ErrorCode.CANNOT_UP_CAST_DATATYPE,
-                expression=value.sql,
+                expression=value.text,
                 source_type=sql_type(value.type),
                 target_type=sql_type(to),
             )

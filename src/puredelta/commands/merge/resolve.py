@@ -285,7 +285,7 @@ class _Assembler:
                 value=Value(
                     column=self.frames.source_column(found.staged),
                     type=found.type,
-                    sql=self.frames.displayed(Scope.SOURCE)[found.ordinal],
+                    sql=lambda: self.frames.displayed(Scope.SOURCE)[found.ordinal],
                 ),
                 target_columns=frozenset(),
                 source_columns=frozenset({found.staged}),
