@@ -145,6 +145,9 @@ UNUSUAL = {
     "named twice, spelled otherwise": content(add("a%20b"), add("./a%20b"), add("2")),
     "removed as well": content(remove("1"), add("1"), add("2"), add("3")),
     "a key nobody knows": content(add("1", future=1), add("2")),
+    "a key twice": content(
+        add("1"), content(add("2")).strip().replace(b'"path"', b'"path":"0","path"')
+    ),
     "another partition": content(
         add("1", partitionValues={"p": "1"}), add("2", partitionValues={"q": "1"})
     ),

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from puredelta.log.value_order import FLOATING, INTEGRAL, order_type
+from puredelta.log.value_order import FLOATING, INTEGRAL, LONG_MAX, LONG_MIN, order_type
 from puredelta.protocol.types import (
     DATE,
     STRING,
@@ -34,7 +34,6 @@ Path: TypeAlias = tuple[str, ...]
 
 _BLOCK_BYTES_MIN = 1 << 20
 _NOT_A_NUMBER = r':\s*"(?:NaN|-?Infinity)"'
-_LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
 _LONG_DIGITS = 19
 
 
@@ -246,7 +245,7 @@ def _whole(value: Any) -> int | None:
         value = int(value) if value == int(value) else None
     if isinstance(value, bool) or not isinstance(value, int):
         return None
-    return value if _LONG_MIN <= value <= _LONG_MAX else None
+    return value if LONG_MIN <= value <= LONG_MAX else None
 
 
 def _number(value: Any) -> float | None:

@@ -1,0 +1,93 @@
+"""Statistics that are parsed while the source is staged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from puredelta.commands.row_changes import ahead
+from puredelta.commands.row_changes.ahead import FILES_MIN, statistics_ahead
+from puredelta.commands.row_changes.statement import ConditionParts, EquiPair
+from puredelta.log import known_statistics
+from puredelta.log.file_table import FileTable
+from puredelta.log.pruning import prune
+from puredelta.protocol.predicates import Compare, CompareOp, Const, Ref, Side
+from puredelta.protocol.types import INTEGER, LONG
+from tests.log.tables import add, config
+
+ID, PART, SUB = (
+    Ref(Side.TARGET, (name,), kind)
+    for name, kind in (("id", LONG), ("part", INTEGER), ("sub", INTEGER))
+)
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[set[tuple[str, ...]]]:
+    """The columns that were parsed each time."""
+    seen: list[set[tuple[str, ...]]] = []
+    parse = known_statistics.read_stats_columns
+
+    def noted(stats: Any, leaves: Any) -> Any:
+        seen.append(set(leaves))
+        return parse(stats, leaves)
+
+    monkeypatch.setattr(known_statistics, "read_stats_columns", noted)
+    return seen
+
+
+def statement(*targets: Ref, condition: Ref | None = None) -> Any:
+    pairs = [EquiPair(target=t, source=Ref(Side.SOURCE, t.path, t.type)) for t in targets]
+    only = () if condition is None else (Compare(CompareOp.GREATER, condition, Const(5)),)
+    parts = ConditionParts(pairs=tuple(pairs), target_only=only)
+    return SimpleNamespace(on=SimpleNamespace(parts=parts))
+
+
+def files(count: int = FILES_MIN, **more: Any) -> FileTable:
+    return FileTable.of(add(f"{n}.parquet", ids=(n, n + 1), **more) for n in range(count))
+
+
+def test_what_on_asks_for_is_there_afterwards(parsed: list[set[tuple[str, ...]]]) -> None:
+    table, known = config(), files()
+    with statistics_ahead(known, table, statement(ID, condition=SUB)):
+        pass
+    assert parsed == [{("id",), ("sub",)}]
+    found = prune(known, table, Compare(CompareOp.LESS, ID, Const(10)))
+    assert found.mask.to_pylist() == [n < 10 for n in range(FILES_MIN)]
+    assert len(parsed) == 1
+
+
+@pytest.mark.parametrize(
+    ("known", "asked"),
+    [
+        (lambda: files(FILES_MIN - 1), statement(ID)),
+        (files, statement()),
+        (lambda: files(part={"part": "1"}), statement(ID, PART)),
+    ],
+)
+def test_nothing_is_parsed_that_may_not_be_asked_for(
+    parsed: list[set[tuple[str, ...]]], known: Callable[[], FileTable], asked: Any
+) -> None:
+    with statistics_ahead(known(), config(partitioned_by=("part",)), asked):
+        pass
+    assert parsed == []
+
+
+def test_errors_are_left_to_who_asks_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise ValueError("no statistics")
+
+    monkeypatch.setattr(ahead, "read_statistics", broken)
+    with statistics_ahead(files(), config(), statement(ID)):
+        pass
+
+
+def test_the_callers_own_error_passes(parsed: list[set[tuple[str, ...]]]) -> None:
+    with (
+        pytest.raises(KeyError, match="staging"),
+        statistics_ahead(files(), config(), statement(ID)),
+    ):
+        raise KeyError("staging")
+    assert parsed == [{("id",)}]
