@@ -4,7 +4,8 @@
 
 A table of a size stands beside one that has ten times its rows in ten times its files, and
 beside the same rows in a hundred times as many files, of which a merge touches the same rows.
-Choices are those of `benchmarks.options`; the largest size cannot grow.
+Choices are those of `benchmarks.options`; the largest size cannot grow. PUREDELTA_BENCH_GROWS:
+in what, ``rows``, ``files`` or both (both): ten times the rows may leave the rest no page cache.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from itertools import chain
 from typing import TypeAlias
 
 from benchmarks.bench import Bench, heading
-from benchmarks.options import RESULTS, Options
+from benchmarks.options import PREFIX, RESULTS, Options
 from benchmarks.processes import DRIVER_JAVA, DRIVER_PYTHON
 from benchmarks.report import Measurement, stored, table_head, table_row
 from benchmarks.tables import TEN_TIMES, Layout, Shape
 from benchmarks.workloads import Workload
 
 PIECES = 100
+_BOTH = "rows,files"
 _WORKLOADS = (
     "single_insert_only (.05, 0, .5);delete_only;upsert (.05, .1, .1);upsert (.5, ;"
     "upsert_clustered_1pct"
@@ -47,14 +49,16 @@ class Growth:
         return f"{workload.title}, {self.shape.name}"
 
 
-def growths(size: str, layout: Layout) -> tuple[Growth, ...]:
-    """Return the tables to compare, the smallest first."""
-    pieces = (Growth(Shape(size, layout, PIECES), "files"),)
-    return (
-        Growth(Shape(size, layout)),
+def growths(size: str, layout: Layout, grows: str = _BOTH) -> tuple[Growth, ...]:
+    """Return the tables to compare, the smallest first; ``grows`` names what they are more of."""
+    every = (
         Growth(Shape(TEN_TIMES[size], layout), "rows"),
-        *(() if layout is Layout.PARTITIONED else pieces),
+        Growth(Shape(size, layout, PIECES), "files"),
     )
+    wanted = [growth for growth in every if growth.of in grows.split(",")]
+    if layout is Layout.PARTITIONED:
+        wanted = [growth for growth in wanted if growth.of != "files"]
+    return (Growth(Shape(size, layout)), *wanted)
 
 
 def main() -> None:
@@ -77,11 +81,18 @@ def main() -> None:
         sys.exit(1)
 
 
+def _grows() -> str:
+    chosen = os.environ.get(f"{PREFIX}GROWS", _BOTH)
+    if unknown := {*chosen.split(",")} - {*_BOTH.split(",")}:
+        raise SystemExit(f"{PREFIX}GROWS: {', '.join(unknown)} is none of {_BOTH}")
+    return chosen
+
+
 def _measured(bench: Bench, options: Options, workload: Workload) -> Iterator[list[Measurement]]:
     """Measure the tables in turns; one after the other where each has processes of its own."""
     running = [
         _repeats(bench, options, workload, growth)
-        for growth in growths(options.size, workload.layout)
+        for growth in growths(options.size, workload.layout, _grows())
     ]
     if options.fresh:
         return chain.from_iterable(running)
@@ -109,7 +120,7 @@ def report(found: Found, workloads: Sequence[Workload], options: Options) -> str
         *table_head([*_HEAD, "Python", "Java", "its heap"]),
     ]
     for workload in workloads:
-        first, *_ = every = growths(options.size, workload.layout)
+        first, *_ = every = growths(options.size, workload.layout, _grows())
         for engine in options.engines:
             base = found.get((first.title(workload), engine.name))
             for growth in every:

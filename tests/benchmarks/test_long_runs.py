@@ -51,6 +51,8 @@ def test_tables_that_grow() -> None:
         (7_200_000, 6_400, "files"),
     ]
     assert len(growth.growths("S", Layout.PARTITIONED)) == 2
+    assert [g.of for g in growth.growths("M", Layout.SCATTERED, "files")] == [None, "files"]
+    assert [g.of for g in growth.growths("M", Layout.PARTITIONED, "files")] == [None]
 
 
 def test_the_report_of_growth() -> None:
