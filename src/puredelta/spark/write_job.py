@@ -35,8 +35,8 @@ class WriteOrders:
 WriteAnswers: TypeAlias = "list[FileAnswer] | Refused"
 """In no fixed order. After a refusal files of tasks that succeeded may be there."""
 WritePlan: TypeAlias = Generator[WriteOrders, WriteAnswers, T]
-"""Yields once, or not at all if there is nothing to write; cleans up after itself if the job
-raises, and if it makes nothing of the answers.
+"""Yields once, or not at all if there is nothing to write. If the job raises, or nothing can be
+made of the answers, it removes what was written, or says who does.
 """
 
 
