@@ -120,7 +120,7 @@ def report(found: Found, workloads: Sequence[Workload], options: Options) -> str
         *table_head([*_HEAD, "Python", "Java", "its heap"]),
     ]
     for workload in workloads:
-        first, *_ = every = growths(options.size, workload.layout, _grows())
+        first, *_ = every = growths(options.size, workload.layout)
         for engine in options.engines:
             base = found.get((first.title(workload), engine.name))
             for growth in every:

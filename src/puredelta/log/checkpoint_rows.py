@@ -22,13 +22,13 @@ from puredelta.log.file_table import (
     DELETION_VECTOR_TYPE,
     DELETION_VECTOR_WIRE_NAMES,
     FILE_WIRE_NAMES,
+    TEXT_MAP,
     TOMBSTONE_WIRE_NAMES,
 )
 from puredelta.log.snapshot import Snapshot
 from puredelta.protocol.action_json import action_object
 from puredelta.protocol.actions import Action
 
-_TEXT_MAP = pa.map_(pa.string(), pa.string())
 _TEXT_LIST = pa.list_(pa.string())
 
 _SMALL_ACTION_TYPES: Mapping[str, pa.DataType] = {
@@ -45,10 +45,10 @@ _SMALL_ACTION_TYPES: Mapping[str, pa.DataType] = {
             ("id", pa.string()),
             ("name", pa.string()),
             ("description", pa.string()),
-            ("format", pa.struct([("provider", pa.string()), ("options", _TEXT_MAP)])),
+            ("format", pa.struct([("provider", pa.string()), ("options", TEXT_MAP)])),
             ("schemaString", pa.string()),
             ("partitionColumns", _TEXT_LIST),
-            ("configuration", _TEXT_MAP),
+            ("configuration", TEXT_MAP),
             ("createdTime", pa.int64()),
         ]
     ),

@@ -22,6 +22,7 @@ from puredelta.log.file_table import (
     DELETION_VECTOR_WIRE_NAMES,
     FILE_SCHEMA,
     FILE_WIRE_NAMES,
+    TEXT_MAP,
     FileTable,
     file_key,
     file_keys,
@@ -39,8 +40,7 @@ _LINES_AT_ONCE = 8192
 """Parsed together: the text is copied for it, which a large commit need not be as a whole."""
 _NEVER_NULL = ("path", "size_bytes", "modified_ms", "data_change")
 _NEVER_NULL_IN_VECTORS = ("path_or_inline", "size_bytes", "cardinality")
-_TEXT_MAP = pa.map_(pa.string(), pa.string())
-_PLAIN = pa.schema([field for field in FILE_SCHEMA if field.type != _TEXT_MAP])
+_PLAIN = pa.schema([field for field in FILE_SCHEMA if field.type != TEXT_MAP])
 
 
 class _UnusualError(Exception):
@@ -95,7 +95,7 @@ def _rows(adds: Sequence[bytes]) -> pa.Table:
     for name in _NEVER_NULL_IN_VECTORS:
         _require_no_null(pc.struct_field(vectors, name))
     columns["partition_values"] = _maps(structs, "partitionValues")
-    columns["tags"] = pa.chunked_array([pa.nulls(len(structs), _TEXT_MAP)])
+    columns["tags"] = pa.chunked_array([pa.nulls(len(structs), TEXT_MAP)])
     if first.tags is not None:
         columns["tags"] = _maps(structs, "tags", are_values_known=True)
     elif pc.struct_field(structs, "tags").null_count < len(structs):
@@ -140,7 +140,7 @@ def _maps(
     if are_values_known:
         for index in range(objects.type.num_fields):
             _require_no_null(pc.struct_field(objects, [index]))
-    return mapped(structs, name, partition_values_maps, _TEXT_MAP)
+    return mapped(structs, name, partition_values_maps, TEXT_MAP)
 
 
 def _require_no_null(column: pa.ChunkedArray) -> None:

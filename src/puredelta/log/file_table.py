@@ -23,7 +23,7 @@ from puredelta.protocol.actions import Add, DeletionVectorDescriptor, FileAction
 from puredelta.protocol.paths import canonical_path
 from puredelta.protocol.types import DataType
 
-_TEXT_MAP = pa.map_(pa.string(), pa.string())
+TEXT_MAP = pa.map_(pa.string(), pa.string())
 DELETION_VECTOR_TYPE = pa.struct(
     [
         ("storage_type", pa.string()),
@@ -37,12 +37,12 @@ DELETION_VECTOR_TYPE = pa.struct(
 FILE_SCHEMA = pa.schema(
     [
         ("path", pa.string()),
-        ("partition_values", _TEXT_MAP),
+        ("partition_values", TEXT_MAP),
         ("size_bytes", pa.int64()),
         ("modified_ms", pa.int64()),
         ("data_change", pa.bool_()),
         ("stats", pa.string()),
-        ("tags", _TEXT_MAP),
+        ("tags", TEXT_MAP),
         ("deletion_vector", DELETION_VECTOR_TYPE),
         ("base_row_id", pa.int64()),
         ("default_row_commit_version", pa.int64()),
@@ -57,7 +57,7 @@ TOMBSTONE_SCHEMA = pa.schema(
         ("deleted_ms", pa.int64()),
         ("data_change", pa.bool_()),
         ("extended_file_metadata", pa.bool_()),
-        ("partition_values", _TEXT_MAP),
+        ("partition_values", TEXT_MAP),
         ("size_bytes", pa.int64()),
         ("deletion_vector", DELETION_VECTOR_TYPE),
         ("base_row_id", pa.int64()),

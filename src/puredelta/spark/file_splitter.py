@@ -106,14 +106,15 @@ class ArrowSplitter:
                 source=source,
                 directory=posixpath.join(root, directory),
                 name_prefix=f"part-{self.job_id}-{number:05d}",
-                words=order.dropped.words.astype("<i8").tobytes(),
-                bits=order.dropped.bits.astype("<u8").tobytes(),
+                words=words,
+                bits=bits,
                 group=group,
                 **hidden_columns(order.add, tracked),
             )
             for number, (order, source, directory, group) in enumerate(
                 zip(orders, sources, directories, groups, strict=True)
             )
+            for words, bits in (order.dropped.packed(),)
             if source is not None
         ]
 

@@ -273,10 +273,7 @@ def _orders(
 
 
 def _packed(rows: Positions | None) -> tuple[bytes, bytes]:
-    if rows is None:
-        return b"", b""
-    bitmap = RowBitmap.of_rows(rows)
-    return bitmap.words.astype("<i8").tobytes(), bitmap.bits.astype("<u8").tobytes()
+    return (b"", b"") if rows is None else RowBitmap.of_rows(rows).packed()
 
 
 def _counted(found: Sequence[probe_task.Found], source_base: int) -> CountedWords:

@@ -66,6 +66,10 @@ class RowBitmap:
         """How many rows the set has."""
         return int(popcount(self.bits).sum())
 
+    def packed(self) -> tuple[bytes, bytes]:
+        """Return words and bits as little-endian bytes: how workers are told of rows."""
+        return self.words.astype("<i8").tobytes(), self.bits.astype("<u8").tobytes()
+
     def around(self, start: int, stop: int) -> RowBitmap:
         """Return its words that have a row from ``start`` on and below ``stop``; not a copy."""
         low, high = np.searchsorted(self.words, [start >> 6, ((stop - 1) >> 6) + 1])

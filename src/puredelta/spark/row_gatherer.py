@@ -229,6 +229,5 @@ def _rows(selection: Selection, run: Sequence[Piece]) -> Iterator[tuple[object, 
             local_path(selection.files[number].uri),
             tuple(piece.group for piece in groups),
             first.first_row,
-            marked.words.astype("<i8").tobytes(),
-            marked.bits.astype("<u8").tobytes(),
+            *marked.packed(),
         )

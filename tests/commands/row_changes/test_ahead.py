@@ -75,6 +75,14 @@ def test_nothing_is_parsed_that_may_not_be_asked_for(
     assert parsed == []
 
 
+def test_nothing_is_parsed_where_statistics_do_not_count(
+    parsed: list[set[tuple[str, ...]]],
+) -> None:
+    with statistics_ahead(files(), config(), statement(ID), by_statistics=False):
+        pass
+    assert parsed == []
+
+
 def test_errors_are_left_to_who_asks_next(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise ValueError("no statistics")

@@ -18,16 +18,22 @@ FILES_MIN = 256
 
 @contextmanager
 def statistics_ahead(
-    files: FileTable, config: TableConfig, statement: ResolvedStatement
+    files: FileTable,
+    config: TableConfig,
+    statement: ResolvedStatement,
+    *,
+    by_statistics: bool = True,
 ) -> Iterator[None]:
     """Meanwhile parse the statistics that ON asks for; they are there at the end.
+
+    ``by_statistics``: whether files will be skipped by them at all.
 
     Where ON speaks of partitions, their values leave few files to ask about, and nothing is
     parsed ahead. Errors are left to whoever asks next.
     """
     refs = _asked(statement)
     partitioned = any(ref.path[0] in config.partition_columns for ref in refs)
-    if len(files) < FILES_MIN or not refs or partitioned:
+    if not by_statistics or len(files) < FILES_MIN or not refs or partitioned:
         yield
         return
     with ThreadPoolExecutor(1, "puredelta-statistics") as thread:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -130,7 +129,12 @@ def change_rows(
     if source_rows is None:
         source, staged_ms = StagedSource.none(), 0
     else:
-        with _meanwhile(statement, snapshot, settings):
+        with statistics_ahead(
+            snapshot.files,
+            snapshot.config,
+            statement,
+            by_statistics=settings.skips_by_statistics,
+        ):
             source = stage_source(
                 source_rows,
                 statement,
@@ -161,14 +165,6 @@ def change_rows(
         refresh_cached_frames(spark, log)
         compact_after(spark, log, outcome.version, statement.config)
     return outcome
-
-
-def _meanwhile(
-    statement: ResolvedStatement, snapshot: Snapshot, settings: ExecutionSettings
-) -> AbstractContextManager[None]:
-    if not settings.skips_by_statistics:
-        return nullcontext()
-    return statistics_ahead(snapshot.files, snapshot.config, statement)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

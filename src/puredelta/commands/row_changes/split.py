@@ -118,9 +118,7 @@ def _loses_every_row(add: Add, dropped: RowBitmap) -> bool:
 
 
 def rewrite_files(rewriters: Sequence[Rewriter], split: SplitPlan) -> Rewritten:
-    """Copy what stays with the first rewriter that can. One Spark job, none if nothing stays."""
-    if not split.orders:
-        return Rewritten(adds=(), num_rows=0)
+    """Copy what stays with the first rewriter that can. Runs one Spark job."""
     for rewriter in rewriters:
         match rewriter.rewrite(split.orders):
             case Rewritten() as done:
