@@ -117,6 +117,37 @@ def test_chosen_rows_keep_order_and_values(
     assert answer.nan_columns == ()
 
 
+def test_few_rows_of_many_files_are_written_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each column's rows of all files lie together: a writer pays for every piece."""
+    pieces = []
+    for n in range(50):
+        pq.write_table(table(random.Random(n), 20), tmp_path / f"{n}.parquet")
+        pieces.append(rows_of(tmp_path / f"{n}.parquet", (n % 20,), (0,), 0))
+    chunks: list[int] = []
+    write = pq.ParquetWriter.write_table
+
+    def counted(self: pq.ParquetWriter, rows: pa.Table, *args: Any, **options: Any) -> None:
+        chunks.extend(column.num_chunks for column in rows.columns)
+        write(self, rows, *args, **options)
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", counted)
+    assert gathered(order_of(tmp_path, *pieces)).kept_rows == 50
+    assert set(chunks) == {1}
+
+
+@pytest.mark.parametrize(("rows", "size"), [(8, 1 << 20), (1 << 20, 300)])
+def test_merged_batches_are_bounded(rows: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(new_file_task, "_MERGED_ROWS", rows)
+    monkeypatch.setattr(new_file_task, "_MERGED_BYTES", size)
+    some = [pa.record_batch({"n": [n, n]}) for n in range(50)]
+    merged = list(new_file_task.merged(some))
+    assert pa.Table.from_batches(merged) == pa.Table.from_batches(some)
+    assert 3 <= len(merged) <= 50 / 3
+    assert list(new_file_task.merged([])) == []
+
+
 def test_no_row_makes_no_file(tmp_path: Path) -> None:
     pq.write_table(table(random.Random(1), 10), tmp_path / "0.parquet")
     answer = gathered(order_of(tmp_path, rows_of(tmp_path / "0.parquet", (), (0,), 0)))

@@ -309,6 +309,9 @@ def test_what_only_spark_can_compare_is_refused(tmp_path: Path) -> None:
         probed(tmp_path, [old], [old], [("d", "d", False)])
     with pytest.raises(LookupError, match="otherwise"):
         probed(tmp_path, [old], [pa.table({"id": [1]})], [("id", "id", False)])
+    twice = pa.table([[1], [2]], names=["id", "id"])
+    with pytest.raises(LookupError, match="several columns id"):
+        probed(tmp_path, [twice], [pa.table({"id": [1]})], [("id", "id", False)])
     missing = ProbeOrder(ordinal=0, path=str(tmp_path / "no"), constants=(), words=b"", bits=b"")
     source = Probe(
         columns=(ProbedColumn("d", "ID", null_safe=False),),

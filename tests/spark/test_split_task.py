@@ -127,7 +127,7 @@ def test_properties_of_the_old_file_live_on(tmp_path: Path) -> None:
         [ids, pa.field("plain", pa.string())],
         metadata={"org.apache.spark.sql.parquet.row.metadata": "{}"},
     )
-    table = pa.table([list(range(100)), [f"v{n}" for n in range(100)]], schema=schema)
+    table = pa.table([[n % 10 for n in range(100)], [f"v{n}" for n in range(100)]], schema=schema)
     source = tmp_path / "old.parquet"
     pq.write_table(table, source, compression="zstd", use_dictionary=["id"], write_page_index=True)
     answer = split_file(order(source, [3]))
@@ -269,6 +269,25 @@ def test_alike_files_become_one(tmp_path: Path) -> None:
     fields = [tuple(getattr(one, name) for name in ORDER_SCHEMA.names) for one in orders]
     apart = [(*some[:-1], None) for some in fields]
     assert [len(split_tuples(some)) for some in (fields, apart)] == [3, 4]
+
+
+def test_many_rows_have_the_dictionaries_that_few_did_not_need(tmp_path: Path) -> None:
+    """A small file has one for any column; for all together one of amounts saves nothing."""
+    for n in range(40):
+        numbers = range(100 * n, 100 * n + 100)
+        one = pa.table({"amount": numbers, "kind": [number % 70 for number in numbers]})
+        pq.write_table(one, tmp_path / f"{n}.parquet")
+    paths = [tmp_path / f"{n}.parquet" for n in range(40)]
+    (apart, *_) = [split_file(order(path, [0])) for path in paths]
+    (together,) = split_together([order(path, [0]) for path in paths])
+    encodings = [
+        ["RLE_DICTIONARY" in footer.row_group(0).column(n).encodings for n in range(2)]
+        for footer in (
+            pq.read_metadata(path)
+            for path in (paths[0], tmp_path / str(apart.name), tmp_path / str(together.name))
+        )
+    ]
+    assert encodings == [[True, True], [False, False], [False, True]]
 
 
 def test_a_group_with_an_unreadable_file_is_refused_and_leaves_nothing(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ Traps this module knows:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -84,9 +84,15 @@ def dropped_rows(
     return flags[start : start + num_rows]
 
 
+def stored_leaves(source: pq.ParquetFile) -> list[Any]:
+    """Return the columns of a file as Parquet describes them, those within columns, too."""
+    schema = source.schema  # made anew whenever it is asked for
+    return [schema.column(i) for i in range(len(schema))]
+
+
 def unfaithful(source: pq.ParquetFile) -> str | None:
     """Say why a copy through Arrow would not be the same file; ``None`` if it would."""
-    leaves = [source.schema.column(i) for i in range(len(source.schema))]
+    leaves = stored_leaves(source)
     for leaf in leaves:
         kind = leaf.logical_type.type
         if kind in _UNFAITHFUL_TYPES:

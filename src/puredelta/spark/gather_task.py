@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from puredelta.spark.dictionary_task import kept_dictionaries, worthwhile_dictionaries
 from puredelta.spark.file_rows_task import (
     Mask,
     OnlySparkError,
@@ -33,9 +34,9 @@ from puredelta.spark.new_file_task import (
     OUT_OF_REACH,
     FileAnswer,
     as_tuples,
-    dictionary_columns,
     grouped,
     known_options,
+    merged,
     refused,
     write_file,
 )
@@ -89,7 +90,7 @@ def gather_rows(order: GatherOrder) -> list[FileAnswer]:
     schema = pa.schema([(written, kind) for _, written, kind in order.columns])
     every = itertools.chain.from_iterable(_batches(rows, order, schema) for rows in order.rows)
     if not order.num_partition_columns:
-        return [_written(order, "", grouped(every), schema)]
+        return [_written(order, "", grouped(merged(every)), schema)]
     answers: list[FileAnswer] = []
     try:
         for values, rows in by_partition(_at_once(every, schema), order.num_partition_columns):
@@ -227,20 +228,25 @@ def _require_alike(file: pq.ParquetFile, order: GatherOrder) -> None:
             raise OnlySparkError(f"column {name} is stored as {stored}, not {kind}")
 
 
-def _writer_options(order: GatherOrder) -> dict[str, Any]:
+def _writer_options(order: GatherOrder, rows: pa.Table) -> dict[str, Any]:
     return {
-        "use_dictionary": _dictionary_columns(order) or False,
+        "use_dictionary": worthwhile_dictionaries(rows, kept=_kept_dictionaries(order)) or False,
         "store_schema": False,
         **known_options(store_decimal_as_integer=True, write_page_index=True),
     }
 
 
-def _dictionary_columns(order: GatherOrder) -> list[str]:
-    """Choose the columns for which the first file kept a dictionary."""
+def _kept_dictionaries(order: GatherOrder) -> list[str]:
+    """Return the columns, and columns within them, for which the first file kept a dictionary."""
     with opened(order.rows[0].path) as file:
-        names = dictionary_columns(file.metadata)
+        kept = kept_dictionaries(file.metadata)
     stored = order.columns[: len(order.columns) - order.num_partition_columns]
-    return [written for name, written, _ in stored if name in names]
+    return [
+        written + path.removeprefix(name)
+        for name, written, _ in stored
+        for path in kept
+        if path == name or path.startswith(f"{name}.")
+    ]
 
 
 def gather_tuples(orders: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -7,8 +7,9 @@ name, and only a name that was *returned* ever becomes part of a table.
 
 Traps this module knows:
 
-* Without ``use_dictionary`` limited to columns that are worth one, parquet-cpp tries one for
-  every column: slower by half, and files a quarter larger.
+* Without ``use_dictionary`` limited to columns that are worth one
+  (`puredelta.spark.dictionary_task`), parquet-cpp tries one for every column: three times as
+  slow, and files a quarter larger.
 * parquet-cpp leaves NaN out of float bounds: the columns that hold one are reported, so
   that nobody takes the bounds for true.
 """
@@ -35,6 +36,9 @@ OUT_OF_REACH = (FileNotFoundError, PermissionError, NotADirectoryError)
 
 GROUP_BYTES_MAX = 128 * 1024 * 1024
 """Decoded bytes after which a row group is closed early: what bounds a task's memory."""
+_MERGED_ROWS = 16_384
+_MERGED_BYTES = 16 * 1024 * 1024
+"""Of batches with fewer rows and bytes, several become one."""
 
 ANSWER_SCHEMA = pa.schema(
     [
@@ -101,20 +105,25 @@ def write_file(
     *,
     schema: pa.Schema,
     codec: str,
-    options: Callable[[], Mapping[str, Any]],
+    options: Callable[[pa.Table], Mapping[str, Any]],
 ) -> FileAnswer:
     """Write a row group per table, no file if there is none.
 
     ``codec`` goes by Arrow's name, ``none`` for no compression; ``options`` are others of Arrow's
-    writer, asked for once there is a row. Storage that this worker cannot see, and rows that it
-    cannot read, are answered as a refusal; a full disk is raised. Nothing is left behind then.
+    writer for the first table, asked for once there is one. Storage that this worker cannot see,
+    and rows that it cannot read, are answered as a refusal; a full disk is raised. Nothing is left
+    behind then.
     """
     extension = ".parquet" if codec == "none" else f".{codec}.parquet"
     name = f"{order.name_prefix}-{uuid.uuid4()}.c000{extension}"
     target = os.path.join(order.directory, name)  # noqa: PTH118 - text in, text out
     try:
         return _written(
-            order.ordinal, tables, schema, lambda: {**options(), "compression": codec}, target
+            order.ordinal,
+            tables,
+            schema,
+            lambda rows: {**options(rows), "compression": codec},
+            target,
         )
     except (*OUT_OF_REACH, OnlySparkError) as failure:
         _remove_file(target)
@@ -128,7 +137,7 @@ def _written(
     ordinal: int,
     tables: Iterable[pa.Table],
     schema: pa.Schema,
-    options: Callable[[], Mapping[str, Any]],
+    options: Callable[[pa.Table], Mapping[str, Any]],
     target: str,
 ) -> FileAnswer:
     footers: list[pq.FileMetaData] = []
@@ -139,7 +148,8 @@ def _written(
         for table in tables:
             rows = table.cast(schema) if table.schema != schema else table
             if writer is None:
-                writer = pq.ParquetWriter(target, schema, metadata_collector=footers, **options())
+                chosen = options(rows)
+                writer = pq.ParquetWriter(target, schema, metadata_collector=footers, **chosen)
             nan_columns.update(_columns_with_nan(rows))
             writer.write_table(rows, row_group_size=rows.num_rows)
             num_rows += rows.num_rows
@@ -183,26 +193,31 @@ def grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(parts)
 
 
+def merged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Merge small batches that follow each other; writing takes longer the more there are."""
+    parts: list[pa.RecordBatch] = []
+    num_rows = size_bytes = 0
+    for batch in batches:
+        parts.append(batch)
+        num_rows += batch.num_rows
+        size_bytes += batch.get_total_buffer_size()
+        if num_rows >= _MERGED_ROWS or size_bytes >= _MERGED_BYTES:
+            yield from _as_one(parts)
+            parts, num_rows, size_bytes = [], 0, 0
+    yield from _as_one(parts)
+
+
+def _as_one(parts: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:
+    if len(parts) < 2:  # noqa: PLR2004 - one is one already
+        return parts
+    batches: Sequence[pa.RecordBatch] = pa.Table.from_batches(parts).combine_chunks().to_batches()
+    return batches
+
+
 def known_options(**options: Any) -> dict[str, Any]:
     """Return those options of Arrow's writer that this version of it has."""
     known = inspect.signature(pq.write_table).parameters
     return {name: value for name, value in options.items() if name in known}
-
-
-def dictionary_columns(footer: pq.FileMetaData) -> list[str]:
-    """Return the columns that a file's writer found worth a dictionary to the end.
-
-    parquet-mr gives a dictionary up when it grows too large, and the pages after it are
-    PLAIN; trying again would only cost time.
-    """
-    chunks = [footer.row_group(0).column(i) for i in range(footer.num_columns)]
-    return [c.path_in_schema for c in chunks if _keeps_dictionary(set(c.encodings))]
-
-
-def _keeps_dictionary(encodings: set[str]) -> bool:
-    if "PLAIN_DICTIONARY" in encodings:
-        return "PLAIN" not in encodings
-    return "RLE_DICTIONARY" in encodings  # here PLAIN may be the dictionary page itself
 
 
 def _columns_with_nan(rows: pa.Table) -> Iterator[tuple[str, ...]]:

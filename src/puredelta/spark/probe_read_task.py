@@ -11,6 +11,7 @@ Traps this module knows:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,21 +100,38 @@ def gathered(pieces: Iterable[Piece], *, num_rows: int) -> Iterator[list[Piece]]
 
 
 def _batches(order: ProbeOrder, names: Sequence[str], batch_rows: int) -> Iterator[list[pa.Array]]:
-    constants = dict(order.constants)
+    wanted = set(names)
     with opened(order.path) as file:
-        every = file.schema_arrow.names
-        stored = set(every)
-        for name in names:
-            absent = name not in stored and name not in constants
-            if absent and name.lower() in {column.lower() for column in stored}:
-                raise OnlySparkError(f"{order.path} spells column {name} otherwise")
-        # Without a column to read a batch still has rows.
-        read = list(dict.fromkeys(name for name in names if name in stored)) or [every[0]]
-        for batch in file.iter_batches(batch_rows, columns=read, use_threads=False):
-            yield [
-                batch[name] if name in stored else _constant(constants.get(name), batch.num_rows)
-                for name in names
-            ]
+        batches = file.iter_batches(batch_rows, columns=list(wanted), use_threads=False)
+        first = next(batches, None)
+        if first is None or not wanted or sorted(first.schema.names) != sorted(wanted):
+            yield from _completed(file, order, names, batch_rows)
+            return
+        # A whole schema takes as long as a column of a small file: here none is asked for.
+        for batch in itertools.chain([first], batches):
+            yield [batch[name] for name in names]
+
+
+def _completed(
+    file: pq.ParquetFile, order: ProbeOrder, names: Sequence[str], batch_rows: int
+) -> Iterator[list[pa.Array]]:
+    """Read a file that may lack columns."""
+    constants = dict(order.constants)
+    every = file.schema_arrow.names
+    stored = set(every)
+    for name in names:
+        absent = name not in stored and name not in constants
+        if absent and name.lower() in {column.lower() for column in stored}:
+            raise OnlySparkError(f"{order.path} spells column {name} otherwise")
+        if every.count(name) > 1:
+            raise OnlySparkError(f"{order.path} has several columns {name}")
+    # Without a column to read a batch still has rows.
+    read = list(dict.fromkeys(name for name in names if name in stored)) or [every[0]]
+    for batch in file.iter_batches(batch_rows, columns=read, use_threads=False):
+        yield [
+            batch[name] if name in stored else _constant(constants.get(name), batch.num_rows)
+            for name in names
+        ]
 
 
 def _constant(value: Any, count: int) -> pa.Array:

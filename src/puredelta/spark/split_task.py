@@ -21,20 +21,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from puredelta.spark.dictionary_task import (
+    kept_dictionaries,
+    saving_dictionaries,
+    worthwhile_dictionaries,
+)
 from puredelta.spark.file_rows_task import (
     OnlySparkError,
     dropped_rows,
     opened,
     read_batches,
+    stored_leaves,
     unfaithful,
 )
 from puredelta.spark.new_file_task import (
     ANSWER_SCHEMA,
     FileAnswer,
     as_tuples,
-    dictionary_columns,
     grouped,
     known_options,
+    merged,
     refused,
     write_file,
 )
@@ -136,13 +142,13 @@ def _copied(files: Sequence[_File]) -> FileAnswer:
         tables = itertools.chain.from_iterable(map(grouped, _kept_groups(first)))
     else:
         every = itertools.chain.from_iterable(map(_kept_groups, files))
-        tables = grouped(itertools.chain.from_iterable(every))
+        tables = grouped(merged(itertools.chain.from_iterable(every)))
     answer = write_file(
         first.order,
         tables,
         schema=hidden_schema(target_schema(first.source), first.order),
         codec=_codec(first.source),
-        options=functools.partial(_writer_options, first.source),
+        options=functools.partial(_writer_options, first.source, grows=len(files) > 1),
     )
     return replace(
         answer,
@@ -210,8 +216,8 @@ def _filled(batch: pa.RecordBatch, name: str, values: pa.Array | None) -> pa.Rec
 def target_schema(source: pq.ParquetFile) -> pa.Schema:
     """Return the Arrow schema to write: the file's own, with INT96 marked as instants."""
     schema: pa.Schema = source.schema_arrow
-    leaves = [source.schema.column(i) for i in range(len(source.schema))]
-    instants = {leaf.path.split(".", 1)[0] for leaf in leaves if leaf.physical_type == "INT96"}
+    stored = stored_leaves(source)
+    instants = {leaf.path.split(".", 1)[0] for leaf in stored if leaf.physical_type == "INT96"}
     for index, field in enumerate(schema):
         if field.name in instants:
             schema = schema.set(index, field.with_type(_as_instant(field.type)))
@@ -233,10 +239,17 @@ def _as_instant(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _writer_options(source: pq.ParquetFile) -> dict[str, Any]:
-    """Choose what the old file chose: dictionaries, page index, how decimals lie."""
+def _writer_options(source: pq.ParquetFile, rows: pa.Table, *, grows: bool) -> dict[str, Any]:
+    """Choose what the old file chose: dictionaries that were worth it, page index, decimals.
+
+    ``grows``: the new file has rows of others, too.
+    """
+    if grows:
+        dictionaries = worthwhile_dictionaries(rows, kept=kept_dictionaries(source.metadata))
+    else:
+        dictionaries = saving_dictionaries(source.metadata)
     return {
-        "use_dictionary": dictionary_columns(source.metadata) or False,
+        "use_dictionary": dictionaries or False,
         "store_schema": b"ARROW:schema" in (source.metadata.metadata or {}),
         **known_options(
             store_decimal_as_integer=True,

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, TypeVar
 from pyspark import SparkContext, cloudpickle
 
 from puredelta.spark import (
+    dictionary_task,
     file_rows_task,
     gather_task,
     key_bounds_task,
@@ -35,6 +36,7 @@ _Batch = TypeVar("_Batch")
 _Answer = TypeVar("_Answer")
 
 WORKER_MODULES: tuple[ModuleType, ...] = (
+    dictionary_task,
     file_rows_task,
     gather_task,
     key_bounds_task,
