@@ -18,7 +18,7 @@ from puredelta.spark import split_task
 from puredelta.spark.new_file_task import FileAnswer
 from puredelta.spark.rewriting import Refused
 from puredelta.spark.split_task import ORDER_SCHEMA, SplitOrder
-from puredelta.spark.workers import Fields, if_fit
+from puredelta.spark.workers import Fields, if_fit, promptly
 from puredelta.spark.write_job import WriteAnswers, WriteOrders, all_done
 
 _Task = TypeVar("_Task")
@@ -67,7 +67,7 @@ def _run_on_connect(
     arrays = [pa.array(v, field.type) for v, field in zip(columns, ORDER_SCHEMA, strict=True)]
     orders = spark.createDataFrame(pa.table(arrays, schema=ORDER_SCHEMA))
     spread = orders.repartition(num_tasks(sizes_bytes, _CONNECT_TASKS_MIN))
-    found = spread.mapInArrow(split_task.split_batches, _ANSWER_DDL).toArrow()
+    found = spread.mapInArrow(promptly(split_task.split_batches), _ANSWER_DDL).toArrow()
     return [
         FileAnswer(
             **{

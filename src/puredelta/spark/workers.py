@@ -27,6 +27,7 @@ from puredelta.spark import (
     new_file_task,
     probe_read_task,
     probe_task,
+    prompt_task,
     split_task,
 )
 from puredelta.spark.rewriting import Refused
@@ -34,6 +35,7 @@ from puredelta.spark.rewriting import Refused
 Fields: TypeAlias = tuple[Any, ...]
 _Batch = TypeVar("_Batch")
 _Answer = TypeVar("_Answer")
+_Answers = TypeVar("_Answers")
 
 WORKER_MODULES: tuple[ModuleType, ...] = (
     dictionary_task,
@@ -44,6 +46,7 @@ WORKER_MODULES: tuple[ModuleType, ...] = (
     new_file_task,
     probe_read_task,
     probe_task,
+    prompt_task,
     split_task,
 )
 for _module in WORKER_MODULES:
@@ -68,6 +71,11 @@ def packed_code(function: Callable[..., Any]) -> bytes:
     return payload
 
 
+def promptly(work: Callable[[_Batch], _Answers]) -> Callable[[_Batch], _Answers]:
+    """Return ``work`` as workers do it without waiting (`puredelta.spark.prompt_task`)."""
+    return functools.partial(prompt_task.answered, prompt_task.Prompt(), work)
+
+
 def collect_if_fit(
     context: SparkContext,
     batches: Sequence[_Batch],
@@ -86,7 +94,7 @@ def _collected(
     batches: Sequence[_Batch],
     work: Callable[[_Batch], Iterable[_Answer]],
 ) -> list[_Answer]:
-    answers = context.parallelize(batches, len(batches)).flatMap(work)
+    answers = context.parallelize(batches, len(batches)).flatMap(promptly(work))
     if (context.master or "").startswith("local"):
         answers.ctx = _OwnInterpreter(context)  # type: ignore[assignment]
     return answers.collect()
