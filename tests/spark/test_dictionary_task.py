@@ -90,6 +90,14 @@ def test_nulls_take_no_room(present: int, tmp_path: Path) -> None:
     assert saving_dictionaries(pq.read_metadata(tmp_path / "a.parquet")) == []
 
 
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16()], ids=str)
+def test_small_numbers_take_four_bytes_in_a_file(kind: pa.DataType, tmp_path: Path) -> None:
+    table = pa.table({"a": column(kind, 100)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert worthwhile_dictionaries(table, kept=[]) == ["a"]
+    assert saving_dictionaries(pq.read_metadata(tmp_path / "a.parquet")) == ["a"]
+
+
 def test_without_statistics_every_value_counts(tmp_path: Path) -> None:
     table = pa.table({"a": column(pa.int64(), 100)})
     pq.write_table(table, tmp_path / "a.parquet", write_statistics=False)

@@ -298,6 +298,9 @@ def test_partition_values_come_from_the_log_and_absent_columns_are_null(tmp_path
     found, met = probed(tmp_path, [target], [source], only, constants=(("p", "b"),))
     assert [row for _, row, _ in found] == [0, 1, 2]
     assert met == [(0, 1, 3)]
+    stored = target.append_column("p", pa.array(["x", "y", "z"]))
+    found, met = probed(tmp_path, [stored], [source], columns, constants=(("p", "a"),))
+    assert ([row for _, row, _ in found], met) == ([1], [(0, 0, 1)])
     for null_safe, wanted in ((True, [1]), (False, [])):
         columns = [("id", "id", False), ("added", "n", null_safe)]
         assert [r for _, r, _ in probed(tmp_path, [target], [source], columns)[0]] == wanted

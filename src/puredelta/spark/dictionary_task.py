@@ -109,9 +109,11 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 
 def _plain_bytes(values: pa.Array | pa.ChunkedArray) -> int:
-    """Return what values that are not NULL take one after the other."""
-    if not pa.types.is_decimal128(values.type):
-        return int(values.nbytes)  # texts have an offset of four bytes each, as in a file
-    if values.type.precision <= _INT32_DIGITS:
-        return 4 * len(values)
-    return (8 if values.type.precision <= _INT64_DIGITS else 16) * len(values)
+    """Return what values that are not NULL take in a file one after the other."""
+    kind = values.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return int(values.nbytes)  # with an offset of four bytes each, as long as their length
+    if pa.types.is_decimal128(kind):
+        small, middle = kind.precision <= _INT32_DIGITS, kind.precision <= _INT64_DIGITS
+        return (4 if small else 8 if middle else 16) * len(values)
+    return max(4, int(kind.bit_width) // 8) * len(values)

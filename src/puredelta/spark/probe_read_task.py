@@ -100,38 +100,35 @@ def gathered(pieces: Iterable[Piece], *, num_rows: int) -> Iterator[list[Piece]]
 
 
 def _batches(order: ProbeOrder, names: Sequence[str], batch_rows: int) -> Iterator[list[pa.Array]]:
-    wanted = set(names)
+    constants = dict(order.constants)
+    wanted = {name for name in names if name not in constants}
     with opened(order.path) as file:
+        for batch in _stored(file, order.path, wanted, batch_rows):
+            found = wanted.intersection(batch.schema.names)
+            yield [
+                batch[name] if name in found else _constant(constants.get(name), batch.num_rows)
+                for name in names
+            ]
+
+
+def _stored(
+    file: pq.ParquetFile, path: str, wanted: set[str], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Read those of some columns that a file has; without any, batches still have rows."""
+    if wanted:
         batches = file.iter_batches(batch_rows, columns=list(wanted), use_threads=False)
         first = next(batches, None)
-        if first is None or not wanted or sorted(first.schema.names) != sorted(wanted):
-            yield from _completed(file, order, names, batch_rows)
-            return
-        # A whole schema takes as long as a column of a small file: here none is asked for.
-        for batch in itertools.chain([first], batches):
-            yield [batch[name] for name in names]
-
-
-def _completed(
-    file: pq.ParquetFile, order: ProbeOrder, names: Sequence[str], batch_rows: int
-) -> Iterator[list[pa.Array]]:
-    """Read a file that may lack columns."""
-    constants = dict(order.constants)
+        if first is not None and sorted(first.schema.names) == sorted(wanted):
+            return itertools.chain([first], batches)
+    # Asking for the schema takes as long as a column of a small file: only where one is missing.
     every = file.schema_arrow.names
-    stored = set(every)
-    for name in names:
-        absent = name not in stored and name not in constants
-        if absent and name.lower() in {column.lower() for column in stored}:
-            raise OnlySparkError(f"{order.path} spells column {name} otherwise")
+    for name in wanted:
+        if name not in every and name.lower() in {column.lower() for column in every}:
+            raise OnlySparkError(f"{path} spells column {name} otherwise")
         if every.count(name) > 1:
-            raise OnlySparkError(f"{order.path} has several columns {name}")
-    # Without a column to read a batch still has rows.
-    read = list(dict.fromkeys(name for name in names if name in stored)) or [every[0]]
-    for batch in file.iter_batches(batch_rows, columns=read, use_threads=False):
-        yield [
-            batch[name] if name in stored else _constant(constants.get(name), batch.num_rows)
-            for name in names
-        ]
+            raise OnlySparkError(f"{path} has several columns {name}")
+    read = [name for name in every if name in wanted] or [every[0]]
+    return iter(file.iter_batches(batch_rows, columns=read, use_threads=False))
 
 
 def _constant(value: Any, count: int) -> pa.Array:
