@@ -43,7 +43,7 @@ def saving_dictionaries(footer: pq.FileMetaData) -> list[str]:
     return [c.path_in_schema for c in _kept(footer) if _saves(c)]
 
 
-def worthwhile_dictionaries(rows: pa.Table, *, kept: Sequence[str]) -> list[str]:
+def worthwhile_dictionaries(rows: pa.Table, *, kept: Sequence[str] = ()) -> list[str]:
     """Return the columns of a new file whose first rows a dictionary makes smaller.
 
     This is the rule of parquet-mr (``DictionaryValuesWriter.isCompressionSatisfying``), for files

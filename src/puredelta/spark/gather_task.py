@@ -8,7 +8,6 @@ otherwise than Spark is refused.
 from __future__ import annotations
 
 import datetime as dt
-import functools
 import itertools
 import os
 import posixpath
@@ -21,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from puredelta.spark.dictionary_task import kept_dictionaries, worthwhile_dictionaries
+from puredelta.spark.dictionary_task import worthwhile_dictionaries
 from puredelta.spark.file_rows_task import (
     Mask,
     OnlySparkError,
@@ -112,8 +111,7 @@ def _written(
         os.makedirs(at.directory, exist_ok=True)  # noqa: PTH103
     except OUT_OF_REACH as failure:
         return refused(order.ordinal, failure)
-    options = functools.partial(_writer_options, order)
-    answer = write_file(at, tables, schema=schema, codec=order.codec, options=options)
+    answer = write_file(at, tables, schema=schema, codec=order.codec, options=_writer_options)
     if answer.name is None:
         return answer
     return replace(answer, name=posixpath.join(directory, answer.name))
@@ -228,25 +226,12 @@ def _require_alike(file: pq.ParquetFile, order: GatherOrder) -> None:
             raise OnlySparkError(f"column {name} is stored as {stored}, not {kind}")
 
 
-def _writer_options(order: GatherOrder, rows: pa.Table) -> dict[str, Any]:
+def _writer_options(rows: pa.Table) -> dict[str, Any]:
     return {
-        "use_dictionary": worthwhile_dictionaries(rows, kept=_kept_dictionaries(order)) or False,
+        "use_dictionary": worthwhile_dictionaries(rows) or False,
         "store_schema": False,
         **known_options(store_decimal_as_integer=True, write_page_index=True),
     }
-
-
-def _kept_dictionaries(order: GatherOrder) -> list[str]:
-    """Return the columns, and columns within them, for which the first file kept a dictionary."""
-    with opened(order.rows[0].path) as file:
-        kept = kept_dictionaries(file.metadata)
-    stored = order.columns[: len(order.columns) - order.num_partition_columns]
-    return [
-        written + path.removeprefix(name)
-        for name, written, _ in stored
-        for path in kept
-        if path == name or path.startswith(f"{name}.")
-    ]
 
 
 def gather_tuples(orders: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -2,7 +2,7 @@
 
 Shipped by value: it knows the standard library only.
 
-Two things make a small task take ten times as long as what it does:
+Two things make a small task take several times as long as what it does:
 
 * Since 4.3 Spark sends a task in two pieces: the code, then the rows. Its socket holds the
   second, small one back until the first is acknowledged (Nagle's algorithm), and the worker's
@@ -54,7 +54,9 @@ def acknowledge_at_once() -> None:
     """
     quick = getattr(socket, "TCP_QUICKACK", None)
     # A default timeout would make connections that are looked at return early from then on.
-    if quick is None or socket.getdefaulttimeout() is not None or not _lists_open_files():
+    if quick is None or socket.getdefaulttimeout() is not None:
+        return
+    if not os.path.isdir(_OPEN_FILES):  # noqa: PTH112
         return
     for name in os.listdir(_OPEN_FILES):  # noqa: PTH208 - text in, text out
         try:
@@ -68,7 +70,3 @@ def acknowledge_at_once() -> None:
             continue
         with connection, contextlib.suppress(OSError):  # not of this kind
             connection.setsockopt(socket.IPPROTO_TCP, quick, 1)
-
-
-def _lists_open_files() -> bool:
-    return os.path.isdir(_OPEN_FILES)  # noqa: PTH112
