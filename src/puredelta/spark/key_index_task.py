@@ -4,7 +4,10 @@ Shipped by value: it knows the standard library, numpy and pyarrow only.
 
 A key of several columns becomes one integer: each column's value is a digit, by its distance
 from the least value where values are numbers, else by its place among the source's values. So
-a lookup is a search in sorted integers, and no hash table is built.
+a lookup is a search in ascending integers, and no hash table is built.
+
+A key and its row are sorted as one integer where both fit: numpy sorts integers several times
+faster than it finds the order in which they would be sorted.
 """
 
 from __future__ import annotations
@@ -22,7 +25,10 @@ Numbers: TypeAlias = npt.NDArray[Any]
 Known: TypeAlias = npt.NDArray[np.bool_]
 
 _NUMBERS_MAX = 1 << 62
+_PACKED_MAX = 1 << 63
 _SMALL_MAX = 1 << 31
+_BUCKET_MAX = 32
+"""Numbers in one bucket; with more a binary search takes fewer steps."""
 _FILTERED_KEYS_MAX = 1 << 20
 _FILTER_BITS = 4
 """Entries of the filter per key, as a power of two: it lets one row in 16 pass for nothing."""
@@ -38,7 +44,7 @@ class KeyIndex:
 
     def __init__(self, columns: Sequence[pa.Array], null_safe: Sequence[bool]) -> None:
         self._digits: list[_Digit] = []
-        self._renumbered: list[Numbers | None] = []
+        self._renumbered: list[_Ascending | None] = []
         rows: Numbers = np.arange(len(columns[0]))
         numbers: Numbers = np.zeros(len(rows), np.int64)
         size = 1
@@ -48,24 +54,26 @@ class KeyIndex:
             digit = _digit_of(column, keeps_null=keeps_null, size_max=size_max)
             values = None
             if size * digit.size > _NUMBERS_MAX:
-                values = np.unique(numbers)
-                numbers, size = np.searchsorted(values, numbers), len(values)
+                values = _Ascending(np.unique(numbers), size)
+                (numbers, _), size = values.find(numbers), len(values)
             size *= digit.size
             self._digits.append(digit)
             self._renumbered.append(values)
             rows, numbers = _extended(digit, column, rows, numbers)
-        order = np.argsort(numbers)
-        numbers = numbers[order]
+        numbers, order = _in_order(numbers, size)
         starts = run_starts(numbers)
         small = np.int32 if len(columns[0]) < _SMALL_MAX else np.int64
-        self.rows: Numbers = rows[order].astype(small)
+        self.rows: Numbers = (order if len(rows) == len(columns[0]) else rows[order]).astype(small)
         """Source rows that can match, key after key."""
-        self.starts: Numbers = starts.astype(small)
-        """Where the rows of each key begin in `rows`."""
-        self.counts: Numbers = np.diff(self.starts, append=small(len(order)))
+        self._starts: Numbers | None = None
+        """Where the rows of each key begin in `rows`; ``None``: each has one."""
+        self.counts: Numbers = np.broadcast_to(small(1), len(starts))
         """How many rows each key has."""
-        self._keys = numbers[starts]
-        self._filter = _Filter(self._keys) if len(starts) <= _FILTERED_KEYS_MAX else None
+        if len(starts) < len(numbers):
+            numbers, self._starts = numbers[starts], starts.astype(small)
+            self.counts = np.diff(self._starts, append=small(len(order)))
+        self._keys = _Ascending(numbers, size)
+        self._filter = _Filter(numbers) if len(numbers) <= _FILTERED_KEYS_MAX else None
 
     def __len__(self) -> int:
         """How many keys there are."""
@@ -84,26 +92,74 @@ class KeyIndex:
             return rows[:0], numbers[:0]
         for digit, values, column in zip(self._digits, self._renumbered, columns, strict=True):
             if values is not None:
-                places = _places(values, numbers)
-                known = values[places] == numbers
+                places, known = values.find(numbers)
                 rows, numbers = rows[known], places[known]
             rows, numbers = _extended(digit, column, rows, numbers)
         if self._filter is not None:
             likely = self._filter.may_hold(numbers)
             rows, numbers = rows[likely], numbers[likely]
-        places = _places(self._keys, numbers)
-        known = self._keys[places] == numbers
+        places, known = self._keys.find(numbers)
         return rows[known], places[known]
 
     def source_rows(self, keys: Numbers) -> tuple[Numbers, Numbers]:
         """Return every pair of (position in ``keys``, source row)."""
+        if self._starts is None:
+            return np.arange(len(keys)), self.rows[keys]
         counts = self.counts[keys]
-        if len(counts) == 0 or counts.max() == 1:
-            return np.arange(len(keys)), self.rows[self.starts[keys]]
         positions = np.repeat(np.arange(len(keys)), counts)
         firsts = np.cumsum(counts) - counts
         offsets = np.arange(len(positions)) - np.repeat(firsts, counts)
-        return positions, self.rows[np.repeat(self.starts[keys], counts) + offsets]
+        return positions, self.rows[np.repeat(self._starts[keys], counts) + offsets]
+
+
+class _Ascending:
+    """Finds numbers among distinct ascending ones.
+
+    The range is cut into buckets, about as many as there are numbers, so a number's place is
+    near where its bucket begins. Where the numbers crowd in few of them, a search is binary.
+    """
+
+    def __init__(self, values: Numbers, size: int) -> None:
+        """Take numbers from 0 to ``size`` - 1."""
+        self._values, self._size = values, size
+        bits = max(0, (size - 1).bit_length() - len(values).bit_length())
+        self._shift = np.int64(bits)
+        held = np.bincount(values >> self._shift, minlength=((size - 1) >> bits) + 1)
+        self._bucket_max = int(held.max())
+        self._firsts: Numbers | None = None
+        """The place of the first number that is not before a bucket."""
+        if self._bucket_max <= _BUCKET_MAX:
+            ends = np.cumsum(held, out=held)
+            firsts = np.zeros(len(ends), np.int32 if len(values) < _SMALL_MAX else np.int64)
+            np.minimum(ends[:-1], len(values) - 1, out=firsts[1:], casting="same_kind")
+            self._firsts = firsts
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def find(self, numbers: Numbers) -> tuple[Numbers, Known]:
+        """Return the place of each number, if it is there, and whether it is.
+
+        Numbers are from 0 to the size - 1, and there is something to find them in.
+        """
+        if self._firsts is None:
+            places = self._searched(numbers)
+            return places, self._values[places] == numbers
+        places = self._firsts[numbers >> self._shift]
+        values = self._values[places]
+        behind = np.flatnonzero(values < numbers)
+        for _ in range(1, self._bucket_max):
+            places[behind] = nearer = np.minimum(places[behind] + 1, len(self) - 1)
+            values[behind] = reached = self._values[nearer]
+            behind = behind[reached < numbers[behind]]
+        return places, values == numbers
+
+    def _searched(self, numbers: Numbers) -> Numbers:
+        # In order, because then a search finds near the last one what it needs of the values.
+        ascending, order = _in_order(numbers, self._size)
+        places: Numbers = np.empty(len(numbers), np.int64)
+        places[order] = np.searchsorted(self._values, ascending)
+        return np.minimum(places, len(self) - 1)
 
 
 class _Digit(Protocol):
@@ -191,18 +247,20 @@ def _extended(
     digits, known = digit.numbers(column)
     if not known.all():
         rows, numbers, digits = rows[known], numbers[known], digits[known]
-    return rows, numbers * digit.size + digits
+    return rows, numbers.astype(np.int64, copy=False) * digit.size + digits
 
 
-def _places(values: Numbers, numbers: Numbers) -> Numbers:
-    """Return where each number is among ascending values, if it is there at all.
-
-    In order, because then a search finds near the last one what it needs of the values.
-    """
-    order = np.argsort(numbers)
-    places: Numbers = np.empty(len(numbers), np.int64)
-    places[order] = np.searchsorted(values, numbers[order])
-    return np.minimum(places, len(values) - 1)
+def _in_order(numbers: Numbers, size: int) -> tuple[Numbers, Numbers]:
+    """Return numbers from 0 to ``size`` - 1 ascending, and where each of them was."""
+    bits = len(numbers).bit_length()
+    if size > _PACKED_MAX >> bits:
+        order = np.argsort(numbers)
+        return numbers[order], order
+    packed = (numbers << np.int64(bits)) | np.arange(len(numbers))
+    packed.sort()
+    order = packed & np.int64((1 << bits) - 1)
+    packed >>= np.int64(bits)
+    return packed, order
 
 
 def run_starts(ascending: Numbers) -> Numbers:
