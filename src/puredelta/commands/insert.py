@@ -22,10 +22,7 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.table_log import TableLog
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import (
-    BYTE,
-    INTEGER,
-    LONG,
-    SHORT,
+    INTEGRAL,
     STRING,
     StructField,
     StructType,
@@ -56,7 +53,6 @@ class InsertRequest:
 
 EVERY_COLUMN = InsertRequest()
 
-_INTEGERS = (BYTE, SHORT, INTEGER, LONG)
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 
 
@@ -169,7 +165,7 @@ def _is_value(column: StructField, value: str | None) -> str:
         return f"({name} IS NULL)"
     if column.type == STRING:
         literal = quoted_text(value)
-    elif column.type in _INTEGERS and _INTEGER.fullmatch(value):
+    elif column.type in INTEGRAL and _INTEGER.fullmatch(value):
         literal = str(int(value))
     else:
         kind = to_spark_type(column.type).simpleString()

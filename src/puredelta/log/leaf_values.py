@@ -17,13 +17,10 @@ from typing import Any, TypeAlias
 from puredelta.log.parquet_footer import ParquetWriter
 from puredelta.protocol.stats import Bound
 from puredelta.protocol.types import (
-    BYTE,
     DATE,
     DOUBLE,
     FLOAT,
-    INTEGER,
-    LONG,
-    SHORT,
+    INTEGRAL,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -47,7 +44,6 @@ _GREGORIAN_DATES = dt.date(1582, 10, 15)
 _GREGORIAN_TIMES = dt.datetime(1900, 1, 1)  # noqa: DTZ001
 """From these on Spark reads the same value in both calendars; zones settled only about 1900."""
 _MICROS_PER_UNIT = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
-_INTEGERS = frozenset({BYTE, SHORT, INTEGER, LONG})
 _EXACT = Context(prec=76)
 
 
@@ -124,7 +120,7 @@ def _utf8(raw: Raw) -> str | None:
 def _integers(table_type: DataType, *, bits: int) -> Decode | None:
     """``bits``: of an unsigned type, whose raw values pyarrow may hand over as negative."""
     convert: Callable[[int], Bound | None]
-    if table_type in _INTEGERS:
+    if table_type in INTEGRAL:
         convert = int
     elif table_type == DOUBLE:
         convert = float

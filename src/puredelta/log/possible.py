@@ -19,7 +19,6 @@ from typing_extensions import assert_never
 
 from puredelta.log.file_bounds import Bounds, FileBounds, Mask
 from puredelta.log.value_order import (
-    INTEGRAL,
     LONG_MAX,
     LONG_MIN,
     Thresholds,
@@ -40,6 +39,7 @@ from puredelta.protocol.predicates import (
     Ref,
     StartsWith,
 )
+from puredelta.protocol.types import INTEGRAL
 
 
 @dataclass(frozen=True, slots=True, eq=False)

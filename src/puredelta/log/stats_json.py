@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from puredelta.log.value_order import FLOATING, INTEGRAL, LONG_MAX, LONG_MIN, order_type
+from puredelta.log.value_order import FLOATING, LONG_MAX, LONG_MIN, order_type
 from puredelta.protocol.types import (
     DATE,
+    INTEGRAL,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,

@@ -18,13 +18,10 @@ import pyarrow as pa
 from puredelta.protocol.types import (
     BINARY,
     BOOLEAN,
-    BYTE,
     DATE,
     DOUBLE,
     FLOAT,
-    INTEGER,
-    LONG,
-    SHORT,
+    INTEGRAL,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -33,7 +30,6 @@ from puredelta.protocol.types import (
     PrimitiveType,
 )
 
-INTEGRAL = frozenset({BYTE, SHORT, INTEGER, LONG})
 FLOATING = frozenset({FLOAT, DOUBLE})
 
 LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1

@@ -94,3 +94,5 @@ TIMESTAMP = PrimitiveType("timestamp")
 TIMESTAMP_NTZ = PrimitiveType("timestamp_ntz")
 VOID = PrimitiveType("void")
 VARIANT = PrimitiveType("variant")
+
+INTEGRAL = frozenset({BYTE, SHORT, INTEGER, LONG})

@@ -28,7 +28,7 @@ from puredelta.protocol.partition_values import parse_partition_value
 from puredelta.protocol.paths import absolute_uri
 from puredelta.protocol.predicates import Ref, Side
 from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import BYTE, DATE, INTEGER, LONG, SHORT
+from puredelta.protocol.types import DATE, INTEGRAL
 from puredelta.spark import probe_task
 from puredelta.spark.arrow_predicate import Call
 from puredelta.spark.bitmaps import WORD_INDEX_BITS, CountedWords
@@ -43,7 +43,7 @@ from puredelta.store.loose_files import local_path
 FileKeyBounds: TypeAlias = tuple[tuple[int, int] | None, ...]
 """See `puredelta.spark.probe_read_task.ProbeOrder`."""
 
-_NUMBERED = frozenset({BYTE, SHORT, INTEGER, LONG, DATE})
+_NUMBERED = INTEGRAL | {DATE}
 _TASK_BYTES = 256 * 1024 * 1024
 """Of data files: a task reads their key columns, and the source's keys once."""
 _FILES_PER_SOURCE = 4

@@ -27,7 +27,7 @@ from puredelta.protocol.predicates import (
     conjuncts,
     references,
 )
-from puredelta.protocol.types import BOOLEAN, BYTE, INTEGER, LONG, SHORT, STRING, StructType
+from puredelta.protocol.types import BOOLEAN, INTEGRAL, STRING, StructType
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<word>[A-Za-z_]\w*)|(?P<quoted>`(?:[^`]|``)+`)|(?P<number>\d+)(?![\w.])"
@@ -50,7 +50,6 @@ _FLIPPED = {
 }
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 _RESERVED = frozenset({"AND", "OR", "NOT", "IN", "IS", "BETWEEN", "CASE", "SELECT", "INTERVAL"})
-_INTEGERS = (BYTE, SHORT, INTEGER, LONG)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,7 +294,7 @@ def _is_comparable(left: Predicate, right: Predicate) -> bool:
         case Ref(type=None), _:
             return False
         case Ref(type=one), Ref(type=other):
-            return one == other or (one in _INTEGERS and other in _INTEGERS)
+            return one == other or (one in INTEGRAL and other in INTEGRAL)
         case Ref(type=kind), Const(value):
             return _fits(kind, value)
         case _:
@@ -307,7 +306,7 @@ def _fits(kind: object, value: object) -> bool:
         case bool():
             return kind == BOOLEAN
         case int():
-            return kind in _INTEGERS
+            return kind in INTEGRAL
         case str():
             return kind == STRING
         case _:

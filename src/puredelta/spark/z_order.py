@@ -15,13 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from puredelta.protocol.types import (
-    BYTE,
     DATE,
     DOUBLE,
     FLOAT,
-    INTEGER,
-    LONG,
-    SHORT,
+    INTEGRAL,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -54,7 +51,6 @@ _BOUNDS = f"{PREFIX}bounds_"
 _NUMBER = f"{PREFIX}range_"
 _CUTS = f"{PREFIX}cuts"
 _NOISE = f"pmod(hash({FILE_ORDINAL}, {ROW_INDEX}), {1 << NOISE_BITS})"
-_WHOLE = frozenset((BYTE, SHORT, INTEGER, LONG))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +144,7 @@ def _array(column: pa.ChunkedArray) -> pa.Array:
 
 def _sort_key(column: str, kind: DataType) -> str:
     """Return SQL of a bigint, double or string that is ordered as the column, more or less."""
-    if kind in _WHOLE:
+    if kind in INTEGRAL:
         return f"cast({column} AS BIGINT)"
     if kind in (FLOAT, DOUBLE) or isinstance(kind, DecimalType):
         return f"cast({column} AS DOUBLE)"

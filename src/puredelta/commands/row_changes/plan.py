@@ -37,12 +37,9 @@ from puredelta.protocol.predicates import (
     Predicate,
 )
 from puredelta.protocol.types import (
-    BYTE,
     DOUBLE,
     FLOAT,
-    INTEGER,
-    LONG,
-    SHORT,
+    INTEGRAL,
     DataType,
     DecimalType,
     PrimitiveType,
@@ -52,7 +49,6 @@ from puredelta.spark.key_probe import KeyProbe
 Prune: TypeAlias = Callable[[FileTable, Predicate], pa.Array]
 """True where rows of a file might satisfy the predicate."""
 
-_INTEGRALS = frozenset({BYTE, SHORT, INTEGER, LONG})
 _NEVER_PRUNED = frozenset({FLOAT, DOUBLE})
 """NaN equals NaN in Spark and lies outside the bounds that writers leave."""
 
@@ -256,7 +252,7 @@ def _values_predicate(pair: EquiPair, leaf: LeafStatistics, source: SourceProfil
 
 
 def _comparable(target: DataType | None, source: DataType | None) -> bool:
-    if target in _INTEGRALS and source in _INTEGRALS:
+    if target in INTEGRAL and source in INTEGRAL:
         return True
     return (
         target == source

@@ -18,11 +18,8 @@ from puredelta.protocol.predicates import And
 from puredelta.protocol.properties import ColumnMappingMode
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import (
-    BYTE,
     DATE,
-    INTEGER,
-    LONG,
-    SHORT,
+    INTEGRAL,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -32,7 +29,6 @@ from puredelta.spark.arrow_predicate import ALWAYS, Call, Translation
 from puredelta.spark.key_probe import Judgement, KeyColumn, KeyProbe
 from puredelta.spark.probe_task import IDLE
 
-_INTEGERS = frozenset({BYTE, SHORT, INTEGER, LONG})
 _ROW_BYTES = 64
 """Of a source row in a task: its key, its place, and what sorting them needs for a moment."""
 _VALUE_BYTES = 16
@@ -133,7 +129,7 @@ def _is_plain(pair: EquiPair, config: TableConfig) -> bool:
     target, source = pair.target, pair.source
     if len(target.path) > 1 or len(source.path) > 1 or target.path[0] in config.padded_columns:
         return False
-    if target.type in _INTEGERS and source.type in _INTEGERS:
+    if target.type in INTEGRAL and source.type in INTEGRAL:
         return True
     return target.type == source.type and (
         target.type in (STRING, DATE) or isinstance(target.type, DecimalType)
