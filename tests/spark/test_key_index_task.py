@@ -80,6 +80,12 @@ def test_columns_too_wide_for_one_integer_are_numbered_anew() -> None:
     assert looked_up(index, columns_of(mixed, kinds)) == [(n, n) for n in range(0, 500, 2)]
 
 
+def test_without_any_key_columns_may_be_as_wide() -> None:
+    keys = [(None, 0, 0), (None, 2**60, 2**60)]
+    columns = columns_of(keys, [pa.int64()] * 3)
+    assert looked_up(KeyIndex(columns, [False] * 3), columns) == []
+
+
 @pytest.mark.parametrize("span", [400_000, 10**6, 2**61])
 def test_keys_that_crowd_are_searched(span: int) -> None:
     """A bucket with many keys would be walked through; and rows may not fit beside keys."""

@@ -57,7 +57,7 @@ class KeyIndex:
             values = None
             if size * digit.size > _NUMBERS_MAX:
                 values = _Ascending(np.unique(numbers), size)
-                (numbers, _), size = values.find(numbers), len(values)
+                (numbers, _), size = values.find(numbers), max(1, len(values))
             size *= digit.size
             self._digits.append(digit)
             self._renumbered.append(values)
