@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +25,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     delta = pytest.importorskip("delta", reason="delta-spark is installed by `make reference`")
     from pyspark.sql import SparkSession  # noqa: PLC0415 - only where the reference runs
 
+    from tests.reference.session_start import started_in_turn  # noqa: PLC0415
+
     scratch = tmp_path_factory.mktemp("reference")
     builder = (
         SparkSession.builder.master("local[2]")
@@ -45,11 +45,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
     )
-    builder = delta.configure_spark_with_delta_pip(builder)
-    # Two processes that download the same JARs at once leave one of them without.
-    with (Path(tempfile.gettempdir()) / "puredelta-reference-jars.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        session = builder.getOrCreate()
+    session = started_in_turn(delta.configure_spark_with_delta_pip(builder))
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

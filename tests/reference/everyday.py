@@ -21,6 +21,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tests.reference.session_start import started_in_turn
+
 _TABLES = ("orders", "customers", "totals", "events", "copies", "old", "files", "shallow")
 
 
@@ -317,7 +319,7 @@ def make_session(engine: str, root: str) -> SparkSession:
             "spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension"
         ).config("spark.sql.catalog.spark_catalog", catalog)
     package = importlib.import_module(engine)
-    spark: SparkSession = package.configure_spark_with_delta_pip(builder).getOrCreate()
+    spark = started_in_turn(package.configure_spark_with_delta_pip(builder))
     spark.sparkContext.setLogLevel("OFF")
     if engine == "puredelta":
         package.activate(spark)

@@ -87,7 +87,7 @@ def test_without_any_key_columns_may_be_as_wide() -> None:
 
 
 @pytest.mark.parametrize("span", [400_000, 10**6, 2**61])
-def test_keys_that_crowd_are_searched(span: int) -> None:
+def test_keys_that_crowd_are_found(span: int) -> None:
     """A bucket with many keys would be walked through; and rows may not fit beside keys."""
     keys = np.append(np.arange(5_000) * 3, span)
     index = KeyIndex([pa.array(np.random.default_rng(2).permutation(keys))], [False])

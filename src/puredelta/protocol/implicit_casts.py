@@ -5,13 +5,10 @@ from __future__ import annotations
 from puredelta.protocol.types import (
     BINARY,
     BOOLEAN,
-    BYTE,
     DATE,
     DOUBLE,
     FLOAT,
-    INTEGER,
-    LONG,
-    SHORT,
+    INTEGRAL,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -20,7 +17,7 @@ from puredelta.protocol.types import (
     DecimalType,
 )
 
-_NUMBERS = (BYTE, SHORT, INTEGER, LONG, FLOAT, DOUBLE)
+_NUMBERS = INTEGRAL | {FLOAT, DOUBLE}
 _MOMENTS = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 
 
@@ -29,6 +26,7 @@ def is_implicit_cast(given: DataType, to: DataType) -> bool:
 
     It is about types, not values: a text that is no number fails later, as a cast does.
 
+    >>> from puredelta.protocol.types import INTEGER
     >>> is_implicit_cast(STRING, INTEGER), is_implicit_cast(STRING, BOOLEAN)
     (True, False)
     """

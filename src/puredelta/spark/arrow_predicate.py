@@ -34,11 +34,8 @@ from puredelta.protocol.predicates import (
 )
 from puredelta.protocol.types import (
     BOOLEAN,
-    BYTE,
     DATE,
-    INTEGER,
-    LONG,
-    SHORT,
+    INTEGRAL,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -57,7 +54,7 @@ _UNKNOWN: Call = ("value", None, pa.bool_())
 _DEPTH_MAX = 40
 _LISTED_MAX = 50
 _KINDS: dict[DataType, pa.DataType] = {
-    **dict.fromkeys((BYTE, SHORT, INTEGER, LONG), pa.int64()),
+    **dict.fromkeys(INTEGRAL, pa.int64()),
     STRING: pa.string(),
     BOOLEAN: pa.bool_(),
     DATE: pa.date32(),
@@ -78,6 +75,7 @@ def arrow_kind(data_type: DataType | None) -> pa.DataType | None:
 
     Floats are left to Spark, to which NaN equals NaN and is the greatest of all.
 
+    >>> from puredelta.protocol.types import SHORT, PrimitiveType
     >>> arrow_kind(SHORT), arrow_kind(PrimitiveType("double"))
     (DataType(int64), None)
     """

@@ -18,12 +18,12 @@ from puredelta.commands.row_changes.positions import Positions, united
 from puredelta.commands.row_changes.statement import ResolvedStatement
 from puredelta.protocol.properties import ColumnMappingMode
 from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import BOOLEAN, BYTE, DATE, INTEGER, LONG, SHORT, STRING
+from puredelta.protocol.types import BOOLEAN, DATE, INTEGRAL, STRING
 from puredelta.spark.bitmaps import FileRows
 from puredelta.spark.row_gatherer import Selection
 from puredelta.spark.stored_types import stored_type
 
-_PARTITION_TYPES = frozenset({BYTE, SHORT, INTEGER, LONG, BOOLEAN, DATE, STRING})
+_PARTITION_TYPES = INTEGRAL | {BOOLEAN, DATE, STRING}
 """Types whose values are spelled in one way only."""
 
 
