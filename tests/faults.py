@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import BinaryIO, TypeVar
 
-from puredelta.store.base import PutOutcome, StorageError, Store, StoredDirectory, StoredFile
+from puredelta.store.base import (
+    FileEnd,
+    PutOutcome,
+    StorageError,
+    Store,
+    StoredDirectory,
+    StoredFile,
+)
 
 T = TypeVar("T")
 
@@ -55,6 +62,10 @@ class MemoryStore:
 
     def open(self, path: str) -> BinaryIO:
         return io.BytesIO(self.read(path))
+
+    def read_end(self, path: str, num_bytes: int) -> FileEnd:
+        content = self.read(path)
+        return FileEnd(content[max(0, len(content) - num_bytes) :], len(content))
 
     def put_if_absent(self, path: str, content: bytes) -> PutOutcome:
         with self._lock:
@@ -165,6 +176,9 @@ class FailAt:
 
     def open(self, path: str) -> BinaryIO:
         return self._run("open", lambda: self._inner.open(path))
+
+    def read_end(self, path: str, num_bytes: int) -> FileEnd:
+        return self._run("read_end", lambda: self._inner.read_end(path, num_bytes))
 
     def put_if_absent(self, path: str, content: bytes) -> PutOutcome:
         return self._run("put_if_absent", lambda: self._inner.put_if_absent(path, content))

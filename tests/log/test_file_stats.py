@@ -5,14 +5,24 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import json
 from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.log.file_stats import LeafStatistics, StatisticsReader, combined
-from puredelta.log.parquet_footer import read_footer
+from puredelta.log.file_stats import (
+    LeafStatistics,
+    StatisticsReader,
+    TableStatistics,
+    combined,
+)
+from puredelta.log.parquet_footer import schema_message
+from puredelta.protocol.actions import Metadata, Protocol
+from puredelta.protocol.schema_json import encode_schema
+from puredelta.protocol.stats import encode_statistics
+from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import (
     BINARY,
     BOOLEAN,
@@ -32,6 +42,7 @@ from puredelta.protocol.types import (
     StructField,
     StructType,
 )
+from tests.log.footers import read_footer
 
 SPARK = "parquet-mr version 1.16.0 (b)"
 UTC = dt.timezone.utc
@@ -353,6 +364,83 @@ def test_a_caller_that_looked_for_nan_decides_about_float_bounds():
         ("b",): (1.0, 2.0, 0),
     }
     assert reader.leaves(footer)["b",] == (None, None, 0)
+
+
+MANY_KINDS = pa.table(
+    {
+        "whole": pa.array([3, None, -1], pa.int32()),
+        "Real": pa.array([1.5, None, 0.0]),
+        "zero": pa.array([0.0, None, 0.0]),
+        "text": ["ü" * 40, None, 'a"b'],
+        "money": pa.array([Decimal("1.10"), None, Decimal("-2.50")]),
+        "day": pa.array([dt.date(2024, 2, 29), None, dt.date(1999, 1, 1)]),
+        "at": pa.array([dt.datetime(2024, 1, 1, microsecond=1), None, None], pa.timestamp("us")),
+        "flag": [True, None, False],
+        "bytes": pa.array([b"a", None, b"b"]),
+        "list": pa.array([[1], [2], [3]]),
+        "nothing": pa.array([None, None, None], pa.int64()),
+    }
+)
+KINDS_OF_TABLE = struct(
+    whole=LONG,
+    real=DOUBLE,
+    zero=DOUBLE,
+    text=STRING,
+    money=DecimalType(5, 3),
+    day=DATE,
+    at=TIMESTAMP_NTZ,
+    flag=BOOLEAN,
+    bytes=BINARY,
+    list=ArrayType(LONG),
+    nothing=LONG,
+    absent=STRING,
+)
+
+
+@pytest.mark.parametrize("created_by", [None, SPARK])
+@pytest.mark.parametrize("vectors", [False, True])
+@pytest.mark.parametrize("nan_leaves", [None, (), {("real",)}])
+def test_one_row_group_is_described_like_several(created_by, vectors, nan_leaves):
+    """Files of one group have a way of their own; the others, and fields, are the check."""
+    config = table_config(KINDS_OF_TABLE, vectors=vectors)
+    statistics = TableStatistics(config)
+    reader = StatisticsReader(KINDS_OF_TABLE)
+    one, three = (
+        read_footer(parquet(MANY_KINDS, created_by=created_by, row_group_size=size))
+        for size in (3, 1)
+    )
+    assert (one.num_row_groups, three.num_row_groups) == (1, 3)
+    text = statistics.encode(one, nan_leaves=nan_leaves)
+    assert text == statistics.encode(three, nan_leaves=nan_leaves)
+    assert text == encode_statistics(
+        reader.leaves(one, nan_leaves=nan_leaves),
+        num_records=3,
+        tight_bounds=True if vectors else None,
+    )
+    assert text == statistics.encode(one, nan_leaves=nan_leaves, message=schema_message(one))
+    said = json.loads(text)
+    assert ("tightBounds" in said) is vectors
+    assert said["minValues"]["whole"] == -1
+    assert said["maxValues"]["text"] == "ü" * 32 + "\U0010ffff"
+    assert said["nullCount"]["absent"] == 3
+
+
+def table_config(schema: StructType, *, vectors: bool) -> TableConfig:
+    features = frozenset({"deletionVectors"} if vectors else ())
+    return TableConfig.of(
+        Protocol(
+            min_reader_version=3,
+            min_writer_version=7,
+            reader_features=features | {"timestampNtz"},
+            writer_features=features | {"timestampNtz"},
+        ),
+        Metadata(
+            id="statistics",
+            schema_string=encode_schema(schema),
+            partition_columns=(),
+            configuration={},
+        ),
+    )
 
 
 def test_several_files_add_up():

@@ -101,6 +101,16 @@ class StoreContract:
             stream.seek(1)
             assert stream.read(2) == b"12"
 
+    def test_the_end_of_a_file(self, store: Store) -> None:
+        store.put("d/a", b"0123456789")
+        assert store.read_end("d/a", 3) == (b"789", 10)
+        assert store.read_end("d/a", 10) == store.read_end("d/a", 1 << 16) == (b"0123456789", 10)
+        store.put("empty", b"")
+        assert store.read_end("empty", 8) == (b"", 0)
+        for missing in ("nothing", "d/a/below"):
+            with pytest.raises(FileNotFoundError):
+                store.read_end(missing, 8)
+
     def test_a_moved_file_has_its_new_name_only(self, store: Store) -> None:
         store.put("job/part=1/a.bin", b"content")
         store.move("job/part=1/a.bin", "_hidden/job/part=1/b.bin")

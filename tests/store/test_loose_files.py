@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from puredelta.store.loose_files import file_status, local_path, open_file
+from puredelta.store.loose_files import file_status, local_path, open_file, read_end
 
 
 def test_a_file_is_known_by_its_size_and_time(tmp_path: Path) -> None:
@@ -17,6 +17,7 @@ def test_a_file_is_known_by_its_size_and_time(tmp_path: Path) -> None:
     assert file_status(f"file:{path}") == seen
     with open_file(f"file:{path}") as opened:
         assert opened.read() == b"abc"
+    assert read_end(f"file:{path}", 2) == (b"bc", 3)
 
 
 def test_what_is_out_of_reach(tmp_path: Path) -> None:
@@ -27,3 +28,5 @@ def test_what_is_out_of_reach(tmp_path: Path) -> None:
     assert file_status("s3a://bucket/a") is None
     with pytest.raises(FileNotFoundError):
         open_file("s3a://bucket/a")
+    with pytest.raises(FileNotFoundError):
+        read_end("s3a://bucket/a", 8)

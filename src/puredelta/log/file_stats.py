@@ -12,19 +12,23 @@ Who asks is unknown here: the writer, CONVERT and MERGE use the same functions.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import pyarrow.parquet as pq
 
 from puredelta.log.leaf_plan import LeafPlan, plan_leaves
-from puredelta.log.leaf_values import Decode
 from puredelta.log.parquet_footer import ParquetWriter, schema_message
 from puredelta.protocol.stats import (
+    Bound,
     LeafPath,
     LeafStatistics,
+    encode_maximum,
+    encode_minimum,
     encode_statistics,
     indexed_leaves,
+    quoted_name,
+    statistics_object,
 )
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import StructType
@@ -103,41 +107,44 @@ class StatisticsReader:
     def __init__(self, schema: StructType, *, indexed: Collection[LeafPath] | None = None) -> None:
         self._schema = schema
         self._indexed = None if indexed is None else frozenset(indexed)
-        self._kinds: list[_FileKind] = []
+        self._kinds: list[FileKind] = []
 
     def leaves(
-        self, footer: pq.FileMetaData, *, nan_leaves: Collection[LeafPath] | None = None
+        self,
+        footer: pq.FileMetaData,
+        *,
+        nan_leaves: Collection[LeafPath] | None = None,
+        message: str | None = None,
     ) -> dict[LeafPath, LeafStatistics]:
         """Return what the footer proves, by leaf in schema order; unknown leaves are absent.
 
         ``nan_leaves`` is for callers that have looked at every value: the float leaves with a
         NaN, so that the bounds of all others count. Without it, who wrote the file decides.
+        ``message`` is the footer's `schema_message`, where the caller has asked for it.
         """
-        num_rows = footer.num_rows
         groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
         groups = [group for group in groups if group.num_rows]
         found = {}
-        for plan in self._plan(footer):
-            decode = plan.decode if _has_bounds(plan, nan_leaves) else None
-            leaf = _read_leaf(plan, decode, groups, num_rows)
+        for plan in self.kind(footer, message).plans:
+            leaf = _read_leaf(plan, groups, nan_leaves)
             if leaf != _UNKNOWN:
                 found[plan.path] = leaf
         return found
 
-    def _plan(self, footer: pq.FileMetaData) -> tuple[LeafPlan, ...]:
-        """Return the plan for files of this schema and writer, made at the first of them."""
-        writer, message = ParquetWriter.of(footer), schema_message(footer)
+    def kind(self, footer: pq.FileMetaData, message: str | None) -> FileKind:
+        """Return the plans for files of this schema and writer, made at the first of them."""
+        writer, message = ParquetWriter.of(footer), message or schema_message(footer)
         for kind in reversed(self._kinds):
-            if kind.writer == writer and kind.message == message:
-                return kind.plans
+            if kind.message == message and kind.writer == writer:
+                return kind
         plans = tuple(
             plan
             for plan in plan_leaves(self._schema, footer.schema, writer)
             if self._indexed is None or plan.path in self._indexed
         )
-        kind = _FileKind(message=message, writer=writer, plans=plans)
+        kind = FileKind(message=message, writer=writer, plans=plans)
         self._kinds = [*self._kinds[-_KINDS_REMEMBERED:], kind]
-        return plans
+        return kind
 
 
 class TableStatistics:
@@ -155,10 +162,17 @@ class TableStatistics:
         self._prefix_length = config.properties.data_skipping_string_prefix_length
 
     def encode(
-        self, footer: pq.FileMetaData, *, nan_leaves: Collection[LeafPath] | None = None
+        self,
+        footer: pq.FileMetaData,
+        *,
+        nan_leaves: Collection[LeafPath] | None = None,
+        message: str | None = None,
     ) -> str:
-        """Return the JSON text; ``nan_leaves`` as for `StatisticsReader.leaves`."""
-        leaves = self._reader.leaves(footer, nan_leaves=nan_leaves)
+        """Return the JSON text; ``nan_leaves`` and ``message`` as for `StatisticsReader.leaves`."""
+        kind = self._reader.kind(footer, message)
+        if kind.names is not None and footer.num_row_groups == 1 and footer.num_rows:
+            return self._encode_columns(kind.plans, kind.names, footer.row_group(0), nan_leaves)
+        leaves = self._reader.leaves(footer, nan_leaves=nan_leaves, message=kind.message)
         return encode_statistics(
             leaves,
             num_records=footer.num_rows,
@@ -166,53 +180,92 @@ class TableStatistics:
             string_prefix_length=self._prefix_length,
         )
 
+    def _encode_columns(
+        self,
+        plans: Sequence[LeafPlan],
+        names: Sequence[str],
+        group: pq.RowGroupMetaData,
+        nan_leaves: Collection[LeafPath] | None,
+    ) -> str:
+        """Encode a file of one row group and no structs, as most are, without the detours."""
+        minimum, maximum, null_count = [], [], []
+        for plan, name in zip(plans, names, strict=True):
+            low, high, nulls = _read_group(plan, group, nan_leaves)
+            if (text := encode_minimum(low, self._prefix_length)) is not None:
+                minimum.append(f"{name}:{text}")
+            if (text := encode_maximum(high, self._prefix_length)) is not None:
+                maximum.append(f"{name}:{text}")
+            if nulls is not None:
+                null_count.append(f"{name}:{nulls}")
+        return statistics_object(
+            group.num_rows,
+            minimum=",".join(minimum),
+            maximum=",".join(maximum),
+            null_count=",".join(null_count),
+            tight_bounds=self._tight_bounds,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _FileKind:
+class FileKind:
     """Files of one schema and writer, which one plan serves."""
 
     message: str
     writer: ParquetWriter
     plans: tuple[LeafPlan, ...]
+    names: tuple[str, ...] | None = field(init=False)
+    """Of the columns that the plans are for, as JSON; ``None`` if some are fields of structs."""
+
+    def __post_init__(self) -> None:
+        paths = [plan.path for plan in self.plans]
+        flat = all(len(path) == 1 for path in paths)
+        names = tuple(quoted_name(path[0]) for path in paths) if flat else None
+        object.__setattr__(self, "names", names)
 
 
 # --- one leaf -------------------------------------------------------------------------------
 
+_Read: TypeAlias = "tuple[Bound | None, Bound | None, int | None]"
+"""What `LeafStatistics` holds; as a plain tuple it takes a third of the time."""
 
-def _has_bounds(plan: LeafPlan, nan_leaves: Collection[LeafPath] | None) -> bool:
-    return not plan.hides_nan if nan_leaves is None else plan.path not in nan_leaves
+_NOTHING: _Read = (None, None, None)
 
 
 def _read_leaf(
-    plan: LeafPlan, decode: Decode | None, groups: Sequence[pq.RowGroupMetaData], num_rows: int
+    plan: LeafPlan,
+    groups: Sequence[pq.RowGroupMetaData],
+    nan_leaves: Collection[LeafPath] | None,
 ) -> LeafStatistics:
     """Return what the row groups of a file, those without rows left out, say of a leaf."""
-    if plan.absent:
-        return LeafStatistics(None, None, num_rows)
     total, total_rows = _NO_ROWS, 0
     for group in groups:
-        part = _read_nested(plan, group) if plan.nested else _read_chunk(plan, decode, group)
+        part = LeafStatistics(*_read_group(plan, group, nan_leaves))
         total = _both(total, total_rows, part, group.num_rows) if total_rows else part
         total_rows += group.num_rows
     return total
 
 
-def _read_chunk(
-    plan: LeafPlan, decode: Decode | None, group: pq.RowGroupMetaData
-) -> LeafStatistics:
+def _read_group(
+    plan: LeafPlan, group: pq.RowGroupMetaData, nan_leaves: Collection[LeafPath] | None
+) -> _Read:
+    if plan.absent:
+        return None, None, group.num_rows
+    if plan.nested:
+        return _read_nested(plan, group)
     statistics = group.column(plan.leaves.start).statistics
     if statistics is None:
-        return _UNKNOWN
+        return _NOTHING
     nulls = statistics.null_count if statistics.has_null_count else None
-    if decode is None or nulls == group.num_rows or not statistics.has_min_max:
-        return LeafStatistics(None, None, nulls)
-    low, high = decode(statistics.min_raw, statistics.max_raw)
-    return LeafStatistics(low, high, nulls)
+    decode = plan.decode
+    untrusted = plan.hides_nan if nan_leaves is None else plan.path in nan_leaves
+    if decode is None or untrusted or nulls == group.num_rows or not statistics.has_min_max:
+        return None, None, nulls
+    return *decode(statistics.min_raw, statistics.max_raw), nulls
 
 
-def _read_nested(plan: LeafPlan, group: pq.RowGroupMetaData) -> LeafStatistics:
+def _read_nested(plan: LeafPlan, group: pq.RowGroupMetaData) -> _Read:
     """A value inside an array or map is NULL whenever the array or map itself is."""
     inner = (group.column(i).statistics for i in plan.leaves)
     if any(s is not None and s.has_null_count and s.null_count == 0 for s in inner):
-        return _NO_ROWS
-    return _UNKNOWN
+        return None, None, 0
+    return _NOTHING

@@ -12,7 +12,6 @@ import string
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import BinaryIO
 
 from puredelta.log.clock import IdSource, random_id
 from puredelta.log.file_stats import TableStatistics
@@ -29,7 +28,7 @@ from puredelta.protocol.deletion_vector import (
 from puredelta.protocol.paths import absolute_uri
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.wide_stats import wide_statistics
-from puredelta.store.base import Store
+from puredelta.store.base import FileEnd, Store
 from puredelta.store.registry import open_store
 
 VECTOR_FILE_BYTES = 2 * 1024 * 1024
@@ -137,7 +136,7 @@ def _counted(files: list[Add], store: Store, config: TableConfig) -> list[Add]:
     described = map_footers(
         unknown,
         lambda _, footer: statistics.encode(footer),
-        open_source=lambda n: _opened(files[n], store),
+        read_end=lambda n, num_bytes: _read_end(files[n], store, num_bytes),
         name=lambda n: files[n].path,
     )
     counted = list(files)
@@ -146,9 +145,9 @@ def _counted(files: list[Add], store: Store, config: TableConfig) -> list[Add]:
     return counted
 
 
-def _opened(file: Add, store: Store) -> BinaryIO:
+def _read_end(file: Add, store: Store, num_bytes: int) -> FileEnd:
     directory, _, name = absolute_uri(store.root_uri, file.path).rpartition("/")
-    return open_store(directory).open(name)
+    return open_store(directory).read_end(name, num_bytes)
 
 
 def _random_prefix(config: TableConfig) -> str:

@@ -6,7 +6,7 @@ looks damaged is listed again before anyone is told.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from puredelta.errors import CorruptTableError, DeltaError, ErrorCode
@@ -27,7 +27,7 @@ from puredelta.log.segment import (
     list_log,
 )
 from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.actions import Action, Metadata, Protocol
+from puredelta.protocol.actions import Action, Add, Metadata, Protocol
 from puredelta.protocol.table_config import TableConfig
 from puredelta.store.base import Store, StoredFile
 
@@ -104,13 +104,16 @@ def advance_snapshot(
 
 
 def first_snapshot(
-    root_uri: str, config: TableConfig, actions: Iterable[Action], *, timestamp_ms: int
+    root_uri: str, config: TableConfig, actions: Sequence[Action], *, timestamp_ms: int
 ) -> Snapshot:
     """Return version 0 as its writer knows it, from the actions of its commit alone.
 
     ``config`` is what those actions make of the table, ``timestamp_ms`` when it was committed.
+    No file is named twice, as in every commit of ours (X-06).
     """
-    state = replay(EMPTY_STATE, actions)
+    adds = FileTable.of(action for action in actions if isinstance(action, Add))
+    others = (action for action in actions if not isinstance(action, Add))
+    state = replay(EMPTY_STATE, [*others, adds])
     return Snapshot(
         root_uri=root_uri,
         version=0,

@@ -8,21 +8,18 @@ which file belongs to which table is unknown here.
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import BinaryIO, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.log.read_ahead import read_in_order
-
-FooterSource: TypeAlias = str | bytes | BinaryIO
-"""Local path, the bytes of a file or just its end (from the footer on), or an open file."""
+from puredelta.store.base import FileEnd
 
 FOOTER_THREADS = 4
 """Where storage answers late; parsing is done in one thread."""
@@ -46,6 +43,9 @@ _CREATED_BY = re.compile(
 
 S = TypeVar("S")
 R = TypeVar("R")
+
+ReadEnd: TypeAlias = Callable[[S, int], FileEnd]
+"""Returns the last bytes of a file, so many or all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,31 +93,16 @@ def schema_message(footer: pq.FileMetaData) -> str:
     ``ParquetSchema.equals`` is no substitute: it compares the leaves alone, so that a field
     ``x`` of the struct ``s`` equals one of the struct ``t``.
     """
-    # The first line is the object's address.
-    return str(footer.schema).partition("\n")[2]
-
-
-def read_footer(source: FooterSource, *, name: str | None = None) -> pq.FileMetaData:
-    """Parse one footer; ``name`` is what messages call the file.
-
-    An open file is read, not closed.
-
-    Raises:
-        CorruptTableError: not a Parquet file, or a damaged one (FAILED_READ_FILE_FOOTER).
-        FileNotFoundError: the path does not exist.
-    """
-    try:
-        return _parse(_read_end(source))
-    except _NoFooterError as error:
-        label = name or (source if isinstance(source, str) else "<bytes>")
-        raise _unreadable(label, error) from error
+    # Not footer.schema: the footer keeps that, which keeps the footer, so that thousands of
+    # them wait for the garbage collector. The first line is the object's address.
+    return str(pq.ParquetSchema(footer)).partition("\n")[2]
 
 
 def map_footers(
     sources: Iterable[S],
     describe: Callable[[S, pq.FileMetaData], R],
     *,
-    open_source: Callable[[S], FooterSource],
+    read_end: ReadEnd[S],
     name: Callable[[S], str] = str,
     recover: Callable[[S, CorruptTableError], R] | None = None,
     threads: int = FOOTER_THREADS,
@@ -127,22 +112,18 @@ def map_footers(
     Where storage lets the caller wait, files are read ahead in threads; footers are parsed
     and described in the caller's. Sources are taken lazily and a few per thread are ahead of
     the caller, so memory does not grow with their number. The first error is raised and the
-    rest is abandoned; files that ``open_source`` opened are closed. ``recover`` says what to
-    yield for a file whose footer cannot be read, instead of raising.
+    rest is abandoned. ``recover`` says what to yield for a file whose footer cannot be read,
+    instead of raising.
 
     Raises:
         CorruptTableError: a file is not Parquet (FAILED_READ_FILE_FOOTER).
     """
 
     def read(source: S) -> bytes | _NoFooterError:
-        opened = open_source(source)
         try:
-            return _read_end(opened)
+            return _footer_bytes(source, read_end)
         except _NoFooterError as error:
             return error
-        finally:
-            if not isinstance(opened, str | bytes):
-                opened.close()
 
     ends = read_in_order(sources, read, threads=threads)
     while batch := list(itertools.islice(ends, _PARSED_TOGETHER)):
@@ -171,24 +152,17 @@ def _try_parse(end: bytes | _NoFooterError) -> pq.FileMetaData | _NoFooterError:
 def _parse(end: bytes) -> pq.FileMetaData:
     reader = pq.ParquetReader()
     try:
-        # Not ParquetFile, which looks at every column, nor read_metadata, which opens one.
+        # Not ParquetFile, which looks at every column, nor read_metadata, which opens one, nor
+        # what unpickles a FileMetaData, which ends the process if the footer is damaged.
         reader.open(pa.BufferReader(end))
     except (pa.ArrowException, OSError) as damaged:
         raise _NoFooterError(str(damaged)) from damaged
     return reader.metadata
 
 
-def _read_end(source: FooterSource) -> bytes:
+def _footer_bytes(source: S, read_end: ReadEnd[S]) -> bytes:
     """Return the footer with what follows it, and nothing before."""
-    if isinstance(source, str):
-        with open(source, "rb") as file:  # noqa: PTH123 - the path may be anything
-            return _read_end(file)
-    if isinstance(source, bytes):
-        size, tail = len(source), source
-    else:
-        size = source.seek(0, os.SEEK_END)
-        source.seek(max(0, size - _TAIL_BYTES))
-        tail = source.read(_TAIL_BYTES)
+    tail, size = read_end(source, _TAIL_BYTES)
     magic = tail[-4:]
     if magic == _ENCRYPTED_MAGIC:
         raise _NoFooterError("its footer is encrypted")
@@ -197,9 +171,8 @@ def _read_end(source: FooterSource) -> bytes:
     needed = int.from_bytes(tail[-_TRAILER_BYTES:-4], "little") + _TRAILER_BYTES
     if needed > size:
         raise _NoFooterError(f"it claims a footer of {needed} bytes in a file of {size}")
-    if needed > len(tail) and not isinstance(source, bytes):
-        source.seek(size - needed)
-        tail = source.read(needed)
+    if needed > len(tail):
+        tail = read_end(source, needed).content
     return tail[-needed:]
 
 

@@ -172,20 +172,36 @@ def encode_statistics(
     maximum: dict[LeafPath, str] = {}
     null_count: dict[LeafPath, str] = {}
     for path, (low, high, nulls) in leaves.items():
-        if (text := _encode_minimum(low, string_prefix_length)) is not None:
+        if (text := encode_minimum(low, string_prefix_length)) is not None:
             minimum[path] = text
-        if (text := _encode_maximum(high, string_prefix_length)) is not None:
+        if (text := encode_maximum(high, string_prefix_length)) is not None:
             maximum[path] = text
         if nulls is not None:
             null_count[path] = str(nulls)
-    tight = "" if tight_bounds is None else f',"tightBounds":{json.dumps(tight_bounds)}'
-    return (
-        f'{{"numRecords":{num_records},"minValues":{_object(minimum)},'
-        f'"maxValues":{_object(maximum)},"nullCount":{_object(null_count)}{tight}}}'
+    return statistics_object(
+        num_records,
+        minimum=_members(minimum),
+        maximum=_members(maximum),
+        null_count=_members(null_count),
+        tight_bounds=tight_bounds,
     )
 
 
-def _encode_minimum(value: Bound | None, length: int) -> str | None:
+def statistics_object(
+    num_records: int, *, minimum: str, maximum: str, null_count: str, tight_bounds: bool | None
+) -> str:
+    """Return the JSON text of ``add.stats`` from the members of its three objects."""
+    tight = "" if tight_bounds is None else f',"tightBounds":{json.dumps(tight_bounds)}'
+    return (
+        f'{{"numRecords":{num_records},"minValues":{{{minimum}}},'
+        f'"maxValues":{{{maximum}}},"nullCount":{{{null_count}}}{tight}}}'
+    )
+
+
+def encode_minimum(value: Bound | None, length: int) -> str | None:
+    """Return the JSON of a minimum, text cut to ``length``; ``None`` where it has none."""
+    if value is None:
+        return None
     if isinstance(value, str):
         return _quoted(truncate_minimum(value, length))
     if isinstance(value, datetime):
@@ -193,7 +209,10 @@ def _encode_minimum(value: Bound | None, length: int) -> str | None:
     return _encode_exact(value)
 
 
-def _encode_maximum(value: Bound | None, length: int) -> str | None:
+def encode_maximum(value: Bound | None, length: int) -> str | None:
+    """Return the JSON of a maximum, text cut to ``length``; ``None`` where it has none."""
+    if value is None:
+        return None
     if isinstance(value, str):
         short = truncate_maximum(value, length)
         return None if short is None else _quoted(short)
@@ -208,7 +227,7 @@ def _encode_maximum(value: Bound | None, length: int) -> str | None:
 def _encode_exact(value: object) -> str | None:
     """Write a bound that needs no widening, as JSON."""
     match value:
-        case None | bool():
+        case bool():
             return None
         case int():
             return str(value)
@@ -235,18 +254,15 @@ def _encode_timestamp(value: datetime) -> str | None:
 # Made once: json.dumps with an option makes an encoder for every call.
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
-_quoted_name = lru_cache(maxsize=4096)(_quoted)
-"""For column names, which repeat from file to file."""
+quoted_name = lru_cache(maxsize=4096)(_quoted)
+"""Returns a column's name as JSON; names repeat from file to file."""
 
 
 _Tree: TypeAlias = "dict[str, str | _Tree]"
 
 
-def _object(values: Mapping[LeafPath, str]) -> str:
-    """Write values by path as objects within objects."""
-    if max(map(len, values), default=1) == 1:
-        # Columns without fields, in most files: no tree is built for them.
-        return "{" + ",".join([f"{_quoted_name(p[0])}:{t}" for p, t in values.items()]) + "}"
+def _members(values: Mapping[LeafPath, str]) -> str:
+    """Write values by path as the members of an object of objects."""
     tree: _Tree = {}
     for path, text in values.items():
         level = tree
@@ -256,12 +272,12 @@ def _object(values: Mapping[LeafPath, str]) -> str:
                 raise ValueError(f"{path} runs through a leaf")  # noqa: TRY004 - not about types
             level = inner
         level[path[-1]] = text
-    return _tree_object(tree)
+    return _tree_members(tree)
 
 
-def _tree_object(tree: _Tree) -> str:
-    members = [
-        f"{_quoted_name(name)}:{value if isinstance(value, str) else _tree_object(value)}"
-        for name, value in tree.items()
-    ]
-    return "{" + ",".join(members) + "}"
+def _tree_members(tree: _Tree) -> str:
+    return ",".join(f"{quoted_name(name)}:{_tree_value(value)}" for name, value in tree.items())
+
+
+def _tree_value(value: str | _Tree) -> str:
+    return value if isinstance(value, str) else f"{{{_tree_members(value)}}}"

@@ -34,7 +34,7 @@ from puredelta.spark.rewriting import Refused
 from puredelta.spark.staging import StagedRows, group_rows
 from puredelta.spark.stored_types import stored_type
 from puredelta.spark.types import from_spark
-from puredelta.store.loose_files import FileStatus, file_status, open_file
+from puredelta.store.loose_files import FileStatus, file_status, read_end
 
 _MANY_FILES = 64
 _SMALL_FILE_BYTES = 1024 * 1024
@@ -100,7 +100,7 @@ def source_files(
         for described in map_footers(
             [file.uri for file in scan.files],
             looker.described,
-            open_source=open_file,
+            read_end=read_end,
         ):
             if isinstance(described, Refused):
                 return described

@@ -83,7 +83,7 @@ def stage_rows(rows: DataFrame, *, store: Store, new_id: IdSource = random_id) -
             map_footers(
                 stored,
                 lambda _, footer: (group_rows(footer), reader.leaves(footer)),
-                open_source=lambda file: store.open(file.path),
+                read_end=lambda file, num_bytes: store.read_end(file.path, num_bytes),
                 name=lambda file: file.path,
             )
         )

@@ -111,7 +111,7 @@ def _described(
     described: Iterable[tuple[Add, int]] = map_footers(
         files,
         partial(_add, statistics=TableStatistics(config), config=config, directory=directory),
-        open_source=lambda file: store.open(file.path),
+        read_end=lambda file, num_bytes: store.read_end(file.path, num_bytes),
         name=lambda file: file.path,
     )
     for file, (add, rows) in zip(files, described, strict=True):

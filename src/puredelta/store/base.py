@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 
 class PutOutcome(Enum):
@@ -32,9 +32,14 @@ class StoredFile:
     modified_ms: int
 
     @property
+    def directory(self) -> str:
+        """The path without its last segment, ``""`` for a file in the root."""
+        return self.path.rpartition("/")[0]
+
+    @property
     def name(self) -> str:
         """The last segment of the path."""
-        return self.path.rsplit("/", 1)[-1]
+        return self.path.rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,13 @@ class StoredDirectory:
     modified_ms: int
     is_empty: bool
     """Whether it held nothing at all when it was listed."""
+
+
+class FileEnd(NamedTuple):
+    """The last bytes of a file, and how many there are of all."""
+
+    content: bytes
+    size_bytes: int
 
 
 class Store(Protocol):
@@ -88,6 +100,9 @@ class Store(Protocol):
 
     def open(self, path: str) -> BinaryIO:
         """Open for reading, seekable: for Parquet, where only some bytes are needed."""
+
+    def read_end(self, path: str, num_bytes: int) -> FileEnd:
+        """Return the last bytes of a file, all of them if it is shorter, in one request."""
 
     def put_if_absent(self, path: str, content: bytes) -> PutOutcome:
         """Create the file atomically and durably unless it exists."""

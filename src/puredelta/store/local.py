@@ -15,14 +15,22 @@ import stat
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import TracebackType
 from typing import BinaryIO
 
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.store.base import PutOutcome, StorageError, StoredDirectory, StoredFile
+from puredelta.store.base import (
+    FileEnd,
+    PutOutcome,
+    StorageError,
+    StoredDirectory,
+    StoredFile,
+)
 
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 _NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST})
 _NO_DIRECTORY_FSYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EBADF})
+_READ_AS_IT_IS = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 
 
 class LocalStore:
@@ -99,6 +107,11 @@ class LocalStore:
         with _translated():
             # Without a Path, which costs more than opening: files are many.
             return open(self._file_name(path), "rb")  # noqa: PTH123 - the caller closes it
+
+    def read_end(self, path: str, num_bytes: int) -> FileEnd:
+        """Return the last bytes; three system calls beside opening and closing."""
+        with _translated():
+            return read_file_end(self._file_name(path), num_bytes)
 
     def put_if_absent(self, path: str, content: bytes) -> PutOutcome:
         """Write aside, flush, then link: a link never replaces an existing name.
@@ -194,6 +207,23 @@ class LocalStore:
         finally:
             with contextlib.suppress(FileNotFoundError):
                 temporary.unlink()
+
+
+def read_file_end(path: str, num_bytes: int) -> FileEnd:
+    """Return the last bytes of the file at a path of the system, unbuffered: files are many."""
+    descriptor = os.open(path, _READ_AS_IT_IS)
+    try:
+        size = os.lseek(descriptor, 0, os.SEEK_END)
+        os.lseek(descriptor, max(0, size - num_bytes), os.SEEK_SET)
+        content = os.read(descriptor, num_bytes)
+        while len(content) < min(size, num_bytes):
+            more = os.read(descriptor, num_bytes - len(content))
+            if not more:
+                raise StorageError(f"{path} was cut short while it was read")
+            content += more
+        return FileEnd(content, size)
+    finally:
+        os.close(descriptor)
 
 
 def _join(directory: str, name: str) -> str:
@@ -292,16 +322,28 @@ def _flush_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-@contextlib.contextmanager
-def _translated() -> Iterator[None]:
-    """Let absence and refusal through; every other failure of the system is a StorageError."""
-    try:
-        yield
-    except (FileNotFoundError, PermissionError, StorageError):
-        raise
-    except NotADirectoryError as error:
-        raise FileNotFoundError(error.errno, error.strerror, error.filename) from error
-    except OSError as error:
+class _translated:  # noqa: N801 - as context managers of contextlib are named
+    """Let absence and refusal through; every other failure of the system is a StorageError.
+
+    A class, since a generator takes a microsecond, and thousands of files are opened.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        _: type[BaseException] | None,
+        error: BaseException | None,
+        __: TracebackType | None,
+    ) -> None:
+        if not isinstance(error, OSError):
+            return
+        if isinstance(error, FileNotFoundError | PermissionError | StorageError):
+            return
+        details = error.errno, error.strerror, error.filename
+        if isinstance(error, NotADirectoryError):
+            raise FileNotFoundError(*details) from error
         if error.errno is None:
             raise StorageError(str(error)) from error
-        raise StorageError(error.errno, error.strerror, error.filename) from error
+        raise StorageError(*details) from error

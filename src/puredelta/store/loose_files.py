@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from puredelta.store.base import FileEnd
+from puredelta.store.local import read_file_end
+
 _SCHEME = "file:"
 
 
@@ -49,7 +52,20 @@ def open_file(uri: str) -> BinaryIO:
     Raises:
         FileNotFoundError: there is none in reach.
     """
+    return Path(_path_in_reach(uri)).open("rb")
+
+
+def read_end(uri: str, num_bytes: int) -> FileEnd:
+    """Return the last bytes of a file.
+
+    Raises:
+        FileNotFoundError: there is none in reach.
+    """
+    return read_file_end(_path_in_reach(uri), num_bytes)
+
+
+def _path_in_reach(uri: str) -> str:
     path = local_path(uri)
     if path is None:
         raise FileNotFoundError(f"{uri} is on no local file system")
-    return Path(path).open("rb")
+    return path

@@ -10,18 +10,17 @@ committed (W-22).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
 from puredelta.commands.convert.infer import FoundSchema, schema_text
 from puredelta.errors import CorruptTableError
-from puredelta.log.parquet_footer import map_footers
+from puredelta.log.parquet_footer import map_footers, schema_message
 from puredelta.store.base import Store, StoredFile
 
 
-@dataclass(frozen=True, slots=True)
-class ReadFile:
+class ReadFile(NamedTuple):
     """One file and what its footer says."""
 
     file: StoredFile
@@ -30,8 +29,9 @@ class ReadFile:
     stats: str | None
 
 
-DescribeStatistics = Callable[[pq.FileMetaData], str | None]
-"""Returns the statistics of a file as JSON, ``None`` where none are wanted."""
+DescribeStatistics = Callable[[pq.FileMetaData, str], str | None]
+"""Returns the statistics of a file as JSON, ``None`` where none are wanted, from its footer and
+the footer's `schema_message`."""
 
 
 def read_files(
@@ -52,8 +52,9 @@ def read_files(
     texts: dict[str, str] = {}
 
     def read(file: StoredFile, footer: pq.FileMetaData) -> ReadFile | None:
-        text = schema_text(footer)
-        return ReadFile(file, texts.setdefault(text, text), describe(footer))
+        message = schema_message(footer)
+        text = schema_text(footer, message)
+        return ReadFile(file, texts.setdefault(text, text), describe(footer, message))
 
     def leave_out(_: StoredFile, __: CorruptTableError) -> ReadFile | None:
         return None
@@ -61,7 +62,7 @@ def read_files(
     found = map_footers(
         files,
         read,
-        open_source=lambda file: store.open(file.path),
+        read_end=lambda file, num_bytes: store.read_end(file.path, num_bytes),
         name=lambda file: file_uri(store, file),
         recover=leave_out if ignore_corrupt else None,
     )

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from puredelta.commands.convert.parquet_schema import UnknownShapeError, schema_of_message
 from puredelta.commands.convert.settings import ParquetTypes
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
-from puredelta.log.parquet_footer import schema_message, spark_schema_json
+from puredelta.log.parquet_footer import spark_schema_json
 from puredelta.protocol.schema_json import parse_type, simple_string
 from puredelta.protocol.schema_merge import merge_schemas
 from puredelta.protocol.types import (
@@ -67,12 +67,12 @@ AskSpark = Callable[[str], StructType]
 """Returns the schema Spark reads from the file at a decoded URI; may run a job."""
 
 
-def schema_text(footer: pq.FileMetaData) -> str:
+def schema_text(footer: pq.FileMetaData, message: str) -> str:
     """Return a text that two footers share exactly if they mean the same schema: Spark's own
-    JSON where Spark wrote the file (C-33), else the Parquet message type.
+    JSON where Spark wrote the file (C-33), else the Parquet message type, its `schema_message`.
     """
     spark_schema = spark_schema_json(footer)
-    return schema_message(footer) if spark_schema is None else spark_schema
+    return message if spark_schema is None else spark_schema
 
 
 class FileSchemas:

@@ -6,7 +6,6 @@ with them. Directories are looked at once each, however many files they hold.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -91,7 +90,7 @@ def read_partitions(
     """
     directories: dict[str, PartitionDirectory] = {}
     for path in paths:
-        directory = posixpath.dirname(path)
+        directory = path.rpartition("/")[0]
         if directory not in directories:
             uri = f"{root_uri}/{path}"
             found = PartitionDirectory(levels=parse_levels(directory, uri), file_uri=uri)

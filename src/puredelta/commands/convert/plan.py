@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +10,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from puredelta.commands.convert.collect import (
+    DescribeStatistics,
     ReadFile,
     distinct_schemas,
     read_files,
@@ -129,7 +129,7 @@ class ConversionPlanner:
         return read_files(
             self._store,
             files,
-            _no_statistics if schema is None else TableStatistics(self._config(schema)).encode,
+            _no_statistics if schema is None else _statistics_of(self._config(schema)),
             ignore_corrupt=self._settings.ignore_corrupt_files,
         )
 
@@ -149,7 +149,7 @@ class ConversionPlanner:
 def _add(read: ReadFile, values: Mapping[str, PartitionValues]) -> Add:
     return Add(
         path=encode_path(read.file.path),
-        partition_values=values[posixpath.dirname(read.file.path)],
+        partition_values=values[read.file.directory],
         size_bytes=read.file.size_bytes,
         modified_ms=read.file.modified_ms,
         data_change=True,
@@ -157,8 +157,13 @@ def _add(read: ReadFile, values: Mapping[str, PartitionValues]) -> Add:
     )
 
 
-def _no_statistics(_: pq.FileMetaData) -> str | None:
+def _no_statistics(_: pq.FileMetaData, __: str) -> str | None:
     return None
+
+
+def _statistics_of(config: TableConfig) -> DescribeStatistics:
+    statistics = TableStatistics(config)
+    return lambda footer, message: statistics.encode(footer, message=message)
 
 
 def _require_convertible(config: TableConfig, *, collects_stats: bool) -> None:
