@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -66,7 +67,7 @@ class SparkEngine:
             )
         self.spark = builder.getOrCreate()
         self.spark.sparkContext.setLogLevel("ERROR")
-        self._jobs_before = 0
+        self._last_job = -1
         self._tracer: Tracer | None = None
 
     def prepare(self, request: Request) -> Command:
@@ -80,13 +81,14 @@ class SparkEngine:
                 command = partial(self._convert, request)
             case _:
                 command = partial(self._copy, request)
-        self._jobs_before = len(self._ended_jobs())
+        self._last_job = max((job.number for job in self._jobs_since()), default=self._last_job)
         self._heap_pools(reset=True)
+        self._wait_for_finalizer()
         return command if self._tracer is None else partial(self._tracer.run, command)
 
     def told(self) -> Answer:
         heap = sum(self._heap_pools(reset=False)) / 2**20
-        jobs = self._ended_jobs()[self._jobs_before :]
+        jobs = self._jobs_since()
         times = [(job.begun_ms, job.ended_ms) for job in jobs]
         answer: Answer = {
             "jobs": len(jobs),
@@ -123,12 +125,24 @@ class SparkEngine:
         package = "delta" if self._product == "delta-spark" else "puredelta"
         return importlib.import_module(f"{package}.tables").DeltaTable
 
-    def _ended_jobs(self) -> list[Job]:
-        """Return all jobs so far, oldest first."""
+    def _wait_for_finalizer(self) -> None:
+        """Wait until Java knows which of its objects Python has dropped.
+
+        A thread of Py4J's tells it once a second, an object at a time. Most of them are those that
+        were asked for jobs and heaps: telling would share the interpreter with what is timed.
+        """
+        gateway: Any = self.spark.sparkContext._gateway  # noqa: SLF001
+        while gateway._gateway_client.finalizer_deque:  # noqa: SLF001
+            time.sleep(0.01)
+
+    def _jobs_since(self) -> list[Job]:
+        """Return the jobs that have ended since `prepare`, oldest first."""
         context: Any = self.spark.sparkContext._jsc.sc()  # noqa: SLF001
         context.listenerBus().waitUntilEmpty()  # else a job that is over may not be known yet
         found = []
-        for job in _items(context.statusStore().jobsList(None)):
+        for job in _items(context.statusStore().jobsList(None)):  # the newest first
+            if job.jobId() <= self._last_job:
+                break
             begun, ended = job.submissionTime(), job.completionTime()
             if begun.isDefined() and ended.isDefined():
                 found.append(
