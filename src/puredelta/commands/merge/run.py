@@ -21,6 +21,7 @@ from puredelta.log.table_log import TableLog
 from puredelta.log.transaction import Phase, Transaction, ignore_phase
 from puredelta.protocol.feature_registry import Capability
 from puredelta.spark.count_row import count_row
+from puredelta.spark.prompt_answers import prompt_answers
 from puredelta.spark.session import SessionInfo
 from puredelta.spark.ui_metrics import shown_in_ui
 
@@ -51,7 +52,10 @@ def run_merge(
     Long columns ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows`` and
     ``num_inserted_rows``; no row if the session's ``txnVersion`` had been executed (M-92).
     """
-    with shown_in_ui(spark, f"MERGE INTO delta.`{log.root_uri}`") as shown:
+    with (
+        prompt_answers(spark),
+        shown_in_ui(spark, f"MERGE INTO delta.`{log.root_uri}`") as shown,
+    ):
         outcome = execute_merge(spark, log, spec, target_rows=target_rows, source_rows=source_rows)
         shown.report(outcome.metrics)
     rows = outcome.rows

@@ -34,6 +34,7 @@ from puredelta.protocol.feature_registry import Capability
 from puredelta.protocol.operations import Operation
 from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.spark.count_row import count_row
+from puredelta.spark.prompt_answers import prompt_answers
 from puredelta.spark.session import SessionInfo
 from puredelta.spark.ui_metrics import shown_in_ui
 
@@ -62,7 +63,10 @@ def run_rows(
     executed (M-92). -1 stands for rows that nobody counted.
     """
     name = "UPDATE" if isinstance(spec, UpdateSpec) else "DELETE FROM"
-    with shown_in_ui(spark, f"{name} delta.`{log.root_uri}`") as shown:
+    with (
+        prompt_answers(spark),
+        shown_in_ui(spark, f"{name} delta.`{log.root_uri}`") as shown,
+    ):
         outcome = execute_rows(spark, log, spec, target_rows=target_rows)
         shown.report(outcome.metrics)
     affected = outcome.affected
