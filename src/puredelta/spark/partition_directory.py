@@ -35,7 +35,7 @@ def virtual_directory(values: Mapping[str, str | None], fields: Iterable[T.Struc
     Raises:
         CorruptTableError: text that is no number where a decimal is due.
 
-    >>> virtual_directory({"p": "a b"}, T.StructType().add("p", "string").add("q", "int"))
+    >>> virtual_directory({"p": "a b"}, T.StructType().add("p", "string").add("q", "integer"))
     '/p=a%20b/q=__HIVE_DEFAULT_PARTITION__'
     """
     return "".join(f"/{_escape(f.name)}={_text(values, f)}" for f in fields)
