@@ -54,7 +54,8 @@ class PromptReader:
         """Read a line; after its first piece what has arrived is acknowledged."""
         if _QUICK is not None and b"\n" not in self._stream.peek(1):
             # It lasts until something is sent: a request for every answer.
-            self._connection.setsockopt(socket.IPPROTO_TCP, _QUICK, 1)
+            with contextlib.suppress(OSError):  # the line will tell what is wrong
+                self._connection.setsockopt(socket.IPPROTO_TCP, _QUICK, 1)
         return self._stream.readline(*args)
 
     def __getattr__(self, name: str) -> Any:
