@@ -187,7 +187,10 @@ class TableStatistics:
         group: pq.RowGroupMetaData,
         nan_leaves: Collection[LeafPath] | None,
     ) -> str:
-        """Encode a file of one row group and no structs, as most are, without the detours."""
+        """Encode a file of one row group and no structs, as most are, without the detours.
+
+        A second loop like that of `encode_statistics`, since one for both takes 5 us a file more.
+        """
         minimum, maximum, null_count = [], [], []
         for plan, name in zip(plans, names, strict=True):
             low, high, nulls = _read_group(plan, group, nan_leaves)

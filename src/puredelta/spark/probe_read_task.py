@@ -103,7 +103,7 @@ def gathered(pieces: Iterable[Piece], *, num_rows: int) -> Iterator[list[Piece]]
 class LastPlaces:
     """Where the columns were in the last file that had them all: where the next has them, mostly.
 
-    A small file is read in half the time, if nobody asks for the names of all its columns.
+    Opening a small file takes a third less, if nobody asks for the names of all its columns.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,8 @@ class LastPlaces:
 
     def note(self, file: pq.ParquetFile, wanted: set[str]) -> None:
         """Remember where a file has all of some columns, each of them once."""
-        schema = file.metadata.schema
+        # Not metadata.schema: the metadata keeps that, which keeps the metadata, as garbage.
+        schema = pq.ParquetSchema(file.metadata)
         paths = [schema.column(n).path for n in range(len(schema))]
         leaves = [n for n, path in enumerate(paths) if path in wanted]
         self._names = [paths[n] for n in leaves]
@@ -173,7 +174,8 @@ def _stored(
         return
     with opened(path) as file:
         yield from _looked_for(file, path, wanted, batch_rows)
-        last.note(file, wanted)
+        if wanted:
+            last.note(file, wanted)
 
 
 def _looked_for(
