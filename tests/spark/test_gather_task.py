@@ -142,10 +142,32 @@ def test_merged_batches_are_bounded(rows: int, size: int, monkeypatch: pytest.Mo
     monkeypatch.setattr(new_file_task, "_MERGED_ROWS", rows)
     monkeypatch.setattr(new_file_task, "_MERGED_BYTES", size)
     some = [pa.record_batch({"n": [n, n]}) for n in range(50)]
-    merged = list(new_file_task.merged(some))
+    merged = list(new_file_task.merged(map(new_file_task.Part, some)))
     assert pa.Table.from_batches(merged) == pa.Table.from_batches(some)
     assert 3 <= len(merged) <= 50 / 3
     assert list(new_file_task.merged([])) == []
+
+
+@pytest.mark.parametrize("rows", [1, 10, 1 << 20])
+def test_only_rows_that_stay_are_merged(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a batch is filtered alone or with others; some have no mask, some keep nothing."""
+    monkeypatch.setattr(new_file_task, "_MERGED_ROWS", rows)
+    chance = random.Random(5)
+    parts, due = [], []
+    for n in range(40):
+        numbers = list(range(10 * n, 10 * n + chance.randrange(1, 10)))
+        share = (0.0, 0.5, 1.0)[n % 3]
+        stays = None if n % 4 == 0 else np.array([chance.random() < share for _ in numbers])
+        parts.append(new_file_task.Part(pa.record_batch({"n": numbers}), stays))
+        due += (
+            numbers
+            if stays is None
+            else [k for k, kept in zip(numbers, stays, strict=True) if kept]
+        )
+    merged = list(new_file_task.merged(parts))
+    assert [k for batch in merged for k in batch["n"].to_pylist()] == due
+    nothing = [new_file_task.Part(part.batch, np.zeros(len(part.batch), bool)) for part in parts]
+    assert sum(batch.num_rows for batch in new_file_task.merged(nothing)) == 0
 
 
 def test_no_row_makes_no_file(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.spark.file_rows_task import OnlySparkError
+from puredelta.spark.file_rows_task import OnlySparkError, opened
 from puredelta.spark.probe_read_task import LastPlaces, ProbeOrder, read_pieces
 
 K, V, X = pa.array([1, 2, None]), pa.array(["a", None, "c"]), pa.array([7, 8, 9])
@@ -59,8 +59,7 @@ def test_files_that_are_alike_are_not_asked_for_their_columns(tmp_path: Path) ->
     first, second = (written(tmp_path / str(n), LIKE) for n in range(2))
     last = LastPlaces()
     assert last.read(first.path, {"k", "x"}, 10) is None
-    with pq.ParquetFile(first.path) as file:
-        last.note(file, {"k", "x"})
+    last.note(opened(first.path), {"k", "x"})
     batches = last.read(second.path, {"k", "x"}, 10)
     assert batches is not None
     assert pa.Table.from_batches(batches).equals(LIKE.select(["k", "x"]))

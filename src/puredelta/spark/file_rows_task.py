@@ -6,13 +6,16 @@ Traps this module knows:
 
 * INT96 timestamps are read as nanoseconds, which overflow outside 1677..2262: microseconds
   are asked for.
+* ``ParquetFile`` looks at every column's name and asks which file system a path is of, which
+  takes as long as to parse the footer; its reader alone does neither. It must be told that
+  Arrow has extension types, which Arrow 20 and before cannot be.
 * What Arrow cannot read or does not implement comes as an error of Arrow or of the system
   alike: either says that Spark has to do it, or to say what is wrong with the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,31 +37,80 @@ class OnlySparkError(Exception):
     """Values that Arrow cannot read, or reads or compares otherwise than Spark; or too many."""
 
 
-def opened(path: str) -> pq.ParquetFile:
+class OpenFile:
+    """A Parquet file whose footer is parsed; it is closed when nobody has it any more.
+
+    Its methods raise Arrow's errors.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._reader = pq.ParquetReader()
+        options: dict[str, Any] = {"pre_buffer": False, "coerce_int96_timestamp_unit": "us"}
+        try:
+            self._reader.open(path, arrow_extensions_enabled=True, **options)
+        except TypeError:
+            self._reader.open(path, **options)
+        self.metadata: pq.FileMetaData = self._reader.metadata
+
+    @property
+    def num_row_groups(self) -> int:
+        """How many row groups it has."""
+        return int(self.metadata.num_row_groups)
+
+    @property
+    def schema_arrow(self) -> pa.Schema:
+        """Its columns as Arrow has them; made anew whenever it is asked for."""
+        return self._reader.schema_arrow
+
+    def leaves(self) -> list[Any]:
+        """Return its columns as Parquet describes them, those within columns, too."""
+        # Not metadata.schema: the metadata keeps that, which keeps the metadata, as garbage.
+        schema = pq.ParquetSchema(self.metadata)
+        return [schema.column(n) for n in range(len(schema))]
+
+    def leaves_of(self, names: Iterable[str]) -> list[int]:
+        """Return the places of all leaves of some columns."""
+        wanted = set(names)
+        return [n for n, path in enumerate(self._reader.column_paths) if path[0] in wanted]
+
+    def read(
+        self,
+        batch_rows: int,
+        *,
+        groups: Sequence[int] | None = None,
+        leaves: Sequence[int] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read some row groups, and some leaves of columns in the order of the file, or all."""
+        groups = range(self.num_row_groups) if groups is None else groups
+        batches: Iterator[pa.RecordBatch] = self._reader.iter_batches(
+            batch_rows, list(groups), column_indices=leaves, use_threads=False
+        )
+        return batches
+
+
+def opened(path: str) -> OpenFile:
     """Open a file to read some of its rows.
 
     Raises:
         OnlySparkError: Arrow cannot read it here.
     """
     try:
-        return pq.ParquetFile(path, coerce_int96_timestamp_unit="us", pre_buffer=False)
+        return OpenFile(path)
     except (OSError, pa.ArrowException) as failure:
         raise OnlySparkError(f"{type(failure).__name__}: {failure}") from failure
 
 
 def read_batches(
-    file: pq.ParquetFile, groups: Sequence[int], *, columns: Sequence[str] | None = None
+    file: OpenFile, groups: Sequence[int], *, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Read the rows of some row groups; ``None``: all columns.
 
     Raises:
         OnlySparkError: Arrow cannot read them.
     """
-    names = None if columns is None else list(columns)
     try:
-        yield from file.iter_batches(
-            BATCH_ROWS, row_groups=list(groups), columns=names, use_threads=False
-        )
+        leaves = None if columns is None else file.leaves_of(columns)
+        yield from file.read(BATCH_ROWS, groups=groups, leaves=leaves)
     except (OSError, pa.ArrowException) as failure:
         raise OnlySparkError(f"{type(failure).__name__}: {failure}") from failure
 
@@ -84,15 +136,9 @@ def dropped_rows(
     return flags[start : start + num_rows]
 
 
-def stored_leaves(source: pq.ParquetFile) -> list[Any]:
-    """Return the columns of a file as Parquet describes them, those within columns, too."""
-    schema = source.schema  # made anew whenever it is asked for
-    return [schema.column(i) for i in range(len(schema))]
-
-
-def unfaithful(source: pq.ParquetFile) -> str | None:
+def unfaithful(source: OpenFile) -> str | None:
     """Say why a copy through Arrow would not be the same file; ``None`` if it would."""
-    leaves = stored_leaves(source)
+    leaves = source.leaves()
     for leaf in leaves:
         kind = leaf.logical_type.type
         if kind in _UNFAITHFUL_TYPES:

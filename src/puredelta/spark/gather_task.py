@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from puredelta.spark.dictionary_task import worthwhile_dictionaries
 from puredelta.spark.file_rows_task import (
     Mask,
     OnlySparkError,
+    OpenFile,
     dropped_rows,
     opened,
     read_batches,
@@ -32,6 +32,7 @@ from puredelta.spark.file_rows_task import (
 from puredelta.spark.new_file_task import (
     OUT_OF_REACH,
     FileAnswer,
+    Part,
     as_tuples,
     grouped,
     known_options,
@@ -89,7 +90,7 @@ def gather_rows(order: GatherOrder) -> list[FileAnswer]:
     schema = pa.schema([(written, kind) for _, written, kind in order.columns])
     every = itertools.chain.from_iterable(_batches(rows, order, schema) for rows in order.rows)
     if not order.num_partition_columns:
-        return [_written(order, "", grouped(merged(every)), schema)]
+        return [_written(order, "", grouped(merged(map(Part, every))), schema)]
     answers: list[FileAnswer] = []
     try:
         for values, rows in by_partition(_at_once(every, schema), order.num_partition_columns):
@@ -183,15 +184,15 @@ def _batches(rows: Rows, order: GatherOrder, schema: pa.Schema) -> Iterator[pa.R
     words, bits = np.frombuffer(rows.words, "<i8"), np.frombuffer(rows.bits, "<u8")
     stored = list(dict.fromkeys(name for name, _, _ in order.columns))
     first_row = rows.first_row
-    with opened(rows.path) as file:
-        _require_alike(file, order)
-        for batch in read_batches(file, rows.groups, columns=stored):
-            marked = dropped_rows(words, bits, first_row, batch.num_rows)
-            first_row += batch.num_rows
-            chosen = _chosen(batch, marked, keeps=order.keeps)
-            if chosen.num_rows:
-                columns = [_of_type(kind, chosen[name]) for name, _, kind in order.columns]
-                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+    file = opened(rows.path)
+    _require_alike(file, order)
+    for batch in read_batches(file, rows.groups, columns=stored):
+        marked = dropped_rows(words, bits, first_row, batch.num_rows)
+        first_row += batch.num_rows
+        chosen = _chosen(batch, marked, keeps=order.keeps)
+        if chosen.num_rows:
+            columns = [_of_type(kind, chosen[name]) for name, _, kind in order.columns]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _chosen(batch: pa.RecordBatch, marked: Mask | None, *, keeps: bool) -> pa.RecordBatch:
@@ -206,7 +207,7 @@ def _of_type(kind: pa.DataType, column: pa.Array) -> pa.Array:
     return values
 
 
-def _require_alike(file: pq.ParquetFile, order: GatherOrder) -> None:
+def _require_alike(file: OpenFile, order: GatherOrder) -> None:
     """Refuse files of which Spark might read other values.
 
     Raises:

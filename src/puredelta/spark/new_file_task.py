@@ -25,11 +25,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from puredelta.spark.file_rows_task import OnlySparkError
+from puredelta.spark.file_rows_task import Mask, OnlySparkError
 
 OUT_OF_REACH = (FileNotFoundError, PermissionError, NotADirectoryError)
 """What storage raises that this worker cannot see."""
@@ -193,24 +194,47 @@ def grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(parts)
 
 
-def merged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Merge small batches that follow each other; writing takes longer the more there are."""
-    parts: list[pa.RecordBatch] = []
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows that were read."""
+
+    batch: pa.RecordBatch
+    stays: Mask | None = None
+    """Which of its rows go on; ``None``: all."""
+
+    def kept(self) -> pa.RecordBatch:
+        """Return the rows that stay."""
+        return self.batch if self.stays is None else self.batch.filter(pa.array(self.stays))
+
+    def flags(self) -> Mask:
+        """Tell of each row whether it stays."""
+        return np.ones(self.batch.num_rows, np.bool_) if self.stays is None else self.stays
+
+
+def merged(parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that stay, small batches that follow each other as one.
+
+    Filtering and writing take longer the more there are.
+    """
+    together: list[Part] = []
     num_rows = size_bytes = 0
-    for batch in batches:
-        parts.append(batch)
-        num_rows += batch.num_rows
-        size_bytes += batch.get_total_buffer_size()
+    for part in parts:
+        together.append(part)
+        num_rows += part.batch.num_rows
+        size_bytes += part.batch.get_total_buffer_size()
         if num_rows >= _MERGED_ROWS or size_bytes >= _MERGED_BYTES:
-            yield from _as_one(parts)
-            parts, num_rows, size_bytes = [], 0, 0
-    yield from _as_one(parts)
+            yield from _as_one(together)
+            together, num_rows, size_bytes = [], 0, 0
+    yield from _as_one(together)
 
 
-def _as_one(parts: Sequence[pa.RecordBatch]) -> Sequence[pa.RecordBatch]:
+def _as_one(parts: Sequence[Part]) -> Iterable[pa.RecordBatch]:
     if len(parts) < 2:  # noqa: PLR2004 - one is one already
-        return parts
-    batches: Sequence[pa.RecordBatch] = pa.Table.from_batches(parts).combine_chunks().to_batches()
+        return [part.kept() for part in parts]
+    rows = pa.Table.from_batches([part.batch for part in parts]).combine_chunks()
+    if any(part.stays is not None for part in parts):
+        rows = rows.filter(pa.array(np.concatenate([part.flags() for part in parts])))
+    batches: Sequence[pa.RecordBatch] = rows.to_batches()
     return batches
 
 

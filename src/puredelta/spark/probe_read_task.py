@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from puredelta.spark.file_rows_task import Mask, OnlySparkError, dropped_rows, opened
+from puredelta.spark.file_rows_task import Mask, OnlySparkError, OpenFile, dropped_rows, opened
 
 _CALENDARS_AGREE_DAYS = -25_567
 """1900-01-01: long after the last country changed its calendar, and before zones had rules."""
@@ -112,11 +112,9 @@ class LastPlaces:
         self._leaves: list[int] = []
         self._leaves_of_file = 0
 
-    def note(self, file: pq.ParquetFile, wanted: set[str]) -> None:
+    def note(self, file: OpenFile, wanted: set[str]) -> None:
         """Remember where a file has all of some columns, each of them once."""
-        # Not metadata.schema: the metadata keeps that, which keeps the metadata, as garbage.
-        schema = pq.ParquetSchema(file.metadata)
-        paths = [schema.column(n).path for n in range(len(schema))]
+        paths = [leaf.path for leaf in file.leaves()]
         leaves = [n for n, path in enumerate(paths) if path in wanted]
         self._names = [paths[n] for n in leaves]
         self._leaves, self._leaves_of_file = leaves, len(paths)
@@ -125,22 +123,11 @@ class LastPlaces:
         """Read a file that has the columns in the same places; ``None``: it has not, or fails."""
         if not wanted or len(self._names) != len(wanted) or not wanted.issuperset(self._names):
             return None
-        file = pq.ParquetReader()
         try:
-            file.open(
-                path,
-                pre_buffer=False,
-                coerce_int96_timestamp_unit="us",
-                arrow_extensions_enabled=True,
-            )
+            file = OpenFile(path)
             if file.metadata.num_columns != self._leaves_of_file:
                 return None
-            batches = file.iter_batches(
-                batch_rows,
-                range(file.num_row_groups),
-                column_indices=self._leaves,
-                use_threads=False,
-            )
+            batches = file.read(batch_rows, leaves=self._leaves)
             first = next(batches, None)
         except (OSError, pa.ArrowException):
             return None
@@ -172,17 +159,17 @@ def _stored(
     if batches is not None:
         yield from batches
         return
-    with opened(path) as file:
-        yield from _looked_for(file, path, wanted, batch_rows)
-        if wanted:
-            last.note(file, wanted)
+    file = opened(path)
+    yield from _looked_for(file, path, wanted, batch_rows)
+    if wanted:
+        last.note(file, wanted)
 
 
 def _looked_for(
-    file: pq.ParquetFile, path: str, wanted: set[str], batch_rows: int
+    file: OpenFile, path: str, wanted: set[str], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
     if wanted:
-        batches = file.iter_batches(batch_rows, columns=list(wanted), use_threads=False)
+        batches = file.read(batch_rows, leaves=file.leaves_of(wanted))
         first = next(batches, None)
         if first is not None and sorted(first.schema.names) == sorted(wanted):
             return itertools.chain([first], batches)
@@ -194,7 +181,7 @@ def _looked_for(
         if every.count(name) > 1:
             raise OnlySparkError(f"{path} has several columns {name}")
     read = [name for name in every if name in wanted] or [every[0]]
-    return iter(file.iter_batches(batch_rows, columns=read, use_threads=False))
+    return file.read(batch_rows, leaves=file.leaves_of(read))
 
 
 def _constant(value: Any, count: int) -> pa.Array:

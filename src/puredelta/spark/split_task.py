@@ -9,7 +9,6 @@ instants: they get one.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +18,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from puredelta.spark.dictionary_task import (
     kept_dictionaries,
@@ -28,15 +26,16 @@ from puredelta.spark.dictionary_task import (
 )
 from puredelta.spark.file_rows_task import (
     OnlySparkError,
+    OpenFile,
     dropped_rows,
     opened,
     read_batches,
-    stored_leaves,
     unfaithful,
 )
 from puredelta.spark.new_file_task import (
     ANSWER_SCHEMA,
     FileAnswer,
+    Part,
     as_tuples,
     grouped,
     known_options,
@@ -104,18 +103,17 @@ def split_together(orders: Sequence[SplitOrder]) -> list[FileAnswer]:
     Where files differ in columns, codec or metadata another one begins. Memory and refusals are
     those of `split_file`.
     """
-    with contextlib.ExitStack() as stack:
-        files: list[_File] = []
-        for order in orders:
-            try:
-                source = stack.enter_context(opened(order.source))
-            except OnlySparkError as failure:
-                return [refused(order.ordinal, failure)]
-            if (reason := unfaithful(source)) is not None:
-                return [refused(order.ordinal, f"{order.source}: {reason}")]
-            files.append(_File(order=order, source=source))
-        alike = itertools.groupby(files, key=_File.form if len(files) > 1 else id)
-        return [_copied(list(some)) for _, some in alike]
+    files: list[_File] = []
+    for order in orders:
+        try:
+            source = opened(order.source)
+        except OnlySparkError as failure:
+            return [refused(order.ordinal, failure)]
+        if (reason := unfaithful(source)) is not None:
+            return [refused(order.ordinal, f"{order.source}: {reason}")]
+        files.append(_File(order=order, source=source))
+    alike = itertools.groupby(files, key=_File.form if len(files) > 1 else id)
+    return [_copied(list(some)) for _, some in alike]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,7 @@ class _File:
     """An open file, and what becomes of it."""
 
     order: SplitOrder
-    source: pq.ParquetFile
+    source: OpenFile
 
     def form(self) -> tuple[bytes, str]:
         """Return what files must share to become one."""
@@ -139,9 +137,10 @@ def _copied(files: Sequence[_File]) -> FileAnswer:
     first = next((file for file in files if file.source.num_row_groups), files[0])
     tables: Iterable[pa.Table]
     if len(files) == 1:
-        tables = itertools.chain.from_iterable(map(grouped, _kept_groups(first)))
+        groups = (map(Part.kept, group) for group in _groups(first))
+        tables = itertools.chain.from_iterable(map(grouped, groups))
     else:
-        every = itertools.chain.from_iterable(map(_kept_groups, files))
+        every = itertools.chain.from_iterable(map(_groups, files))
         tables = grouped(merged(itertools.chain.from_iterable(every)))
     answer = write_file(
         first.order,
@@ -157,23 +156,21 @@ def _copied(files: Sequence[_File]) -> FileAnswer:
     )
 
 
-def _kept_groups(file: _File) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Yield what stays of each row group."""
+def _groups(file: _File) -> Iterator[Iterator[Part]]:
+    """Yield the rows of each row group, and which of them stay."""
     first_row = 0
     for group in range(file.source.num_row_groups):
-        yield _kept_rows(file.source, file.order, group, first_row)
+        yield _group(file.source, file.order, group, first_row)
         first_row += file.source.metadata.row_group(group).num_rows
 
 
-def _kept_rows(
-    source: pq.ParquetFile, order: SplitOrder, group: int, first_row: int
-) -> Iterator[pa.RecordBatch]:
+def _group(source: OpenFile, order: SplitOrder, group: int, first_row: int) -> Iterator[Part]:
     words, bits = np.frombuffer(order.words, "<i8"), np.frombuffer(order.bits, "<u8")
     for batch in read_batches(source, [group]):
         dropped = dropped_rows(words, bits, first_row, batch.num_rows)
         known = with_hidden_columns(batch, order, first_row)
         first_row += batch.num_rows
-        yield known if dropped is None else known.filter(pa.array(~dropped))
+        yield Part(known, None if dropped is None else ~dropped)
 
 
 def hidden_schema(schema: pa.Schema, order: SplitOrder) -> pa.Schema:
@@ -213,11 +210,11 @@ def _filled(batch: pa.RecordBatch, name: str, values: pa.Array | None) -> pa.Rec
     return pa.RecordBatch.from_arrays([*columns.values(), values], schema=schema)
 
 
-def target_schema(source: pq.ParquetFile) -> pa.Schema:
+def target_schema(source: OpenFile) -> pa.Schema:
     """Return the Arrow schema to write: the file's own, with INT96 marked as instants."""
     schema: pa.Schema = source.schema_arrow
-    stored = stored_leaves(source)
-    instants = {leaf.path.split(".", 1)[0] for leaf in stored if leaf.physical_type == "INT96"}
+    leaves = source.leaves()
+    instants = {leaf.path.split(".", 1)[0] for leaf in leaves if leaf.physical_type == "INT96"}
     for index, field in enumerate(schema):
         if field.name in instants:
             schema = schema.set(index, field.with_type(_as_instant(field.type)))
@@ -239,7 +236,7 @@ def _as_instant(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _writer_options(source: pq.ParquetFile, rows: pa.Table, *, grows: bool) -> dict[str, Any]:
+def _writer_options(source: OpenFile, rows: pa.Table, *, grows: bool) -> dict[str, Any]:
     """Choose what the old file chose: dictionaries that were worth it, page index, decimals.
 
     ``grows``: the new file has rows of others, too.
@@ -258,7 +255,7 @@ def _writer_options(source: pq.ParquetFile, rows: pa.Table, *, grows: bool) -> d
     }
 
 
-def _codec(source: pq.ParquetFile) -> str:
+def _codec(source: OpenFile) -> str:
     if source.num_row_groups == 0:
         return "none"
     codec = str(source.metadata.row_group(0).column(0).compression)
