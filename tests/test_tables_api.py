@@ -28,6 +28,7 @@ from puredelta.commands.merge.clauses import (
 from puredelta.commands.write import write_table
 from puredelta.commands.write_options import SaveMode
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.log import load
 from puredelta.log.table_log import TableLog
 from puredelta.tables import (
     DeltaMergeBuilder,
@@ -303,11 +304,20 @@ def test_settings_that_are_no_file_systems_are_refused(spark: SparkSession, path
     assert DeltaTable.forPath(spark, path, {"fs.z": "1"}).toDF().count() == 2
 
 
-def test_convert_to_delta(spark: SparkSession, tmp_path: Path) -> None:
+def test_convert_to_delta(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table that was just written is not read again before somebody wants to know."""
     location = str(tmp_path / "plain")
     spark.range(3).write.parquet(location)
-    table = DeltaTable.convertToDelta(spark, f"parquet.`{location}`")
+    with monkeypatch.context() as patch:
+        patch.setattr(load, "read_checkpoint", None)
+        table = DeltaTable.convertToDelta(spark, f"parquet.`{location}`")
+        with pytest.raises(TypeError):
+            table.toDF()
     assert table.alias("t").toDF().where("t.id > 0").count() == 2
+    again = DeltaTable.convertToDelta(spark, f"parquet.`{location}`")
+    assert again.toDF().columns == ["id"]
 
 
 def test_a_table_object_sees_the_columns_of_today(spark: SparkSession, path: str) -> None:

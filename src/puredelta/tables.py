@@ -157,7 +157,11 @@ class DeltaTable(TableUpkeep):
         result = convert_to_delta(
             sparkSession, identifier, partitionSchema, collect_stats=collect_stats
         )
-        return cls.forPath(sparkSession, result.location)
+        if result.schema is None:
+            return cls.forPath(sparkSession, result.location)
+        # Known already: nothing of what was just written is read again.
+        columns = table_identity(sparkSession, result.schema)
+        return cls(sparkSession, TableLog.open(result.location), columns)
 
     @classmethod
     def create(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
@@ -43,6 +43,8 @@ class ConvertResult:
     """Files that became part of the table; 0 where nothing was done."""
     message: str | None = None
     """Why nothing was done."""
+    schema: StructType | None = field(default=None, repr=False)
+    """The columns of the table that was made; None where nothing was done."""
 
     @property
     def already_delta(self) -> bool:
@@ -153,4 +155,9 @@ def _commit(
         is_blind_append=False,
         checkpoint=CheckpointWish.ALWAYS,
     )
-    return ConvertResult(location=log.root_uri, version=committed.version, num_files=num_files)
+    return ConvertResult(
+        location=log.root_uri,
+        version=committed.version,
+        num_files=num_files,
+        schema=plan.config.schema,
+    )
