@@ -65,6 +65,7 @@ def replace_rows(
     started = time.monotonic()
     rows = replacement.rows
     spark = rows.sparkSession
+    session = SessionInfo.of(spark)
     source_rows = rows.alias(_SOURCE)
     values = tuple(Assignment(quoted(name), f"{_SOURCE}.{quoted(name)}") for name in rows.columns)
     spec = MergeSpec(
@@ -80,14 +81,14 @@ def replace_rows(
         target_rows=table_identity(spark, snapshot.config.schema).alias(_TARGET),
         source_rows=source_rows,
         config=snapshot.config,
-        session=SessionInfo.of(spark),
+        session=session,
     )
     return change_rows(
         statement,
         RowCommand(
             operation=replacement.operation,
             metrics=_metrics,
-            deletion_vectors=persistent_vectors(spark, "delete"),
+            deletion_vectors=persistent_vectors(session.settings, "delete"),
         ),
         spark=spark,
         log=log,

@@ -12,6 +12,7 @@ from puredelta.commands.row_changes.settings import ExecutionSettings, write_mar
 from puredelta.commands.write_schema import SchemaChange
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.delta_conf import AUTO_MERGE, DYNAMIC_OVERWRITE, REPLACE_WHERE_CHECK
+from puredelta.spark.session import settings_of
 
 WRITE_OPTIONS = (
     "mergeSchema",
@@ -86,7 +87,7 @@ class WriteOptions:
             settings = replace(settings, marker=marker, resets_marker=False)
         if "userMetadata" in given:
             settings = replace(settings, user_metadata=given["userMetadata"])
-        conf = spark.conf.getAll
+        conf = settings_of(spark)
         merges = given.get("mergeSchema") or AUTO_MERGE.text(conf)
         options_of_write = cls(
             change=SchemaChange(

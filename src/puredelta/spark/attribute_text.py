@@ -12,8 +12,9 @@ _EXPR_ID = re.compile(r"#(\d+)L?$")
 
 
 def texts(seq: Any) -> list[str]:
-    """Return the text of every element of a Scala ``Seq``."""
-    return str(seq.mkString(_BETWEEN)).split(_BETWEEN) if seq.nonEmpty() else []
+    """Return the text of every element of a Scala ``Seq``, none of which has an empty one."""
+    text = str(seq.mkString(_BETWEEN))
+    return text.split(_BETWEEN) if text else []
 
 
 def expr_ids(attributes: Iterable[str]) -> list[int] | None:

@@ -13,9 +13,11 @@ from functools import cached_property
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import types as T
 from pyspark.sql.classic.column import Column as ClassicColumn
 
-from puredelta.spark.java_class import java_class, scala_object
+from puredelta.spark.java_class import java_class, scala_object, scala_seq
+from puredelta.spark.late_frame import LateFrame
 
 # The rules that bring conditions into a form worth reading, in an order that works on
 # 4.0 to 4.3. The whole optimizer is of no use: over empty relations it folds the plan away.
@@ -57,6 +59,8 @@ class Catalyst:
 
     def analyzed(self, rows: DataFrame) -> Any:
         """Return the analyzed logical plan."""
+        if isinstance(rows, LateFrame):
+            return rows.plan
         return rows._jdf.queryExecution().analyzed()  # noqa: SLF001
 
     def logical(self, rows: DataFrame) -> Any:
@@ -70,6 +74,16 @@ class Catalyst:
     def rows(self, plan: Any) -> DataFrame:
         """Return a plan as a DataFrame of this session; Spark checks the plan."""
         return DataFrame(self._rows_of(self.session, plan), self.spark)
+
+    def checked(self, plan: Any) -> T.StructType:
+        """Return the schema of a plan that is analyzed, once Spark has checked it.
+
+        Raises:
+            pyspark.errors.AnalysisException: an expression stands where it must not, or has
+                operands that it does not take.
+        """
+        self.session.sessionState().analyzer().checkAnalysis(plan)
+        return T.StructType.fromJson(json.loads(plan.schema().json()))
 
     @cached_property
     def _rows_of(self) -> Any:
@@ -191,19 +205,17 @@ class Catalyst:
 
     # collections
 
-    def attribute_map(self, pairs: Sequence[tuple[Any, Any]]) -> Any:
-        """Return an ``AttributeMap``, which finds attributes by id, however they are spelt."""
+    def attribute_map(self, pairs: Any) -> Any:
+        """Return an ``AttributeMap``, which finds attributes by id, however they are spelt.
+
+        ``pairs`` is a Scala ``Seq``.
+        """
         maps = scala_object(self.jvm, f"{_CATALYST}.expressions.AttributeMap")
-        pair_of = java_class(self.jvm, "scala.Tuple2")
-        return maps.apply(self.seq([pair_of(*pair) for pair in pairs]))
+        return maps.apply(pairs)
 
     def seq(self, items: Sequence[Any]) -> Any:
         """Return a Scala ``Seq``."""
-        return self._to_seq(list(items))
-
-    @cached_property
-    def _to_seq(self) -> Any:
-        return java_class(self.jvm, "org.apache.spark.api.python.PythonUtils").toSeq
+        return scala_seq(self.jvm, items)
 
     def items(self, seq: Any) -> tuple[Any, ...]:
         """Return the elements of a Scala ``Seq``."""

@@ -39,7 +39,12 @@ class _Analyzed:
     position: int
     request: Request
     expression: Any
-    nodes: list[Node]
+    tree: list[Node]
+    """The alias it got, then its own nodes."""
+
+    @property
+    def nodes(self) -> list[Node]:
+        return self.tree[1:]
 
 
 class ClassicResolver:
@@ -93,8 +98,8 @@ class ClassicResolver:
         trees = self._catalyst.trees(plan)
         aliases = self._catalyst.items(plan.metrics())
         return [
-            _Analyzed(position=n, request=r, expression=alias.child(), nodes=nodes[1:])
-            for (n, r), alias, nodes in zip(requests, aliases, trees, strict=True)
+            _Analyzed(position=n, request=r, expression=alias.child(), tree=tree)
+            for (n, r), alias, tree in zip(requests, aliases, trees, strict=True)
         ]
 
     def _flaw(self, analyzed: _Analyzed) -> Flawed | None:
@@ -120,17 +125,17 @@ class ClassicResolver:
 
     def _resolved(self, plan: Any, analyzed: Sequence[_Analyzed]) -> list[ResolvedExpression]:
         catalyst = self._catalyst
-        checked = catalyst.rows(
+        checked = catalyst.checked(
             catalyst.project(
                 [catalyst.alias(a.expression, f"_{a.position}") for a in analyzed], plan.child()
             )
         )
         certain = bool(plan.deterministic())
-        used = frozenset[int]().union(*(attribute_ids(a.nodes) for a in analyzed))
-        moved = self._frames.moved(plan, used)
+        moved = self._frames.moved(plan)
         own = [alias.child() for alias in catalyst.items(moved.metrics())]
         folded = catalyst.folded(self._instant.fixed(plan))
-        trees: list[list[Node]] = catalyst.trees(folded)
+        unchanged = bool(folded.fastEquals(plan))
+        trees = [a.tree for a in analyzed] if unchanged else catalyst.trees(folded)
         return [
             self._expression(
                 a,
@@ -139,9 +144,7 @@ class ClassicResolver:
                 tree=tree,
                 is_deterministic=certain or bool(a.expression.deterministic()),
             )
-            for a, expression, field, tree in zip(
-                analyzed, own, checked.schema.fields, trees, strict=True
-            )
+            for a, expression, field, tree in zip(analyzed, own, checked.fields, trees, strict=True)
         ]
 
     def _expression(

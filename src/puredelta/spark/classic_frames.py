@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -77,18 +77,15 @@ class ClassicFrames:
         """Return the plan of no rows that resolved expressions are evaluated over."""
         return self._joined([self._own[side] for side in scope.value])
 
-    def moved(self, plan: Any, used: Collection[int]) -> Any:
-        """Return an analyzed operator whose expressions use the frames' own ids.
+    def moved(self, plan: Any) -> Any:
+        """Return an analyzed operator whose expressions use the frames' own ids."""
+        return plan.rewriteAttrs(self._moves)
 
-        ``used`` are the ids of the user's attributes in it.
-        """
-        pairs = [
-            (self._known[side][place], self._own[side][place])
-            for side, ids in self._ids.items()
-            for place, expr_id in enumerate(ids)
-            if expr_id in used
-        ]
-        return plan.rewriteAttrs(self.catalyst.attribute_map(pairs))
+    @cached_property
+    def _moves(self) -> Any:
+        """The frames' own attribute for every attribute the user knows."""
+        target, source = (self._known[side].output.zip(self._own[side].output) for side in Side)
+        return self.catalyst.attribute_map(target.concat(source))
 
     def target(self, rows: DataFrame) -> DataFrame:
         """Give scanned rows the identity of the target."""
@@ -143,7 +140,8 @@ class _Relation(Sequence[Any]):
         self._fetched: dict[int, Any] = {}
 
     @cached_property
-    def _output(self) -> Any:
+    def output(self) -> Any:
+        """All of them, a Scala ``Seq``."""
         return self.plan.output()
 
     def __len__(self) -> int:
@@ -153,7 +151,7 @@ class _Relation(Sequence[Any]):
         if not 0 <= place < self._length:
             raise IndexError(place)
         if place not in self._fetched:
-            self._fetched[place] = self._output.apply(place)
+            self._fetched[place] = self.output.apply(place)
         return self._fetched[place]
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from puredelta.spark.java_class import java_class
-from puredelta.spark.local_frame import local_frame
+from puredelta.spark.late_frame import late_frame
 from puredelta.spark.session import is_connect
 
 
@@ -25,8 +25,8 @@ def count_row(spark: SparkSession, counts: Mapping[str, int], *, exists: bool = 
         values = {name: pa.array([n] if exists else [], pa.int64()) for name, n in counts.items()}
         return spark.createDataFrame(pa.table(values))
     schema = T.StructType([T.StructField(name, T.LongType()) for name in counts])
-    rows = [_row(spark, list(counts.values()))] if exists else []
-    return local_frame(spark, rows, schema)
+    numbers = list(counts.values())
+    return late_frame(spark, schema, lambda: [_row(spark, numbers)] if exists else [])
 
 
 def _row(spark: SparkSession, values: list[int]) -> Any:

@@ -8,17 +8,14 @@ from puredelta.protocol.types import StructType
 from puredelta.spark.catalyst import Catalyst
 from puredelta.spark.classic_frames import rebased
 from puredelta.spark.connect_frames import outer_alias
-from puredelta.spark.local_frame import local_frame
+from puredelta.spark.late_frame import no_rows
 from puredelta.spark.session import is_connect
 from puredelta.spark.types import struct_as_nullable, to_spark
 
 
 def table_identity(spark: SparkSession, schema: StructType) -> DataFrame:
     """Return no rows with the columns of a table; its attributes are the identity."""
-    nullable = struct_as_nullable(to_spark(schema))
-    if is_connect(spark):
-        return spark.createDataFrame([], nullable)
-    return local_frame(spark, [], nullable)
+    return no_rows(spark, struct_as_nullable(to_spark(schema)))
 
 
 def renewed_identity(known: DataFrame, schema: StructType) -> DataFrame:

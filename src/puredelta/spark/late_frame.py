@@ -1,24 +1,82 @@
-"""Rows that the driver's JVM holds as a DataFrame, made with few round trips. Classic sessions."""
+"""Rows that the driver's JVM holds, as a DataFrame it makes when somebody uses it.
+
+Classic sessions only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
+from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+from typing_extensions import Self
 
-from puredelta.spark.java_class import java_class
+from puredelta.spark.java_class import java_class, scala_object, scala_seq
+from puredelta.spark.session import is_connect
+
+_CATALYST = "org.apache.spark.sql.catalyst"
 
 
-def local_frame(spark: SparkSession, rows: Sequence[Any], schema: T.StructType) -> DataFrame:
-    """Return the JVM's ``Row`` objects under a schema; runs no job.
+class LateFrame(ClassicFrame):
+    """A frame whose columns are known, which Spark looks at when somebody uses it.
+
+    Few are ever used of those that only say what the names of a statement mean, or that hold
+    the counts a command answers with; to make one takes several milliseconds.
+    """
+
+    def __new__(cls, *_arguments: Any) -> Self:
+        """Return an empty object: PySpark 4.0 would take the arguments for its own."""
+        return object.__new__(cls)
+
+    def __init__(self, spark: SparkSession, schema: T.StructType, make: Callable[[], Any]) -> None:
+        """``make`` returns the logical plan, one that needs no analysis; it is called once."""
+        super().__init__(None, spark)
+        del self.__dict__["_jdf"]
+        self.__dict__["schema"] = schema
+        self._make = make
+
+    @cached_property
+    def plan(self) -> Any:
+        """The logical plan; its attributes are the same in all frames made of this one."""
+        return self._make()
+
+    @cached_property
+    def _jdf(self) -> Any:
+        session: Any = self.sparkSession
+        frames = java_class(session._jvm, "org.apache.spark.sql.classic.Dataset")  # noqa: SLF001
+        return frames.ofRows(session._jsparkSession, self.plan)  # noqa: SLF001
+
+    def alias(self, alias: str) -> LateFrame:
+        """Return the same rows under a name."""
+        return LateFrame(self.sparkSession, self.schema, lambda: self._named(alias))
+
+    def _named(self, name: str) -> Any:
+        session: Any = self.sparkSession
+        names = scala_object(session._jvm, f"{_CATALYST}.plans.logical.SubqueryAlias")  # noqa: SLF001
+        return names.apply(name, self.plan)
+
+
+def no_rows(spark: SparkSession, schema: T.StructType) -> DataFrame:
+    """Return a frame of no rows; runs no job."""
+    return spark.createDataFrame([], schema) if is_connect(spark) else late_frame(spark, schema)
+
+
+def late_frame(
+    spark: SparkSession, schema: T.StructType, make_rows: Callable[[], Sequence[Any]] = tuple
+) -> LateFrame:
+    """Return the JVM's ``Row`` objects under a schema; runs no job, now or later.
 
     PySpark's own ``createDataFrame`` starts from an RDD or from Arrow: many times the calls.
     """
     jvm: Any = spark._jvm  # noqa: SLF001 - the Py4J edge
-    held = java_class(jvm, "java.util.ArrayList")()
-    for row in rows:
-        held.add(row)
-    java_type = java_class(jvm, "org.apache.spark.sql.types.DataType").fromJson(schema.json())
-    return DataFrame(spark._jsparkSession.createDataFrame(held, java_type), spark)  # noqa: SLF001
+
+    def make() -> Any:
+        kind = java_class(jvm, "org.apache.spark.sql.types.DataType").fromJson(schema.json())
+        attributes = java_class(jvm, f"{_CATALYST}.types.DataTypeUtils").toAttributes(kind)
+        relations = scala_object(jvm, f"{_CATALYST}.plans.logical.LocalRelation")
+        return relations.fromExternalRows(attributes, scala_seq(jvm, make_rows()))
+
+    return LateFrame(spark, schema, make)

@@ -75,16 +75,16 @@ def plain_scan(spark: SparkSession, rows: DataFrame) -> PlainScan | Refused:
     if not rows.sparkSession._jsparkSession.equals(catalyst.session):  # noqa: SLF001
         return Refused(reason="the frame is of another session")
     plan = catalyst.analyzed(rows)
-    node = _relation_below(plan)
-    if isinstance(node, Refused):
-        return node
-    relation = node.relation()
+    chain = _chain(plan)
+    if isinstance(chain, Refused):
+        return chain
+    relation = chain.scan.relation()
     options = {name.lower() for name in texts(relation.options().keySet().toSeq())} - _OPTIONS
     if (reason := _unusual_relation(relation) or _unusual_options(options)) is not None:
         return Refused(reason=reason)
     if _is_cached(catalyst, plan):
         return Refused(reason="its rows are cached")
-    fields = _fields(plan, node)
+    fields = _fields(relation, chain)
     files = _files(relation.location().allFiles())
     if isinstance(fields, Refused):
         return fields
@@ -93,14 +93,25 @@ def plain_scan(spark: SparkSession, rows: DataFrame) -> PlainScan | Refused:
     return PlainScan(files=files, fields=fields, is_table=bool(options))
 
 
-def _relation_below(plan: Any) -> Any:
-    """Return the scan below a short chain of operators that could be harmless, or `Refused`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chain:
+    """A scan, and the projections above it from the top."""
+
+    scan: Any
+    projections: tuple[Any, ...]
+
+
+def _chain(plan: Any) -> _Chain | Refused:
+    """Follow a plan down to its scan, if all above that could be harmless."""
+    projections: list[Any] = []
     for _ in range(_DEPTH_MAX):
         kind = str(plan.getClass().getName())
         if kind == _RELATION:
-            return plan
+            return _Chain(scan=plan, projections=tuple(projections))
         name = kind.rsplit(".", 1)[-1]
-        if name != "Project" and name not in _WRAPPERS:
+        if name == "Project":
+            projections.append(plan)
+        elif name not in _WRAPPERS:
             return Refused(reason=f"the plan has a {name}")
         plan = plan.child()
     return Refused(reason="the plan is deep")
@@ -135,13 +146,13 @@ def _is_cached(catalyst: Catalyst, plan: Any) -> bool:
     return "InMemoryRelation" in execution.withCachedData().toString()
 
 
-def _fields(plan: Any, node: Any) -> tuple[T.StructField, ...] | Refused:
+def _fields(relation: Any, chain: _Chain) -> tuple[T.StructField, ...] | Refused:
     """Return the column of the files that each column of a plan over a scan shows."""
-    schema = json.loads(node.relation().dataSchema().json())
-    ids = expr_ids(texts(node.output()))
+    schema = json.loads(relation.dataSchema().json())
+    ids = expr_ids(texts(chain.scan.output()))
     if ids is None or len(ids) != len(schema["fields"]):
         return Refused(reason="it shows more than its files have")
-    projections = _projections(plan)
+    projections = _shown(chain.projections)
     if isinstance(projections, Refused):
         return projections
     places = shown_places(ids, projections)
@@ -174,20 +185,18 @@ def shown_places(
     return tuple(places[expr_id] for expr_id in output)
 
 
-def _projections(plan: Any) -> list[list[Shown]] | Refused:
-    """Return the projections of a chain of operators from the top."""
+def _shown(projections: Iterable[Any]) -> list[list[Shown]] | Refused:
+    """Return the columns of each projection."""
     found = []
-    while (kind := str(plan.getClass().getName())) != _RELATION:
-        if kind.endswith(".Project"):
-            expressions, projection = plan.projectList(), []
-            output = zip(texts(expressions), texts(plan.output()), strict=True)
-            for n, (text, named) in enumerate(output):
-                ids = _passed_on(expressions, n, text, named)
-                if ids is None:
-                    return Refused(reason=f"column {name_of(named)} is computed")
-                projection.append(Shown(expr_id=ids[0], of=ids[1]))
-            found.append(projection)
-        plan = plan.child()
+    for plan in projections:
+        expressions, projection = plan.projectList(), []
+        output = zip(texts(expressions), texts(plan.output()), strict=True)
+        for n, (text, named) in enumerate(output):
+            ids = _passed_on(expressions, n, text, named)
+            if ids is None:
+                return Refused(reason=f"column {name_of(named)} is computed")
+            projection.append(Shown(expr_id=ids[0], of=ids[1]))
+        found.append(projection)
     return found
 
 

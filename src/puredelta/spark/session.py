@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -41,6 +41,8 @@ class SessionInfo:
     case_sensitive: bool
     ansi: bool
     store_assignment: StoreAssignment
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Every setting that somebody made, by its key."""
 
     @classmethod
     def of(cls, spark: SparkSession) -> SessionInfo:
@@ -50,15 +52,22 @@ class SessionInfo:
             >>> SessionInfo.of(spark).is_connect  # doctest: +SKIP
             False
         """
+        made = settings_of(spark)
+
+        def setting(key: str, default: str | None = None) -> str:
+            """Ask Spark for a default that differs from one JVM to the next."""
+            return made[key] if key in made else default or str(spark.conf.get(key))
+
         return cls(
             spark_version=spark.version,
             is_connect=is_connect(spark),
-            time_zone=_setting(spark, "spark.sql.session.timeZone"),
-            case_sensitive=_setting(spark, "spark.sql.caseSensitive") == "true",
-            ansi=_setting(spark, "spark.sql.ansi.enabled") == "true",
+            time_zone=setting("spark.sql.session.timeZone"),
+            case_sensitive=setting("spark.sql.caseSensitive", "false").lower() == "true",
+            ansi=setting("spark.sql.ansi.enabled").lower() == "true",
             store_assignment=StoreAssignment(
-                _setting(spark, "spark.sql.storeAssignmentPolicy").upper()
+                setting("spark.sql.storeAssignmentPolicy", "ANSI").upper()
             ),
+            settings=made,
         )
 
 
@@ -89,8 +98,3 @@ def is_connect(spark: SparkSession) -> bool:
     clients have.
     """
     return any(kind.__module__.startswith(_CONNECT_MODULE) for kind in type(spark).__mro__)
-
-
-def _setting(spark: SparkSession, key: str) -> str:
-    """Read a setting that always has a default."""
-    return str(spark.conf.get(key))

@@ -120,6 +120,7 @@ class _Entry:
 
     def __init__(self, spark: SparkSession, text: str) -> None:
         self._context: Any = spark.sparkContext
+        self._listeners = self._context._jsc.sc().listenerBus()  # noqa: SLF001
         jvm: Any = spark._jvm  # noqa: SLF001 - the Py4J edge
         spark._jsparkSession.sharedState()  # noqa: SLF001 - the tab's listener is born here
         self._bus = _Bus.of(jvm)
@@ -166,7 +167,7 @@ class _Entry:
 
     def _post(self, event: str, **body: Any) -> None:
         text = json.dumps({"Event": _EVENTS + event, "executionId": self._id, **body})
-        self._context._jsc.sc().listenerBus().post(self._bus.event_of(text))  # noqa: SLF001
+        self._listeners.post(self._bus.event_of(text))
 
 
 class _Bus:

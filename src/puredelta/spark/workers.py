@@ -30,6 +30,7 @@ from puredelta.spark import (
     prompt_task,
     split_task,
 )
+from puredelta.spark.java_class import java_class
 from puredelta.spark.rewriting import Refused
 
 Fields: TypeAlias = tuple[Any, ...]
@@ -95,20 +96,37 @@ def _collected(
     work: Callable[[_Batch], Iterable[_Answer]],
 ) -> list[_Answer]:
     answers = context.parallelize(batches, len(batches)).flatMap(promptly(work))
-    if (context.master or "").startswith("local"):
-        answers.ctx = _OwnInterpreter(context)  # type: ignore[assignment]
+    answers.ctx = _OwnContext(context)  # type: ignore[assignment]
     return answers.collect()
 
 
-class _OwnInterpreter:
-    """A Spark context whose workers are the driver's own Python; nothing lasting is changed."""
+class _OwnContext:
+    """A Spark context for one job of ours; nothing lasting is changed.
+
+    In a local session its workers are the driver's own Python. Classes of the JVM are known:
+    PySpark's view of it tries every imported package for them, at each use.
+    """
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
-        self.pythonExec = sys.executable
+        self._jvm = _KnownView(context._jvm)  # noqa: SLF001 - what PySpark's RDDs ask for
+        local = (context.master or "").startswith("local")
+        self.pythonExec = sys.executable if local else context.pythonExec
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
+
+
+class _KnownView:
+    """PySpark's view of the JVM, and the classes that running Python code takes."""
+
+    def __init__(self, view: Any) -> None:
+        self._view = view
+        for name in ("PythonRDD", "PythonUtils", "SimplePythonFunction"):
+            setattr(self, name, java_class(view, f"org.apache.spark.api.python.{name}"))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._view, name)
 
 
 def if_fit(job: Callable[[], list[_Answer]]) -> list[_Answer] | Refused:

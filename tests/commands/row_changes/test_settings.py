@@ -34,6 +34,14 @@ def test_defaults_are_those_of_the_reference() -> None:
     assert found == ExecutionSettings()
 
 
+def test_sources_are_broadcast_up_to_the_size_up_to_which_spark_does() -> None:
+    """10 MB where nobody has set it, which Spark's own ``get`` with a default does not tell."""
+    assert settings().broadcast_bytes_max == 10 * 1024 * 1024
+    threshold = "spark.sql.autoBroadcastJoinThreshold"
+    assert ExecutionSettings.parse({threshold: "-1"}).broadcast_bytes_max == -1
+    assert ExecutionSettings.parse({threshold: "1g"}).broadcast_bytes_max == 1 << 30
+
+
 def test_what_the_user_sets() -> None:
     found = settings(
         merge_repartitionBeforeWrite_enabled="FALSE",

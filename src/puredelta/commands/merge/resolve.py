@@ -89,7 +89,7 @@ def resolve_merge(
     """
     require_clauses(spec)
     spark = target_rows.sparkSession
-    settings = MergeSettings.of(spark)
+    settings = MergeSettings.of(session)
     require_no_helper_names(source_rows.columns)
     current = to_spark(config.schema)
     evolves = spec.evolve_schema or settings.evolves_schema

@@ -89,7 +89,8 @@ def execute_merge(
         ConflictError: another writer changed what this MERGE read.
     """
     started = time.monotonic()
-    settings = ExecutionSettings.of(spark)
+    session = SessionInfo.of(spark)
+    settings = ExecutionSettings.parse(session.settings)
     snapshot = log.snapshot()
     transaction = Transaction(
         log,
@@ -106,14 +107,14 @@ def execute_merge(
         target_rows=target_rows,
         source_rows=source_rows,
         config=snapshot.config,
-        session=SessionInfo.of(spark),
+        session=session,
     )
     outcome = change_rows(
         statement,
         RowCommand(
             operation=merge_operation(statement),
             metrics=operation_metrics,
-            deletion_vectors=persistent_vectors(spark, "merge"),
+            deletion_vectors=persistent_vectors(session.settings, "merge"),
             marks_always=True,
         ),
         spark=spark,

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
-
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.type_widening import AutomaticWidening
 from puredelta.spark import delta_conf
-from puredelta.spark.session import settings_of
+from puredelta.spark.session import SessionInfo
 
 _DROPS_NULL_COLUMNS = "4.0."
 """Spark 4.0, where a VOID column is dropped unless the session says otherwise."""
@@ -36,9 +34,9 @@ class MergeSettings:
     """``merge.preserveNullSourceStructs.updateStar``, and the one above (M-45)."""
 
     @classmethod
-    def of(cls, spark: SparkSession) -> MergeSettings:
-        """Read the settings of ``spark``; runs no job."""
-        return cls.parse(settings_of(spark), spark_version=spark.version)
+    def of(cls, session: SessionInfo) -> MergeSettings:
+        """Read the settings of a session."""
+        return cls.parse(session.settings, spark_version=session.spark_version)
 
     @classmethod
     def parse(cls, settings: Mapping[str, str], *, spark_version: str = "") -> MergeSettings:

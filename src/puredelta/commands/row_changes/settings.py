@@ -43,7 +43,7 @@ _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 class ExecutionSettings:
     """How the user wants merges of this session to run (requirements 1.14)."""
 
-    broadcast_bytes_max: int = -1
+    broadcast_bytes_max: int = 10 * 1024 * 1024
     """``spark.sql.autoBroadcastJoinThreshold``; negative: never broadcast."""
     rebalance: bool = True
     """``merge.repartitionBeforeWrite.enabled`` (M-140)."""
@@ -77,10 +77,20 @@ class ExecutionSettings:
         Raises:
             InvalidRequestError: only half of an application's version is set.
         """
-        threshold = spark.conf.get(_BROADCAST_THRESHOLD, None)
-        settings = settings_of(spark)
+        return cls.parse(settings_of(spark))
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, str]) -> ExecutionSettings:
+        """Read them from text by key; what nobody has set may be missing.
+
+        Raises:
+            InvalidRequestError: only half of an application's version is set.
+
+        >>> ExecutionSettings.parse({}).broadcast_bytes_max
+        10485760
+        """
         return cls(
-            broadcast_bytes_max=parse_bytes(threshold or "-1"),
+            broadcast_bytes_max=parse_bytes(settings.get(_BROADCAST_THRESHOLD, "10MB")),
             rebalance=delta_conf.REPARTITION_BEFORE_WRITE.flag(settings),
             marker=write_marker(
                 delta_conf.TXN_APP_ID.text(settings), delta_conf.TXN_VERSION.text(settings)
@@ -122,17 +132,17 @@ def why_staged(settings: Mapping[str, str]) -> str | None:
     return None
 
 
-def persistent_vectors(spark: SparkSession, command: str) -> bool:
+def persistent_vectors(settings: Mapping[str, str], command: str) -> bool:
     """Tell whether ``merge``, ``update`` or ``delete`` may write deletion vectors (M-130).
 
-    The table has its own say; both must agree.
+    ``settings`` are those that somebody made. The table has its own say; both must agree.
     """
     conf = {
         "merge": delta_conf.MERGE_DELETION_VECTORS,
         "update": delta_conf.UPDATE_DELETION_VECTORS,
         "delete": delta_conf.DELETE_DELETION_VECTORS,
     }[command]
-    return conf.flag(settings_of(spark))
+    return conf.flag(settings)
 
 
 def parse_bytes(text: str) -> int:

@@ -44,6 +44,7 @@ from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.analysis import Analysis, open_analysis
 from puredelta.spark.expressions import Request, ResolvedExpression
 from puredelta.spark.frames import Scope
+from puredelta.spark.late_frame import no_rows
 from puredelta.spark.session import SessionInfo
 from puredelta.spark.store_assignment import StoreAssigner, Value, cast_mode
 from puredelta.spark.types import to_spark
@@ -68,13 +69,13 @@ def resolve_rows(
     """
     require_same_schema(target_rows.schema, to_spark(config.schema))
     spark = target_rows.sparkSession
-    nothing = spark.createDataFrame([], T.StructType())
+    nothing = no_rows(spark, T.StructType([]))
     analysis = open_analysis(spark, target_rows, nothing, session=session)
     resolving = _Resolving(
         spec=spec,
         config=config,
         session=session,
-        settings=MergeSettings.of(spark),
+        settings=MergeSettings.of(session),
         analysis=analysis,
     )
     return resolving.statement()

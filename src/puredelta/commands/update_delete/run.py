@@ -93,7 +93,8 @@ def execute_rows(
         ConflictError: another writer changed what this statement read.
     """
     started = time.monotonic()
-    settings = ExecutionSettings.of(spark)
+    session = SessionInfo.of(spark)
+    settings = ExecutionSettings.parse(session.settings)
     snapshot = log.snapshot()
     transaction = Transaction(
         log,
@@ -102,9 +103,7 @@ def execute_rows(
         on_phase=on_phase,
         capability=Capability.MERGE,
     )
-    statement = resolve_rows(
-        spec, target_rows=target_rows, config=snapshot.config, session=SessionInfo.of(spark)
-    )
+    statement = resolve_rows(spec, target_rows=target_rows, config=snapshot.config, session=session)
     require_removable(snapshot.config)
     if executed_before(transaction, settings.marker):
         settings.reset_marker(spark)
@@ -116,6 +115,7 @@ def execute_rows(
         snapshot=snapshot,
         statement=statement,
         transaction=transaction,
+        session=session,
         settings=settings,
         started=started,
     )
@@ -134,6 +134,7 @@ class _Run:
     snapshot: Snapshot
     statement: ResolvedStatement
     transaction: Transaction
+    session: SessionInfo
     settings: ExecutionSettings
     started: float
 
@@ -190,7 +191,9 @@ class _Run:
             RowCommand(
                 operation=self.operation,
                 metrics=update_metrics if is_update else delete_metrics,
-                deletion_vectors=persistent_vectors(self.spark, self.operation.name.lower()),
+                deletion_vectors=persistent_vectors(
+                    self.session.settings, self.operation.name.lower()
+                ),
                 infers_deletes=True,
             ),
             spark=self.spark,
