@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -72,6 +74,20 @@ def test_frames_made_of_one_share_their_columns(spark: SparkSession) -> None:
     ids = [str(catalyst.analyzed(f).output().apply(0).exprId()) for f in (frame, first, second)]
     assert len(set(ids)) == 1
     assert catalyst.analyzed(first).output().apply(0).qualifier().mkString(".") == "a"
+
+
+def test_threads_see_the_same_columns(spark: SparkSession) -> None:
+    made: list[int] = []
+
+    def rows() -> list[Any]:
+        made.append(1)
+        time.sleep(0.05)
+        return []
+
+    frame = late_frame(spark, SCHEMA, rows)
+    with ThreadPoolExecutor(4) as threads:
+        plans = list(threads.map(lambda _: frame.plan, range(4)))
+    assert len(made) == len(set(map(id, plans))) == 1
 
 
 def test_classes_keep_what_stays_the_same(spark: SparkSession) -> None:

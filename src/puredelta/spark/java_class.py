@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JavaClass, JavaMember
 
-_CLASSES: WeakKeyDictionary[Any, dict[str, KnownClass]] = WeakKeyDictionary()
+_CLASSES: dict[Any, dict[str, KnownClass]] = {}
 """By connection to a JVM, and by name."""
 
 

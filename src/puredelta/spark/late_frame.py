@@ -5,6 +5,7 @@ Classic sessions only.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -18,6 +19,7 @@ from puredelta.spark.java_class import java_class, scala_object, scala_seq
 from puredelta.spark.session import is_connect
 
 _CATALYST = "org.apache.spark.sql.catalyst"
+_MAKING = threading.RLock()
 
 
 class LateFrame(ClassicFrame):
@@ -37,11 +39,15 @@ class LateFrame(ClassicFrame):
         del self.__dict__["_jdf"]
         self.__dict__["schema"] = schema
         self._make = make
+        self._plan: Any = None
 
-    @cached_property
+    @property
     def plan(self) -> Any:
         """The logical plan; its attributes are the same in all frames made of this one."""
-        return self._make()
+        with _MAKING:  # two threads would make two, whose columns are different ones
+            if self._plan is None:
+                self._plan = self._make()
+        return self._plan
 
     @cached_property
     def _jdf(self) -> Any:
