@@ -109,9 +109,12 @@ class _OwnContext:
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
-        self._jvm = _KnownView(context._jvm)  # noqa: SLF001 - what PySpark's RDDs ask for
-        local = (context.master or "").startswith("local")
-        self.pythonExec = sys.executable if local else context.pythonExec
+        if (context.master or "").startswith("local"):
+            self.pythonExec = sys.executable
+
+    @functools.cached_property
+    def _jvm(self) -> _KnownView:
+        return _KnownView(self._context._jvm)  # noqa: SLF001 - what PySpark's RDDs ask for
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
