@@ -81,13 +81,13 @@ class WriteOptions:
                 have, or options that exclude each other.
         """
         given, properties = _told_apart(options)
-        settings = ExecutionSettings.of(spark)
+        conf = settings_of(spark)
+        settings = ExecutionSettings.parse(conf)
         if "txnAppId" in given or "txnVersion" in given:
             marker = write_marker(given.get("txnAppId"), given.get("txnVersion"))
             settings = replace(settings, marker=marker, resets_marker=False)
         if "userMetadata" in given:
             settings = replace(settings, user_metadata=given["userMetadata"])
-        conf = settings_of(spark)
         merges = given.get("mergeSchema") or AUTO_MERGE.text(conf)
         options_of_write = cls(
             change=SchemaChange(

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 from pyspark.sql.classic.column import Column as ClassicColumn
 
 from puredelta.spark.java_class import java_class, scala_object, scala_seq
-from puredelta.spark.late_frame import LateFrame
+from puredelta.spark.late_frame import LateFrame, dataset_of, named_plan
 
 # The rules that bring conditions into a form worth reading, in an order that works on
 # 4.0 to 4.3. The whole optimizer is of no use: over empty relations it folds the plan away.
@@ -73,7 +73,7 @@ class Catalyst:
 
     def rows(self, plan: Any) -> DataFrame:
         """Return a plan as a DataFrame of this session; Spark checks the plan."""
-        return DataFrame(self._rows_of(self.session, plan), self.spark)
+        return DataFrame(dataset_of(self.spark, plan), self.spark)
 
     def checked(self, plan: Any) -> T.StructType:
         """Return the schema of a plan that is analyzed, once Spark has checked it.
@@ -84,10 +84,6 @@ class Catalyst:
         """
         self.session.sessionState().analyzer().checkAnalysis(plan)
         return T.StructType.fromJson(json.loads(plan.schema().json()))
-
-    @cached_property
-    def _rows_of(self) -> Any:
-        return java_class(self.jvm, "org.apache.spark.sql.classic.Dataset").ofRows
 
     def relation(self, output: Any) -> Any:
         """Return an empty relation with these very attributes: ids, names, qualifiers.
@@ -109,8 +105,7 @@ class Catalyst:
 
     def named(self, name: str, plan: Any) -> Any:
         """Return the plan under a name."""
-        alias = scala_object(self.jvm, f"{_CATALYST}.plans.logical.SubqueryAlias")
-        return alias.apply(name, plan)
+        return named_plan(self.spark, name, plan)
 
     def _operator(self, name: str) -> Any:
         return java_class(self.jvm, f"{_CATALYST}.plans.logical.{name}")

@@ -51,18 +51,25 @@ class LateFrame(ClassicFrame):
 
     @cached_property
     def _jdf(self) -> Any:
-        session: Any = self.sparkSession
-        frames = java_class(session._jvm, "org.apache.spark.sql.classic.Dataset")  # noqa: SLF001
-        return frames.ofRows(session._jsparkSession, self.plan)  # noqa: SLF001
+        return dataset_of(self.sparkSession, self.plan)
 
     def alias(self, alias: str) -> LateFrame:
         """Return the same rows under a name."""
-        return LateFrame(self.sparkSession, self.schema, lambda: self._named(alias))
+        spark = self.sparkSession
+        return LateFrame(spark, self.schema, lambda: named_plan(spark, alias, self.plan))
 
-    def _named(self, name: str) -> Any:
-        session: Any = self.sparkSession
-        names = scala_object(session._jvm, f"{_CATALYST}.plans.logical.SubqueryAlias")  # noqa: SLF001
-        return names.apply(name, self.plan)
+
+def dataset_of(spark: SparkSession, plan: Any) -> Any:
+    """Return the JVM's frame of a logical plan, which Spark analyzes and checks."""
+    session: Any = spark
+    frames = java_class(session._jvm, "org.apache.spark.sql.classic.Dataset")  # noqa: SLF001
+    return frames.ofRows(session._jsparkSession, plan)  # noqa: SLF001
+
+
+def named_plan(spark: SparkSession, name: str, plan: Any) -> Any:
+    """Return a logical plan under a name."""
+    jvm: Any = spark._jvm  # noqa: SLF001 - the Py4J edge
+    return scala_object(jvm, f"{_CATALYST}.plans.logical.SubqueryAlias").apply(name, plan)
 
 
 def no_rows(spark: SparkSession, schema: T.StructType) -> DataFrame:

@@ -37,7 +37,7 @@ from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.spark.data_file import DataFile, require_readable
-from puredelta.spark.java_class import java_class
+from puredelta.spark.java_class import java_class, scala_seq
 from puredelta.spark.partition_directory import spark_parses, virtual_directory
 from puredelta.spark.types import quoted, struct_as_nullable
 
@@ -159,7 +159,7 @@ def _file_index(
     every_column = T.StructType([*data.fields, *partitions.fields])
     index = java_class(jvm, f"{_DATASOURCES}.InMemoryFileIndex")(
         session,
-        jvm.PythonUtils.toSeq([root_path]),
+        scala_seq(jvm, [root_path]),
         options,
         option.apply(_java_type(jvm, every_column)),
         cache,
