@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from array import array
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -609,9 +610,9 @@ def test_lists_of_whole_numbers_are_searched_as_others_are(
     """They have a way of their own; as decimals they take that of all types."""
     files = FileTable.of([file(bounds(low, high)) for low, high in spans])
     table = config({"c": LONG})
-    numbers, decimals = (
-        OneOf(ref(LONG), tuple(values)),
-        OneOf(ref(LONG), tuple(map(Decimal, values))),
+    numbers, packed, decimals = (
+        OneOf(ref(LONG), some)
+        for some in (tuple(values), array("q", values), tuple(map(Decimal, values)))
     )
-    for one, other in ((numbers, decimals), (Not(numbers), Not(decimals))):
+    for one, other in ((numbers, decimals), (Not(numbers), Not(decimals)), (packed, decimals)):
         assert prune_files(files, table, one) == prune_files(files, table, other)

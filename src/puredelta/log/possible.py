@@ -6,8 +6,9 @@ of NULLs satisfies neither a comparison nor its negation. "Might" always errs to
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -184,13 +185,13 @@ def _holds(compare: Callable[[Any, Any], Any], bound: pa.Array, threshold: Any) 
     return mask
 
 
-def _one_of(column: Bounds | None, values: tuple[Any, ...], files: FileBounds) -> Possible:
+def _one_of(column: Bounds | None, values: Sequence[Any], files: FileBounds) -> Possible:
     """A value of the list lies between the bounds: one binary search per file."""
     if column is None:
         return _unknown(files)
     if column.low is None or column.high is None:
         return _any_value(column)
-    if column.data_type in INTEGRAL and all(map(_is_long, values)):
+    if column.data_type in INTEGRAL and (isinstance(values, array) or all(map(_is_long, values))):
         return _one_of_longs(column, column.low, column.high, np.array(values, np.int64))
     limits = [thresholds(v, column.data_type) for v in values if v is not None]
     intervals = [(t.at_least, t.at_most) for t in limits if t is not None and _is_interval(t)]

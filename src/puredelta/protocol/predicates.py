@@ -6,6 +6,7 @@ whatever they cannot translate becomes `Opaque`, which costs speed and never row
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
@@ -66,10 +67,10 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """``ref IN (values)``."""
+    """``ref IN (values)``; very many whole numbers come as an ``array("q")``."""
 
     ref: Ref
-    values: tuple[Any, ...]
+    values: Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Files between the keys of the source are not opened: what the lookup does with bounds."""
+"""Files between the keys of the source are not opened: neither by the plan nor by the lookup."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.row_changes import positions
 from puredelta.commands.row_changes import source as source_module
+from puredelta.commands.row_changes.plan import Rule
 from puredelta.log.table_log import TableLog
 from puredelta.spark.rewriting import Refused
 from tests.commands.merge.tables import delete_by_source, insert, lay_table, merge, update
@@ -22,8 +23,8 @@ SKIPPING = "spark.databricks.delta.stats.skipping"
 
 @pytest.fixture(autouse=True)
 def many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plan knows a few keys by heart and would prune with them; with many it does not."""
-    monkeypatch.setattr(source_module, "_DISTINCT_VALUES_MAX", 0)
+    """The plan knows the keys by heart and would prune with them; of very many it does not."""
+    monkeypatch.setattr(source_module, "_DISTINCT_ROWS_MAX", 0)
 
 
 @pytest.fixture
@@ -95,3 +96,39 @@ def test_statistics_that_nobody_trusts_leave_nothing_out(
     finally:
         spark.conf.unset(SKIPPING)
     assert [isinstance(answer, Refused) for answer in probed] == [True]
+
+
+@pytest.mark.parametrize("values_max", [0, 3])
+def test_the_plan_skips_a_file_between_whole_numbers_however_many(
+    spark: SparkSession,
+    log: TableLog,
+    source: DataFrame,
+    monkeypatch: pytest.MonkeyPatch,
+    values_max: int,
+) -> None:
+    monkeypatch.setattr(source_module, "_DISTINCT_ROWS_MAX", 3)
+    monkeypatch.setattr(source_module, "_DISTINCT_VALUES_MAX", values_max)
+    break_middle(log)
+    outcome = merge(spark, log, source, "t.id = s.id", update(), insert())
+    assert outcome.plan.skipped == {Rule.SOURCE_KEYS: 1}
+    assert (outcome.rows.matched_updated, outcome.rows.inserted) == (2, 1)
+
+
+@pytest.mark.parametrize(("values_max", "skipped"), [(2, {}), (3, {Rule.SOURCE_KEYS: 1})])
+def test_other_keys_are_known_by_heart_where_they_are_few(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    values_max: int,
+    skipped: dict[Rule, int],
+) -> None:
+    monkeypatch.setattr(source_module, "_DISTINCT_ROWS_MAX", 5)
+    monkeypatch.setattr(source_module, "_DISTINCT_VALUES_MAX", values_max)
+    schema = pa.schema([("id", pa.string()), ("v", pa.int64())])
+    files = [[{"id": f"{letter}{n}", "v": 0} for n in range(3)] for letter in "abc"]
+    log = lay_table(tmp_path / "text", schema, files)
+    rows = [("a1", 1), ("c1", 1), ("c9", 1), ("c9", 1), (None, 1)]
+    source = spark.createDataFrame(rows, "id string, v long")
+    outcome = merge(spark, log, source, "t.id = s.id", update(), insert())
+    assert outcome.plan.skipped == skipped
+    assert (outcome.rows.matched_updated, outcome.rows.inserted) == (2, 3)

@@ -83,8 +83,8 @@ class SourceProfile:
     size_bytes: int
     bounds: Mapping[LeafPath, LeafStatistics] = field(default_factory=dict)
     """By staged path."""
-    distinct: Mapping[LeafPath, tuple[Any, ...]] = field(default_factory=dict)
-    """All values but NULL, where they are few."""
+    distinct: Mapping[LeafPath, Sequence[Any]] = field(default_factory=dict)
+    """All values but NULL, where they are few; whole numbers in an ``array("q")``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

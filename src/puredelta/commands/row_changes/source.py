@@ -8,10 +8,12 @@ number of rows and the bounds of the keys without another job.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from array import array
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -22,8 +24,9 @@ from pyspark.sql import types as T
 from puredelta.commands.row_changes.plan import SourceProfile
 from puredelta.commands.row_changes.statement import EquiPair, ResolvedStatement
 from puredelta.log.file_stats import LeafPath, LeafStatistics
-from puredelta.protocol.types import DecimalType, PrimitiveType
+from puredelta.protocol.types import INTEGRAL, DecimalType, PrimitiveType
 from puredelta.spark.data_file import DataFile
+from puredelta.spark.key_index_task import run_starts
 from puredelta.spark.names import FILE_ORDINAL, PREFIX, ROW_INDEX, SOURCE_FILE, SOURCE_ROW
 from puredelta.spark.plain_scan import plain_scan
 from puredelta.spark.rewriting import Refused
@@ -38,6 +41,7 @@ _NO_COLUMN = f"{PREFIX}present"
 _DISTINCT_ROWS_MAX = 200_000
 """Staged rows up to which the driver looks at the keys themselves."""
 _DISTINCT_VALUES_MAX = 2_000
+"""Values that are kept as objects; whole numbers are kept as such, however many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,30 +265,40 @@ def _distinct_keys(
     *,
     name: Callable[[str], str],
     open_file: Callable[[DataFile], BinaryIO],
-) -> dict[LeafPath, tuple[Any, ...]]:
+) -> dict[LeafPath, Sequence[Any]]:
     """Read the keys themselves where they are few: a range says little of scattered values.
 
     ``name`` gives a staged column the name it has in the files.
     """
     if staged.num_rows > _DISTINCT_ROWS_MAX:
         return {}
-    found: dict[LeafPath, tuple[Any, ...]] = {}
-    for pair in pairs:
-        simple = isinstance(pair.source.type, PrimitiveType | DecimalType)
-        if len(pair.source.path) == 1 and simple and pair.target.type == pair.source.type:
-            values = _distinct(staged, name(pair.source.path[0]), open_file)
-            if len(values) <= _DISTINCT_VALUES_MAX:
-                found[pair.source.path] = tuple(values.to_pylist())
-    return found
-
-
-def _distinct(
-    staged: StagedRows, column: str, open_file: Callable[[DataFile], BinaryIO]
-) -> pa.Array:
-    """Return the values of a staged column, NULL left out."""
-    found = []
+    columns = {
+        pair.source.path: (name(pair.source.path[0]), pair.source.type)
+        for pair in pairs
+        if len(pair.source.path) == 1
+        and isinstance(pair.source.type, PrimitiveType | DecimalType)
+        and pair.target.type == pair.source.type
+    }
+    if not columns or not staged.files:
+        return dict.fromkeys(columns, ())
+    wanted = sorted({column for column, _ in columns.values()})
+    tables = []
     for file in staged.files:
         with open_file(file) as opened:
-            values = pq.ParquetFile(opened).read(columns=[column])[column]
-        found.append(pc.unique(values.cast(plain_type(values.type))))
-    return pc.drop_null(pc.unique(pa.chunked_array(found))) if found else pa.nulls(0)
+            tables.append(pq.ParquetFile(opened).read(columns=wanted))
+    found = {
+        path: _distinct([table[column] for table in tables], whole=kind in INTEGRAL)
+        for path, (column, kind) in columns.items()
+    }
+    return {path: values for path, values in found.items() if values is not None}
+
+
+def _distinct(parts: Sequence[pa.ChunkedArray], *, whole: bool) -> Sequence[Any] | None:
+    """Return the values of a column but NULL, whole numbers in an array; ``None``: too many."""
+    plain = [part.cast(pa.int64() if whole else plain_type(part.type)) for part in parts]
+    values = pa.chunked_array([chunk for part in plain for chunk in part.chunks], plain[0].type)
+    if whole:
+        numbers = np.sort(pc.drop_null(values).to_numpy())  # a fifth of the time of np.unique
+        return array("q", numbers[run_starts(numbers)].tobytes())
+    distinct = pc.drop_null(pc.unique(values))
+    return tuple(distinct.to_pylist()) if len(distinct) <= _DISTINCT_VALUES_MAX else None
