@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
-from puredelta.log import known_statistics
+from puredelta.log import known_statistics, stats_columns
 from puredelta.log.file_table import FileTable
 from puredelta.log.stats_json import Path, StatsColumns
 from puredelta.protocol.actions import Add
-from puredelta.protocol.types import LONG, STRING, DataType
+from puredelta.protocol.types import BOOLEAN, LONG, STRING, DataType
 
 A, B = {("a",): LONG}, {("b",): STRING}
 
@@ -110,3 +111,22 @@ def test_what_is_known_is_no_part_of_equality() -> None:
     one, other = _files(2), _files(2)
     one.statistics(A)
     assert one == other
+
+
+def test_one_broken_text_makes_nothing_else_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stats_columns, "_TEXTS_AT_ONCE", 2)
+    asked: list[int] = []
+    slowly = stats_columns.read_with_python
+
+    def counted(texts: pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> StatsColumns:
+        asked.append(len(texts))
+        return slowly(texts, leaves)
+
+    monkeypatch.setattr(stats_columns, "read_with_python", counted)
+    adds = [*_files(7).adds()]
+    adds[2] = replace(adds[2], stats="{broken")
+    found = FileTable.of(adds).statistics({**A, ("c",): BOOLEAN})
+    assert found.num_records.to_pylist() == [10, 11, None, 13, 14, 15, 16]
+    assert found.leaves[("a",)].low.to_pylist() == [0, 1, None, 3, 4, 5, 6]
+    assert found.leaves[("c",)].low is None
+    assert asked == [2], "those that were parsed together with it"

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from puredelta.errors import DeltaError, ErrorCode
+from puredelta.log.file_table import FileTable
 from puredelta.log.row_counts import (
     FileRowCounts,
     RowChanges,
@@ -48,6 +49,20 @@ def test_rows_nobody_counted_are_unknown(stats: str | None) -> None:
     assert physical_rows(file) is None
     assert logical_rows(file) is None
     assert count_file_rows([FILE, file]) == FileRowCounts(added=None, removed=0, not_copied=0)
+
+
+@pytest.mark.parametrize(
+    "stats",
+    [
+        '{"maxValues":{"numRecords":7,"a":"{\\"numRecords\\":8}"},"numRecords":3}',
+        ' { "numRecords" : 3 }',
+        '{"numRecords":3,',
+        '{"numRecords":3,"minValues":{"numRecords":9}}',
+    ],
+)
+def test_rows_are_counted_where_the_count_stands(stats: str) -> None:
+    assert physical_rows(replace(FILE, stats=stats)) == 3
+    assert FileTable.of([replace(FILE, stats=stats)]).num_records() == 3
 
 
 def test_rows_of_a_commit() -> None:

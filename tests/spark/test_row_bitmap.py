@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from puredelta.spark import row_bitmap
-from puredelta.spark.row_bitmap import RowBitmap, popcount
+from puredelta.spark.row_bitmap import RowBitmap, count_rows, popcount
 
 rows = st.lists(st.integers(0, 2**40) | st.integers(0, 300), max_size=50)
 
@@ -35,6 +35,11 @@ def test_rows_of_a_range_are_counted(values: list[int], start: int, length: int)
     assert bitmap(values).count(start, start + length) == expected
 
 
+@given(st.lists(rows, max_size=4))
+def test_rows_of_several_sets_are_counted_for_each(sets: list[list[int]]) -> None:
+    assert count_rows(map(bitmap, sets)) == sum(len(set(values)) for values in sets)
+
+
 def test_words_of_no_bit_are_left_out() -> None:
     made = RowBitmap.of_words(np.array([5, 2]), np.array([0, 1], np.uint64))
     assert made == bitmap([128])
@@ -45,6 +50,7 @@ def test_counting_without_numpy_2(monkeypatch: pytest.MonkeyPatch) -> None:
     bits = np.array([0, 1, 2**64 - 1, 5], np.uint64)
     monkeypatch.delattr(row_bitmap.np, "bitwise_count", raising=False)
     assert popcount(bits).tolist() == [0, 1, 64, 2]
+    assert count_rows([]) == 0
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -7,7 +7,7 @@ named twice) is left to `puredelta.log.commit_files`, which is exact and names t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -37,7 +37,7 @@ LARGE_BYTES = 512 * 1024
 _ADD = b'{"add":'
 _BLOCK_BYTES_MIN = 4 * 1024 * 1024
 _LINES_AT_ONCE = 8192
-"""Parsed together: the text is copied for it, which a large commit need not be as a whole."""
+"""Parsed together: where they do not follow each other, their text is copied for it."""
 _NEVER_NULL = ("path", "size_bytes", "modified_ms", "data_change")
 _NEVER_NULL_IN_VECTORS = ("path_or_inline", "size_bytes", "cardinality")
 _PLAIN = pa.schema([field for field in FILE_SCHEMA if field.type != TEXT_MAP])
@@ -63,29 +63,43 @@ def parse_columns(content: bytes) -> CommitColumns | None:
     """
     if len(content) < LARGE_BYTES:
         return None
-    lines = content.split(b"\n")
-    adds = [line for line in lines if line.startswith(_ADD)]
+    lines = list(_lines(content))
+    adds = [line for line in lines if content.startswith(_ADD, line.start)]
     if 2 * len(adds) < len(lines):
         return None
-    rest = b"\n".join([line for line in lines if not line.startswith(_ADD)])
+    rest = _text(content, [line for line in lines if not content.startswith(_ADD, line.start)])
     try:
         if not content.isascii():
             content.decode()  # Arrow takes text for granted
-        parsed = CommitColumns(FileTable(_rows(adds)), list(parse_actions(rest, "")))
+        parsed = CommitColumns(FileTable(_rows(content, adds)), list(parse_actions(rest, "")))
         _require_one_of_each(parsed)
     except (CorruptTableError, UnicodeDecodeError, pa.ArrowException, _UnusualError):
         return None
     return parsed
 
 
-def _rows(adds: Sequence[bytes]) -> pa.Table:
+def _lines(content: bytes) -> Iterator[slice]:
+    """Yield where lines are: to cut all of them out takes longer than to parse some."""
+    start = 0
+    while (end := content.find(b"\n", start)) >= 0:
+        yield slice(start, end)
+        start = end + 1
+    yield slice(start, len(content))
+
+
+def _text(content: bytes, lines: Sequence[slice]) -> bytes:
+    return b"\n".join([content[line] for line in lines])
+
+
+def _rows(content: bytes, adds: Sequence[slice]) -> pa.Table:
     """Return rows of `FILE_SCHEMA`; the first add tells which keys the maps of all have."""
-    first = parse_action(adds[0])
+    first = parse_action(content[adds[0]])
     if not isinstance(first, Add):
         raise _UnusualError
     kind = _add_type(first.partition_values, first.tags or ())
     runs = (adds[n : n + _LINES_AT_ONCE] for n in range(0, len(adds), _LINES_AT_ONCE))
-    structs = pa.chunked_array([c for run in runs for c in _structs(run, kind).chunks], kind)
+    chunks = [chunk for run in runs for chunk in _structs(content, run, kind).chunks]
+    structs = pa.chunked_array(chunks, kind)
     columns = struct_columns(structs, _PLAIN, FILE_WIRE_NAMES)
     for name in _NEVER_NULL:
         _require_no_null(columns[name])
@@ -103,11 +117,16 @@ def _rows(adds: Sequence[bytes]) -> pa.Table:
     return pa.table(columns, schema=FILE_SCHEMA).combine_chunks()
 
 
-def _structs(lines: Sequence[bytes], kind: pa.StructType) -> pa.ChunkedArray:
+def _structs(content: bytes, lines: Sequence[slice], kind: pa.StructType) -> pa.ChunkedArray:
     """Parse lines, which must hold nothing but an add of known keys."""
-    longest = max(map(len, lines))
+    lengths = [line.stop - line.start for line in lines]
+    longest, first, last = max(lengths), lines[0].start, lines[-1].stop
+    if last - first == sum(lengths) + len(lines) - 1:  # they follow each other
+        text = pa.py_buffer(content).slice(first, last - first)
+    else:
+        text = pa.py_buffer(_text(content, lines))
     table = pj.read_json(
-        pa.BufferReader(b"\n".join(lines)),
+        pa.BufferReader(text),
         read_options=pj.ReadOptions(block_size=max(_BLOCK_BYTES_MIN, longest + 2)),
         parse_options=pj.ParseOptions(
             explicit_schema=pa.schema([("add", kind)]), unexpected_field_behavior="error"

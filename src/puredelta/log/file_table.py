@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.log.known_statistics import KnownStatistics
+from puredelta.log.row_counts import LEADING_NUM_RECORDS
 from puredelta.log.stats_json import Path, StatsColumns
 from puredelta.protocol.actions import Add, DeletionVectorDescriptor, FileAction, Remove
 from puredelta.protocol.paths import canonical_path
@@ -107,8 +108,6 @@ DELETION_VECTOR_WIRE_NAMES: Mapping[str, str] = {
 _KEY_SEPARATOR = "\0"
 # Paths that `canonical_path` may change: absolute ones, escapes, empty or dotted segments.
 _SPELLED_FREELY = r"^$|^/|[%:]|//|/$|(^|/)\.{1,2}(/|$)"
-# Writers put numRecords first; text inside minValues can then never be taken for it.
-_LEADING_NUM_RECORDS = r'^\s*\{\s*"numRecords"\s*:\s*(?P<rows>[0-9]{1,18})\s*[,}]'
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +226,7 @@ def _canonical_path(encoded: str) -> str:
 
 
 def _record_counts(stats: pa.ChunkedArray) -> pa.ChunkedArray:
-    leading = pc.struct_field(pc.extract_regex(stats, _LEADING_NUM_RECORDS), "rows")
+    leading = pc.struct_field(pc.extract_regex(stats, LEADING_NUM_RECORDS), "rows")
     counts = pc.cast(leading, pa.int64())
     unread = pc.and_(pc.is_null(counts), pc.is_valid(stats))
     if not pc.any(unread).as_py():

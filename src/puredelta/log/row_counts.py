@@ -9,17 +9,24 @@ pure; what a command did is passed in as counts.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.protocol.actions import Action, Add, Remove
 
+LEADING_NUM_RECORDS = r'^\s*\{\s*"numRecords"\s*:\s*(?P<rows>[0-9]{1,18})\s*[,}]'
+"""Writers put it first; text inside minValues can then never be taken for it."""
+_LEADING = re.compile(LEADING_NUM_RECORDS, re.ASCII)
+
 
 def physical_rows(file: Add | Remove) -> int | None:
     """Return the rows in the Parquet file, deleted ones included; None where no one counted."""
     if file.stats is None:
         return None
+    if (leading := _LEADING.match(file.stats)) is not None:
+        return int(leading[1])
     try:
         count = json.loads(file.stats).get("numRecords")
     except (ValueError, AttributeError):

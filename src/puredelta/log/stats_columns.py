@@ -1,8 +1,8 @@
 """Statistics of many files as typed Arrow columns, for the columns a predicate mentions.
 
-The texts of all files are parsed in one Arrow pass with an explicit schema, so nothing but
-what is asked for is materialised. Where Arrow refuses (one malformed text is enough), every
-text is parsed exactly in Python and an unreadable one counts as absent. Whatever cannot be
+The texts of many files are parsed in one Arrow pass with an explicit schema, so nothing but
+what is asked for is materialised. Where Arrow refuses (one malformed text is enough), each of
+these texts is parsed exactly in Python and an unreadable one counts as absent. Whatever cannot be
 understood is null, that is unknown, and an unknown bound keeps its file (X-69, X-72).
 """
 
@@ -17,6 +17,7 @@ from puredelta.log.stats_json import (
     LeafStatistics,
     Path,
     StatsColumns,
+    concatenated,
     read_with_arrow,
     read_with_python,
 )
@@ -24,6 +25,8 @@ from puredelta.log.stats_text import find_date, find_timestamp_span
 from puredelta.log.value_order import FLOATING, single_precision
 from puredelta.protocol.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, PrimitiveType
 
+_TEXTS_AT_ONCE = 1 << 16
+"""They are copied to be parsed."""
 _WRITTEN_MILLISECOND_MICROS = 1000
 """Timestamps are written in milliseconds, cut down: the true maximum may be a millisecond
 later (X-65)."""
@@ -38,13 +41,17 @@ def read_stats_columns(
     while the column had a narrower type is read as one of the wider type.
     """
     texts = pa.chunked_array([stats]) if isinstance(stats, pa.Array) else stats
-    raw = read_with_arrow(texts, leaves)
-    if raw is None:
-        raw = read_with_python(texts, leaves)
+    starts = range(0, max(1, len(texts)), _TEXTS_AT_ONCE)
+    raw = concatenated([_raw(texts.slice(start, _TEXTS_AT_ONCE), leaves) for start in starts])
     return StatsColumns(
         raw.num_records,
         {path: _typed(raw.leaves[path], data_type) for path, data_type in leaves.items()},
     )
+
+
+def _raw(texts: pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> StatsColumns:
+    parsed = read_with_arrow(texts, leaves)
+    return read_with_python(texts, leaves) if parsed is None else parsed
 
 
 def _typed(raw: LeafStatistics, data_type: DataType) -> LeafStatistics:

@@ -7,7 +7,6 @@ timestamps still as text. Null is unknown.
 from __future__ import annotations
 
 import decimal
-import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +34,7 @@ Path: TypeAlias = tuple[str, ...]
 
 _BLOCK_BYTES_MIN = 1 << 20
 _NOT_A_NUMBER = r':\s*"(?:NaN|-?Infinity)"'
+_LINE_BREAK = r"[\r\n]"
 _LONG_DIGITS = 19
 
 
@@ -77,28 +77,27 @@ def _wire_type(data_type: DataType) -> pa.DataType | None:
 
 
 def read_with_arrow(texts: pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> StatsColumns | None:
-    """Parse all texts at once; ``None`` if any of them is not what the schema expects."""
-    lines = _lines(texts, has_floats=any(t in FLOATING for t in _primitives(leaves)))
-    if lines is None:
+    """Parse all texts at once; ``None`` if any of them is not what the schema expects.
+
+    A file without statistics has those of ``{}``. NaN and infinities are written as text where
+    a number is due; as null they are merely unknown.
+    """
+    objects = pc.fill_null(texts, "{}")
+    if any(t in FLOATING for t in _primitives(leaves)):
+        objects = pc.replace_substring_regex(objects, _NOT_A_NUMBER, ":null")
+    if not _are_objects(objects):
         return None
-    content, longest = lines
     bounds = {path: wire for path, t in leaves.items() if (wire := _wire_type(t)) is not None}
     counts = dict.fromkeys(leaves, pa.int64())
     fields = [
         ("numRecords", pa.int64()),
         *((name, _struct(paths)) for name, paths in _sections(bounds, counts) if paths),
     ]
-    try:
-        table = pj.read_json(
-            io.BytesIO(content),
-            read_options=pj.ReadOptions(block_size=max(_BLOCK_BYTES_MIN, longest + 2)),
-            parse_options=pj.ParseOptions(
-                explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"
-            ),
-        )
-    except pa.ArrowInvalid:
-        return None
-    if table.num_rows != len(texts):
+    table = _rows(objects, pa.schema(fields))
+    if table is None and pc.any(pc.match_substring_regex(objects, _LINE_BREAK)).as_py():
+        # Between values they are white space, within them they are escaped.
+        table = _rows(pc.replace_substring_regex(objects, _LINE_BREAK, " "), pa.schema(fields))
+    if table is None:
         return None
     return StatsColumns(
         _one_array(table["numRecords"]),
@@ -123,27 +122,27 @@ def _sections(
     return ("minValues", bounds), ("maxValues", bounds), ("nullCount", counts)
 
 
-def _lines(texts: pa.ChunkedArray, *, has_floats: bool) -> tuple[bytes, int] | None:
-    """Return one JSON object a line and the longest line's length.
-
-    A file without statistics becomes ``{}``. Raw line breaks are white space in JSON, since
-    within a string they must be escaped. NaN and infinities are written as text where a
-    number is due; as null they are merely unknown.
-    """
-    objects = pc.fill_null(texts, "{}")
-    if has_floats:
-        objects = pc.replace_substring_regex(objects, _NOT_A_NUMBER, ":null")
-    content = _joined(objects)
-    if b"\r" in content or content.count(b"\n") != max(0, len(objects) - 1):
-        objects = pc.replace_substring_regex(objects, r"[\r\n]", " ")
-        content = _joined(objects)
-    if not _are_objects(objects):
+def _rows(objects: pa.ChunkedArray, schema: pa.Schema) -> pa.Table | None:
+    """Parse one object a row; ``None`` if one breaks the schema, or is not an object alone."""
+    longest = int(pc.max(pc.binary_length(objects)).as_py() or 0)
+    try:
+        table = pj.read_json(
+            pa.BufferReader(_lines(objects)),
+            read_options=pj.ReadOptions(block_size=max(_BLOCK_BYTES_MIN, longest + 2)),
+            parse_options=pj.ParseOptions(
+                explicit_schema=schema, unexpected_field_behavior="ignore"
+            ),
+        )
+    except pa.ArrowInvalid:
         return None
-    return content, int(pc.max(pc.binary_length(objects)).as_py() or 0)
+    return table if table.num_rows == len(objects) else None
 
 
-def _joined(texts: pa.ChunkedArray) -> bytes:
-    return "\n".join(text for chunk in texts.chunks for text in chunk.to_pylist()).encode()
+def _lines(texts: pa.ChunkedArray) -> pa.Buffer:
+    """Join texts by line breaks; Arrow does it without keeping other threads from Python."""
+    whole = texts.combine_chunks()
+    offsets = pa.array([0, len(whole)], pa.int32())
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, whole), "\n")[0].as_buffer()
 
 
 def _are_objects(texts: pa.ChunkedArray) -> bool:
@@ -173,6 +172,29 @@ def _field(table: pa.Table, section: str, path: Path) -> pa.Array:
 
 def _one_array(column: Any) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def concatenated(parts: Sequence[StatsColumns]) -> StatsColumns:
+    """Put statistics of several files after those of others; all have the same leaves."""
+    first, *others = parts
+    if not others:
+        return first
+
+    def joined(arrays: Sequence[pa.Array | None]) -> pa.Array | None:
+        known = [array for array in arrays if array is not None]
+        return pa.concat_arrays(known) if len(known) == len(arrays) else None
+
+    return StatsColumns(
+        pa.concat_arrays([part.num_records for part in parts]),
+        {
+            path: LeafStatistics(
+                joined([part.leaves[path].low for part in parts]),
+                joined([part.leaves[path].high for part in parts]),
+                pa.concat_arrays([part.leaves[path].null_count for part in parts]),
+            )
+            for path in first.leaves
+        },
+    )
 
 
 # --- Python ---------------------------------------------------------------------------------

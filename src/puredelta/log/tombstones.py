@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from puredelta.log.row_counts import physical_rows
 from puredelta.protocol.actions import Add, Remove
 
@@ -25,7 +23,7 @@ def remove_file(file: Add, *, deleted_ms: int, data_change: bool = True) -> Remo
         extended_file_metadata=True,
         partition_values=file.partition_values,
         size_bytes=file.size_bytes,
-        stats=None if rows is None else json.dumps({"numRecords": rows}, separators=(",", ":")),
+        stats=None if rows is None else f'{{"numRecords":{rows}}}',
         tags=file.tags,
         deletion_vector=file.deletion_vector,
         base_row_id=file.base_row_id,

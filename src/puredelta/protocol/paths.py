@@ -64,7 +64,7 @@ def canonical_path(encoded: str) -> str:
     >>> canonical_path("file:///a/b%20c") == canonical_path("/a//b c")
     True
     """
-    if _is_plain(encoded):
+    if is_plain_path(encoded):
         return encoded
     scheme = _SCHEME.match(encoded)
     decoded = decode_path(encoded)
@@ -76,8 +76,14 @@ def canonical_path(encoded: str) -> str:
     return _normal_uri(short)
 
 
-def _is_plain(encoded: str) -> bool:
-    """Tell quickly of most paths that they are canonical: relative, nothing escaped or dotted."""
+def is_plain_path(encoded: str) -> bool:
+    """Tell quickly of most paths of the log that they are canonical, and the real names, too.
+
+    They are relative, and nothing in them is escaped or dotted.
+
+    >>> is_plain_path("p=1/part-0.parquet"), is_plain_path("p=a%20b/part-0.parquet")
+    (True, False)
+    """
     return not (
         "%" in encoded
         or ":" in encoded
@@ -95,7 +101,7 @@ def absolute_uri(root_uri: str, encoded_path: str) -> str:
     >>> absolute_uri("file:/data/my table", "p=a%20b/x.parquet")
     'file:/data/my table/p=a b/x.parquet'
     """
-    if _is_plain(encoded_path):
+    if is_plain_path(encoded_path):
         return f"{_directory(root_uri)}/{encoded_path}"
     decoded = decode_path(encoded_path)
     if _SCHEME.match(encoded_path):

@@ -195,14 +195,10 @@ def _packed(files: FileRows) -> RowBitmap:
 def _by_file(packed: RowBitmap) -> dict[int, RowBitmap]:
     files = packed.words >> WORD_INDEX_BITS
     starts = np.flatnonzero(np.diff(files, prepend=-1))
-    pieces = zip(
-        np.split(packed.words & _WORD_INDEX_MASK, starts[1:]),
-        np.split(packed.bits, starts[1:]),
-        strict=True,
-    )
+    words, edges = packed.words & _WORD_INDEX_MASK, [*starts.tolist(), len(files)]
     return {
-        int(files[start]): RowBitmap(words, bits)
-        for start, (words, bits) in zip(starts, pieces, strict=False)
+        file: RowBitmap(words[start:end], packed.bits[start:end])
+        for file, start, end in zip(files[starts].tolist(), edges[:-1], edges[1:], strict=True)
     }
 
 

@@ -27,6 +27,7 @@ from puredelta.protocol.actions import Add
 from puredelta.protocol.paths import (
     absolute_uri,
     decode_path,
+    is_plain_path,
     relative_path,
 )
 from puredelta.protocol.row_tracking import RowTrackingColumns, tracked_columns
@@ -35,6 +36,7 @@ from puredelta.spark.new_file_task import FileAnswer
 from puredelta.spark.new_files import added_file
 from puredelta.spark.parquet_job import named_failures
 from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriting, Rewritten
+from puredelta.spark.row_bitmap import count_rows
 from puredelta.spark.session import is_connect
 from puredelta.spark.small_files import small_groups
 from puredelta.spark.split_job import split_on_connect, split_orders
@@ -160,6 +162,8 @@ class ArrowSplitter:
 
         Then it keeps the tail of partition directories: some readers take values from there.
         """
+        if is_plain_path(add.path):
+            return posixpath.dirname(add.path)
         root = self.store.root_uri
         uri = absolute_uri(root, add.path)
         path = relative_path(root, uri)
@@ -200,7 +204,7 @@ def hidden_columns(add: Add, tracked: RowTrackingColumns | None) -> dict[str, An
 
 
 def _require_complete(orders: Sequence[RewriteOrder], answer: FileAnswer) -> None:
-    dropped = sum(len(order.dropped) for order in orders)
+    dropped = count_rows(order.dropped for order in orders)
     if answer.physical_rows - dropped != answer.kept_rows:
         named = ", ".join(order.add.path for order in orders[:_NAMED_MAX])
         more = "" if len(orders) <= _NAMED_MAX else f" and {len(orders) - _NAMED_MAX} more"

@@ -43,6 +43,7 @@ from puredelta.store.loose_files import local_path
 FileKeyBounds: TypeAlias = tuple[tuple[int, int] | None, ...]
 """See `puredelta.spark.probe_read_task.ProbeOrder`."""
 
+_WORD_BYTES = 8
 _NUMBERED = INTEGRAL | {DATE}
 _TASK_BYTES = 256 * 1024 * 1024
 """Of data files: a task reads their key columns, and the source's keys once."""
@@ -277,14 +278,13 @@ def _packed(rows: Positions | None) -> tuple[bytes, bytes]:
 
 
 def _counted(found: Sequence[probe_task.Found], source_base: int) -> CountedWords:
-    row_sets, words = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
-    bits, hits = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
-    for of_source, clause, file, packed in found:
-        index = np.frombuffer(packed[0], "<i8").astype(np.int64)
-        row_sets.append(np.full(len(index), clause + of_source * source_base, np.int32))
-        words.append(index | (file << WORD_INDEX_BITS))
-        bits.append(np.frombuffer(packed[1], "<u8").astype(np.uint64))
-        hits.append(np.frombuffer(packed[2], "<i8").astype(np.int64))
+    row_sets = [clause + of_source * source_base for of_source, clause, _, _ in found]
+    files = np.array([file for _, _, file, _ in found], np.int64)
+    index, bits, hits = (b"".join([packed[n] for *_, packed in found]) for n in range(3))
+    counts = [len(packed[0]) // _WORD_BYTES for *_, packed in found]
     return CountedWords(
-        np.concatenate(row_sets), np.concatenate(words), np.concatenate(bits), np.concatenate(hits)
+        np.repeat(np.array(row_sets, np.int32), counts),
+        np.frombuffer(index, "<i8").astype(np.int64) | np.repeat(files << WORD_INDEX_BITS, counts),
+        np.frombuffer(bits, "<u8").astype(np.uint64),
+        np.frombuffer(hits, "<i8").astype(np.int64),
     )

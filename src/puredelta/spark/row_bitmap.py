@@ -8,6 +8,7 @@ of fixed size cost 4 KiB for a single row of a big file.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,6 +131,12 @@ class RowBitmap:
             at, bit = np.nonzero(flags)
             parts.append(words[at] * ROWS_PER_WORD + bit)
         return np.concatenate(parts)
+
+
+def count_rows(sets: Iterable[RowBitmap]) -> int:
+    """How many rows some sets have together, rows of several counted for each."""
+    every = [np.empty(0, np.uint64), *(rows.bits for rows in sets)]
+    return int(popcount(np.concatenate(every)).sum(dtype=np.int64))
 
 
 def popcount(bits: Bits) -> npt.NDArray[np.uint8]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import heapq
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TypeVar
 
 import pyarrow as pa
@@ -57,7 +58,8 @@ def split_on_connect(
 
 
 def _tasks(orders: Sequence[SplitOrder]) -> list[Fields]:
-    return [tuple(getattr(order, name) for name in ORDER_SCHEMA.names) for order in orders]
+    fields = attrgetter(*ORDER_SCHEMA.names)
+    return [fields(order) for order in orders]
 
 
 def _run_on_connect(

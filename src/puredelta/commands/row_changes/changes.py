@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from puredelta.commands.row_changes.context import ChangeContext
-from puredelta.commands.row_changes.positions import Positions, count_rows, united
+from puredelta.commands.row_changes.positions import Positions, united
 from puredelta.commands.row_changes.statement import (
     MatchedClause,
     NotMatchedBySourceClause,
@@ -19,6 +19,7 @@ from puredelta.commands.row_changes.statement import (
 )
 from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.bitmaps import FileRows
+from puredelta.spark.row_bitmap import count_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ class ChangePlan:
     @property
     def num_updates(self) -> int:
         """How many rows are updated."""
-        return sum(count_rows(fired.target) for fired in self.updates)
+        return sum(count_rows(fired.target.values()) for fired in self.updates)
 
     @property
     def updated(self) -> FileRows:
@@ -92,7 +93,7 @@ def plan_changes(
     deleted = united(
         *(r for c, r in zip(clauses, sets, strict=True) if isinstance(c.action, ResolvedDelete))
     )
-    unmatched = num_rows - count_rows(positions.matched_source)
+    unmatched = num_rows - count_rows(positions.matched_source.values())
     inserts = bool(statement.not_matched) and unmatched > 0
     unconditional = inserts and statement.not_matched[-1].condition is None
     return ChangePlan(

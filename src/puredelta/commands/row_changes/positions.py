@@ -67,11 +67,6 @@ def united(*sets: FileRows) -> dict[int, RowBitmap]:
     return result
 
 
-def count_rows(rows: FileRows) -> int:
-    """Count the rows of a set."""
-    return sum(map(len, rows.values()))
-
-
 def find_positions(
     context: ChangeContext, plan: SearchPlan, *, by_statistics: bool = True
 ) -> Positions:

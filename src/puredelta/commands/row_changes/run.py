@@ -30,7 +30,7 @@ from puredelta.commands.row_changes.counts import (
 from puredelta.commands.row_changes.files import StatementFiles, remove_quietly
 from puredelta.commands.row_changes.identities import with_generated_identities
 from puredelta.commands.row_changes.plan import SearchPlan, plan_search
-from puredelta.commands.row_changes.positions import Positions, count_rows, find_positions
+from puredelta.commands.row_changes.positions import Positions, find_positions
 from puredelta.commands.row_changes.settings import ExecutionSettings
 from puredelta.commands.row_changes.source import StagedSource, stage_source
 from puredelta.commands.row_changes.split import Keeping, hides_rows, plan_split
@@ -56,6 +56,7 @@ from puredelta.protocol.table_config import TableConfig
 from puredelta.spark.bitmaps import FileRows
 from puredelta.spark.cached_frames import refresh_cached_frames
 from puredelta.spark.key_probe import WorkerMemory
+from puredelta.spark.row_bitmap import count_rows
 
 logger = logging.getLogger(__name__)
 
@@ -360,9 +361,13 @@ def _table_changes(before: TableConfig, after: TableConfig) -> tuple[Action, ...
 
 def _fates(statement: ResolvedStatement, sets: tuple[FileRows, ...], kind: type) -> int:
     pairs = zip(statement.matched, sets, strict=True)
-    return sum(count_rows(rows) for clause, rows in pairs if isinstance(clause.action, kind))
+    return sum(
+        count_rows(rows.values()) for clause, rows in pairs if isinstance(clause.action, kind)
+    )
 
 
 def _fates_by_source(statement: ResolvedStatement, sets: tuple[FileRows, ...], kind: type) -> int:
     pairs = zip(statement.not_matched_by_source, sets, strict=True)
-    return sum(count_rows(rows) for clause, rows in pairs if isinstance(clause.action, kind))
+    return sum(
+        count_rows(rows.values()) for clause, rows in pairs if isinstance(clause.action, kind)
+    )
