@@ -47,12 +47,12 @@ class KeyIndex:
     def __init__(self, columns: Sequence[pa.Array], null_safe: Sequence[bool]) -> None:
         self._digits: list[_Digit] = []
         self._renumbered: list[_Ascending | None] = []
-        rows: Numbers = np.arange(len(columns[0]))
-        numbers: Numbers = np.zeros(len(rows), np.int64)
+        rows: Numbers | None = None
+        numbers: Numbers = np.zeros(len(columns[0]), np.int64)
         size = 1
         for column, keeps_null in zip(columns, null_safe, strict=True):
             # Behind other columns a digit must leave room for every key so far.
-            size_max = _NUMBERS_MAX // (max(1, len(rows)) if self._digits else 1)
+            size_max = _NUMBERS_MAX if rows is None else _NUMBERS_MAX // max(1, len(rows))
             digit = _digit_of(column, keeps_null=keeps_null, size_max=size_max)
             values = None
             if size * digit.size > _NUMBERS_MAX:
@@ -62,6 +62,7 @@ class KeyIndex:
             self._digits.append(digit)
             self._renumbered.append(values)
             rows, numbers = _extended(digit, column, rows, numbers)
+        rows = np.arange(len(numbers)) if rows is None else rows
         numbers, order = _in_order(numbers, size)
         starts = run_starts(numbers)
         small = np.int32 if len(columns[0]) < _SMALL_MAX else np.int64
@@ -88,15 +89,16 @@ class KeyIndex:
 
     def lookup(self, columns: Sequence[pa.Array]) -> tuple[Numbers, Numbers]:
         """Return the rows that have a key, ascending, and the number of each one's key."""
-        rows: Numbers = np.arange(len(columns[0]))
-        numbers: Numbers = np.zeros(len(rows), np.int64)
+        rows: Numbers = np.empty(0, np.int64)
+        numbers: Numbers = np.empty(0, np.int64)
         if not len(self):
-            return rows[:0], numbers[:0]
-        for digit, values, column in zip(self._digits, self._renumbered, columns, strict=True):
+            return rows, numbers
+        for n, (digit, column) in enumerate(zip(self._digits, columns, strict=True)):
+            values = self._renumbered[n]
             if values is not None:
                 places, known = values.find(numbers)
                 rows, numbers = rows[known], places[known]
-            rows, numbers = _extended(digit, column, rows, numbers)
+            rows, numbers = _extended(digit, column, rows if n else None, numbers)
         if self._filter is not None:
             likely = self._filter.may_hold(numbers)
             rows, numbers = rows[likely], numbers[likely]
@@ -242,9 +244,16 @@ def _digit_of(column: pa.Array, *, keeps_null: bool, size_max: int) -> _Digit:
 
 
 def _extended(
-    digit: _Digit, column: pa.Array, rows: Numbers, numbers: Numbers
+    digit: _Digit, column: pa.Array, rows: Numbers | None, numbers: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """Append a digit to the numbers of some rows; rows whose value the source lacks go."""
+    """Append a digit to the numbers of some rows; rows whose value the source lacks go.
+
+    ``None``: all rows, which have no number yet.
+    """
+    if rows is None:
+        digits, known = digit.numbers(column)
+        rows = np.flatnonzero(known)
+        return rows, digits if len(rows) == len(column) else digits[rows]
     if len(rows) < len(column):
         column = column.take(pa.array(rows))
     digits, known = digit.numbers(column)

@@ -35,7 +35,7 @@ from puredelta.spark.probe_read_task import (
     values_kind,
 )
 
-BATCH_ROWS = 262_144
+BATCH_ROWS = 131_072
 PAIRS_MAX = 20_000_000
 """Pairs of one batch of rows; where keys repeat on both sides there could be any number."""
 IDLE = -1
