@@ -149,7 +149,7 @@ def _are_objects(texts: pa.ChunkedArray) -> bool:
     """Tell whether all texts are in braces; searched by pattern only where blanks are around."""
     tight = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
     rest = texts.filter(pc.invert(tight))
-    braced = pc.match_substring_regex(rest, r"^\s*\{.*\}\s*$")
+    braced = pc.match_substring_regex(rest, r"(?s)^\s*\{.*\}\s*$")
     return bool(pc.all(braced, min_count=0).as_py())
 
 
