@@ -54,7 +54,7 @@ def test_a_path_below_the_root_is_found_again(path: str) -> None:
 def test_plain_paths_are_told_apart_quickly_and_rightly(path: str) -> None:
     quick = canonical_path(path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paths, "is_plain_path", lambda _: False)
+        patch.setattr(paths, "_is_plain", lambda _: False)
         assert quick == canonical_path(path)
 
 

@@ -63,11 +63,13 @@ def parse_columns(content: bytes) -> CommitColumns | None:
     """
     if len(content) < LARGE_BYTES:
         return None
-    lines = list(_lines(content))
-    adds = [line for line in lines if content.startswith(_ADD, line.start)]
-    if 2 * len(adds) < len(lines):
+    adds: list[slice] = []
+    others: list[slice] = []
+    for line in _lines(content):
+        (adds if content.startswith(_ADD, line.start) else others).append(line)
+    if len(adds) < len(others):
         return None
-    rest = _text(content, [line for line in lines if not content.startswith(_ADD, line.start)])
+    rest = _text(content, others)
     try:
         if not content.isascii():
             content.decode()  # Arrow takes text for granted

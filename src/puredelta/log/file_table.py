@@ -7,7 +7,6 @@ statistics as JSON text.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -18,7 +17,7 @@ import pyarrow.compute as pc
 
 from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.log.known_statistics import KnownStatistics
-from puredelta.log.row_counts import LEADING_NUM_RECORDS
+from puredelta.log.row_counts import LEADING_NUM_RECORDS, num_records
 from puredelta.log.stats_json import Path, StatsColumns
 from puredelta.protocol.actions import Add, DeletionVectorDescriptor, FileAction, Remove
 from puredelta.protocol.paths import canonical_path
@@ -231,7 +230,7 @@ def _record_counts(stats: pa.ChunkedArray) -> pa.ChunkedArray:
     unread = pc.and_(pc.is_null(counts), pc.is_valid(stats))
     if not pc.any(unread).as_py():
         return counts
-    parsed = [_parse_num_records(text) for text in stats.filter(unread).to_pylist()]
+    parsed = [num_records(text) for text in stats.filter(unread).to_pylist()]
     return _replaced(counts, unread, pa.array(parsed, pa.int64()))
 
 
@@ -240,16 +239,6 @@ def _replaced(column: pa.ChunkedArray, mask: pa.ChunkedArray, values: pa.Array) 
     position = pc.subtract(pc.cumulative_sum(pc.cast(mask, pa.int64())), 1)
     scattered = pa.chunked_array([values]).take(pc.if_else(mask, position, None))
     return pc.if_else(mask, scattered, column)
-
-
-def _parse_num_records(stats: str) -> int | None:
-    """Read numRecords wherever it stands; unreadable statistics are unknown ones (X-69)."""
-    try:
-        content = json.loads(stats)
-    except ValueError:
-        return None
-    count = content.get("numRecords") if isinstance(content, dict) else None
-    return count if isinstance(count, int) and not isinstance(count, bool) else None
 
 
 def _table(actions: Sequence[FileAction], schema: pa.Schema) -> pa.Table:

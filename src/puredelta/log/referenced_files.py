@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from puredelta.log.snapshot import Snapshot
 from puredelta.protocol.actions import DeletionVectorDescriptor
 from puredelta.protocol.deletion_vector import vector_path
-from puredelta.protocol.paths import absolute_uri, relative_path
+from puredelta.protocol.paths import path_below_root
 
 
 def referenced_files(snapshot: Snapshot, *, removed_since_ms: int) -> frozenset[str]:
@@ -27,7 +27,7 @@ def referenced_files(snapshot: Snapshot, *, removed_since_ms: int) -> frozenset[
     paths = (
         path for rows in (snapshot.files.rows, recent) for path in _paths(rows) if path is not None
     )
-    below = (relative_path(snapshot.root_uri, absolute_uri(snapshot.root_uri, p)) for p in paths)
+    below = (path_below_root(snapshot.root_uri, path) for path in paths)
     return frozenset(path for path in below if path is not None)
 
 

@@ -23,15 +23,19 @@ _LEADING = re.compile(LEADING_NUM_RECORDS, re.ASCII)
 
 def physical_rows(file: Add | Remove) -> int | None:
     """Return the rows in the Parquet file, deleted ones included; None where no one counted."""
-    if file.stats is None:
-        return None
-    if (leading := _LEADING.match(file.stats)) is not None:
+    return None if file.stats is None else num_records(file.stats)
+
+
+def num_records(stats: str) -> int | None:
+    """Read numRecords wherever it stands; unreadable statistics are unknown ones (X-69)."""
+    if (leading := _LEADING.match(stats)) is not None:
         return int(leading[1])
     try:
-        count = json.loads(file.stats).get("numRecords")
-    except (ValueError, AttributeError):
+        content = json.loads(stats)
+    except ValueError:
         return None
-    return count if isinstance(count, int) else None
+    count = content.get("numRecords") if isinstance(content, dict) else None
+    return count if isinstance(count, int) and not isinstance(count, bool) else None
 
 
 def logical_rows(file: Add | Remove) -> int | None:

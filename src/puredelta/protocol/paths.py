@@ -64,7 +64,7 @@ def canonical_path(encoded: str) -> str:
     >>> canonical_path("file:///a/b%20c") == canonical_path("/a//b c")
     True
     """
-    if is_plain_path(encoded):
+    if _is_plain(encoded):
         return encoded
     scheme = _SCHEME.match(encoded)
     decoded = decode_path(encoded)
@@ -76,14 +76,8 @@ def canonical_path(encoded: str) -> str:
     return _normal_uri(short)
 
 
-def is_plain_path(encoded: str) -> bool:
-    """Tell quickly of most paths of the log that they are canonical, and the real names, too.
-
-    They are relative, and nothing in them is escaped or dotted.
-
-    >>> is_plain_path("p=1/part-0.parquet"), is_plain_path("p=a%20b/part-0.parquet")
-    (True, False)
-    """
+def _is_plain(encoded: str) -> bool:
+    """Tell quickly of most paths that they are canonical: relative, nothing escaped or dotted."""
     return not (
         "%" in encoded
         or ":" in encoded
@@ -101,7 +95,7 @@ def absolute_uri(root_uri: str, encoded_path: str) -> str:
     >>> absolute_uri("file:/data/my table", "p=a%20b/x.parquet")
     'file:/data/my table/p=a b/x.parquet'
     """
-    if is_plain_path(encoded_path):
+    if _is_plain(encoded_path):
         return f"{_directory(root_uri)}/{encoded_path}"
     decoded = decode_path(encoded_path)
     if _SCHEME.match(encoded_path):
@@ -114,6 +108,17 @@ def absolute_uri(root_uri: str, encoded_path: str) -> str:
 @functools.lru_cache(maxsize=64)
 def _directory(root_uri: str) -> str:
     return short_uri(root_uri).rstrip("/")
+
+
+def path_below_root(root_uri: str, encoded_path: str) -> str | None:
+    """Return where a file of the log lies below the table root, decoded; ``None`` if outside.
+
+    >>> path_below_root("file:/data/t", "file:///data/t/p=a%20b/x.parquet")
+    'p=a b/x.parquet'
+    """
+    if _is_plain(encoded_path):
+        return encoded_path
+    return relative_path(root_uri, absolute_uri(root_uri, encoded_path))
 
 
 def relative_path(root_uri: str, uri: str) -> str | None:

@@ -27,8 +27,7 @@ from puredelta.protocol.actions import Add
 from puredelta.protocol.paths import (
     absolute_uri,
     decode_path,
-    is_plain_path,
-    relative_path,
+    path_below_root,
 )
 from puredelta.protocol.row_tracking import RowTrackingColumns, tracked_columns
 from puredelta.protocol.table_config import TableConfig
@@ -162,14 +161,11 @@ class ArrowSplitter:
 
         Then it keeps the tail of partition directories: some readers take values from there.
         """
-        if is_plain_path(add.path):
-            return posixpath.dirname(add.path)
         root = self.store.root_uri
-        uri = absolute_uri(root, add.path)
-        path = relative_path(root, uri)
+        path = path_below_root(root, add.path)
         if path is not None:
             return posixpath.dirname(path)
-        parents = posixpath.dirname(uri).split("/")
+        parents = posixpath.dirname(absolute_uri(root, add.path)).split("/")
         tail = itertools.takewhile(lambda part: "=" in part, reversed(parents))
         return "/".join(reversed(list(tail)))
 

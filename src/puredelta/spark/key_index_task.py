@@ -47,12 +47,12 @@ class KeyIndex:
     def __init__(self, columns: Sequence[pa.Array], null_safe: Sequence[bool]) -> None:
         self._digits: list[_Digit] = []
         self._renumbered: list[_Ascending | None] = []
-        rows: Numbers | None = None
-        numbers: Numbers = np.zeros(len(columns[0]), np.int64)
+        rows: Numbers = np.arange(len(columns[0]))
+        numbers: Numbers = np.zeros(len(rows), np.int64)
         size = 1
         for column, keeps_null in zip(columns, null_safe, strict=True):
             # Behind other columns a digit must leave room for every key so far.
-            size_max = _NUMBERS_MAX if rows is None else _NUMBERS_MAX // max(1, len(rows))
+            size_max = _NUMBERS_MAX // (max(1, len(rows)) if self._digits else 1)
             digit = _digit_of(column, keeps_null=keeps_null, size_max=size_max)
             values = None
             if size * digit.size > _NUMBERS_MAX:
@@ -62,7 +62,6 @@ class KeyIndex:
             self._digits.append(digit)
             self._renumbered.append(values)
             rows, numbers = _extended(digit, column, rows, numbers)
-        rows = np.arange(len(numbers)) if rows is None else rows
         numbers, order = _in_order(numbers, size)
         starts = run_starts(numbers)
         small = np.int32 if len(columns[0]) < _SMALL_MAX else np.int64
@@ -89,16 +88,19 @@ class KeyIndex:
 
     def lookup(self, columns: Sequence[pa.Array]) -> tuple[Numbers, Numbers]:
         """Return the rows that have a key, ascending, and the number of each one's key."""
-        rows: Numbers = np.empty(0, np.int64)
-        numbers: Numbers = np.empty(0, np.int64)
+        nothing: Numbers = np.empty(0, np.int64)
         if not len(self):
-            return rows, numbers
-        for n, (digit, column) in enumerate(zip(self._digits, columns, strict=True)):
-            values = self._renumbered[n]
+            return nothing, nothing
+        numbers, known = self._digits[0].numbers(columns[0])
+        rows = np.flatnonzero(known)
+        if len(rows) < len(numbers):
+            numbers = numbers[rows]
+        others = zip(self._digits[1:], self._renumbered[1:], columns[1:], strict=True)
+        for digit, values, column in others:
             if values is not None:
                 places, known = values.find(numbers)
                 rows, numbers = rows[known], places[known]
-            rows, numbers = _extended(digit, column, rows if n else None, numbers)
+            rows, numbers = _extended(digit, column, rows, numbers)
         if self._filter is not None:
             likely = self._filter.may_hold(numbers)
             rows, numbers = rows[likely], numbers[likely]
@@ -244,16 +246,9 @@ def _digit_of(column: pa.Array, *, keeps_null: bool, size_max: int) -> _Digit:
 
 
 def _extended(
-    digit: _Digit, column: pa.Array, rows: Numbers | None, numbers: Numbers
+    digit: _Digit, column: pa.Array, rows: Numbers, numbers: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """Append a digit to the numbers of some rows; rows whose value the source lacks go.
-
-    ``None``: all rows, which have no number yet.
-    """
-    if rows is None:
-        digits, known = digit.numbers(column)
-        rows = np.flatnonzero(known)
-        return rows, digits if len(rows) == len(column) else digits[rows]
+    """Append a digit to the numbers of some rows; rows whose value the source lacks go."""
     if len(rows) < len(column):
         column = column.take(pa.array(rows))
     digits, known = digit.numbers(column)

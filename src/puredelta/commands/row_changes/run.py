@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -35,6 +35,8 @@ from puredelta.commands.row_changes.settings import ExecutionSettings
 from puredelta.commands.row_changes.source import StagedSource, stage_source
 from puredelta.commands.row_changes.split import Keeping, hides_rows, plan_split
 from puredelta.commands.row_changes.statement import (
+    MatchedClause,
+    NotMatchedBySourceClause,
     ResolvedDelete,
     ResolvedStatement,
     ResolvedUpdate,
@@ -322,13 +324,14 @@ class _Run:
                 code=ErrorCode.NUM_RECORDS_MISMATCH,
             )
         statement = self.context.statement
+        by_source = statement.not_matched_by_source
         rows = RowFates(
             source=self.context.source.num_rows,
             inserted=inserted,
-            matched_updated=_fates(statement, positions.matched, ResolvedUpdate),
-            matched_deleted=_fates(statement, positions.matched, ResolvedDelete),
-            by_source_updated=_fates_by_source(statement, positions.by_source, ResolvedUpdate),
-            by_source_deleted=_fates_by_source(statement, positions.by_source, ResolvedDelete),
+            matched_updated=_fates(statement.matched, positions.matched, ResolvedUpdate),
+            matched_deleted=_fates(statement.matched, positions.matched, ResolvedDelete),
+            by_source_updated=_fates(by_source, positions.by_source, ResolvedUpdate),
+            by_source_deleted=_fates(by_source, positions.by_source, ResolvedDelete),
             copied=files.copied.num_rows,
         )
         self._require_recorded(rows, changes, files)
@@ -359,15 +362,14 @@ def _table_changes(before: TableConfig, after: TableConfig) -> tuple[Action, ...
     )
 
 
-def _fates(statement: ResolvedStatement, sets: tuple[FileRows, ...], kind: type) -> int:
-    pairs = zip(statement.matched, sets, strict=True)
+def _fates(
+    clauses: Sequence[MatchedClause | NotMatchedBySourceClause],
+    sets: Sequence[FileRows],
+    kind: type,
+) -> int:
+    """Count the rows for which clauses with actions of one kind fired."""
     return sum(
-        count_rows(rows.values()) for clause, rows in pairs if isinstance(clause.action, kind)
-    )
-
-
-def _fates_by_source(statement: ResolvedStatement, sets: tuple[FileRows, ...], kind: type) -> int:
-    pairs = zip(statement.not_matched_by_source, sets, strict=True)
-    return sum(
-        count_rows(rows.values()) for clause, rows in pairs if isinstance(clause.action, kind)
+        count_rows(rows.values())
+        for clause, rows in zip(clauses, sets, strict=True)
+        if isinstance(clause.action, kind)
     )

@@ -280,7 +280,7 @@ def _distinct_keys(
         and pair.target.type == pair.source.type
     }
     if not columns or not staged.files:
-        return dict.fromkeys(columns, ())
+        return {}
     wanted = sorted({column for column, _ in columns.values()})
     tables = []
     for file in staged.files:
