@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.spark.file_rows_task import OnlySparkError, opened
-from puredelta.spark.probe_read_task import LastPlaces, ProbeOrder, read_pieces
+from puredelta.spark import file_rows_task, joined_files_task
+from puredelta.spark.file_rows_task import OnlySparkError, OpenFile
+from puredelta.spark.joined_files_task import SMALL_ROWS
+from puredelta.spark.probe_read_task import ProbeOrder, read_pieces
 
 K, V, X = pa.array([1, 2, None]), pa.array(["a", None, "c"]), pa.array([7, 8, 9])
 LIKE = pa.table({"k": K, "v": V, "x": X})
@@ -31,8 +33,8 @@ FILES = {
 WANTED = [["k"], ["v", "k"], ["k", "v", "x"], ["k.v"]]
 
 
-def written(path: Path, table: pa.Table) -> ProbeOrder:
-    pq.write_table(table, path, row_group_size=2)
+def written(path: Path, table: pa.Table, row_group_size: int | None = None) -> ProbeOrder:
+    pq.write_table(table, path, row_group_size=row_group_size)
     return ProbeOrder(ordinal=0, path=str(path), constants=(("p", 5),), words=b"", bits=b"")
 
 
@@ -50,22 +52,77 @@ def read(orders: Sequence[ProbeOrder], names: list[str]) -> list[list[list[objec
 def test_a_file_is_read_as_if_it_were_alone(
     tmp_path: Path, one: str, other: str, names: list[str]
 ) -> None:
-    orders = [written(tmp_path / "1", FILES[one]), written(tmp_path / "2", FILES[other])]
+    tables = [FILES[name] for name in (one, other, one, other, other, one)]
+    sizes = (None, None, None, 2, None, None)
+    orders = [
+        written(tmp_path / str(n), table, size)
+        for n, (table, size) in enumerate(zip(tables, sizes, strict=True))
+    ]
     wanted = [*names, "p"]
     assert read(orders, wanted) == [rows for order in orders for rows in read([order], wanted)]
 
 
-def test_files_that_are_alike_are_not_asked_for_their_columns(tmp_path: Path) -> None:
-    first, second = (written(tmp_path / str(n), LIKE) for n in range(2))
-    last = LastPlaces()
-    assert last.read(first.path, {"k", "x"}, 10) is None
-    last.note(opened(first.path), {"k", "x"})
-    batches = last.read(second.path, {"k", "x"}, 10)
-    assert batches is not None
-    assert pa.Table.from_batches(batches).equals(LIKE.select(["k", "x"]))
-    assert last.read(second.path, {"k"}, 10) is None
-    assert last.read(second.path, {"k", "v"}, 10) is None
-    assert last.read(str(tmp_path / "absent"), {"k", "x"}, 10) is None
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What Arrow opens: paths, and files in memory."""
+    sources: list[object] = []
+
+    class Noted(OpenFile):
+        def __init__(self, source: object) -> None:
+            sources.append(source)
+            super().__init__(source)
+
+    for module in (file_rows_task, joined_files_task):
+        monkeypatch.setattr(module, "OpenFile", Noted)
+    return sources
+
+
+def test_small_files_are_opened_together(tmp_path: Path, opened: list[object]) -> None:
+    orders = [written(tmp_path / str(n), LIKE) for n in range(40)]
+    pieces = list(read_pieces(orders, ["x", "p", "k"], batch_rows=30))
+    assert sorted(piece.order.path for piece in pieces) == sorted(o.path for o in orders)
+    assert all(p.columns == [X, pa.array([5, 5, 5]), K] for p in pieces)
+    # Alone and to compare its types; an empty file for that; ten files at a time.
+    assert [source == orders[0].path for source in opened] == [True, True, *[False] * 5]
+
+
+def test_rows_that_a_vector_deletes_stay_those_of_their_file(tmp_path: Path) -> None:
+    orders = [written(tmp_path / str(n), LIKE) for n in range(3)]
+    deleting = (1).to_bytes(8, "little")  # the first row
+    orders[1] = ProbeOrder(1, orders[1].path, (), bytes(8), deleting)
+    gone = [piece.dropped() for piece in read_pieces(orders, ["k"], batch_rows=100)]
+    assert [None if one is None else one.tolist() for one in gone] == [
+        None,
+        [True, False, False],
+        None,
+    ]
+
+
+def test_files_of_many_kinds_or_rows_are_not_looked_at_again(
+    tmp_path: Path, opened: list[object]
+) -> None:
+    kinds = [written(tmp_path / str(n), LIKE.append_column(f"y{n}", X)) for n in range(9)]
+    list(read_pieces([*kinds, *kinds], ["k"], batch_rows=100))
+    assert len(opened) == 9 + 4 + 4 + (9 - 4) + 4  # alone, compared, and those of four kinds
+    opened.clear()
+    large = pa.table({"k": pa.array(range(SMALL_ROWS + 1))})
+    orders = [written(tmp_path / f"large{n}", large) for n in range(3)]
+    list(read_pieces(orders, ["k"], batch_rows=100))
+    assert opened == [order.path for order in orders]
+
+
+def test_a_damaged_file_is_an_error_behind_good_ones(tmp_path: Path) -> None:
+    orders = [written(tmp_path / str(n), LIKE) for n in range(4)]
+    content = bytearray(Path(orders[2].path).read_bytes())
+    content[4:12] = b"\xff" * 8  # the header of its first page
+    Path(orders[2].path).write_bytes(content)
+    with pytest.raises(OSError, match="page header"):
+        read([orders[2]], ["k"])
+    found = read_pieces(orders, ["k"], batch_rows=100)
+    assert next(found).order == orders[0]
+    with pytest.raises(OSError, match="page header"):
+        list(found)
+    assert read([*orders[:2], orders[3]], ["k"]) == 3 * [[K.to_pylist()]]
 
 
 def test_what_is_refused_is_refused_behind_a_good_file(tmp_path: Path) -> None:

@@ -38,18 +38,18 @@ class OnlySparkError(Exception):
 
 
 class OpenFile:
-    """A Parquet file whose footer is parsed; it is closed when nobody has it any more.
+    """A Parquet file whose footer is parsed, by path or open; closed when nobody has it any more.
 
     Its methods raise Arrow's errors.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, source: str | pa.NativeFile) -> None:
         self._reader = pq.ParquetReader()
         options: dict[str, Any] = {"pre_buffer": False, "coerce_int96_timestamp_unit": "us"}
         try:
-            self._reader.open(path, arrow_extensions_enabled=True, **options)
+            self._reader.open(source, arrow_extensions_enabled=True, **options)
         except TypeError:
-            self._reader.open(path, **options)
+            self._reader.open(source, **options)
         self.metadata: pq.FileMetaData = self._reader.metadata
 
     @property

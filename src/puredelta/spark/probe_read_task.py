@@ -12,7 +12,8 @@ Traps this module knows:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from puredelta.spark.file_rows_task import Mask, OnlySparkError, OpenFile, dropped_rows, opened
+from puredelta.spark.file_rows_task import Mask, OnlySparkError, dropped_rows, opened
+from puredelta.spark.joined_files_task import SMALL_ROWS, JoinedFiles, Likeness, SmallFile
 
+_KINDS_MAX = 4
+"""Of small files that are looked at; tables have one, and one for every change of their columns."""
 _CALENDARS_AGREE_DAYS = -25_567
 """1900-01-01: long after the last country changed its calendar, and before zones had rules."""
 _DAY_US = 86_400_000_000
@@ -75,15 +79,24 @@ def read_columns(path: str, names: Sequence[str]) -> pa.Table:
 def read_pieces(
     orders: Iterable[ProbeOrder], names: Sequence[str], *, batch_rows: int
 ) -> Iterator[Piece]:
-    """Read columns of files, one after the other; those that a file lacks are NULL."""
-    last = LastPlaces()
+    """Read columns of files; those that a file lacks are NULL.
+
+    Small files that are like one before them are decoded together, about ``batch_rows`` rows
+    at a time, and therefore come later than others.
+    """
+    small = _SmallFiles(names)
     for order in orders:
-        first_row = 0
-        for columns in _batches(order, names, batch_rows, last):
-            piece = Piece(order, first_row, columns)
-            if piece.num_rows:
+        kind = small.take(order)
+        if kind is None:
+            num_rows = 0
+            for piece in _alone(order, names, batch_rows):
                 yield piece
-            first_row += piece.num_rows
+                num_rows += piece.num_rows
+            small.learn(order, num_rows)
+        elif kind.joined.num_rows >= batch_rows:
+            yield from kind.pieces(names, batch_rows)
+    for kind in small.rest():
+        yield from kind.pieces(names, batch_rows)
 
 
 def gathered(pieces: Iterable[Piece], *, num_rows: int) -> Iterator[list[Piece]]:
@@ -100,74 +113,89 @@ def gathered(pieces: Iterable[Piece], *, num_rows: int) -> Iterator[list[Piece]]
         yield together
 
 
-class LastPlaces:
-    """Where the columns were in the last file that had them all: where the next has them, mostly.
+class _SmallFiles:
+    """Orders whose files are decoded together with those of others like them."""
 
-    Opening a small file takes a third less, if nobody asks for the names of all its columns.
-    """
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._kinds: list[_Kind] = []
+        self._looks_left = _KINDS_MAX
 
-    def __init__(self) -> None:
-        self._names: list[str] = []
-        """In the order of the file."""
-        self._leaves: list[int] = []
-        self._leaves_of_file = 0
-
-    def note(self, file: OpenFile, wanted: set[str]) -> None:
-        """Remember where a file has all of some columns, each of them once."""
-        paths = [leaf.path for leaf in file.leaves()]
-        leaves = [n for n, path in enumerate(paths) if path in wanted]
-        self._names = [paths[n] for n in leaves]
-        self._leaves, self._leaves_of_file = leaves, len(paths)
-
-    def read(self, path: str, wanted: set[str], batch_rows: int) -> Iterator[pa.RecordBatch] | None:
-        """Read a file that has the columns in the same places; ``None``: it has not, or fails."""
-        if not wanted or len(self._names) != len(wanted) or not wanted.issuperset(self._names):
+    def take(self, order: ProbeOrder) -> _Kind | None:
+        """Take an order whose file is like one that was learned; return those it is now with."""
+        if not self._kinds:
             return None
+        wanted = _wanted(order, self._names)
         try:
-            file = OpenFile(path)
-            if file.metadata.num_columns != self._leaves_of_file:
+            file = SmallFile.opened(order.path)
+            if file is None:
                 return None
-            batches = file.read(batch_rows, leaves=self._leaves)
-            first = next(batches, None)
-        except (OSError, pa.ArrowException):
-            return None
-        if first is None or first.schema.names != self._names:
-            return None
-        if any(map(pa.types.is_nested, first.schema.types)):
-            return None  # a leaf of a struct that has the name
-        return itertools.chain([first], batches)
+            with closing(file):
+                for kind in self._kinds:
+                    if kind.wanted == wanted and kind.joined.add(file):
+                        kind.orders.append(order)
+                        return kind
+        except OSError:
+            return None  # whoever reads it by itself says what is wrong
+        return None
+
+    def learn(self, order: ProbeOrder, num_rows: int) -> None:
+        """Look at a file that was read by itself: the next ones may be like it."""
+        wanted = _wanted(order, self._names)
+        if not self._looks_left or num_rows > SMALL_ROWS or not wanted:
+            return
+        self._looks_left -= 1
+        likeness = Likeness.of(order.path, wanted)
+        if likeness is not None:
+            self._kinds.append(_Kind(likeness, wanted))
+
+    def rest(self) -> Iterator[_Kind]:
+        """Yield what has been taken and not read."""
+        return (kind for kind in self._kinds if kind.orders)
 
 
-def _batches(
-    order: ProbeOrder, names: Sequence[str], batch_rows: int, last: LastPlaces
-) -> Iterator[list[pa.Array]]:
-    constants = dict(order.constants)
-    wanted = {name for name in names if name not in constants}
-    for batch in _stored(order.path, wanted, batch_rows, last):
-        found = wanted.intersection(batch.schema.names)
-        yield [
-            batch[name] if name in found else _constant(constants.get(name), batch.num_rows)
-            for name in names
+class _Kind:
+    """Orders whose files are alike, taken but not read."""
+
+    def __init__(self, likeness: Likeness, wanted: set[str]) -> None:
+        self._likeness = likeness
+        self.wanted = wanted
+        self.joined = JoinedFiles(likeness)
+        self.orders: list[ProbeOrder] = []
+
+    def pieces(self, names: Sequence[str], batch_rows: int) -> list[Piece]:
+        """Read them, and begin anew."""
+        joined, orders = self.joined, self.orders
+        self.joined, self.orders = JoinedFiles(self._likeness), []
+        stored = [name for name in names if name in self.wanted]
+        try:
+            found = list(joined.read(stored))
+        except (OSError, pa.ArrowException):  # of one of them: read alone, it says so itself
+            return [piece for order in orders for piece in _alone(order, names, batch_rows)]
+        return [
+            Piece(order, 0, _completed(order, names, dict(zip(stored, columns, strict=True)), rows))
+            for order, columns in zip(orders, found, strict=True)
+            if (rows := len(columns[0]))
         ]
 
 
-def _stored(
-    path: str, wanted: set[str], batch_rows: int, last: LastPlaces
-) -> Iterator[pa.RecordBatch]:
+def _wanted(order: ProbeOrder, names: Sequence[str]) -> set[str]:
+    """Return the columns that the file must tell."""
+    return set(names).difference(name for name, _ in order.constants)
+
+
+def _alone(order: ProbeOrder, names: Sequence[str], batch_rows: int) -> Iterator[Piece]:
+    first_row = 0
+    for batch in _stored(order.path, _wanted(order, names), batch_rows):
+        found = dict(zip(batch.schema.names, batch.columns, strict=True))
+        if batch.num_rows:
+            yield Piece(order, first_row, _completed(order, names, found, batch.num_rows))
+        first_row += batch.num_rows
+
+
+def _stored(path: str, wanted: set[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
     """Read those of some columns that a file has; without any, batches still have rows."""
-    batches = last.read(path, wanted, batch_rows)
-    if batches is not None:
-        yield from batches
-        return
     file = opened(path)
-    yield from _looked_for(file, path, wanted, batch_rows)
-    if wanted:
-        last.note(file, wanted)
-
-
-def _looked_for(
-    file: OpenFile, path: str, wanted: set[str], batch_rows: int
-) -> Iterator[pa.RecordBatch]:
     if wanted:
         batches = file.read(batch_rows, leaves=file.leaves_of(wanted))
         first = next(batches, None)
@@ -182,6 +210,19 @@ def _looked_for(
             raise OnlySparkError(f"{path} has several columns {name}")
     read = [name for name in every if name in wanted] or [every[0]]
     return file.read(batch_rows, leaves=file.leaves_of(read))
+
+
+def _completed(
+    order: ProbeOrder, names: Sequence[str], found: Mapping[str, pa.Array], num_rows: int
+) -> list[pa.Array]:
+    """Return all columns, in their order, of which the file has some."""
+    constants = dict(order.constants)
+    return [
+        found[name]
+        if name in found and name not in constants
+        else _constant(constants.get(name), num_rows)
+        for name in names
+    ]
 
 
 def _constant(value: Any, count: int) -> pa.Array:

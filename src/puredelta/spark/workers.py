@@ -19,9 +19,11 @@ from typing import Any, TypeAlias, TypeVar
 from pyspark import SparkContext, cloudpickle
 
 from puredelta.spark import (
+    compact_thrift_task,
     dictionary_task,
     file_rows_task,
     gather_task,
+    joined_files_task,
     key_bounds_task,
     key_index_task,
     new_file_task,
@@ -39,9 +41,11 @@ _Answer = TypeVar("_Answer")
 _Answers = TypeVar("_Answers")
 
 WORKER_MODULES: tuple[ModuleType, ...] = (
+    compact_thrift_task,
     dictionary_task,
     file_rows_task,
     gather_task,
+    joined_files_task,
     key_bounds_task,
     key_index_task,
     new_file_task,
