@@ -80,7 +80,6 @@ _CHUNK = re.compile(
 )
 """How a chunk's description goes on behind the header of the codec."""
 
-
 _UNUSUAL = (UnusualError, IndexError, KeyError, UnicodeDecodeError)
 """The others come from bytes that are no footer."""
 
@@ -296,8 +295,11 @@ class JoinedFiles:
             *(NEXT_LIST, structs([_root(len(elements)), *elements])),
             *(NEXT_I64, i64(self.num_rows)),
             *(NEXT_LIST, structs(self._row_groups)),
-            *((NEXT_LIST, likeness.metadata, NEXT_BINARY) if likeness.metadata else ()),
-            *(() if likeness.metadata else (SECOND_BINARY,)),
+            *(
+                (NEXT_LIST, likeness.metadata, NEXT_BINARY)
+                if likeness.metadata
+                else (SECOND_BINARY,)
+            ),
             *(likeness.created_by, STOP),
         ]
         length = sum(map(len, footer)).to_bytes(4, "little")

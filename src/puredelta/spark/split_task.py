@@ -174,17 +174,14 @@ def _joined(orders: Sequence[SplitOrder]) -> tuple[_File, JoinedFiles] | None:
         return None
     try:
         likeness = Likeness.of(order.source, None)
-        if likeness is None:
+        first = _File(order=order, source=OpenFile(order.source))
+        if likeness is None or unfaithful(first.source) is not None:
             return None
-        files, first = JoinedFiles(likeness), _File(order=order, source=OpenFile(order.source))
+        files = JoinedFiles(likeness)
         taken = all(files.add_path(one.source) for one in orders)
     except (OSError, pa.ArrowException):
         return None  # whoever opens them one by one says what is wrong
-    return (
-        (first, files)
-        if taken and len(files.codecs) == 1 and not unfaithful(first.source)
-        else None
-    )
+    return (first, files) if taken and len(files.codecs) == 1 else None
 
 
 def _copied_at_once(orders: Sequence[SplitOrder], first: _File, files: JoinedFiles) -> FileAnswer:
