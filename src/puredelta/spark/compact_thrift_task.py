@@ -13,8 +13,8 @@ from collections.abc import Sequence
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 """Kinds of fields."""
 
-NEXT_I32, NEXT_I64, NEXT_BINARY, NEXT_LIST, NEXT_STRUCT = (
-    bytes([1 << 4 | kind]) for kind in (I32, I64, BINARY, LIST, STRUCT)
+NEXT_I32, NEXT_I64, NEXT_LIST, NEXT_STRUCT = (
+    bytes([1 << 4 | kind]) for kind in (I32, I64, LIST, STRUCT)
 )
 SECOND_I64, SECOND_BINARY = (bytes([2 << 4 | kind]) for kind in (I64, BINARY))
 """Headers of fields with a number left out before them."""

@@ -34,8 +34,6 @@ import pyarrow as pa
 from puredelta.spark.compact_thrift_task import (
     BINARY,
     I32,
-    LIST,
-    NEXT_BINARY,
     NEXT_I32,
     NEXT_I64,
     NEXT_LIST,
@@ -68,17 +66,18 @@ _TAIL_BYTES = 8 * 1024
 """Read at first from a file's end; most footers are smaller."""
 
 # Numbers of fields (parquet.thrift).
-_VERSION, _SCHEMA, _NUM_ROWS, _METADATA, _CREATED_BY = 1, 2, 3, 5, 6
+_VERSION, _SCHEMA, _NUM_ROWS, _CREATED_BY = 1, 2, 3, 6
 _PHYSICAL_TYPE, _REPETITION, _NAME, _NUM_CHILDREN = 1, 3, 4, 5
 _REPEATED = 2
 _ONE_ROW_GROUP = NEXT_LIST + ONE_STRUCT
 _NUMBER = rb"[\x80-\xff]*[\x00-\x7f]"
 _CHUNK = re.compile(
     # Fields 4 to 7 of ColumnMetaData, all of which must be there; 9; and 11, or none that is 10.
-    rb"(?P<sizes>(?P<codec>%b)\x16(?P<values>%b)\x16%b\x16(?P<stored>%b))"
+    rb"(?P<sizes>%b\x16(?P<values>%b)\x16%b\x16(?P<stored>%b))"
     rb"\x26(?P<data>%b)(?:\x26(?P<dictionary>%b)|(?!\x16))" % ((_NUMBER,) * 6)
 )
 """How a chunk's description goes on behind the header of the codec."""
+
 
 _UNUSUAL = (UnusualError, IndexError, KeyError, UnicodeDecodeError)
 """The others come from bytes that are no footer."""
@@ -104,19 +103,16 @@ class Likeness:
     begin: bytes
     """How their footers begin: version, schema, the header of the number of rows."""
     version: bytes
-    metadata: bytes
-    """Pairs of keys and values, if whole files are to be alike."""
     created_by: bytes
     """Readers know the defects of old writers."""
     columns: tuple[_Column, ...]
     """In the order of the files."""
 
     @classmethod
-    def of(cls, path: str, names: set[str] | None) -> Likeness | None:
+    def of(cls, path: str, names: set[str]) -> Likeness | None:
         """Return what other files must share with one; ``None`` if that one is unusual.
 
-        Without ``names`` all columns are meant, and what a footer says besides. Raises errors
-        of Arrow and of the system.
+        Raises errors of Arrow and of the system.
         """
         file = SmallFile.opened(path)
         if file is None:
@@ -128,29 +124,19 @@ class Likeness:
         except _UNUSUAL:
             return None
         alone, joined = OpenFile(path).schema_arrow, JoinedFiles(likeness).opened().schema_arrow
-        if names is None:
-            alike = alone.equals(joined, check_metadata=True)
-        else:
-            alike = all(alone.field(name).type == joined.field(name).type for name in names)
+        alike = all(alone.field(name).type == joined.field(name).type for name in names)
         return likeness if alike else None
 
     @classmethod
-    def _of_footer(cls, footer: bytes, names: set[str] | None) -> Likeness:
+    def _of_footer(cls, footer: bytes, names: set[str]) -> Likeness:
         fields, _ = struct_fields(footer, 0)
         version, num_rows, writer = fields[_VERSION], fields[_NUM_ROWS], fields[_CREATED_BY]
-        columns = list(_columns(footer, fields[_SCHEMA]))
-        num_columns, metadata = list_at(footer, fields[_SCHEMA])[0] - 1, b""
-        if names is not None:
-            columns = [column for column in columns if column.name in names]
-            num_columns = len(names)
-        else:  # without any, another file's could not be told from none
-            metadata = footer[fields[_METADATA] : passed(footer, fields[_METADATA], LIST)]
-        if footer[num_rows - 1 : num_rows] != NEXT_I64 or len(columns) != num_columns:
+        columns = [column for column in _columns(footer, fields[_SCHEMA]) if column.name in names]
+        if footer[num_rows - 1 : num_rows] != NEXT_I64 or len(columns) != len(names):
             raise UnusualError
         return cls(
             begin=footer[:num_rows],
             version=footer[version : passed(footer, version, I32)],
-            metadata=metadata,
             created_by=footer[writer : passed(footer, writer, BINARY)],
             columns=tuple(columns),
         )
@@ -214,7 +200,6 @@ def _footer_bytes(tail: bytes) -> int:
 class _Chunk(NamedTuple):
     """The values of a column, in a file."""
 
-    codec: bytes
     sizes: bytes
     """The codec, how many values there are, their bytes, and those stored, as described there."""
     begin: int
@@ -229,11 +214,8 @@ class JoinedFiles:
 
     def __init__(self, likeness: Likeness) -> None:
         self._likeness = likeness
-        self.rows_of_files: list[int] = []
-        """How many rows were taken of every file."""
-        self.codecs: set[bytes] = set()
-        """In which their chunks are compressed."""
         self.num_rows = 0
+        self._rows_of_files: list[int] = []
         self._row_groups: list[bytes] = []
         self._parts: list[bytes] = [_MAGIC]
         self._end = len(_MAGIC)
@@ -246,30 +228,18 @@ class JoinedFiles:
         """
         try:
             num_rows, chunks = self._chunks_of(file)
-            contents = [file.read(begin, end) for begin, end in _runs(chunks)]
+            contents = [file.read(one.begin, one.end) for one in chunks]
         except _UNUSUAL:
             return False
-        described, end, moved = [], 0, 0
-        for column, chunk in zip(self._likeness.columns, chunks, strict=True):
-            if chunk.begin != end:
-                moved = self._end - chunk.begin
-            end = chunk.end
-            self._end = end + moved
-            described.append(_description(column, chunk, moved))
-            self.codecs.add(chunk.codec)
-        self._parts += contents
+        described = []
+        for column, chunk, content in zip(self._likeness.columns, chunks, contents, strict=True):
+            described.append(_description(column, chunk, self._end - chunk.begin))
+            self._parts.append(content)
+            self._end += len(content)
         self._row_groups.append(_row_group(described, num_rows))
-        self.rows_of_files.append(num_rows)
+        self._rows_of_files.append(num_rows)
         self.num_rows += num_rows
         return True
-
-    def add_path(self, path: str) -> bool:
-        """Open a file and take it, as `add`."""
-        file = SmallFile.opened(path)
-        if file is None:
-            return False
-        with closing(file):
-            return self.add(file)
 
     def _chunks_of(self, file: SmallFile) -> tuple[int, list[_Chunk]]:
         likeness, tail = self._likeness, file.tail
@@ -277,8 +247,8 @@ class JoinedFiles:
         if not tail.startswith(likeness.begin, file.footer_at):
             raise UnusualError
         num_rows, groups_at = i64_at(tail, rows_at)
-        told = likeness.metadata in tail and tail.rfind(likeness.created_by) >= 0
-        if not told or not tail.startswith(_ONE_ROW_GROUP, groups_at) or num_rows > SMALL_ROWS:
+        alike = tail.startswith(_ONE_ROW_GROUP, groups_at) and tail.rfind(likeness.created_by) >= 0
+        if not alike or num_rows > SMALL_ROWS:
             raise UnusualError
         rows = tail[rows_at:groups_at]
         chunks = [_chunk(tail, groups_at, column.path, rows) for column in likeness.columns]
@@ -295,12 +265,7 @@ class JoinedFiles:
             *(NEXT_LIST, structs([_root(len(elements)), *elements])),
             *(NEXT_I64, i64(self.num_rows)),
             *(NEXT_LIST, structs(self._row_groups)),
-            *(
-                (NEXT_LIST, likeness.metadata, NEXT_BINARY)
-                if likeness.metadata
-                else (SECOND_BINARY,)
-            ),
-            *(likeness.created_by, STOP),
+            *(SECOND_BINARY, likeness.created_by, STOP),
         ]
         length = sum(map(len, footer)).to_bytes(4, "little")
         return OpenFile(pa.BufferReader(b"".join([*self._parts, *footer, length, _MAGIC])))
@@ -318,7 +283,7 @@ class JoinedFiles:
             raise pa.ArrowInvalid(f"{table.num_rows} rows instead of {self.num_rows}")
         whole = [column for name in names for column in table[name].chunks]
         first = 0
-        for num_rows in self.rows_of_files:
+        for num_rows in self._rows_of_files:
             yield [column.slice(first, num_rows) for column in whole]
             first += num_rows
 
@@ -337,18 +302,7 @@ def _chunk(tail: bytes, start: int, path: bytes, num_values: bytes) -> _Chunk:
         dictionary_at = 0
     begin = dictionary_at or data_at
     end = begin + i64_at(found["stored"], 0)[0]
-    return _Chunk(found["codec"], found["sizes"], begin, end, data_at, dictionary_at)
-
-
-def _runs(chunks: Sequence[_Chunk]) -> list[list[int]]:
-    """Return where chunks begin and end, those that follow each other as one."""
-    runs: list[list[int]] = []
-    for chunk in chunks:
-        if runs and runs[-1][1] == chunk.begin:
-            runs[-1][1] = chunk.end
-        else:
-            runs.append([chunk.begin, chunk.end])
-    return runs
+    return _Chunk(found["sizes"], begin, end, data_at, dictionary_at)
 
 
 def _columns(footer: bytes, at: int) -> Iterator[_Column]:
