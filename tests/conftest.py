@@ -24,8 +24,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 os.environ["TZ"] = "UTC"
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-# Thousands of different small plans end before Java's second compiler has paid for itself: it and
-# the collector's threads took a third of the time on two cores.
+# In a run of a minute or two Java's second compiler and its collector's threads take a third of two
+# cores and do not pay for it; in a run of all tests they do, more or less.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 time.tzset()
 
