@@ -182,6 +182,18 @@ def test_a_file_that_is_unlike_the_first_is_not_taken(tmp_path: Path, kind: str)
     assert found == [alone(path, ["key"]) for path in like]
 
 
+def test_a_row_group_without_rows_is_not_taken(tmp_path: Path) -> None:
+    """Some writers leave one, with a page."""
+    path = written(tmp_path / "one row", TABLE.select(["key"]).slice(1, 1))
+    likeness = Likeness.of(path, {"key"})
+    assert likeness is not None
+    content = Path(path).read_bytes()
+    assert content.count(b"\x16\x02") >= 3  # numbers of rows and of values
+    (tmp_path / "none").write_bytes(content.replace(b"\x16\x02", b"\x16\x00"))
+    assert pq.read_metadata(tmp_path / "none").row_group(0).num_rows == 0
+    assert not taken(JoinedFiles(likeness), str(tmp_path / "none"))
+
+
 @pytest.mark.parametrize(
     "column",
     [

@@ -78,7 +78,6 @@ _CHUNK = re.compile(
 )
 """How a chunk's description goes on behind the header of the codec."""
 
-
 _UNUSUAL = (UnusualError, IndexError, KeyError, UnicodeDecodeError)
 """The others come from bytes that are no footer."""
 
@@ -248,7 +247,7 @@ class JoinedFiles:
             raise UnusualError
         num_rows, groups_at = i64_at(tail, rows_at)
         alike = tail.startswith(_ONE_ROW_GROUP, groups_at) and tail.rfind(likeness.created_by) >= 0
-        if not alike or num_rows > SMALL_ROWS:
+        if not alike or not 0 < num_rows <= SMALL_ROWS:
             raise UnusualError
         rows = tail[rows_at:groups_at]
         chunks = [_chunk(tail, groups_at, column.path, rows) for column in likeness.columns]
