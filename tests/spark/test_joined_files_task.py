@@ -131,9 +131,9 @@ def test_files_of_spark(spark: SparkSession, tmp_path: Path) -> None:
     assert_same(paths, ["id", "text", "day", "money"])
 
 
-def edited(change: Callable[[bytes], bytes]) -> Callable[[Path], str]:
+def edited(change: Callable[[bytes], bytes], table: pa.Table = TABLE) -> Callable[[Path], str]:
     def write(path: Path) -> str:
-        before = Path(written(path, TABLE)).read_bytes()
+        before = Path(written(path, table)).read_bytes()
         after = change(before)
         assert after != before
         path.write_bytes(after)
@@ -147,6 +147,15 @@ def laid(table: pa.Table, **options: Any) -> Callable[[Path], str]:
 
 
 PATH_OF_KEY = b"\x19\x18\x03key\x15"
+SNAPPY = b"\x02"
+VALUES = b"\x16\xd8\x04"
+"""300 of them."""
+
+
+def with_text(text: bytes) -> pa.Table:
+    return TABLE.set_column(3, "text", pa.array([text.decode("latin-1")] * 300))
+
+
 UNLIKE: dict[str, Callable[[Path], str]] = {
     "a column more": laid(TABLE.append_column("more", TABLE["key"])),
     "another type": laid(TABLE.set_column(2, "key", TABLE["key"].cast(pa.float64()))),
@@ -154,9 +163,12 @@ UNLIKE: dict[str, Callable[[Path], str]] = {
     "two row groups": laid(TABLE, row_group_size=200),
     "no rows": laid(TABLE.slice(0, 0)),
     "too many rows": laid(pa.concat_tables([TABLE] * (SMALL_ROWS // 300 + 1))),
-    "a statistic that looks like a column": laid(
-        TABLE.set_column(3, "text", pa.array([PATH_OF_KEY.decode("latin-1")] * 300))
+    "a statistic that looks like a column": edited(
+        # No text has the bytes of this number of values, but other writers do not write text.
+        lambda content: content.replace(b"K" * 11, PATH_OF_KEY + SNAPPY + VALUES),
+        with_text(b"K" * 11),
     ),
+    "another codec": laid(TABLE, compression="zstd"),
     "another writer": edited(lambda content: content.replace(b"parquet-cpp", b"parquet-xxx")),
     "an encrypted footer": edited(lambda content: content[:-4] + b"PARE"),
     "a footer longer than the file": edited(
@@ -180,6 +192,36 @@ def test_a_file_that_is_unlike_the_first_is_not_taken(tmp_path: Path, kind: str)
     assert taken(files, like[1])
     found = [pa.table(columns, ["key"]) for columns in files.read(["key"])]
     assert found == [alone(path, ["key"]) for path in like]
+
+
+def test_a_statistic_that_is_the_path_of_a_column_misleads_nobody(tmp_path: Path) -> None:
+    texts = [PATH_OF_KEY, PATH_OF_KEY + SNAPPY, PATH_OF_KEY + SNAPPY + b"\x16\x02"]
+    paths = [written(tmp_path / str(n), with_text(text)) for n, text in enumerate(texts)]
+    assert_same([written(tmp_path / "first", TABLE), *paths], ["key", "text"])
+
+
+def whole(tmp_path: Path, **metadata: str) -> str:
+    name = f"{len(list(tmp_path.iterdir()))}.parquet"
+    table = TABLE.select(["key", "text"]).replace_schema_metadata(metadata or None)
+    return written(tmp_path / name, table, store_schema=bool(metadata))
+
+
+@pytest.mark.parametrize("metadata", [{}, {"a": "1"}, {"a": "1", "b": "text"}], ids=len)
+def test_whole_files_are_alike_if_they_say_the_same_of_themselves(
+    tmp_path: Path, metadata: dict[str, str]
+) -> None:
+    likeness = Likeness.of(whole(tmp_path, **metadata), None)
+    assert likeness is not None
+    files = JoinedFiles(likeness)
+    others: list[dict[str, str]] = [{}, {"a": "1"}, {"a": "2"}, {"a": "1", "b": "text"}, {"b": "1"}]
+    assert [files.add_path(whole(tmp_path, **other)) for other in others] == [
+        other == metadata for other in others
+    ]
+    file = files.opened()
+    expected = pq.read_schema(tmp_path / "0.parquet")
+    assert file.schema_arrow.equals(expected, check_metadata=True)
+    found = pa.Table.from_batches(file.read(1_000))
+    assert found.to_pydict() == TABLE.select(["key", "text"]).to_pydict()
 
 
 def test_a_row_group_without_rows_is_not_taken(tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ import datetime as dt
 import decimal
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.spark import file_rows_task, new_file_task
+from puredelta.spark import file_rows_task, new_file_task, split_task
 from puredelta.spark.new_file_task import FileAnswer
 from puredelta.spark.row_bitmap import RowBitmap
 from puredelta.spark.split_task import (
@@ -269,6 +270,91 @@ def test_alike_files_become_one(tmp_path: Path) -> None:
     fields = [tuple(getattr(one, name) for name in ORDER_SCHEMA.names) for one in orders]
     apart = [(*some[:-1], None) for some in fields]
     assert [len(split_tuples(some)) for some in (fields, apart)] == [3, 4]
+
+
+def alike(one: FileAnswer, other: FileAnswer) -> bool:
+    """Compare all but what two files always differ in."""
+    return replace(one, name=other.name, modified_ms=other.modified_ms) == other
+
+
+KINDS: dict[str, pa.Array] = {
+    "flag": pa.array([n % 3 == 0 for n in range(50)]),
+    "small": pa.array(range(50), pa.int8()),
+    "money": pa.array([decimal.Decimal(n) / 100 for n in range(50)], pa.decimal128(20, 2)),
+    "real": pa.array([float("nan"), None, *(n / 7 for n in range(48))]),
+    "text": pa.array([None if n % 9 == 0 else f"text {n % 5}" for n in range(50)]),
+    "large": pa.array([f"text {n}" for n in range(50)], pa.large_string()),
+    "category": pa.array([f"text {n % 3}" for n in range(50)]).dictionary_encode(),
+    "time": pa.array(range(50), pa.timestamp("us", "Europe/Berlin")),
+    "zoneless": pa.array(range(50), pa.timestamp("us")),
+    "day": pa.array(range(50), pa.date32()),
+    "span": pa.array(range(50), pa.duration("us")),
+    "bytes": pa.array([bytes([n]) for n in range(50)], pa.binary(1)),
+}
+NESTED = {"list": pa.array([[n] * (n % 3) for n in range(50)]), **KINDS}
+
+
+@pytest.mark.parametrize("columns", [KINDS, NESTED], ids=["flat", "nested"])
+@pytest.mark.parametrize("codec", ["snappy", "none", "zstd"])
+@pytest.mark.parametrize("metadata", [{b"org.apache.spark.version": b"4.0"}, None], ids=str)
+def test_files_decoded_as_one_become_what_they_become_one_by_one(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    columns: dict[str, pa.Array],
+    codec: str,
+    metadata: dict[bytes, bytes] | None,
+) -> None:
+    opened: list[object] = []
+    open_file = file_rows_task.OpenFile.__init__
+
+    def note(file: file_rows_task.OpenFile, source: object) -> None:
+        opened.append(source)
+        open_file(file, source)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(file_rows_task.OpenFile, "__init__", note)
+    field = pa.field("id", pa.int64(), nullable=False, metadata={b"PARQUET:field_id": b"7"})
+    schema = pa.schema([field], metadata)
+    for name, column in columns.items():
+        schema = schema.append(pa.field(name, column.type))
+    orders = []
+    for n in range(20):
+        count = 50 - n
+        ids = pa.array(range(100 * n, 100 * n + count))
+        cut = [column.slice(0, count) for column in columns.values()]
+        path = tmp_path / f"{n}.parquet"
+        rows = pa.table([ids, *cut], schema=schema)
+        pq.write_table(rows, path, compression=codec, store_schema=metadata is not None)
+        orders.append(replace(order(path, [*range(n % 4)]), ordinal=n))
+    (joined,) = split_together(orders)
+    assert len(opened) == (4 if columns is KINDS else 20)
+    monkeypatch.setattr(split_task, "_joined", lambda _: None)
+    (one_by_one,) = split_together(orders)
+    assert joined.kept_rows == sum(50 - n - n % 4 for n in range(20))
+    assert alike(joined, one_by_one)
+    contents = [(tmp_path / str(one.name)).read_bytes() for one in (joined, one_by_one)]
+    assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize("unlike_one", [0, 1])
+@pytest.mark.parametrize(
+    "options",
+    [{"compression": "gzip"}, {"store_schema": False}, {"row_group_size": 2}],
+    ids=lambda options: next(iter(options)),
+)
+def test_files_that_differ_are_not_decoded_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], unlike_one: int
+) -> None:
+    table = pa.table({"id": range(9), "text": ["a"] * 9})
+    for n in range(3):
+        unlike = n == unlike_one
+        pq.write_table(table, tmp_path / f"{n}.parquet", **(options if unlike else {}))
+    orders = [replace(order(tmp_path / f"{n}.parquet", [n]), ordinal=n) for n in range(3)]
+    assert split_task._joined(orders) is None
+    found = split_together(orders)
+    monkeypatch.setattr(split_task, "_joined", lambda _: None)
+    for one, other in zip(found, split_together(orders), strict=True):
+        assert alike(one, other)
+        assert kept(one, tmp_path).equals(kept(other, tmp_path))
 
 
 def test_many_rows_have_the_dictionaries_that_few_did_not_need(tmp_path: Path) -> None:

@@ -49,6 +49,14 @@ def i64_at(content: bytes, at: int) -> tuple[int, int]:
     return number >> 1, at
 
 
+def i64_of(content: bytes) -> int:
+    """Return a number that is alone in ``content``, might be negative, and is not."""
+    number = 0
+    for byte in reversed(content):
+        number = number << 7 | byte & _BITS
+    return number >> 1
+
+
 def list_at(content: bytes, at: int) -> tuple[int, int, int]:
     """Return how many elements of what kind a list has, and where the first is."""
     header = content[at]
@@ -97,7 +105,7 @@ def struct_fields(content: bytes, at: int) -> tuple[dict[int, int], int]:
 
 def unsigned(number: int) -> bytes:
     """Encode a whole number."""
-    content = bytearray()
+    content = []
     while number > _BITS:
         content.append(number & _BITS | _MORE)
         number >>= 7

@@ -101,9 +101,9 @@ def opened(path: str) -> OpenFile:
 
 
 def read_batches(
-    file: OpenFile, groups: Sequence[int], *, columns: Sequence[str] | None = None
+    file: OpenFile, groups: Sequence[int] | None, *, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Read the rows of some row groups; ``None``: all columns.
+    """Read the rows of some row groups; ``None``: all of them, and all columns.
 
     Raises:
         OnlySparkError: Arrow cannot read them.

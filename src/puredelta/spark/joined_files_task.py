@@ -12,9 +12,9 @@ value: it knows the standard library, pyarrow and modules like it only.
 Traps this module knows:
 
 * Only the first footer is walked field by field, which takes Python longer than Arrow. In the
-  others a column is found by its path (field 3 of ColumnMetaData: a list of one name) and the
-  header of the codec (field 4), which must follow. As statistics may hold any bytes, a file in
-  which these occur twice is not taken.
+  others a column is found by its path (field 3 of ColumnMetaData: a list of one name), by its
+  codec and by the number of its values, which must follow. As statistics may hold any bytes, a file
+  in which these occur twice is not taken.
 * A footer that says in what types of Arrow its writer had the columns (``ARROW:schema``) may mean
   others than Parquet's own description, which is all that the joined file has: the types of the
   first file are compared.
@@ -27,7 +27,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -48,6 +47,7 @@ from puredelta.spark.compact_thrift_task import (
     UnusualError,
     i64,
     i64_at,
+    i64_of,
     list_at,
     passed,
     struct_fields,
@@ -66,17 +66,18 @@ _TAIL_BYTES = 8 * 1024
 """Read at first from a file's end; most footers are smaller."""
 
 # Numbers of fields (parquet.thrift).
-_VERSION, _SCHEMA, _NUM_ROWS, _CREATED_BY = 1, 2, 3, 6
+_VERSION, _SCHEMA, _NUM_ROWS, _METADATA, _CREATED_BY = 1, 2, 3, 5, 6
 _PHYSICAL_TYPE, _REPETITION, _NAME, _NUM_CHILDREN = 1, 3, 4, 5
 _REPEATED = 2
 _ONE_ROW_GROUP = NEXT_LIST + ONE_STRUCT
 _NUMBER = rb"[\x80-\xff]*[\x00-\x7f]"
-_CHUNK = re.compile(
-    # Fields 4 to 7 of ColumnMetaData, all of which must be there; 9; and 11, or none that is 10.
-    rb"(?P<sizes>%b\x16(?P<values>%b)\x16%b\x16(?P<stored>%b))"
-    rb"\x26(?P<data>%b)(?:\x26(?P<dictionary>%b)|(?!\x16))" % ((_NUMBER,) * 6)
+_SIZES_AND_PLACES = re.compile(
+    # Fields 6, 7 and 9 of ColumnMetaData, all of which must be there; and 11, or none that is 10.
+    rb"(\x16%b\x16(%b))\x26(%b)(?:\x26(%b)|(?!\x16))" % ((_NUMBER,) * 4)
 )
-"""How a chunk's description goes on behind the header of the codec."""
+"""How a chunk's description goes on behind the number of its values: its sizes, of which the
+second says how many bytes are stored; where its data begins, and its dictionary.
+"""
 
 _UNUSUAL = (UnusualError, IndexError, KeyError, UnicodeDecodeError)
 """The others come from bytes that are no footer."""
@@ -90,7 +91,9 @@ class _Column:
     element: bytes
     """What the schema says of it."""
     path: bytes
-    """Its path and the header of the codec, as the description of a chunk has them."""
+    """Its path, its codec and the header of the number of values, as a chunk's description has
+    them.
+    """
     description: bytes
     """How the description of a chunk begins, `path` included."""
 
@@ -104,14 +107,19 @@ class Likeness:
     version: bytes
     created_by: bytes
     """Readers know the defects of old writers."""
+    ending: bytes
+    """What a footer for all of them says behind its row groups."""
+    is_whole: bool
+    """Whether theirs must say the same there: keys and values, too."""
     columns: tuple[_Column, ...]
     """In the order of the files."""
 
     @classmethod
-    def of(cls, path: str, names: set[str]) -> Likeness | None:
+    def of(cls, path: str, names: set[str] | None) -> Likeness | None:
         """Return what other files must share with one; ``None`` if that one is unusual.
 
-        Raises errors of Arrow and of the system.
+        Without ``names`` all columns are meant, and what a footer says besides. Raises errors
+        of Arrow and of the system.
         """
         file = SmallFile.opened(path)
         if file is None:
@@ -123,22 +131,48 @@ class Likeness:
         except _UNUSUAL:
             return None
         alone, joined = OpenFile(path).schema_arrow, JoinedFiles(likeness).opened().schema_arrow
-        alike = all(alone.field(name).type == joined.field(name).type for name in names)
+        if names is None:
+            alike = alone.equals(joined, check_metadata=True)
+        else:
+            alike = all(alone.field(name).type == joined.field(name).type for name in names)
         return likeness if alike else None
 
     @classmethod
-    def _of_footer(cls, footer: bytes, names: set[str]) -> Likeness:
+    def _of_footer(cls, footer: bytes, names: set[str] | None) -> Likeness:
         fields, _ = struct_fields(footer, 0)
         version, num_rows, writer = fields[_VERSION], fields[_NUM_ROWS], fields[_CREATED_BY]
-        columns = [column for column in _columns(footer, fields[_SCHEMA]) if column.name in names]
-        if footer[num_rows - 1 : num_rows] != NEXT_I64 or len(columns) != len(names):
+        num_columns = list_at(footer, fields[_SCHEMA])[0] - 1 if names is None else len(names)
+        columns = [
+            column
+            for column in _columns(footer, fields[_SCHEMA], num_rows)
+            if names is None or column.name in names
+        ]
+        if footer[num_rows - 1 : num_rows] != NEXT_I64 or len(columns) != num_columns:
             raise UnusualError
+        created_by = footer[writer : passed(footer, writer, BINARY)]
+        ending = SECOND_BINARY + created_by
+        if names is None and _METADATA in fields:
+            ending = footer[fields[_METADATA] - 1 : writer] + created_by
         return cls(
             begin=footer[:num_rows],
             version=footer[version : passed(footer, version, I32)],
-            created_by=footer[writer : passed(footer, writer, BINARY)],
+            created_by=created_by,
+            ending=ending,
+            is_whole=names is None,
             columns=tuple(columns),
         )
+
+    @property
+    def has_one_codec(self) -> bool:
+        """Whether all columns are compressed alike."""
+        return len({column.path[-2] for column in self.columns}) == 1
+
+    def ends(self, tail: bytes) -> bool:
+        """Tell whether a footer ends as it must; only the last mention of a writer is one."""
+        at = tail.rfind(self.created_by)
+        if not self.is_whole:
+            return at >= 0
+        return at >= 0 and tail.endswith(self.ending, 0, at + len(self.created_by))
 
 
 class SmallFile:
@@ -196,25 +230,14 @@ def _footer_bytes(tail: bytes) -> int:
     return int.from_bytes(tail[-_TRAILER_BYTES : -len(_MAGIC)], "little") + _TRAILER_BYTES
 
 
-class _Chunk(NamedTuple):
-    """The values of a column, in a file."""
-
-    sizes: bytes
-    """The codec, how many values there are, their bytes, and those stored, as described there."""
-    begin: int
-    end: int
-    data_at: int
-    dictionary_at: int
-    """0: none that comes before the data."""
-
-
 class JoinedFiles:
     """Chunks of files that are alike, to be decoded together."""
 
     def __init__(self, likeness: Likeness) -> None:
         self._likeness = likeness
+        self.rows_of_files: list[int] = []
+        """How many rows were taken of every file."""
         self.num_rows = 0
-        self._rows_of_files: list[int] = []
         self._row_groups: list[bytes] = []
         self._parts: list[bytes] = [_MAGIC]
         self._end = len(_MAGIC)
@@ -226,34 +249,70 @@ class JoinedFiles:
             OSError: it cannot be read.
         """
         try:
-            num_rows, chunks = self._chunks_of(file)
-            contents = [file.read(one.begin, one.end) for one in chunks]
+            num_rows, rows, groups_at = self._rows_of(file)
+            chunks, runs = self._chunks(file.tail, groups_at, rows)
+            if any(not len(_MAGIC) <= begin <= end <= file.data_end for begin, end in runs):
+                return False
+            contents = [file.read(begin, end) for begin, end in runs]
         except _UNUSUAL:
             return False
-        described = []
-        for column, chunk, content in zip(self._likeness.columns, chunks, contents, strict=True):
-            described.append(_description(column, chunk, self._end - chunk.begin))
-            self._parts.append(content)
-            self._end += len(content)
-        self._row_groups.append(_row_group(described, num_rows))
-        self._rows_of_files.append(num_rows)
+        self._parts += contents
+        self._end += sum(map(len, contents))
+        self._row_groups.append(_row_group(chunks, rows))
+        self.rows_of_files.append(num_rows)
         self.num_rows += num_rows
         return True
 
-    def _chunks_of(self, file: SmallFile) -> tuple[int, list[_Chunk]]:
+    def add_path(self, path: str) -> bool:
+        """Open a file and take it, as `add`."""
+        file = SmallFile.opened(path)
+        if file is None:
+            return False
+        with closing(file):
+            return self.add(file)
+
+    def _rows_of(self, file: SmallFile) -> tuple[int, bytes, int]:
+        """Return how many rows a file has, how its footer says so, and where its row group is."""
         likeness, tail = self._likeness, file.tail
         rows_at = file.footer_at + len(likeness.begin)
-        if not tail.startswith(likeness.begin, file.footer_at):
+        if not tail.startswith(likeness.begin, file.footer_at) or not likeness.ends(tail):
             raise UnusualError
         num_rows, groups_at = i64_at(tail, rows_at)
-        alike = tail.startswith(_ONE_ROW_GROUP, groups_at) and tail.rfind(likeness.created_by) >= 0
-        if not alike or not 0 < num_rows <= SMALL_ROWS:
+        if not tail.startswith(_ONE_ROW_GROUP, groups_at) or not 0 < num_rows <= SMALL_ROWS:
             raise UnusualError
-        rows = tail[rows_at:groups_at]
-        chunks = [_chunk(tail, groups_at, column.path, rows) for column in likeness.columns]
-        if any(not len(_MAGIC) <= one.begin <= one.end <= file.data_end for one in chunks):
-            raise UnusualError
-        return num_rows, chunks
+        return num_rows, tail[rows_at:groups_at], groups_at
+
+    def _chunks(
+        self, tail: bytes, start: int, num_values: bytes
+    ) -> tuple[list[bytes], list[tuple[int, int]]]:
+        """Describe the chunks of a file as if they had been taken.
+
+        Return also where they are in the file, those that follow each other as one.
+        """
+        chunks: list[bytes] = []
+        runs: list[tuple[int, int]] = []
+        run_begin = end = moved = 0
+        joined_end = self._end
+        for column in self._likeness.columns:
+            known = column.path + num_values
+            at = tail.find(known, start)
+            found = _SIZES_AND_PLACES.match(tail, at + len(known))
+            if at < 0 or found is None or tail.find(known, at + 1) >= 0:
+                raise UnusualError
+            sizes, stored, data, dictionary = found.groups()
+            begin = data_at = i64_of(data)
+            if dictionary is not None and 0 < (dictionary_at := i64_of(dictionary)) < data_at:
+                begin = dictionary_at
+            if begin != end:
+                runs.append((run_begin, end))
+                run_begin, joined_end = begin, joined_end + end - run_begin
+                moved = joined_end - begin
+            end = begin + i64_of(stored)
+            places = [SECOND_I64, i64(data_at + moved)]
+            if begin < data_at:
+                places += [SECOND_I64, i64(begin + moved)]
+            chunks.append(b"".join([column.description, num_values, sizes, *places, STOP, STOP]))
+        return chunks, [*runs[1:], (run_begin, end)]
 
     def opened(self) -> OpenFile:
         """Return one file of all that were taken. Raises Arrow's errors."""
@@ -264,7 +323,7 @@ class JoinedFiles:
             *(NEXT_LIST, structs([_root(len(elements)), *elements])),
             *(NEXT_I64, i64(self.num_rows)),
             *(NEXT_LIST, structs(self._row_groups)),
-            *(SECOND_BINARY, likeness.created_by, STOP),
+            *(likeness.ending, STOP),
         ]
         length = sum(map(len, footer)).to_bytes(4, "little")
         return OpenFile(pa.BufferReader(b"".join([*self._parts, *footer, length, _MAGIC])))
@@ -282,29 +341,12 @@ class JoinedFiles:
             raise pa.ArrowInvalid(f"{table.num_rows} rows instead of {self.num_rows}")
         whole = [column for name in names for column in table[name].chunks]
         first = 0
-        for num_rows in self._rows_of_files:
+        for num_rows in self.rows_of_files:
             yield [column.slice(first, num_rows) for column in whole]
             first += num_rows
 
 
-def _chunk(tail: bytes, start: int, path: bytes, num_values: bytes) -> _Chunk:
-    """Find what a footer says of the column of a path that has so many values."""
-    at = tail.find(path, start)
-    if at < 0 or tail.find(path, at + 1) >= 0:
-        raise UnusualError
-    found = _CHUNK.match(tail, at + len(path))
-    if found is None or found["values"] != num_values:
-        raise UnusualError
-    data_at, _ = i64_at(found["data"], 0)
-    dictionary_at, _ = i64_at(found["dictionary"] or ZERO, 0)
-    if dictionary_at > data_at:
-        dictionary_at = 0
-    begin = dictionary_at or data_at
-    end = begin + i64_at(found["stored"], 0)[0]
-    return _Chunk(found["sizes"], begin, end, data_at, dictionary_at)
-
-
-def _columns(footer: bytes, at: int) -> Iterator[_Column]:
+def _columns(footer: bytes, at: int, groups_at: int) -> Iterator[_Column]:
     """Yield the columns of a schema that are leaves of the top level and not repeated."""
     count, _, at = list_at(footer, at)
     inside = 0  # how many elements of groups are still to come
@@ -314,18 +356,23 @@ def _columns(footer: bytes, at: int) -> Iterator[_Column]:
         if place and not inside and _NUM_CHILDREN not in fields:
             repetition = varint(footer, fields[_REPETITION])[0] >> 1
             if repetition != _REPEATED:
-                yield _column(footer, at, fields, end)
+                yield _column(footer, at, fields, end, groups_at)
         if place:
             inside += children - (inside > 0)
         at = end
 
 
-def _column(footer: bytes, at: int, fields: dict[int, int], end: int) -> _Column:
+def _column(footer: bytes, at: int, fields: dict[int, int], end: int, groups_at: int) -> _Column:
     kind_at, name_at = fields[_PHYSICAL_TYPE], fields[_NAME]
     _, text_at = varint(footer, name_at)
     name_end = passed(footer, name_at, BINARY)
     kind = footer[kind_at : passed(footer, kind_at, I32)]
     path = b"".join([NEXT_LIST, ONE_BINARY, footer[name_at:name_end], NEXT_I32])
+    path_at = footer.find(path, groups_at)
+    codec_at = path_at + len(path)
+    if path_at < 0 or footer[codec_at + 1 : codec_at + 2] != NEXT_I64:
+        raise UnusualError
+    path = footer[path_at : codec_at + 2]
     # A place that nobody reads; the physical type; a list of encodings that nobody reads.
     begin = [SECOND_I64, ZERO, NEXT_STRUCT, NEXT_I32, kind, NEXT_LIST, ONE_I32, ZERO]
     return _Column(
@@ -343,16 +390,6 @@ def _root(num_children: int) -> bytes:
     return b"".join([header, unsigned(len(name)), name, NEXT_I32, i64(num_children), STOP])
 
 
-def _row_group(chunks: Sequence[bytes], num_rows: int) -> bytes:
+def _row_group(chunks: Sequence[bytes], num_rows: bytes) -> bytes:
     """Describe a RowGroup; nobody reads its size."""
-    return b"".join(
-        [*(NEXT_LIST, structs(chunks), NEXT_I64, ZERO), *(NEXT_I64, i64(num_rows), STOP)]
-    )
-
-
-def _description(column: _Column, chunk: _Chunk, moved: int) -> bytes:
-    """Describe a ColumnChunk that has been moved by so many bytes."""
-    parts = [column.description, chunk.sizes, SECOND_I64, i64(chunk.data_at + moved)]
-    if chunk.dictionary_at:
-        parts += [SECOND_I64, i64(chunk.dictionary_at + moved)]
-    return b"".join([*parts, STOP, STOP])
+    return b"".join([NEXT_LIST, structs(chunks), NEXT_I64, ZERO, NEXT_I64, num_rows, STOP])

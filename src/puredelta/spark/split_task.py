@@ -25,6 +25,7 @@ from puredelta.spark.dictionary_task import (
     worthwhile_dictionaries,
 )
 from puredelta.spark.file_rows_task import (
+    Mask,
     OnlySparkError,
     OpenFile,
     dropped_rows,
@@ -32,6 +33,7 @@ from puredelta.spark.file_rows_task import (
     read_batches,
     unfaithful,
 )
+from puredelta.spark.joined_files_task import JoinedFiles, Likeness
 from puredelta.spark.new_file_task import (
     ANSWER_SCHEMA,
     FileAnswer,
@@ -103,6 +105,8 @@ def split_together(orders: Sequence[SplitOrder]) -> list[FileAnswer]:
     Where files differ in columns, codec or metadata another one begins. Memory and refusals are
     those of `split_file`.
     """
+    if len(orders) > 1 and (joined := _joined(orders)) is not None:
+        return [_copied_at_once(orders, *joined)]
     files: list[_File] = []
     for order in orders:
         try:
@@ -142,18 +146,68 @@ def _copied(files: Sequence[_File]) -> FileAnswer:
     else:
         every = itertools.chain.from_iterable(map(_groups, files))
         tables = grouped(merged(itertools.chain.from_iterable(every)))
-    answer = write_file(
-        first.order,
-        tables,
-        schema=hidden_schema(target_schema(first.source), first.order),
-        codec=_codec(first.source),
-        options=functools.partial(_writer_options, first.source, grows=len(files) > 1),
-    )
+    answer = _written(first, tables, grows=len(files) > 1)
     return replace(
         answer,
         physical_rows=sum(file.num_rows for file in files),
         others=tuple(file.order.ordinal for file in files if file is not first),
     )
+
+
+def _written(first: _File, tables: Iterable[pa.Table], *, grows: bool) -> FileAnswer:
+    return write_file(
+        first.order,
+        tables,
+        schema=hidden_schema(target_schema(first.source), first.order),
+        codec=_codec(first.source),
+        options=functools.partial(_writer_options, first.source, grows=grows),
+    )
+
+
+def _joined(orders: Sequence[SplitOrder]) -> tuple[_File, JoinedFiles] | None:
+    """Take small files that can be decoded as one; ``None`` if one of them is unlike the first.
+
+    Rows that are told their ids and versions need to know their file: those are not joined.
+    """
+    order = orders[0]
+    if order.row_id_column is not None or order.version_column is not None:
+        return None
+    try:
+        likeness = Likeness.of(order.source, None)
+        if likeness is None or not likeness.has_one_codec:
+            return None
+        first = _File(order=order, source=OpenFile(order.source))
+        if unfaithful(first.source) is not None:
+            return None
+        files = JoinedFiles(likeness)
+        taken = all(files.add_path(one.source) for one in orders)
+    except (OSError, pa.ArrowException):
+        return None  # whoever opens them one by one says what is wrong
+    return (first, files) if taken else None
+
+
+def _copied_at_once(orders: Sequence[SplitOrder], first: _File, files: JoinedFiles) -> FileAnswer:
+    answer = _written(first, grouped(merged(_parts(orders, files))), grows=True)
+    others = tuple(order.ordinal for order in orders[1:])
+    return replace(answer, physical_rows=files.num_rows, others=others)
+
+
+def _parts(orders: Sequence[SplitOrder], files: JoinedFiles) -> Iterator[Part]:
+    """Yield the rows of joined files, and which of them stay."""
+    stays: Mask = np.ones(files.num_rows, np.bool_)
+    first_row = 0
+    for order, num_rows in zip(orders, files.rows_of_files, strict=True):
+        words, bits = np.frombuffer(order.words, "<i8"), np.frombuffer(order.bits, "<u8")
+        dropped = dropped_rows(words, bits, 0, num_rows)
+        if dropped is not None:
+            stays[first_row : first_row + num_rows] = ~dropped
+        first_row += num_rows
+    first_row = 0
+    for batch in read_batches(files.opened(), None):
+        yield Part(batch, stays[first_row : first_row + batch.num_rows])
+        first_row += batch.num_rows
+    if first_row != files.num_rows:
+        raise OnlySparkError(f"{first_row} rows where footers say {files.num_rows}")
 
 
 def _groups(file: _File) -> Iterator[Iterator[Part]]:
