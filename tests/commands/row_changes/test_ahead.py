@@ -1,15 +1,15 @@
-"""Statistics that are parsed while the source is staged."""
+"""Statistics that are parsed while the statement is resolved and the source staged."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
 from puredelta.commands.row_changes import ahead
-from puredelta.commands.row_changes.ahead import FILES_MIN, statistics_ahead
+from puredelta.commands.row_changes.ahead import FILES_MIN, StatisticsAhead, statistics_ahead
 from puredelta.commands.row_changes.statement import ConditionParts, EquiPair
 from puredelta.log import known_statistics
 from puredelta.log.file_table import FileTable
@@ -49,37 +49,72 @@ def files(count: int = FILES_MIN, **more: Any) -> FileTable:
     return FileTable.of(add(f"{n}.parquet", ids=(n, n + 1), **more) for n in range(count))
 
 
-def test_what_on_asks_for_is_there_afterwards(parsed: list[set[tuple[str, ...]]]) -> None:
+Act: TypeAlias = Callable[[StatisticsAhead], None]
+
+
+def asking(*targets: Ref, condition: Ref | None = None) -> Act:
+    return lambda ahead: ahead.ask(statement(*targets, condition=condition))
+
+
+def guessing(on: str) -> Act:
+    return lambda ahead: ahead.guess(on)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        asking(ID, condition=SUB),
+        guessing("t.id = s.key AND t.sub > 5"),
+        guessing("Column<'and(=(t.ID, s.key), >(`sub`, 5))'>"),
+    ],
+)
+def test_what_on_asks_for_is_there_afterwards(parsed: list[set[tuple[str, ...]]], act: Act) -> None:
     table, known = config(), files()
-    with statistics_ahead(known, table, statement(ID, condition=SUB)):
-        pass
+    with statistics_ahead(known, table) as ahead:
+        act(ahead)
     assert parsed == [{("id",), ("sub",)}]
     found = prune(known, table, Compare(CompareOp.LESS, ID, Const(10)))
     assert found.mask.to_pylist() == [n < 10 for n in range(FILES_MIN)]
     assert len(parsed) == 1
 
 
+def test_only_what_was_not_guessed_is_parsed_once_the_statement_is_known(
+    parsed: list[set[tuple[str, ...]]],
+) -> None:
+    with statistics_ahead(files(), config()) as ahead:
+        ahead.guess("t.id = s.key")
+        ahead.ask(statement(ID))
+        ahead.ask(statement(ID, condition=SUB))
+        ahead.wait()
+        assert parsed == [{("id",)}, {("sub",)}]
+
+
 @pytest.mark.parametrize(
-    ("known", "asked"),
+    ("known", "act"),
     [
-        (lambda: files(FILES_MIN - 1), statement(ID)),
-        (files, statement()),
-        (lambda: files(part={"part": "1"}), statement(ID, PART)),
+        (lambda: files(FILES_MIN - 1), asking(ID)),
+        (lambda: files(FILES_MIN - 1), guessing("t.id = s.id")),
+        (files, asking()),
+        (files, guessing("false")),
+        (lambda: files(part={"part": "1"}), asking(ID, PART)),
+        (lambda: files(part={"part": "1"}), guessing("t.id = s.id AND s.part = t.part")),
     ],
 )
 def test_nothing_is_parsed_that_may_not_be_asked_for(
-    parsed: list[set[tuple[str, ...]]], known: Callable[[], FileTable], asked: Any
+    parsed: list[set[tuple[str, ...]]], known: Callable[[], FileTable], act: Act
 ) -> None:
-    with statistics_ahead(known(), config(partitioned_by=("part",)), asked):
-        pass
+    with statistics_ahead(known(), config(partitioned_by=("part",))) as ahead:
+        act(ahead)
     assert parsed == []
 
 
 def test_nothing_is_parsed_where_statistics_do_not_count(
     parsed: list[set[tuple[str, ...]]],
 ) -> None:
-    with statistics_ahead(files(), config(), statement(ID), by_statistics=False):
-        pass
+    with statistics_ahead(files(), config(), by_statistics=False) as ahead:
+        ahead.guess("t.id = s.id")
+        ahead.ask(statement(ID))
+        ahead.wait()
     assert parsed == []
 
 
@@ -88,14 +123,17 @@ def test_errors_are_left_to_who_asks_next(monkeypatch: pytest.MonkeyPatch) -> No
         raise ValueError("no statistics")
 
     monkeypatch.setattr(ahead, "read_statistics", broken)
-    with statistics_ahead(files(), config(), statement(ID)):
-        pass
+    with statistics_ahead(files(), config()) as statistics:
+        statistics.ask(statement(ID))
+        statistics.wait()
 
 
 def test_the_callers_own_error_passes(parsed: list[set[tuple[str, ...]]]) -> None:
-    with (
-        pytest.raises(KeyError, match="staging"),
-        statistics_ahead(files(), config(), statement(ID)),
-    ):
-        raise KeyError("staging")
+    def staging() -> None:
+        with statistics_ahead(files(), config()) as statistics:
+            statistics.ask(statement(ID))
+            raise KeyError("staging")
+
+    with pytest.raises(KeyError, match="staging"):
+        staging()
     assert parsed == [{("id",)}]

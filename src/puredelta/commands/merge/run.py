@@ -13,6 +13,7 @@ from puredelta.commands.merge.clauses import MergeSpec
 from puredelta.commands.merge.history import merge_operation
 from puredelta.commands.merge.metrics import operation_metrics
 from puredelta.commands.merge.resolve import resolve_merge
+from puredelta.commands.row_changes.ahead import statistics_ahead
 from puredelta.commands.row_changes.counts import RowFates
 from puredelta.commands.row_changes.plan import SearchPlan
 from puredelta.commands.row_changes.run import RowCommand, change_rows, executed_before
@@ -102,29 +103,34 @@ def execute_merge(
     if executed_before(transaction, settings.marker):
         settings.reset_marker(spark)
         return MergeOutcome(version=None, rows=RowFates(source=0), metrics={}, plan=None)
-    statement = resolve_merge(
-        spec,
-        target_rows=target_rows,
-        source_rows=source_rows,
-        config=snapshot.config,
-        session=session,
-    )
-    outcome = change_rows(
-        statement,
-        RowCommand(
-            operation=merge_operation(statement),
-            metrics=operation_metrics,
-            deletion_vectors=persistent_vectors(session.settings, "merge"),
-            marks_always=True,
-        ),
-        spark=spark,
-        log=log,
-        snapshot=snapshot,
-        transaction=transaction,
-        settings=settings,
-        started=started,
-        source_rows=source_rows,
-    )
+    with statistics_ahead(
+        snapshot.files, snapshot.config, by_statistics=settings.skips_by_statistics
+    ) as statistics:
+        statistics.guess(str(spec.on))
+        statement = resolve_merge(
+            spec,
+            target_rows=target_rows,
+            source_rows=source_rows,
+            config=snapshot.config,
+            session=session,
+        )
+        outcome = change_rows(
+            statement,
+            RowCommand(
+                operation=merge_operation(statement),
+                metrics=operation_metrics,
+                deletion_vectors=persistent_vectors(session.settings, "merge"),
+                marks_always=True,
+            ),
+            spark=spark,
+            log=log,
+            snapshot=snapshot,
+            transaction=transaction,
+            settings=settings,
+            started=started,
+            source_rows=source_rows,
+            statistics=statistics,
+        )
     settings.reset_marker(spark)
     return MergeOutcome(
         version=outcome.version, rows=outcome.rows, metrics=outcome.metrics, plan=outcome.plan

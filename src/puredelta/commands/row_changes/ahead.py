@@ -1,46 +1,82 @@
-"""Parses statistics of the table's files while the source is staged: the plan needs both."""
+"""Parses statistics of the table's files while the statement is resolved and its source staged.
+
+The plan needs all three, and Spark has a core to spare while it analyses.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 from puredelta.commands.row_changes.statement import ResolvedStatement
 from puredelta.log.file_table import FileTable
 from puredelta.log.pruning import read_statistics
-from puredelta.protocol.predicates import Ref, references
+from puredelta.protocol.predicates import Ref, Side, references
 from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.types import DecimalType, PrimitiveType
 
 FILES_MIN = 256
 """With fewer a thread gains nothing."""
+_WORD = re.compile(r"\w+")
+
+
+class StatisticsAhead:
+    """Statistics that are being parsed; errors are left to whoever asks for them next."""
+
+    def __init__(
+        self, files: FileTable, config: TableConfig, thread: ThreadPoolExecutor | None
+    ) -> None:
+        self._files, self._config, self._thread = files, config, thread
+        self._running: list[Future[None]] = []
+
+    def guess(self, on: str) -> None:
+        """Parse those of all columns whose names are words of a condition nobody has resolved.
+
+        What is in vain costs less than to wait until Spark has told the columns.
+        """
+        words = {word.lower() for word in _WORD.findall(on)}
+        self._parse(
+            frozenset(
+                Ref(Side.TARGET, (field.name,), field.type)
+                for field in self._config.schema.fields
+                if field.name.lower() in words
+                and isinstance(field.type, PrimitiveType | DecimalType)
+            )
+        )
+
+    def ask(self, statement: ResolvedStatement) -> None:
+        """Parse what ON asks for, as far as nobody has."""
+        parts = statement.on.parts
+        self._parse(
+            frozenset(pair.target for pair in parts.pairs).union(
+                *map(references, parts.target_only)
+            )
+        )
+
+    def wait(self) -> None:
+        """Wait until all of it is there."""
+        for parsing in self._running:
+            parsing.exception()
+
+    def _parse(self, refs: frozenset[Ref]) -> None:
+        """Parse statistics, unless there are partitions to ask, which leave few files."""
+        partitioned = any(ref.path[0] in self._config.partition_columns for ref in refs)
+        if self._thread is not None and refs and not partitioned:
+            self._running.append(
+                self._thread.submit(read_statistics, self._files, self._config, refs)
+            )
 
 
 @contextmanager
 def statistics_ahead(
-    files: FileTable,
-    config: TableConfig,
-    statement: ResolvedStatement,
-    *,
-    by_statistics: bool = True,
-) -> Iterator[None]:
-    """Meanwhile parse the statistics that ON asks for; they are there at the end.
+    files: FileTable, config: TableConfig, *, by_statistics: bool = True
+) -> Iterator[StatisticsAhead]:
+    """Parse statistics meanwhile; what is being parsed at the end is waited for.
 
-    ``by_statistics``: whether files will be skipped by them at all.
-
-    Where ON speaks of partitions, their values leave few files to ask about, and nothing is
-    parsed ahead. Errors are left to whoever asks next.
+    Nothing is parsed if it gains nothing: of few files, or if none is skipped by statistics.
     """
-    refs = _asked(statement)
-    partitioned = any(ref.path[0] in config.partition_columns for ref in refs)
-    if not by_statistics or len(files) < FILES_MIN or not refs or partitioned:
-        yield
-        return
     with ThreadPoolExecutor(1, "puredelta-statistics") as thread:
-        thread.submit(read_statistics, files, config, refs)
-        yield
-
-
-def _asked(statement: ResolvedStatement) -> frozenset[Ref]:
-    parts = statement.on.parts
-    return frozenset(pair.target for pair in parts.pairs).union(*map(references, parts.target_only))
+        wanted = by_statistics and len(files) >= FILES_MIN
+        yield StatisticsAhead(files, config, thread if wanted else None)

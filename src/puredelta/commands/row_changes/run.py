@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.committing import discarded_on_failure
 from puredelta.commands.identity_marks import identity_tags
 from puredelta.commands.optimize.auto import compact_after
-from puredelta.commands.row_changes.ahead import statistics_ahead
+from puredelta.commands.row_changes.ahead import StatisticsAhead
 from puredelta.commands.row_changes.changes import ChangePlan, plan_changes, records_changes
 from puredelta.commands.row_changes.context import ChangeContext
 from puredelta.commands.row_changes.counts import (
@@ -115,12 +115,13 @@ def change_rows(
     settings: ExecutionSettings,
     started: float,
     source_rows: DataFrame | None = None,
+    statistics: StatisticsAhead | None = None,
 ) -> Outcome:
     """Execute a statement on ``snapshot`` and commit it, unless it changes nothing.
 
     ``started`` is the `time.monotonic` at which the command began. The rows of its source,
     if it has one, are staged here, and removed whatever happens; or its files are read where
-    they lie.
+    they lie. ``statistics`` are those of the snapshot's files that are parsed meanwhile.
 
     Raises:
         DeltaError: files of a source that is read where it lies changed meanwhile.
@@ -132,21 +133,15 @@ def change_rows(
     if source_rows is None:
         source, staged_ms = StagedSource.none(), 0
     else:
-        with statistics_ahead(
-            snapshot.files,
-            snapshot.config,
-            statement,
-            by_statistics=settings.skips_by_statistics,
-        ):
-            source = stage_source(
-                source_rows,
-                statement,
-                spark=spark,
-                store=log.store,
-                must_stage=settings.must_stage,
-            )
+        if statistics is not None:
+            statistics.ask(statement)
+        source = stage_source(
+            source_rows, statement, spark=spark, store=log.store, must_stage=settings.must_stage
+        )
         staged_ms = ms_since(staging) if source.materialized else 0
     try:
+        if statistics is not None:
+            statistics.wait()
         run = _Run(
             context=ChangeContext(
                 spark=spark, log=log, snapshot=snapshot, statement=statement, source=source
