@@ -21,9 +21,12 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 _OPEN_FILES = "/proc/self/fd"
+SPARED = "puredelta_worker_is_prompt"
+"""An empty module of this name says that a process has been here before."""
 
 
 class Prompt:
@@ -42,8 +45,10 @@ def answered(_prompt: Prompt | None, work: Callable[[Any], Any], batch: Any) -> 
 def make_prompt() -> None:
     """Acknowledge what has arrived, and take what is loaded for no garbage."""
     acknowledge_at_once()
-    # Between tasks, with nothing of ours unpacked: only what stays anyway is spared.
-    if "pyarrow" in sys.modules and not gc.get_freeze_count():
+    # Between tasks, with nothing of ours unpacked: only what stays anyway is spared. Once: what
+    # comes later may be garbage. To ask how much is spared takes as long as to look through it.
+    if "pyarrow" in sys.modules and SPARED not in sys.modules:
+        sys.modules[SPARED] = ModuleType(SPARED)
         gc.freeze()
 
 
