@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from puredelta.protocol import paths
 from puredelta.protocol.paths import (
     absolute_uri,
+    absolute_uris,
     canonical_path,
     decode_path,
     encode_path,
@@ -128,6 +129,21 @@ def test_different_paths_have_different_keys(one: str, other: str) -> None:
 )
 def test_the_uri_of_a_file(root: str, encoded: str, uri: str) -> None:
     assert absolute_uri(root, encoded) == uri
+    plain = ["x.parquet", "p=1/y z.parquet"]
+    together = absolute_uris(root, [*plain, encoded])
+    assert together == [*(absolute_uri(root, path) for path in plain), uri]
+    assert absolute_uris(root, plain) == together[:2]
+    assert absolute_uris(root, []) == []
+
+
+@pytest.mark.parametrize(
+    "odd", ["a%20b", "/a", ".a", "a/", "a//b", "a/./b", "", "a\nb", "\n", "s:a"]
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_one_odd_path_among_many_is_found(odd: str, place: int) -> None:
+    paths = ["a", "b/c"]
+    paths.insert(place, odd)
+    assert absolute_uris("file:/t", paths) == [absolute_uri("file:/t", path) for path in paths]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ import pytest
 from puredelta.spark import file_rows_task, joined_files_task
 from puredelta.spark.file_rows_task import OnlySparkError, OpenFile
 from puredelta.spark.joined_files_task import SMALL_ROWS
-from puredelta.spark.probe_read_task import ProbeOrder, read_pieces
+from puredelta.spark.probe_orders_task import ProbeOrder
+from puredelta.spark.probe_read_task import read_pieces
 
 K, V, X = pa.array([1, 2, None]), pa.array(["a", None, "c"]), pa.array([7, 8, 9])
 LIKE = pa.table({"k": K, "v": V, "x": X})

@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.spark import probe_task
-from puredelta.spark.probe_read_task import ProbeOrder
+from puredelta.spark.probe_orders_task import ProbeOrder
 from puredelta.spark.probe_task import IDLE, Judgement, Probe, ProbedColumn, probe_files
 from puredelta.spark.row_bitmap import RowBitmap, popcount
+from tests.spark.probe_orders import orders_of
 
 Hits = list[tuple[int, int, int]]
 
@@ -50,7 +51,7 @@ def laid_out(
 
 def answered(probe: Probe, orders: list[ProbeOrder]) -> dict[tuple[bool, int], Hits]:
     """Return (file, row, hits of its word) by side and clause, in order."""
-    refusal, found = probe_files(probe, orders)
+    refusal, found = probe_files(probe, orders_of(orders))
     if refusal is not None:
         raise LookupError(refusal)
     sets: dict[tuple[bool, int], Hits] = {}
@@ -321,7 +322,7 @@ def test_what_only_spark_can_compare_is_refused(tmp_path: Path) -> None:
         source_files=(str(tmp_path / "source0.parquet"),),
     )
     pq.write_table(pa.table({"ID": [1]}), tmp_path / "source0.parquet")
-    refusal, found = probe_files(source, [missing])
+    refusal, found = probe_files(source, orders_of([missing]))
     assert refusal is not None
     assert "FileNotFoundError" in refusal
     assert found == []

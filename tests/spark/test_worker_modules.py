@@ -70,7 +70,7 @@ print({call})
         ),
         (
             probe_tuples,
-            "code((((*'ab', True),), ('/no/file',), None), [])",
+            "code((((*'ab', True),), ('/no/file',), None), (b'', [], [], {}, []))",
             "FileNotFound",
         ),
     ],

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import posixpath
 import re
+from collections.abc import Sequence
 from urllib.parse import quote, unquote
 
 # "scheme:/": the slash keeps a raw colon in a relative name from looking like a scheme.
@@ -76,6 +77,10 @@ def canonical_path(encoded: str) -> str:
     return _normal_uri(short)
 
 
+_NOT_PLAIN = ("%", ":", "//", "/.", "\n/", "\n.", "/\n", "\n\n")
+"""What a line of plain paths, one a line, does not have: see `_is_plain`."""
+
+
 def _is_plain(encoded: str) -> bool:
     """Tell quickly of most paths that they are canonical: relative, nothing escaped or dotted."""
     return not (
@@ -103,6 +108,19 @@ def absolute_uri(root_uri: str, encoded_path: str) -> str:
     if encoded_path.startswith("/"):
         return _authority(root_uri) + _normal(decoded)
     return f"{_directory(root_uri)}/{_normal(decoded)}"
+
+
+def absolute_uris(root_uri: str, encoded_paths: Sequence[str]) -> list[str]:
+    """Return the `absolute_uri` of many files; most tables have plain paths only.
+
+    >>> absolute_uris("file:/data/t", ["x.parquet", "p=a%20b/y.parquet"])
+    ['file:/data/t/x.parquet', 'file:/data/t/p=a b/y.parquet']
+    """
+    whole = "\n".join(["", *encoded_paths, ""])
+    if whole.count("\n") != len(encoded_paths) + 1 or any(sign in whole for sign in _NOT_PLAIN):
+        return [absolute_uri(root_uri, path) for path in encoded_paths]
+    directory = _directory(root_uri)
+    return [f"{directory}/{path}" for path in encoded_paths]
 
 
 @functools.lru_cache(maxsize=64)

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timezone
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ from puredelta.log.file_bounds import Bounds, FileBounds
 from puredelta.log.file_table import FileTable
 from puredelta.protocol.deletion_vector import Positions
 from puredelta.protocol.partition_values import parse_partition_value
-from puredelta.protocol.paths import absolute_uri
+from puredelta.protocol.paths import absolute_uris
 from puredelta.protocol.predicates import Ref, Side
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import DATE, INTEGRAL
@@ -33,15 +33,14 @@ from puredelta.spark import probe_task
 from puredelta.spark.arrow_predicate import Call
 from puredelta.spark.bitmaps import WORD_INDEX_BITS, CountedWords
 from puredelta.spark.data_file import DataFile
+from puredelta.spark.key_index_task import whole_numbers
+from puredelta.spark.probe_orders_task import Constants, ProbeOrders, Spans
 from puredelta.spark.rewriting import Refused
 from puredelta.spark.row_bitmap import RowBitmap
 from puredelta.spark.session import is_connect
 from puredelta.spark.split_job import balanced
 from puredelta.spark.workers import collect_if_fit, packed_code
 from puredelta.store.loose_files import local_path
-
-FileKeyBounds: TypeAlias = tuple[tuple[int, int] | None, ...]
-"""See `puredelta.spark.probe_read_task.ProbeOrder`."""
 
 _WORD_BYTES = 8
 _NUMBERED = INTEGRAL | {DATE}
@@ -155,17 +154,23 @@ def probe_keys(
     """
     if is_connect(spark):
         return Refused(reason="no RDD on Spark Connect")
-    paths = [local_path(absolute_uri(root_uri, p)) for p in files.rows["path"].to_pylist()]
+    uris = absolute_uris(root_uri, files.rows["path"].to_pylist())
+    paths = [path for path in map(local_path, uris) if path is not None]
     staged = [local_path(file.uri) for file in source_files]
-    if None in paths or None in staged:
+    if len(paths) < len(uris) or None in staged:
         return Refused(reason=f"no local file system under {root_uri}")
-    bounds = key_bounds(config, files, probe) if by_statistics else [()] * len(files)
-    located = list(zip(paths, bounds, strict=True))
-    orders = _orders(config, files, located, _read_columns(probe), root_uri)
+    orders = ProbeOrders(
+        ordinals=np.arange(len(files), dtype=np.int32),
+        paths=paths,
+        constants=_constants(config, files, _read_columns(probe)),
+        deleted={n: _packed(rows) for n, rows in read_positions(files, root_uri).items()},
+        spans=key_spans(config, files, probe) if by_statistics else (),
+    )
     sizes = files.rows["size_bytes"].to_pylist()
     context = spark.sparkContext
     num_tasks = _num_tasks(sizes, context.defaultParallelism, probe, WorkerMemory.of(spark))
-    batches = balanced(orders, sizes, num_batches=num_tasks)
+    dealt = balanced(range(len(orders)), sizes, num_batches=num_tasks)
+    batches = [orders.some(places).packed() for places in dealt]
     fields = (
         tuple((config.physical_name(k.target), k.source, k.null_safe) for k in probe.keys),
         tuple(staged),
@@ -195,10 +200,10 @@ def _num_tasks(
     return min(len(sizes_bytes), max(parallelism, -(-sum(sizes_bytes) // task_bytes)))
 
 
-def key_bounds(config: TableConfig, files: FileTable, probe: KeyProbe) -> list[FileKeyBounds]:
-    """Return for each file what its rows' keys may be, as far as whole numbers and dates say."""
+def key_spans(config: TableConfig, files: FileTable, probe: KeyProbe) -> Sequence[Spans | None]:
+    """Return per column what the files' keys may be, as far as whole numbers and dates say."""
     if probe.judgement is not None and probe.judgement.by_source:
-        return [()] * len(files)  # rows are asked for that have no partner
+        return ()  # rows are asked for that have no partner
     types = {field.name: field.type for field in config.schema.fields}
     refs = [
         Ref(Side.TARGET, (key.target,), types[key.target])
@@ -207,25 +212,18 @@ def key_bounds(config: TableConfig, files: FileTable, probe: KeyProbe) -> list[F
         for key in probe.keys
     ]
     known = FileBounds(files, config, [ref for ref in refs if ref is not None])
-    columns = [_spans(known.find(ref) if ref is not None else None, len(files)) for ref in refs]
-    return list(zip(*columns, strict=True))
+    return [None if ref is None else _spans(known.find(ref)) for ref in refs]
 
 
-def _spans(bounds: Bounds | None, num_files: int) -> Sequence[tuple[int, int] | None]:
+def _spans(bounds: Bounds | None) -> Spans | None:
     if bounds is None or bounds.low is None or bounds.high is None:
-        return [None] * num_files
-    lows, highs = (_numbers(one) for one in (bounds.low, bounds.high))
-    return [
-        None if low is None or high is None else (low, high)
-        for low, high in zip(lows, highs, strict=True)
-    ]
-
-
-def _numbers(bound: pa.Array) -> list[int | None]:
-    if pa.types.is_date(bound.type):
-        bound = bound.cast(pa.int32())
-    numbers: list[int | None] = bound.cast(pa.int64()).to_pylist()
-    return numbers
+        return None
+    (lows, has_low), (highs, has_high) = map(whole_numbers, (bounds.low, bounds.high))
+    known = np.ones(len(lows), np.bool_)
+    for has in (has_low, has_high):
+        if has is not None:
+            known &= has
+    return Spans(known, lows, highs)
 
 
 def _read_columns(probe: KeyProbe) -> set[str]:
@@ -245,36 +243,25 @@ def _judgement_fields(judgement: Judgement | None, config: TableConfig) -> Any:
     )
 
 
-def _orders(
-    config: TableConfig,
-    files: FileTable,
-    located: Sequence[tuple[str | None, FileKeyBounds]],
-    columns: set[str],
-    root_uri: str,
-) -> list[tuple[Any, ...]]:
-    deleted = read_positions(files, root_uri)
+def _constants(config: TableConfig, files: FileTable, columns: set[str]) -> Sequence[Constants]:
     partitions = {
         config.physical_name(f.name): f.type
         for f in config.partition_schema.fields
         if f.name in columns
     }
-    constants: Sequence[tuple[tuple[str, Any], ...]] = [()] * len(files)
-    if partitions:
-        constants = [
-            tuple(
-                (name, parse_partition_value(values.get(name), kind, timezone.utc))
-                for name, kind in partitions.items()
-            )
-            for values in (dict(v or ()) for v in files.rows["partition_values"].to_pylist())
-        ]
+    if not partitions:
+        return ()
     return [
-        (ordinal, path, constants[ordinal], *_packed(deleted.get(ordinal)), spans)
-        for ordinal, (path, spans) in enumerate(located)
+        tuple(
+            (name, parse_partition_value(values.get(name), kind, timezone.utc))
+            for name, kind in partitions.items()
+        )
+        for values in (dict(v or ()) for v in files.rows["partition_values"].to_pylist())
     ]
 
 
-def _packed(rows: Positions | None) -> tuple[bytes, bytes]:
-    return (b"", b"") if rows is None else RowBitmap.of_rows(rows).packed()
+def _packed(rows: Positions) -> tuple[bytes, bytes]:
+    return RowBitmap.of_rows(rows).packed()
 
 
 def _counted(found: Sequence[probe_task.Found], source_base: int) -> CountedWords:

@@ -24,29 +24,13 @@ import pyarrow.parquet as pq
 
 from puredelta.spark.file_rows_task import Mask, OnlySparkError, dropped_rows, opened
 from puredelta.spark.joined_files_task import SMALL_ROWS, JoinedFiles, Likeness, SmallFile
+from puredelta.spark.probe_orders_task import ProbeOrder
 
 _KINDS_MAX = 4
 """Of small files that are looked at; tables have one, and one for every change of their columns."""
 _CALENDARS_AGREE_DAYS = -25_567
 """1900-01-01: long after the last country changed its calendar, and before zones had rules."""
 _DAY_US = 86_400_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeOrder:
-    """Look the keys up in ``path``."""
-
-    ordinal: int
-    path: str
-    constants: tuple[tuple[str, Any], ...]
-    """Columns that have one value in the whole file: those of partitions."""
-    words: bytes
-    """Rows that a deletion vector deletes, as in `puredelta.spark.split_task.SplitOrder`."""
-    bits: bytes
-    bounds: tuple[tuple[int, int] | None, ...] = ()
-    """Per column of the key the least and the greatest value that the file may hold, dates as
-    days; ``None``: any. Empty: the file is read whatever it holds.
-    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ small ones.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -21,11 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from puredelta.spark.file_rows_task import Mask, OnlySparkError
-from puredelta.spark.key_bounds_task import likely_orders
 from puredelta.spark.key_index_task import KeyIndex, Numbers, run_starts
+from puredelta.spark.probe_orders_task import ProbeOrder, ProbeOrders
 from puredelta.spark.probe_read_task import (
     Piece,
-    ProbeOrder,
     flat,
     gathered,
     of_kind,
@@ -92,9 +91,7 @@ class Probe:
     finds_source: bool = True
 
 
-def probe_if_able(
-    payload: bytes, probe: tuple[Any, ...], orders: Iterable[tuple[Any, ...]]
-) -> list[Answer]:
+def probe_if_able(payload: bytes, probe: tuple[Any, ...], orders: tuple[Any, ...]) -> list[Answer]:
     """Unpack `probe_tuples` from ``payload`` and run it; refuse if its libraries are missing.
 
     Itself it needs the standard library only, so it can be unpacked anywhere.
@@ -106,8 +103,8 @@ def probe_if_able(
     return [run(probe, orders)]
 
 
-def probe_tuples(probe: tuple[Any, ...], orders: Iterable[tuple[Any, ...]]) -> Answer:
-    """Answer fields of a `Probe` and of `ProbeOrder`; classes shipped by value stay here."""
+def probe_tuples(probe: tuple[Any, ...], orders: tuple[Any, ...]) -> Answer:
+    """Answer fields of a `Probe` and packed orders; classes shipped by value stay here."""
     columns, source_files, judgement, *rest = probe
     return probe_files(
         Probe(
@@ -116,11 +113,11 @@ def probe_tuples(probe: tuple[Any, ...], orders: Iterable[tuple[Any, ...]]) -> A
             None if judgement is None else Judgement(*judgement),
             *rest,
         ),
-        [ProbeOrder(*order) for order in orders],
+        ProbeOrders.unpacked(orders),
     )
 
 
-def probe_files(probe: Probe, orders: Sequence[ProbeOrder]) -> Answer:
+def probe_files(probe: Probe, orders: ProbeOrders) -> Answer:
     """Find the rows of files and of the source that some clause acts on, or that have a partner."""
     try:
         source = _Source.read(probe, orders)
@@ -147,7 +144,7 @@ class _Source:
     """Files of the table that may hold one of its keys."""
 
     @classmethod
-    def read(cls, probe: Probe, orders: Sequence[ProbeOrder]) -> _Source:
+    def read(cls, probe: Probe, orders: ProbeOrders) -> _Source:
         judged = () if probe.judgement is None else probe.judgement.source_columns
         keys = [column.source for column in probe.columns]
         names = list(dict.fromkeys([*keys, *(name for name, _ in judged)]))
@@ -164,7 +161,7 @@ class _Source:
             kinds=kinds,
             columns=tuple(_judged(kind, whole[name]) for name, kind in judged),
             starts=starts,
-            likely=likely_orders(orders, columns),
+            likely=orders.likely(columns),
         )
 
     @property

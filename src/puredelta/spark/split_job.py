@@ -90,9 +90,9 @@ def balanced(
     batches: list[list[_Task]] = [[] for _ in range(num_batches)]
     loads = [(0, number) for number in range(num_batches)]
     for size, number in sorted(((s, n) for n, s in enumerate(sizes_bytes)), reverse=True):
-        load, batch = heapq.heappop(loads)
+        load, batch = loads[0]
         batches[batch].append(tasks[number])
-        heapq.heappush(loads, (load + max(1, size), batch))
+        heapq.heapreplace(loads, (load + max(1, size), batch))
     return [batch for batch in batches if batch]
 
 

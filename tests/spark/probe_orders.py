@@ -1,0 +1,19 @@
+"""Orders to look keys up, as they reach a task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from puredelta.spark.probe_orders_task import ProbeOrder, ProbeOrders
+
+
+def orders_of(orders: Sequence[ProbeOrder]) -> ProbeOrders:
+    """Return orders in columns."""
+    return ProbeOrders(
+        ordinals=np.array([order.ordinal for order in orders], np.int32),
+        paths=[order.path for order in orders],
+        constants=[order.constants for order in orders],
+        deleted={order.ordinal: (order.words, order.bits) for order in orders if order.words},
+    )
