@@ -49,6 +49,8 @@ class Piece:
 
     def dropped(self) -> Mask | None:
         """Tell which of its rows are deleted; ``None`` if none is."""
+        if not self.order.words:
+            return None
         words = np.frombuffer(self.order.words, "<i8")
         bits = np.frombuffer(self.order.bits, "<u8")
         return dropped_rows(words, bits, self.first_row, self.num_rows)
