@@ -12,9 +12,9 @@ value: it knows the standard library, pyarrow and modules like it only.
 Traps this module knows:
 
 * Only the first footer is walked field by field, which takes Python longer than Arrow. In the
-  others a column is found by its path (field 3 of ColumnMetaData: a list of one name), by its
-  codec and by the number of its values, which must follow. As statistics may hold any bytes, a file
-  in which these occur twice is not taken.
+  others a column is found by its path (field 3 of ColumnMetaData: a list of one name) and the
+  header of the codec (field 4), which must follow. As statistics may hold any bytes, a file in
+  which these occur twice is not taken.
 * A footer that says in what types of Arrow its writer had the columns (``ARROW:schema``) may mean
   others than Parquet's own description, which is all that the joined file has: the types of the
   first file are compared.
@@ -91,11 +91,11 @@ class _Column:
     element: bytes
     """What the schema says of it."""
     path: bytes
-    """Its path, its codec and the header of the number of values, as a chunk's description has
-    them.
-    """
+    """Its path and the header of the codec, as the description of a chunk has them."""
+    codec: bytes
+    """The codec and the header of the number of values, which follow."""
     description: bytes
-    """How the description of a chunk begins, `path` included."""
+    """How the description of a chunk begins, up to the number of values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +142,7 @@ class Likeness:
         fields, _ = struct_fields(footer, 0)
         version, num_rows, writer = fields[_VERSION], fields[_NUM_ROWS], fields[_CREATED_BY]
         num_columns = list_at(footer, fields[_SCHEMA])[0] - 1 if names is None else len(names)
-        columns = [
-            column
-            for column in _columns(footer, fields[_SCHEMA], num_rows)
-            if names is None or column.name in names
-        ]
+        columns = list(_columns(footer, fields[_SCHEMA], num_rows, names))
         if footer[num_rows - 1 : num_rows] != NEXT_I64 or len(columns) != num_columns:
             raise UnusualError
         created_by = footer[writer : passed(footer, writer, BINARY)]
@@ -165,7 +161,7 @@ class Likeness:
     @property
     def has_one_codec(self) -> bool:
         """Whether all columns are compressed alike."""
-        return len({column.path[-2] for column in self.columns}) == 1
+        return len({column.codec for column in self.columns}) == 1
 
     def ends(self, tail: bytes) -> bool:
         """Tell whether a footer ends as it must; only the last mention of a writer is one."""
@@ -294,10 +290,10 @@ class JoinedFiles:
         run_begin = end = moved = 0
         joined_end = self._end
         for column in self._likeness.columns:
-            known = column.path + num_values
-            at = tail.find(known, start)
+            at = _found_once(tail, column.path, start)
+            known = column.codec + num_values
             found = _SIZES_AND_PLACES.match(tail, at + len(known))
-            if at < 0 or found is None or tail.find(known, at + 1) >= 0:
+            if found is None or not tail.startswith(known, at):
                 raise UnusualError
             sizes, stored, data, dictionary = found.groups()
             begin = data_at = i64_of(data)
@@ -346,8 +342,19 @@ class JoinedFiles:
             first += num_rows
 
 
-def _columns(footer: bytes, at: int, groups_at: int) -> Iterator[_Column]:
-    """Yield the columns of a schema that are leaves of the top level and not repeated."""
+def _found_once(content: bytes, path: bytes, start: int) -> int:
+    """Return the place behind a column's path."""
+    at = content.find(path, start)
+    if at < 0 or content.find(path, at + 1) >= 0:
+        raise UnusualError
+    return at + len(path)
+
+
+def _columns(footer: bytes, at: int, groups_at: int, names: set[str] | None) -> Iterator[_Column]:
+    """Yield the columns of a schema that are leaves of the top level and not repeated.
+
+    ``None``: of any name.
+    """
     count, _, at = list_at(footer, at)
     inside = 0  # how many elements of groups are still to come
     for place in range(count):
@@ -355,31 +362,36 @@ def _columns(footer: bytes, at: int, groups_at: int) -> Iterator[_Column]:
         children = varint(footer, fields[_NUM_CHILDREN])[0] >> 1 if _NUM_CHILDREN in fields else 0
         if place and not inside and _NUM_CHILDREN not in fields:
             repetition = varint(footer, fields[_REPETITION])[0] >> 1
-            if repetition != _REPEATED:
-                yield _column(footer, at, fields, end, groups_at)
+            name = _text(footer, fields[_NAME])
+            if repetition != _REPEATED and (names is None or name in names):
+                yield _column(name, footer[at:end], footer, fields, groups_at)
         if place:
             inside += children - (inside > 0)
         at = end
 
 
-def _column(footer: bytes, at: int, fields: dict[int, int], end: int, groups_at: int) -> _Column:
+def _text(footer: bytes, at: int) -> str:
+    length, begin = varint(footer, at)
+    return footer[begin : begin + length].decode()
+
+
+def _column(
+    name: str, element: bytes, footer: bytes, fields: dict[int, int], groups_at: int
+) -> _Column:
     kind_at, name_at = fields[_PHYSICAL_TYPE], fields[_NAME]
-    _, text_at = varint(footer, name_at)
-    name_end = passed(footer, name_at, BINARY)
     kind = footer[kind_at : passed(footer, kind_at, I32)]
-    path = b"".join([NEXT_LIST, ONE_BINARY, footer[name_at:name_end], NEXT_I32])
-    path_at = footer.find(path, groups_at)
-    codec_at = path_at + len(path)
-    if path_at < 0 or footer[codec_at + 1 : codec_at + 2] != NEXT_I64:
-        raise UnusualError
-    path = footer[path_at : codec_at + 2]
+    written_name = footer[name_at : passed(footer, name_at, BINARY)]
+    path = b"".join([NEXT_LIST, ONE_BINARY, written_name, NEXT_I32])
+    codec_at = _found_once(footer, path, groups_at)
+    codec = footer[codec_at : passed(footer, codec_at, I32)] + NEXT_I64
     # A place that nobody reads; the physical type; a list of encodings that nobody reads.
     begin = [SECOND_I64, ZERO, NEXT_STRUCT, NEXT_I32, kind, NEXT_LIST, ONE_I32, ZERO]
     return _Column(
-        name=footer[text_at:name_end].decode(),
-        element=footer[at:end],
+        name=name,
+        element=element,
         path=path,
-        description=b"".join([*begin, path]),
+        codec=codec,
+        description=b"".join([*begin, path, codec]),
     )
 
 
