@@ -116,15 +116,16 @@ def read_batches(
 
 
 def dropped_rows(
-    words: npt.NDArray[np.int64],
-    bits: npt.NDArray[np.uint64],
-    first_row: int,
-    num_rows: int,
+    packed_words: bytes, packed_bits: bytes, first_row: int, num_rows: int
 ) -> Mask | None:
     """Tell which of the rows from ``first_row`` on have their bit set; ``None`` if none has.
 
-    ``words`` say which runs of 64 rows have one, ascending, ``bits`` which rows of each.
+    Words (little-endian int64) say which runs of 64 rows have one, ascending, bits (uint64) which
+    rows of each.
     """
+    if not packed_words:
+        return None
+    words, bits = np.frombuffer(packed_words, "<i8"), np.frombuffer(packed_bits, "<u8")
     first_word, last_word = first_row >> 6, (first_row + num_rows - 1) >> 6
     low, high = np.searchsorted(words, [first_word, last_word + 1])
     if low == high:

@@ -42,7 +42,7 @@ from puredelta.spark.split_job import split_on_connect, split_orders
 from puredelta.spark.split_task import SplitOrder
 from puredelta.spark.write_job import WriteAnswers, WritePlan, write_alone
 from puredelta.store.base import Store
-from puredelta.store.loose_files import local_path
+from puredelta.store.loose_files import local_path, local_paths
 
 logger = logging.getLogger(__name__)
 
@@ -95,8 +95,8 @@ class ArrowSplitter:
         self, orders: Sequence[RewriteOrder], directories: Sequence[str]
     ) -> list[SplitOrder] | Refused:
         root = local_path(self.store.root_uri)
-        sources = [local_path(absolute_uri(self.store.root_uri, o.add.path)) for o in orders]
-        if root is None or any(source is None for source in sources):
+        sources = local_paths(self.store.root_uri, [order.add.path for order in orders])
+        if root is None or sources is None:
             return Refused(reason=f"no local file system under {self.store.root_uri}")
         tracked = tracked_columns(self.config)
         self._directories.update(directories)
@@ -116,7 +116,6 @@ class ArrowSplitter:
                 zip(orders, sources, directories, groups, strict=True)
             )
             for words, bits in (order.dropped.packed(),)
-            if source is not None
         ]
 
     def _finished(

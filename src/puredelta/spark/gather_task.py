@@ -181,13 +181,12 @@ def _directory(column: str, value: str | None) -> str:
 
 
 def _batches(rows: Rows, order: GatherOrder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    words, bits = np.frombuffer(rows.words, "<i8"), np.frombuffer(rows.bits, "<u8")
     stored = list(dict.fromkeys(name for name, _, _ in order.columns))
     first_row = rows.first_row
     file = opened(rows.path)
     _require_alike(file, order)
     for batch in read_batches(file, rows.groups, columns=stored):
-        marked = dropped_rows(words, bits, first_row, batch.num_rows)
+        marked = dropped_rows(rows.words, rows.bits, first_row, batch.num_rows)
         first_row += batch.num_rows
         chosen = _chosen(batch, marked, keeps=order.keeps)
         if chosen.num_rows:

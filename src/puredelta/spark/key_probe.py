@@ -23,9 +23,7 @@ from pyspark.sql import SparkSession
 from puredelta.log.deletion_vectors import read_positions
 from puredelta.log.file_bounds import Bounds, FileBounds
 from puredelta.log.file_table import FileTable
-from puredelta.protocol.deletion_vector import Positions
 from puredelta.protocol.partition_values import parse_partition_value
-from puredelta.protocol.paths import absolute_uris
 from puredelta.protocol.predicates import Ref, Side
 from puredelta.protocol.table_config import TableConfig
 from puredelta.protocol.types import DATE, INTEGRAL
@@ -40,7 +38,7 @@ from puredelta.spark.row_bitmap import RowBitmap
 from puredelta.spark.session import is_connect
 from puredelta.spark.split_job import balanced
 from puredelta.spark.workers import collect_if_fit, packed_code
-from puredelta.store.loose_files import local_path
+from puredelta.store.loose_files import local_path, local_paths
 
 _WORD_BYTES = 8
 _NUMBERED = INTEGRAL | {DATE}
@@ -154,16 +152,16 @@ def probe_keys(
     """
     if is_connect(spark):
         return Refused(reason="no RDD on Spark Connect")
-    uris = absolute_uris(root_uri, files.rows["path"].to_pylist())
-    paths = [path for path in map(local_path, uris) if path is not None]
+    paths = local_paths(root_uri, files.rows["path"].to_pylist())
     staged = [local_path(file.uri) for file in source_files]
-    if len(paths) < len(uris) or None in staged:
+    if paths is None or None in staged:
         return Refused(reason=f"no local file system under {root_uri}")
+    deleted = read_positions(files, root_uri)
     orders = ProbeOrders(
         ordinals=np.arange(len(files), dtype=np.int32),
         paths=paths,
         constants=_constants(config, files, _read_columns(probe)),
-        deleted={n: _packed(rows) for n, rows in read_positions(files, root_uri).items()},
+        deleted={n: RowBitmap.of_rows(rows).packed() for n, rows in deleted.items()},
         spans=key_spans(config, files, probe) if by_statistics else (),
     )
     sizes = files.rows["size_bytes"].to_pylist()
@@ -258,10 +256,6 @@ def _constants(config: TableConfig, files: FileTable, columns: set[str]) -> Sequ
         )
         for values in (dict(v or ()) for v in files.rows["partition_values"].to_pylist())
     ]
-
-
-def _packed(rows: Positions) -> tuple[bytes, bytes]:
-    return RowBitmap.of_rows(rows).packed()
 
 
 def _counted(found: Sequence[probe_task.Found], source_base: int) -> CountedWords:

@@ -90,9 +90,7 @@ class ProbeOrders:
             ordinals=ordinals,
             paths=[self.paths[place] for place in places],
             constants=[self.constants[place] for place in places] if self.constants else (),
-            deleted={n: self.deleted[n] for n in ordinals.tolist() if n in self.deleted}
-            if self.deleted
-            else {},
+            deleted={n: self.deleted[n] for n in self.deleted.keys() & ordinals.tolist()},
             spans=[None if spans is None else spans.some(chosen) for spans in self.spans],
         )
 
@@ -107,9 +105,7 @@ class ProbeOrders:
     def _order(self, place: int) -> ProbeOrder:
         ordinal = int(self.ordinals[place])
         constants = self.constants[place] if self.constants else ()
-        return ProbeOrder(
-            ordinal, self.paths[place], constants, *self.deleted.get(ordinal, (b"", b""))
-        )
+        return ProbeOrder(ordinal, self.paths[place], constants, *self.deleted.get(ordinal, ()))
 
     def packed(self) -> tuple[Any, ...]:
         """Return what can be unpacked by a worker that lacks the libraries."""

@@ -17,7 +17,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -49,11 +48,8 @@ class Piece:
 
     def dropped(self) -> Mask | None:
         """Tell which of its rows are deleted; ``None`` if none is."""
-        if not self.order.words:
-            return None
-        words = np.frombuffer(self.order.words, "<i8")
-        bits = np.frombuffer(self.order.bits, "<u8")
-        return dropped_rows(words, bits, self.first_row, self.num_rows)
+        order = self.order
+        return dropped_rows(order.words, order.bits, self.first_row, self.num_rows)
 
 
 def read_columns(path: str, names: Sequence[str]) -> pa.Table:

@@ -197,8 +197,7 @@ def _parts(orders: Sequence[SplitOrder], files: JoinedFiles) -> Iterator[Part]:
     stays: Mask = np.ones(files.num_rows, np.bool_)
     first_row = 0
     for order, num_rows in zip(orders, files.rows_of_files, strict=True):
-        words, bits = np.frombuffer(order.words, "<i8"), np.frombuffer(order.bits, "<u8")
-        dropped = dropped_rows(words, bits, 0, num_rows)
+        dropped = dropped_rows(order.words, order.bits, 0, num_rows)
         if dropped is not None:
             stays[first_row : first_row + num_rows] = ~dropped
         first_row += num_rows
@@ -219,9 +218,8 @@ def _groups(file: _File) -> Iterator[Iterator[Part]]:
 
 
 def _group(source: OpenFile, order: SplitOrder, group: int, first_row: int) -> Iterator[Part]:
-    words, bits = np.frombuffer(order.words, "<i8"), np.frombuffer(order.bits, "<u8")
     for batch in read_batches(source, [group]):
-        dropped = dropped_rows(words, bits, first_row, batch.num_rows)
+        dropped = dropped_rows(order.words, order.bits, first_row, batch.num_rows)
         known = with_hidden_columns(batch, order, first_row)
         first_row += batch.num_rows
         yield Part(known, None if dropped is None else ~dropped)

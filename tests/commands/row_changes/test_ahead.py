@@ -108,6 +108,17 @@ def test_nothing_is_parsed_that_may_not_be_asked_for(
     assert parsed == []
 
 
+def test_few_files_do_not_ask_what_a_condition_says() -> None:
+    class Condition:
+        def __str__(self) -> str:
+            raise AssertionError("asked for its text, of the JVM")
+
+    with statistics_ahead(files(FILES_MIN - 1), config()) as ahead:
+        ahead.guess(Condition())
+    with statistics_ahead(files(), config(), by_statistics=False) as ahead:
+        ahead.guess(Condition())
+
+
 def test_nothing_is_parsed_where_statistics_do_not_count(
     parsed: list[set[tuple[str, ...]]],
 ) -> None:

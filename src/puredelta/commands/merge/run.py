@@ -106,7 +106,7 @@ def execute_merge(
     with statistics_ahead(
         snapshot.files, snapshot.config, by_statistics=settings.skips_by_statistics
     ) as statistics:
-        statistics.guess(str(spec.on))
+        statistics.guess(spec.on)
         statement = resolve_merge(
             spec,
             target_rows=target_rows,
@@ -114,6 +114,7 @@ def execute_merge(
             config=snapshot.config,
             session=session,
         )
+        statistics.ask(statement)
         outcome = change_rows(
             statement,
             RowCommand(

@@ -31,12 +31,15 @@ class StatisticsAhead:
         self._files, self._config, self._thread = files, config, thread
         self._running: list[Future[None]] = []
 
-    def guess(self, on: str) -> None:
+    def guess(self, on: object) -> None:
         """Parse those of all columns whose names are words of a condition nobody has resolved.
 
-        What is in vain costs less than to wait until Spark has told the columns.
+        What is in vain costs less than to wait until Spark has told the columns. ``on`` may be
+        anything that tells it as text, which a Column asks the JVM for.
         """
-        words = {word.lower() for word in _WORD.findall(on)}
+        if self._thread is None:
+            return
+        words = {word.lower() for word in _WORD.findall(str(on))}
         self._parse(
             frozenset(
                 Ref(Side.TARGET, (field.name,), field.type)

@@ -121,7 +121,7 @@ def change_rows(
 
     ``started`` is the `time.monotonic` at which the command began. The rows of its source,
     if it has one, are staged here, and removed whatever happens; or its files are read where
-    they lie. ``statistics`` are those of the snapshot's files that are parsed meanwhile.
+    they lie. ``statistics`` of the snapshot's files, parsed meanwhile, are waited for.
 
     Raises:
         DeltaError: files of a source that is read where it lies changed meanwhile.
@@ -133,8 +133,6 @@ def change_rows(
     if source_rows is None:
         source, staged_ms = StagedSource.none(), 0
     else:
-        if statistics is not None:
-            statistics.ask(statement)
         source = stage_source(
             source_rows, statement, spark=spark, store=log.store, must_stage=settings.must_stage
         )
