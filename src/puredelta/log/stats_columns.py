@@ -26,7 +26,7 @@ from puredelta.log.value_order import FLOATING, single_precision
 from puredelta.protocol.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, PrimitiveType
 
 _TEXTS_AT_ONCE = 1 << 16
-"""They are copied to be parsed."""
+"""If Arrow refuses one of them, as many are parsed in Python."""
 _WRITTEN_MILLISECOND_MICROS = 1000
 """Timestamps are written in milliseconds, cut down: the true maximum may be a millisecond
 later (X-65)."""

@@ -9,10 +9,13 @@ from __future__ import annotations
 import decimal
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
@@ -32,7 +35,8 @@ from puredelta.protocol.types import (
 Path: TypeAlias = tuple[str, ...]
 """Physical names from the column down to the leaf."""
 
-_BLOCK_BYTES_MIN = 1 << 20
+_PIECE_BYTES = 2 << 20
+"""Of text that a thread parses at once."""
 _NOT_A_NUMBER = r':\s*"(?:NaN|-?Infinity)"'
 _LINE_BREAK = r"[\r\n]"
 _LONG_DIGITS = 19
@@ -124,25 +128,44 @@ def _sections(
 
 def _rows(objects: pa.ChunkedArray, schema: pa.Schema) -> pa.Table | None:
     """Parse one object a row; ``None`` if one breaks the schema, or is not an object alone."""
-    longest = int(pc.max(pc.binary_length(objects)).as_py() or 0)
+    pieces = list(_pieces(objects))
     try:
-        table = pj.read_json(
-            pa.BufferReader(_lines(objects)),
-            read_options=pj.ReadOptions(block_size=max(_BLOCK_BYTES_MIN, longest + 2)),
-            parse_options=pj.ParseOptions(
-                explicit_schema=schema, unexpected_field_behavior="ignore"
-            ),
-        )
+        if len(pieces) == 1:
+            tables = [_parsed(pieces[0], schema)]
+        else:
+            with ThreadPoolExecutor(max(1, min(len(pieces), pa.cpu_count()))) as threads:
+                tables = list(threads.map(partial(_parsed, schema=schema), pieces))
     except pa.ArrowInvalid:
         return None
-    return table if table.num_rows == len(objects) else None
+    if any(table.num_rows != len(piece) for table, piece in zip(tables, pieces, strict=True)):
+        return None
+    return pa.concat_tables([schema.empty_table(), *tables])
 
 
-def _lines(texts: pa.ChunkedArray) -> pa.Buffer:
-    """Join texts by line breaks; Arrow does it without keeping other threads from Python."""
-    whole = texts.combine_chunks()
-    offsets = pa.array([0, len(whole)], pa.int32())
-    return pc.binary_join(pa.ListArray.from_arrays(offsets, whole), "\n")[0].as_buffer()
+def _pieces(texts: pa.ChunkedArray) -> Iterator[pa.StringArray]:
+    """Cut texts into arrays to be parsed apart."""
+    if texts.num_chunks > 1 and texts.nbytes <= _PIECE_BYTES:
+        texts = pa.chunked_array([texts.combine_chunks()])
+    for chunk in texts.chunks:
+        num_texts = -(-len(chunk) // max(1, -(-chunk.nbytes // _PIECE_BYTES)))
+        for start in range(0, len(chunk), num_texts or 1):
+            yield chunk.slice(start, num_texts)
+
+
+def _parsed(texts: pa.StringArray, schema: pa.Schema) -> pa.Table:
+    """Parse texts where they lie; only the braces around them divide them.
+
+    As one block, which Arrow would divide at line breaks: to put some between the texts takes
+    a copy of all of them, half as long again as to parse them.
+    """
+    _, offsets, content = texts.buffers()
+    ends = np.frombuffer(offsets, np.int32)[texts.offset :][: len(texts) + 1]
+    begin, length = int(ends[0]), int(ends[-1] - ends[0])
+    return pj.read_json(
+        pa.BufferReader(content.slice(begin, length)),
+        read_options=pj.ReadOptions(use_threads=False, block_size=length + 1),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+    )
 
 
 def _are_objects(texts: pa.ChunkedArray) -> bool:

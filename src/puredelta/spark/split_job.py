@@ -89,10 +89,10 @@ def balanced(
     """Deal tasks out so that all batches are of about one size, largest first."""
     batches: list[list[_Task]] = [[] for _ in range(num_batches)]
     loads = [(0, number) for number in range(num_batches)]
-    for size, number in sorted(((s, n) for n, s in enumerate(sizes_bytes)), reverse=True):
+    for number in sorted(range(len(sizes_bytes)), key=sizes_bytes.__getitem__, reverse=True):
         load, batch = loads[0]
         batches[batch].append(tasks[number])
-        heapq.heapreplace(loads, (load + max(1, size), batch))
+        heapq.heapreplace(loads, (load + max(1, sizes_bytes[number]), batch))
     return [batch for batch in batches if batch]
 
 
