@@ -156,3 +156,20 @@ def test_partition_values_keep_null_and_empty_apart(values: dict[str, str | None
     stats = json.dumps({"numRecords": 1})
     (back,) = FileTable.of([_add("a", partition_values=values, stats=stats)]).adds()
     assert back.partition_values == values
+
+
+@pytest.mark.parametrize("places", [[0, 2, 3, 6], [6], [], [3, 0], [2, 2], list(range(7))])
+@pytest.mark.parametrize("sizes", [[7], [3, 0, 3, 1]])
+def test_files_are_picked_in_order_from_any_chunks(sizes: list[int], places: list[int]) -> None:
+    parts = [
+        FileTable.of(
+            _add(f"{part}-{n}", size_bytes=n, stats=f'{{"numRecords":{n}}}') for n in range(size)
+        ).rows
+        for part, size in enumerate(sizes)
+    ]
+    files = FileTable(pa.concat_tables(parts))
+    adds = list(files.adds())
+    files.statistics({})
+    picked = files.take(places)
+    assert list(picked.adds()) == [adds[place] for place in places]
+    assert picked.statistics({}).num_records.to_pylist() == [adds[n].size_bytes for n in places]

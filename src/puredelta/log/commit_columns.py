@@ -116,7 +116,7 @@ def _rows(content: bytes, adds: Sequence[slice]) -> pa.Table:
         columns["tags"] = _maps(structs, "tags", are_values_known=True)
     elif pc.struct_field(structs, "tags").null_count < len(structs):
         raise _UnusualError
-    return pa.table(columns, schema=FILE_SCHEMA).combine_chunks()
+    return pa.table(columns, schema=FILE_SCHEMA)
 
 
 def _structs(content: bytes, lines: Sequence[slice], kind: pa.StructType) -> pa.ChunkedArray:

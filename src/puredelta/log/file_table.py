@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -144,6 +145,13 @@ class FileTable:
     def take(self, indices: pa.Array | Sequence[int]) -> FileTable:
         """Pick rows by position, in the order given."""
         picked = indices if isinstance(indices, pa.Array) else pa.array(indices, pa.int64())
+        if self.rows["stats"].num_chunks > 1:
+            # Arrow would first copy all chunks of every column to one.
+            places = picked.to_numpy()
+            if np.all(places[1:] > places[:-1]):
+                chosen = np.zeros(len(self), np.bool_)
+                chosen[places] = True
+                return self.select(pa.array(chosen))
         return self._some(self.rows.take(picked), lambda column: column.take(picked))
 
     def _some(self, rows: pa.Table, pick: Callable[[pa.Array], pa.Array]) -> FileTable:
