@@ -243,7 +243,7 @@ def test_tasks_are_dealt_by_size() -> None:
     tasks = [(n,) for n in range(5)]
     assert split_job.balanced(tasks, [10, 1, 1, 1, 7], num_batches=2) == [
         [(0,)],
-        [(4,), (3,), (2,), (1,)],
+        [(4,), (1,), (2,), (3,)],
     ]
     assert split_job.balanced(tasks[:1], [5], num_batches=4) == [[(0,)]]
     assert split_job.num_tasks([100] * 64, 2) == 2

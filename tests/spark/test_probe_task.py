@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.spark import probe_task
+from puredelta.spark import probe_read_task, probe_task
 from puredelta.spark.probe_orders_task import ProbeOrder
 from puredelta.spark.probe_task import IDLE, Judgement, Probe, ProbedColumn, probe_files
 from puredelta.spark.row_bitmap import RowBitmap, popcount
@@ -63,8 +63,10 @@ def answered(probe: Probe, orders: list[ProbeOrder]) -> dict[tuple[bool, int], H
         for word, count in zip(bitmap.words.tolist(), counted.tolist(), strict=True):
             place = of_source, clause, file, word
             hits_of_word[place] = hits_of_word.get(place, 0) + count
+        known = sets.setdefault((of_source, clause), [])
         rows = [(file, row, 0) for row in bitmap.rows().tolist()]
-        sets.setdefault((of_source, clause), []).extend(rows)
+        # A row of the target may have partners in several parts of the source.
+        known += rows if probe.parts == 1 else [row for row in rows if row not in known]
     return {
         (side, clause): sorted((f, r, hits_of_word[side, clause, f, r >> 6]) for f, r, _ in rows)
         for (side, clause), rows in sets.items()
@@ -79,18 +81,22 @@ def probed(
     *,
     deleted: tuple[int, ...] = (),
     constants: tuple[tuple[str, Any], ...] = (),
+    parts: int = 1,
 ) -> tuple[Hits, Hits]:
     """Return (file, row, hits of its word) of both sides."""
     orders, files = laid_out(tmp_path, targets, sources, deleted=deleted, constants=constants)
-    probe = Probe(columns=tuple(ProbedColumn(*column) for column in columns), source_files=files)
+    keys = tuple(ProbedColumn(*column) for column in columns)
+    probe = Probe(columns=keys, source_files=files, parts=parts)
     found = answered(probe, orders)
     return found.get((False, 0), []), found.get((True, 0), [])
 
 
+@pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("seed", range(6))
 def test_the_answer_is_that_of_a_join(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, seed: int, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(probe_read_task, "_ROWS_AT_ONCE", (7, 10_000)[seed % 2])
     monkeypatch.setattr(probe_task, "BATCH_ROWS", (50, 100, 10_000)[seed % 3])
     dice = random.Random(seed)
     kinds: list[list[Any]] = [
@@ -131,16 +137,19 @@ def test_the_answer_is_that_of_a_join(
         for q, other in enumerate(source.to_pylist())
         if matches(row, other)
     ]
-    for side, found in enumerate(probed(tmp_path, targets, sources, columns, deleted=deleted)):
+    both = probed(tmp_path, targets, sources, columns, deleted=deleted, parts=parts)
+    for side, found in enumerate(both):
         wanted = [pair[side] for pair in pairs]
         words = [(file, row >> 6) for file, row in wanted]
         assert found == [(f, r, words.count((f, r >> 6))) for f, r in sorted(set(wanted))]
 
 
+@pytest.mark.parametrize("parts", [1, 4])
 @pytest.mark.parametrize("seed", range(8))
 def test_pairs_and_rows_without_a_partner_are_judged(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, seed: int, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    asks_lonely = parts == 1  # else nobody may
     monkeypatch.setattr(probe_task, "BATCH_ROWS", (50, 64, 10_000)[seed % 3])
     dice = random.Random(seed)
     schema = pa.schema([("k", pa.int64()), ("v", pa.int32()), ("d", pa.decimal128(7, 2))])
@@ -167,10 +176,11 @@ def test_pairs_and_rows_without_a_partner_are_judged(
                     ("invert", ("equal", ("target", 1), ("source", 1))),
                     ("and_kleene", ("greater", ("target", 0), ("source", 0)), ("target", 2)),
                 ),
-                by_source=(("equal", ("target", 0), ("value", 3, pa.int64())),),
+                by_source=(("equal", ("target", 0), ("value", 3, pa.int64())),) * asks_lonely,
                 target_columns=(("v", pa.int64()), ("d", pa.decimal128(7, 2)), ("f", pa.bool_())),
                 source_columns=(("v", pa.int64()), ("d", pa.decimal128(7, 2))),
             ),
+            parts=parts,
         ),
         [replace(order, constants=(("f", True),)) for order in orders],
     )
@@ -190,9 +200,10 @@ def test_pairs_and_rows_without_a_partner_are_judged(
                         clause = 1
                     wanted.setdefault((False, clause), []).append((f, r))
                     wanted.setdefault((True, clause), []).append((g, q))
-            if lonely and row["v"] == 3:
+            if lonely and row["v"] == 3 and asks_lonely:
                 wanted.setdefault((False, 2), []).append((f, r))
-    assert set(wanted) == {(False, 2), *((side, n) for side in (True, False) for n in (-1, 0, 1))}
+    of_pairs = {(side, n) for side in (True, False) for n in (-1, 0, 1)}
+    assert set(wanted) == of_pairs | ({(False, 2)} if asks_lonely else set())
     for place, rows in wanted.items():
         words = [(file, row >> 6) for file, row in rows]
         counted = [(f, r, words.count((f, r >> 6))) for f, r in sorted(set(rows))]
@@ -326,6 +337,13 @@ def test_what_only_spark_can_compare_is_refused(tmp_path: Path) -> None:
     assert refusal is not None
     assert "FileNotFoundError" in refusal
     assert found == []
+
+
+def test_parts_may_be_more_than_rows(tmp_path: Path) -> None:
+    target = pa.table({"id": [1, 2, 3]})
+    sources = [pa.table({"id": [3, 3]}), pa.table({"id": pa.array([], pa.int64())})]
+    found = probed(tmp_path, [target], sources, [("id", "id", False)], parts=4)
+    assert found == ([(0, 2, 2)], [(0, 0, 2), (0, 1, 2)])
 
 
 def test_a_source_of_nulls_matches_nothing(tmp_path: Path) -> None:

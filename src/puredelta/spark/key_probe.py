@@ -3,8 +3,9 @@
 Where equality of plain columns finds the pairs, and Arrow decides everything else as Spark
 would, this answers the same as a join of Spark's, without broadcasting, shuffling or compiling
 anything: one Spark job. Every task holds the keys of the whole source, so there are as many
-tasks as memory allows. Needs workers with Python, numpy and pyarrow that reach the storage
-themselves; otherwise the answer is `Refused` and Spark joins.
+tasks as memory allows; where workers may hold little they look at their files once for each part
+of the source. Needs workers with Python, numpy and pyarrow that reach the storage themselves;
+otherwise the answer is `Refused` and Spark joins.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ _FILES_PER_SOURCE = 4
 """How much more a task reads of files than it holds of the source, where there is a choice."""
 _ELSEWHERE_BYTES_MAX = 64 * 1024 * 1024
 """Of the source's keys in a worker of a cluster, beside whatever else that machine does."""
+_ELSEWHERE_PARTS_MAX = 4
+"""How often a worker of a cluster reads its files, each time to look a part of the source up."""
 _HERE_BYTES_MAX = 4 * 1024 * 1024 * 1024
 _HERE_SHARE = 8
 """The part of this machine's memory that all workers together may take: one in this many."""
@@ -86,7 +89,9 @@ class KeyProbe:
     """``None``: every pair is for `clause`."""
     clause: int = probe_task.IDLE
     task_bytes: int = 0
-    """What a task holds of the source, estimated."""
+    """What a task holds of the source at a time, estimated."""
+    parts: int = 1
+    """In how many parts a task looks the source up, one after the other."""
 
     def renamed(self, name: Callable[[str], str]) -> KeyProbe:
         """Return the same with the names that source columns have inside their files."""
@@ -105,12 +110,14 @@ class WorkerMemory:
     task_max: int
     all_max: int | None = None
     """All of them together, where they share this machine."""
+    parts_max: int = 1
+    """In how many parts a task may hold a source, one after the other."""
 
     @classmethod
     def of(cls, spark: SparkSession) -> WorkerMemory:
         """Return what the workers of this session may take."""
         if is_connect(spark) or not _runs_here(spark.sparkContext.master):
-            return cls(task_max=_ELSEWHERE_BYTES_MAX)
+            return cls(task_max=_ELSEWHERE_BYTES_MAX, parts_max=_ELSEWHERE_PARTS_MAX)
         here = min(_HERE_BYTES_MAX, _memory_bytes() // _HERE_SHARE)
         return cls(task_max=here, all_max=here)
 
@@ -176,6 +183,7 @@ def probe_keys(
         probe.clause,
         finds_target,
         source_base is not None,
+        probe.parts,
     )
     work = functools.partial(probe_task.probe_if_able, packed_code(probe_task.probe_tuples), fields)
     answers = collect_if_fit(context, batches, work)

@@ -27,6 +27,7 @@ from puredelta.spark.probe_orders_task import ProbeOrder
 
 _KINDS_MAX = 4
 """Of small files that are looked at; tables have one, and one for every change of their columns."""
+_ROWS_AT_ONCE = 131_072
 _CALENDARS_AGREE_DAYS = -25_567
 """1900-01-01: long after the last country changed its calendar, and before zones had rules."""
 _DAY_US = 86_400_000_000
@@ -52,10 +53,33 @@ class Piece:
         return dropped_rows(order.words, order.bits, self.first_row, self.num_rows)
 
 
-def read_columns(path: str, names: Sequence[str]) -> pa.Table:
-    """Read whole columns of one file."""
+def read_columns(
+    path: str, names: Sequence[str], *, part: int = 0, parts: int = 1
+) -> tuple[int, pa.Table]:
+    """Read columns of one of a file's parts, which have about as many rows each.
+
+    Return also where the part begins. Of the other rows few are held at a time.
+    """
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
-        return file.read(columns=list(names), use_threads=False)
+        num_rows = file.metadata.num_rows
+        if parts == 1 or not num_rows:
+            return 0, file.read(columns=list(names), use_threads=False)
+        first, behind = (num_rows * n // parts for n in (part, part + 1))
+        batches = file.iter_batches(_ROWS_AT_ONCE, columns=list(names), use_threads=False)
+        return first, _between(batches, first, behind)
+
+
+def _between(batches: Iterator[pa.RecordBatch], first: int, behind: int) -> pa.Table:
+    """Return the rows from ``first`` on and before ``behind``; there is a batch at least."""
+    kept: list[pa.RecordBatch] = []
+    begin = 0
+    for batch in batches:
+        end = begin + batch.num_rows
+        if begin < behind and first < end:
+            low = max(first - begin, 0)
+            kept.append(batch.slice(low, min(behind, end) - begin - low))
+        begin = end
+    return pa.Table.from_batches(kept, batch.schema)
 
 
 def read_pieces(

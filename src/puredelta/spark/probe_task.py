@@ -5,8 +5,8 @@ Equality of plain columns finds pairs of a target row and a source row; what els
 a pair, or about a row without one, are calls of Arrow's functions that answer as Spark would.
 Nothing is shuffled, and the answer is bitmaps.
 
-Memory is that of the source's keys and of one batch of rows, be they of one file or of many
-small ones.
+Memory is that of the source's keys, or of a part of them if files may be read several times, and
+of one batch of rows, be they of one file or of many small ones.
 """
 
 from __future__ import annotations
@@ -89,6 +89,9 @@ class Probe:
     clause: int = 0
     finds_target: bool = True
     finds_source: bool = True
+    parts: int = 1
+    """In how many parts the source is held, one after the other; more than one only if nothing
+    is asked of rows that have no partner in any of them."""
 
 
 def probe_if_able(payload: bytes, probe: tuple[Any, ...], orders: tuple[Any, ...]) -> list[Answer]:
@@ -120,19 +123,25 @@ def probe_tuples(probe: tuple[Any, ...], orders: tuple[Any, ...]) -> Answer:
 def probe_files(probe: Probe, orders: ProbeOrders) -> Answer:
     """Find the rows of files and of the source that some clause acts on, or that have a partner."""
     try:
-        source = _Source.read(probe, orders)
-        search = _Search(probe=probe, source=source)
-        pieces = read_pieces(source.likely, search.target_names, batch_rows=BATCH_ROWS)
-        for together in gathered(pieces, num_rows=source.batch_rows):
-            search.look_up(together)
+        found = [found for part in range(probe.parts) for found in _partners(probe, orders, part)]
     except (OSError, pa.ArrowException, OnlySparkError) as reason:
         return f"{type(reason).__name__}: {reason}", []
-    return None, [*search.found, *search.met()]
+    return None, found
+
+
+def _partners(probe: Probe, orders: ProbeOrders, part: int) -> list[Found]:
+    """Look one part of the source up; its memory is free afterwards."""
+    source = _Source.read(probe, orders, part)
+    search = _Search(probe=probe, source=source)
+    pieces = read_pieces(source.likely, search.target_names, batch_rows=BATCH_ROWS)
+    for together in gathered(pieces, num_rows=source.batch_rows):
+        search.look_up(together)
+    return [*search.found, *search.met()]
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """All rows of the source: their keys, and the columns that conditions read."""
+    """Rows of the source, all or a part: their keys, and the columns that conditions read."""
 
     index: KeyIndex
     kinds: tuple[pa.DataType, ...]
@@ -140,18 +149,23 @@ class _Source:
     columns: tuple[pa.Array, ...]
     starts: Numbers
     """Where each file's rows begin, and where the last one's end."""
+    firsts: Sequence[int]
+    """What place the first of them has in each file."""
     likely: Sequence[ProbeOrder]
     """Files of the table that may hold one of its keys."""
 
     @classmethod
-    def read(cls, probe: Probe, orders: ProbeOrders) -> _Source:
+    def read(cls, probe: Probe, orders: ProbeOrders, part: int) -> _Source:
         judged = () if probe.judgement is None else probe.judgement.source_columns
         keys = [column.source for column in probe.columns]
         names = list(dict.fromkeys([*keys, *(name for name, _ in judged)]))
-        tables = [read_columns(path, names) for path in probe.source_files]
+        found = [
+            read_columns(path, names, part=part, parts=probe.parts) for path in probe.source_files
+        ]
+        firsts, tables = [first for first, _ in found], [table for _, table in found]
         starts = np.cumsum([0, *(table.num_rows for table in tables)])
         whole = {name: flat(tables, name) for name in names}
-        del tables  # memory is for the index now
+        del found, tables  # memory is for the index now
         kinds = tuple(values_kind(whole[name].type) for name in keys)
         columns = [of_kind(kind, whole[name]) for kind, name in zip(kinds, keys, strict=True)]
         for column in columns:
@@ -161,6 +175,7 @@ class _Source:
             kinds=kinds,
             columns=tuple(_judged(kind, whole[name]) for name, kind in judged),
             starts=starts,
+            firsts=firsts,
             likely=orders.likely(columns),
         )
 
@@ -268,13 +283,13 @@ class _Search:
     def _source_rows(self, clause: int, hits: Numbers) -> list[Found]:
         rows = np.flatnonzero(hits)
         cuts = np.searchsorted(rows, self.source.starts).tolist()
-        files = range(len(cuts) - 1)
-        parts = [(file, rows[cuts[file] : cuts[file + 1]]) for file in files]
-        return [
-            (True, clause, file, counted_words(part - self.source.starts[file], hits[part]))
-            for file, part in parts
-            if len(part)
-        ]
+        found: list[Found] = []
+        for file, first in enumerate(self.source.firsts):
+            some = rows[cuts[file] : cuts[file + 1]]
+            if len(some):
+                within = some - self.source.starts[file] + first
+                found.append((True, clause, file, counted_words(within, hits[some])))
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,6 +172,7 @@ def planned(
     *,
     broadcast_bytes_max: int = 10_000,
     probe_bytes_max: int = 1_000_000,
+    probe_parts_max: int = 1,
 ) -> SearchPlan:
     return plan_search(
         statement,
@@ -180,6 +181,7 @@ def planned(
         prune=lambda some, predicate: prune_files(some, config, predicate),
         broadcast_bytes_max=broadcast_bytes_max,
         probe_bytes_max=probe_bytes_max,
+        probe_parts_max=probe_parts_max,
     )
 
 
@@ -385,6 +387,43 @@ def test_keys_are_looked_up_as_far_as_they_fit_into_memory(
     assert 8_000 <= probe.task_bytes <= 100_000
     for limit, fits in ((probe.task_bytes, True), (probe.task_bytes - 1, False)):
         plan = planned(statement, files, config, source(num_rows=1000), probe_bytes_max=limit)
+        assert (plan.probe is not None) is fits
+
+
+def test_a_source_is_looked_up_in_parts_where_memory_is_scarce(
+    files: FileTable, config: TableConfig
+) -> None:
+    statement = merge(condition(pairs=(PAIR,)), matched=(MATCHED_UPDATE,))
+    whole = planned(statement, files, config, source(num_rows=1000)).probe
+    assert whole is not None
+    assert whole.parts == 1
+    limit = whole.task_bytes * 2 // 5  # two and a half times as much is needed
+    for parts_max, parts in ((4, 3), (3, 3), (2, None)):
+        probe = planned(
+            statement,
+            files,
+            config,
+            source(num_rows=1000),
+            probe_bytes_max=limit,
+            probe_parts_max=parts_max,
+        ).probe
+        assert (None if probe is None else probe.parts) == parts
+        assert probe is None or probe.task_bytes <= limit
+    lonely = merge(
+        condition(pairs=(PAIR,)),
+        matched=(MATCHED_UPDATE,),
+        by_source=(NotMatchedBySourceClause(action=ResolvedDelete(), condition=None),),
+    )
+    for limit, fits in ((1_000_000, True), (whole.task_bytes * 2 // 5, False)):
+        plan = planned(
+            lonely,
+            files,
+            config,
+            source(num_rows=1000),
+            probe_bytes_max=limit,
+            probe_parts_max=4,
+        )
+        assert plan.search is Search.LEFT_OUTER
         assert (plan.probe is not None) is fits
 
 

@@ -134,11 +134,13 @@ def plan_search(
     prune: Prune,
     broadcast_bytes_max: int,
     probe_bytes_max: int,
+    probe_parts_max: int = 1,
 ) -> SearchPlan:
     """Choose the candidate files and the join; runs nothing.
 
     ``broadcast_bytes_max`` is Spark's own threshold; -1 switches broadcasting off.
-    ``probe_bytes_max`` is what a task may hold of the source's keys to look them up.
+    ``probe_bytes_max`` is what a task may hold of the source's keys to look them up,
+    ``probe_parts_max`` in how many parts it may do so one after the other.
     """
     kept, skipped = _matchable(statement, files, source, prune)
     reachable = prune(files, by_source_predicate(statement.not_matched_by_source))
@@ -154,7 +156,12 @@ def plan_search(
         skipped=skipped,
         widened=widened,
         search=search,
-        probe=key_probe(statement, source.num_rows, task_bytes_max=probe_bytes_max)
+        probe=key_probe(
+            statement,
+            source.num_rows,
+            task_bytes_max=probe_bytes_max,
+            parts_max=probe_parts_max,
+        )
         if search in (Search.INNER, Search.LEFT_OUTER)
         else None,
         broadcast_source=0 <= _join_bytes(statement, source) <= broadcast_bytes_max,

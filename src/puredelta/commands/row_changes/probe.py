@@ -37,11 +37,16 @@ _TEXT_BYTES = 64
 
 
 def key_probe(
-    statement: ResolvedStatement, num_source_rows: int, *, task_bytes_max: int
+    statement: ResolvedStatement,
+    num_source_rows: int,
+    *,
+    task_bytes_max: int,
+    parts_max: int = 1,
 ) -> KeyProbe | None:
     """Return how to look the statement's keys up, ``None`` if Spark has to join.
 
-    ``task_bytes_max`` is what a task may hold of the source.
+    ``task_bytes_max`` is what a task may hold of the source, ``parts_max`` in how many parts it may
+    do so one after the other.
     """
     pairs, config = statement.on.parts.pairs, statement.config
     # Files have columns under the names and types of the table as it was.
@@ -65,13 +70,16 @@ def key_probe(
     task_bytes = num_source_rows * (
         _ROW_BYTES + values * _VALUE_BYTES + texts * (_TEXT_BYTES - _VALUE_BYTES)
     )
-    if task_bytes > task_bytes_max:
+    parts = -(-task_bytes // max(1, task_bytes_max))
+    # What has a partner in no part is known at the end only.
+    if parts > (1 if statement.not_matched_by_source else parts_max):
         return None
     return KeyProbe(
         keys=keys,
         judgement=judgement,
         clause=0 if statement.matched else IDLE,
-        task_bytes=task_bytes,
+        task_bytes=-(-task_bytes // parts),
+        parts=parts,
     )
 
 
