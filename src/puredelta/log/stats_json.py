@@ -130,10 +130,10 @@ def _rows(objects: pa.ChunkedArray, schema: pa.Schema) -> pa.Table | None:
     """Parse one object a row; ``None`` if one breaks the schema, or is not an object alone."""
     pieces = list(_pieces(objects))
     try:
-        if len(pieces) == 1:
-            tables = [_parsed(pieces[0], schema)]
+        if len(pieces) <= 1:
+            tables = [_parsed(piece, schema) for piece in pieces]
         else:
-            with ThreadPoolExecutor(max(1, min(len(pieces), pa.cpu_count()))) as threads:
+            with ThreadPoolExecutor(min(len(pieces), pa.cpu_count())) as threads:
                 tables = list(threads.map(partial(_parsed, schema=schema), pieces))
     except pa.ArrowInvalid:
         return None
@@ -155,8 +155,8 @@ def _pieces(texts: pa.ChunkedArray) -> Iterator[pa.StringArray]:
 def _parsed(texts: pa.StringArray, schema: pa.Schema) -> pa.Table:
     """Parse texts where they lie; only the braces around them divide them.
 
-    As one block, which Arrow would divide at line breaks: to put some between the texts takes
-    a copy of all of them, half as long again as to parse them.
+    As one block, since Arrow divides blocks at line breaks, and to put some between the texts
+    takes a copy of them all.
     """
     _, offsets, content = texts.buffers()
     ends = np.frombuffer(offsets, np.int32)[texts.offset :][: len(texts) + 1]

@@ -63,7 +63,7 @@ from puredelta.protocol.types import (
     StructType,
 )
 from puredelta.spark.arrow_predicate import ALWAYS
-from puredelta.spark.key_probe import Judgement, KeyColumn
+from puredelta.spark.key_probe import Judgement, KeyColumn, WorkerMemory
 
 SCHEMA = StructType((StructField("id", LONG), StructField("part", STRING), StructField("v", LONG)))
 ID = Ref(Side.TARGET, ("id",), LONG)
@@ -180,8 +180,7 @@ def planned(
         profile or source(),
         prune=lambda some, predicate: prune_files(some, config, predicate),
         broadcast_bytes_max=broadcast_bytes_max,
-        probe_bytes_max=probe_bytes_max,
-        probe_parts_max=probe_parts_max,
+        memory=WorkerMemory(task_max=probe_bytes_max, parts_max=probe_parts_max),
     )
 
 
@@ -444,7 +443,7 @@ def test_types_whose_equal_values_are_equal_bytes(
 ) -> None:
     pair = EquiPair(target=Ref(Side.TARGET, ("id",), target), source=Ref(Side.SOURCE, ("s0",), key))
     statement = merge(condition(pairs=(pair,)), matched=(MATCHED_UPDATE,))
-    assert (key_probe(statement, 3, task_bytes_max=1000) is not None) is looked_up
+    assert (key_probe(statement, 3, WorkerMemory(task_max=1000)) is not None) is looked_up
 
 
 def test_few_small_files_are_read_by_one_task(files: FileTable, config: TableConfig) -> None:

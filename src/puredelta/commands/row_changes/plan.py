@@ -44,7 +44,7 @@ from puredelta.protocol.types import (
     DecimalType,
     PrimitiveType,
 )
-from puredelta.spark.key_probe import KeyProbe
+from puredelta.spark.key_probe import KeyProbe, WorkerMemory
 
 Prune: TypeAlias = Callable[[FileTable, Predicate], pa.Array]
 """True where rows of a file might satisfy the predicate."""
@@ -133,14 +133,12 @@ def plan_search(
     *,
     prune: Prune,
     broadcast_bytes_max: int,
-    probe_bytes_max: int,
-    probe_parts_max: int = 1,
+    memory: WorkerMemory,
 ) -> SearchPlan:
     """Choose the candidate files and the join; runs nothing.
 
     ``broadcast_bytes_max`` is Spark's own threshold; -1 switches broadcasting off.
-    ``probe_bytes_max`` is what a task may hold of the source's keys to look them up,
-    ``probe_parts_max`` in how many parts it may do so one after the other.
+    ``memory`` is for the source's keys where they are looked up.
     """
     kept, skipped = _matchable(statement, files, source, prune)
     reachable = prune(files, by_source_predicate(statement.not_matched_by_source))
@@ -156,12 +154,7 @@ def plan_search(
         skipped=skipped,
         widened=widened,
         search=search,
-        probe=key_probe(
-            statement,
-            source.num_rows,
-            task_bytes_max=probe_bytes_max,
-            parts_max=probe_parts_max,
-        )
+        probe=key_probe(statement, source.num_rows, memory)
         if search in (Search.INNER, Search.LEFT_OUTER)
         else None,
         broadcast_source=0 <= _join_bytes(statement, source) <= broadcast_bytes_max,

@@ -26,7 +26,7 @@ from puredelta.protocol.types import (
     DecimalType,
 )
 from puredelta.spark.arrow_predicate import ALWAYS, Call, Translation
-from puredelta.spark.key_probe import Judgement, KeyColumn, KeyProbe
+from puredelta.spark.key_probe import Judgement, KeyColumn, KeyProbe, WorkerMemory
 from puredelta.spark.probe_task import IDLE
 
 _ROW_BYTES = 64
@@ -37,17 +37,9 @@ _TEXT_BYTES = 64
 
 
 def key_probe(
-    statement: ResolvedStatement,
-    num_source_rows: int,
-    *,
-    task_bytes_max: int,
-    parts_max: int = 1,
+    statement: ResolvedStatement, num_source_rows: int, memory: WorkerMemory
 ) -> KeyProbe | None:
-    """Return how to look the statement's keys up, ``None`` if Spark has to join.
-
-    ``task_bytes_max`` is what a task may hold of the source, ``parts_max`` in how many parts it may
-    do so one after the other.
-    """
+    """Return how to look the statement's keys up, ``None`` if Spark has to join."""
     pairs, config = statement.on.parts.pairs, statement.config
     # Files have columns under the names and types of the table as it was.
     renamed = statement.schema_evolves or config.column_mapping is ColumnMappingMode.ID
@@ -70,9 +62,9 @@ def key_probe(
     task_bytes = num_source_rows * (
         _ROW_BYTES + values * _VALUE_BYTES + texts * (_TEXT_BYTES - _VALUE_BYTES)
     )
-    parts = -(-task_bytes // max(1, task_bytes_max))
+    parts = -(-task_bytes // max(1, memory.task_max))
     # What has a partner in no part is known at the end only.
-    if parts > (1 if statement.not_matched_by_source else parts_max):
+    if parts > (1 if statement.not_matched_by_source else memory.parts_max):
         return None
     return KeyProbe(
         keys=keys,

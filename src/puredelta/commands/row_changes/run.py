@@ -178,7 +178,6 @@ class _Run:
         context, scanning = self.context, time.monotonic()
         snapshot = context.snapshot
         _require_free_names(snapshot.config, context.statement.config)
-        memory = WorkerMemory.of(context.spark)
         plan = plan_search(
             context.statement,
             snapshot.files,
@@ -190,8 +189,7 @@ class _Run:
                 by_statistics=self.settings.skips_by_statistics,
             ),
             broadcast_bytes_max=self.settings.broadcast_bytes_max,
-            probe_bytes_max=memory.task_max,
-            probe_parts_max=memory.parts_max,
+            memory=WorkerMemory.of(context.spark),
         )
         logger.debug(
             "%s in %s: %s; %s",
