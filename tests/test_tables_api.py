@@ -1,4 +1,4 @@
-"""The facade: arguments and texts as ``delta.tables`` has them (1.1), and what it forwards."""
+"""The facade: arguments and texts as ``delta.tables`` has them (M-14), and what it forwards."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def test_settings_that_are_no_file_systems_are_refused(spark: SparkSession, path
 def test_convert_to_delta(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The table that was just written is not read again before somebody wants to know."""
+    """C-04; what was just written is not read again before somebody wants to know."""
     location = str(tmp_path / "plain")
     spark.range(3).write.parquet(location)
     with monkeypatch.context() as patch:

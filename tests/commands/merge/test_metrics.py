@@ -15,7 +15,7 @@ REFERENCE_NAMES = """
 
 
 def test_every_name_of_the_reference_is_there_and_no_other() -> None:
-    """1.11: rows of the table marked "In commitInfo: yes"."""
+    """M-160: the names that delta-spark writes into ``commitInfo``."""
     metrics = operation_metrics(RowFates(source=0), FileCounts(), PhaseTimes())
     assert sorted(metrics) == sorted(REFERENCE_NAMES)
     assert set(metrics.values()) == {0}

@@ -1,4 +1,4 @@
-"""Files of a commit, counted as the reference counts them (1.11)."""
+"""Files of a commit, counted as delta-spark counts them (M-160)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a MERGE, in the reference's words (requirements 1.13)."""
+"""What is wrong with a MERGE, in delta-spark's words (E-01)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from puredelta.protocol.operations import ClauseSummary, Operation
 
 
 def merge_operation(merge: ResolvedStatement) -> Operation:
-    """Return name and parameters for ``commitInfo`` (requirements 1.12)."""
+    """Return name and parameters for ``commitInfo`` (M-161)."""
     return operations.merge(
         predicate=merge.on.sql,
         matched=map(_summary, merge.matched),

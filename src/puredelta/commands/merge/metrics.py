@@ -1,4 +1,4 @@
-"""The metrics of a MERGE: counts of rows, files and times under the reference's names (1.11)."""
+"""The metrics of a MERGE: counts of rows, files and times under delta-spark's names (M-160)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names, types and rules of a MERGE, judged before anything runs (requirements 1.2 to 1.4).
+"""Names, types and rules of a MERGE, judged before anything runs (M-20 to M-63).
 
 The order of the checks is the reference's: shape of the statement, names, conditions,
 conflicts, types. Spark's own errors pass as they are.
@@ -84,7 +84,7 @@ def resolve_merge(
         session: settings read at the start of the command.
 
     Raises:
-        InvalidRequestError: see requirements 1.13; nothing was read or written.
+        InvalidRequestError: see E-01; nothing was read or written.
         pyspark.errors.PySparkException: Spark itself refuses an expression.
     """
     require_clauses(spec)

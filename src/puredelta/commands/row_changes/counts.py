@@ -1,4 +1,4 @@
-"""What a statement did, as counts that the stages returned (requirements 1.11).
+"""What a statement did, as counts that the stages returned (M-160).
 
 Nothing here is an accumulator: a retried task cannot inflate a number (W-9). Every command
 makes its own ``operationMetrics`` of these.

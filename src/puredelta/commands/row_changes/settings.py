@@ -41,7 +41,7 @@ _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionSettings:
-    """How the user wants merges of this session to run (requirements 1.14)."""
+    """How the user wants merges of this session to run (S-01)."""
 
     broadcast_bytes_max: int = 10 * 1024 * 1024
     """``spark.sql.autoBroadcastJoinThreshold``; negative: never broadcast."""
@@ -58,7 +58,7 @@ class ExecutionSettings:
     records_metrics: bool = True
     """``history.metricsEnabled``."""
     checks_row_counts: bool = True
-    """``numRecordsValidation.enabled`` (1.11)."""
+    """``numRecordsValidation.enabled`` (M-94)."""
     skips_by_statistics: bool = True
     """``stats.skipping``."""
     collects_statistics: bool = True

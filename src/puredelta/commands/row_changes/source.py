@@ -1,7 +1,7 @@
 """The source of a MERGE: rows that every pass sees alike, each known by its file and row index.
 
 A source that is nothing but Parquet files is read where it lies, and must be the same at the
-end. Any other is evaluated exactly once and kept as hidden Parquet files (1.10): it need not
+end. Any other is evaluated exactly once and kept as hidden Parquet files (M-153): it need not
 be deterministic then, and survives the loss of an executor. Either way the footers give the
 number of rows and the bounds of the keys without another job.
 """
