@@ -12,9 +12,9 @@ from puredelta.commands import changes
 from puredelta.commands.read import Instant, read_table
 from puredelta.commands.write import WriteOutcome, write_table
 from puredelta.commands.write_options import SaveMode
-from puredelta.log.table_log import TableLog
-from puredelta.sql.parameters import Arguments
-from puredelta.sql.run import run_sql
+from puredelta.log.replay.table_log import TableLog
+from puredelta.sql.execute.run import run_sql
+from puredelta.sql.relations.parameters import Arguments
 
 
 def read(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from puredelta.spark.probe_orders_task import ProbeOrder, ProbeOrders
+from puredelta.worker.lookup_batch import ProbeOrder, ProbeOrders
 
 
 def orders_of(orders: Sequence[ProbeOrder]) -> ProbeOrders:

@@ -22,12 +22,12 @@ from puredelta.commands.change_settings import ChangeSettings, MappedSchema
 from puredelta.commands.changes import bound_of, find_changes
 from puredelta.commands.read import parse_version
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.file_rows import FileRows, list_files
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.stream_changes import ChangeStream, feed_files
-from puredelta.log.stream_files import RowStream, StreamRules
-from puredelta.log.stream_schema import StreamedTable
-from puredelta.log.table_log import TableLog
+from puredelta.log.changes.file_rows import FileRows, list_files
+from puredelta.log.changes.stream_changes import ChangeStream, feed_files
+from puredelta.log.changes.stream_files import RowStream, StreamRules
+from puredelta.log.changes.stream_schema import StreamedTable
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
 
 _CHANGES = ("readChangeFeed", "readChangeData")
 _TIME_TRAVEL = ("versionAsOf", "timestampAsOf")

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.change_settings import ChangeSettings, MappedSchema
 from puredelta.commands.read import Instant, parse_version, resolve_instant
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.change_files import ChangeFiles, find_change_files
-from puredelta.log.change_range import (
+from puredelta.log.changes.change_files import ChangeFiles, find_change_files
+from puredelta.log.changes.change_range import (
     AtTime,
     AtVersion,
     Bound,
@@ -21,14 +21,14 @@ from puredelta.log.change_range import (
     require_readable_range,
     resolve_range,
 )
-from puredelta.log.commit_files import Commit
-from puredelta.log.segment import list_log
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.actions import Metadata
-from puredelta.protocol.properties import ColumnMappingMode
-from puredelta.protocol.read_compatibility import TableShape
-from puredelta.spark.change_scan import scan_changes
+from puredelta.log.replay.commit_files import Commit
+from puredelta.log.replay.segment import list_log
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Metadata
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.table.read_compatibility import TableShape
+from puredelta.spark.scan.change_scan import scan_changes
 
 
 def read_changes(

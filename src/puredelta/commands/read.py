@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.spark.table_rows import table_rows
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.scan.table_rows import table_rows
 
 Instant: TypeAlias = str | dt.datetime | dt.date
 """A moment: text as Spark casts it to a timestamp, a datetime, or a day's first moment. What

@@ -13,19 +13,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.clustering import clustering_columns
-from puredelta.protocol.feature_registry import WRITER_VERSION_MAX
-from puredelta.protocol.feature_usage import CURRENT_DEFAULT
-from puredelta.protocol.features import supported_features
-from puredelta.protocol.properties import FEATURE_PREFIX
-from puredelta.protocol.schema_edit import FieldPath, find_field
-from puredelta.protocol.schema_json import simple_string
-from puredelta.protocol.types import StructField
-from puredelta.spark.catalog_tables import SESSION_CATALOG, CatalogTable
-from puredelta.spark.identifiers import display_name
-from puredelta.spark.partition_rows import partition_rows
-from puredelta.spark.types import quoted
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.features.feature_registry import WRITER_VERSION_MAX
+from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
+from puredelta.protocol.features.properties import FEATURE_PREFIX
+from puredelta.protocol.features.protocol_versions import supported_features
+from puredelta.protocol.schema.schema_edit import FieldPath, find_field
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import StructField
+from puredelta.protocol.table.clustering import clustering_columns
+from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG, CatalogTable
+from puredelta.spark.scan.partition_rows import partition_rows
+from puredelta.spark.session.identifiers import display_name
+from puredelta.spark.session.types import quoted
 
 _COMMENT = "comment"
 _BLANK = ("", "", "")

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from puredelta.commands.row_changes.settings import ExecutionSettings, write_marker
 from puredelta.commands.write_schema import SchemaChange
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.spark.delta_conf import AUTO_MERGE, DYNAMIC_OVERWRITE, REPLACE_WHERE_CHECK
-from puredelta.spark.session import settings_of
+from puredelta.spark.session.delta_conf import AUTO_MERGE, DYNAMIC_OVERWRITE, REPLACE_WHERE_CHECK
+from puredelta.spark.session.session import settings_of
 
 WRITE_OPTIONS = (
     "mergeSchema",

@@ -11,7 +11,7 @@ from puredelta.commands.merge.column_paths import (
     require_no_conflict,
 )
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.types import (
+from puredelta.protocol.schema.types import (
     INTEGER,
     LONG,
     STRING,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from puredelta.commands.merge.metrics import operation_metrics
 from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, RowFates
-from puredelta.log.row_counts import RowChanges
+from puredelta.log.files.row_counts import RowChanges
 
 REFERENCE_NAMES = """
     numSourceRows numTargetRowsInserted numTargetRowsUpdated numTargetRowsMatchedUpdated

@@ -22,12 +22,12 @@ from puredelta.errors import (
     ErrorCode,
     InvalidRequestError,
 )
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Phase
-from puredelta.spark.file_splitter import ArrowSplitter
-from puredelta.spark.rewriting import Refused
-from puredelta.spark.scan import scan
-from puredelta.spark.write_job import WritePlan
+from puredelta.log.commit.transaction import Phase
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.offload.write_job import WritePlan
+from puredelta.spark.rewrite.arrow_rewriter import ArrowSplitter
+from puredelta.spark.scan.scan import scan
+from puredelta.spark.session.fallback import NotApplicable
 from tests.commands.merge.tables import (
     active_files,
     data_files,
@@ -475,8 +475,8 @@ def test_spark_copies_where_workers_cannot(
     log = lay_table(root, SCHEMA, files, partition_by=["p"])
     before = data_files(root)
 
-    def refuse(*_: Any) -> WritePlan[Refused]:
-        return Refused(reason="no pyarrow on the workers")
+    def refuse(*_: Any) -> WritePlan[NotApplicable]:
+        return NotApplicable(reason="no pyarrow on the workers")
         yield
 
     monkeypatch.setattr(ArrowSplitter, "plan", refuse)
@@ -562,10 +562,10 @@ def test_spark_joins_where_workers_cannot_look_keys_up(
     source: Callable[..., DataFrame],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    refused: list[Refused] = []
+    refused: list[NotApplicable] = []
 
-    def refuse(*_: Any, **__: Any) -> Refused:
-        refused.append(Refused(reason="as asked"))
+    def refuse(*_: Any, **__: Any) -> NotApplicable:
+        refused.append(NotApplicable(reason="as asked"))
         return refused[-1]
 
     monkeypatch.setattr(positions, "probe_keys", refuse)

@@ -19,16 +19,16 @@ from puredelta.commands.row_changes.statement import (
     ResolvedInsert,
     ResolvedUpdate,
 )
-from puredelta.protocol.actions import Metadata, Protocol
-from puredelta.protocol.row_tracking import (
+from puredelta.protocol.actions.actions import Metadata, Protocol
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.types import LONG, StructField, StructType
+from puredelta.protocol.table.row_tracking import (
     ROW_COMMIT_VERSION_COLUMN,
     ROW_ID_COLUMN,
     tracked_columns,
 )
-from puredelta.protocol.schema_json import encode_schema
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import LONG, StructField, StructType
-from puredelta.spark.row_bitmap import RowBitmap
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.row_bitmap import RowBitmap
 
 FEATURES = frozenset(
     {"changeDataFeed", "deletionVectors", "rowTracking", "domainMetadata", "appendOnly"}

@@ -19,10 +19,10 @@ from puredelta.commands.merge.failures import (
 )
 from puredelta.commands.merge.requests import SEARCH_CONDITION, Draft, DraftClause
 from puredelta.errors import InvalidRequestError
-from puredelta.spark.expressions import Flawed
-from puredelta.spark.frames import Frames, Scope, SourceColumn
-from puredelta.spark.identifiers import display_name
-from puredelta.spark.types import from_spark_type
+from puredelta.spark.resolve.expressions import Flawed
+from puredelta.spark.resolve.frames import Frames, Scope, SourceColumn
+from puredelta.spark.session.identifiers import display_name
+from puredelta.spark.session.types import from_spark_type
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.filled_columns import Identity
-from puredelta.protocol.schema_json import simple_string
-from puredelta.protocol.types import ArrayType, DataType, MapType, StructField, StructType
-from puredelta.spark.identifiers import display_name, parse_name, quote, quote_name
+from puredelta.protocol.features.filled_columns import Identity
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from puredelta.spark.session.identifiers import display_name, parse_name, quote, quote_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from puredelta.spark.expressions import Flaw, Flawed, Request, Resolution, Resolver
+from puredelta.spark.resolve.expressions import Flaw, Flawed, Request, Resolution, Resolver
 
 _KEYWORD = "default"
 _NOTHING = "NULL"

@@ -8,9 +8,9 @@ from pyspark.sql import types as T
 
 from puredelta.commands.merge.requests import SEARCH_CONDITION
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.spark.expressions import Flaw, Flawed, ResolvedExpression
-from puredelta.spark.identifiers import display_name
-from puredelta.spark.store_assignment import is_same_type, sql_type
+from puredelta.spark.resolve.expressions import Flaw, Flawed, ResolvedExpression
+from puredelta.spark.session.identifiers import display_name
+from puredelta.spark.values.store_assignment import is_same_type, sql_type
 
 
 def unresolved(name: str, *, clause: str, columns: Sequence[str]) -> InvalidRequestError:

@@ -16,8 +16,8 @@ from puredelta.commands.merge.clauses import (
     Star,
     action_word,
 )
-from puredelta.spark.expressions import Request
-from puredelta.spark.frames import Scope
+from puredelta.spark.resolve.expressions import Request
+from puredelta.spark.resolve.frames import Scope
 
 SEARCH_CONDITION = "search condition"
 """What messages call ON."""

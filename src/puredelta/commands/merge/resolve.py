@@ -54,16 +54,16 @@ from puredelta.commands.row_changes.statement import (
     ResolvedStatement,
     ResolvedUpdate,
 )
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import StructType
-from puredelta.spark.analysis import open_analysis
-from puredelta.spark.expressions import ResolvedExpression, Resolver
-from puredelta.spark.frames import Frames, Scope, SourceColumn
-from puredelta.spark.identity import renewed_identity
-from puredelta.spark.names import require_no_helper_names
-from puredelta.spark.session import SessionInfo
-from puredelta.spark.store_assignment import StoreAssigner, Value, cast_mode
-from puredelta.spark.types import from_spark, to_spark, without_table_metadata
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.resolve.analysis import open_analysis
+from puredelta.spark.resolve.expressions import ResolvedExpression, Resolver
+from puredelta.spark.resolve.frames import Frames, Scope, SourceColumn
+from puredelta.spark.resolve.table_attributes import renewed_identity
+from puredelta.spark.session.helper_columns import require_no_helper_names
+from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.types import from_spark, to_spark, without_table_metadata
+from puredelta.spark.values.store_assignment import StoreAssigner, Value, cast_mode
 
 
 def resolve_merge(

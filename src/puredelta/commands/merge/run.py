@@ -18,13 +18,13 @@ from puredelta.commands.row_changes.counts import RowFates
 from puredelta.commands.row_changes.plan import SearchPlan
 from puredelta.commands.row_changes.run import RowCommand, change_rows, executed_before
 from puredelta.commands.row_changes.settings import ExecutionSettings, persistent_vectors
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Phase, Transaction, ignore_phase
-from puredelta.protocol.feature_registry import Capability
-from puredelta.spark.count_row import count_row
-from puredelta.spark.prompt_answers import prompt_answers
-from puredelta.spark.session import SessionInfo
-from puredelta.spark.ui_metrics import shown_in_ui
+from puredelta.log.commit.transaction import Phase, Transaction, ignore_phase
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.spark.plans.count_row import count_row
+from puredelta.spark.plans.py4j_quickack import prompt_answers
+from puredelta.spark.plans.ui_metrics import shown_in_ui
+from puredelta.spark.session.session import SessionInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

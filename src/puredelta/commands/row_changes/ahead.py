@@ -11,11 +11,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 from puredelta.commands.row_changes.statement import ResolvedStatement
-from puredelta.log.file_table import FileTable
-from puredelta.log.pruning import read_statistics
-from puredelta.protocol.predicates import Ref, Side, references
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import DecimalType, PrimitiveType
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.skipping.pruning import read_statistics
+from puredelta.protocol.schema.types import DecimalType, PrimitiveType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.values.predicates import Ref, Side, references
 
 FILES_MIN = 256
 """With fewer a thread gains nothing."""

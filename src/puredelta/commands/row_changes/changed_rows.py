@@ -25,9 +25,9 @@ from puredelta.commands.row_changes.plan import SearchPlan
 from puredelta.commands.row_changes.positions import Positions, united
 from puredelta.commands.row_changes.statement import NotMatchedClause, ResolvedInsert
 from puredelta.commands.row_changes.values import new_rows
-from puredelta.protocol.change_data import ChangeType
-from puredelta.spark.bitmaps import FileRows, mark_rows
-from puredelta.spark.names import (
+from puredelta.protocol.table.change_data import ChangeType
+from puredelta.spark.scan.bitmaps import FileRows, mark_rows
+from puredelta.spark.session.helper_columns import (
     CHANGE,
     CLAUSE,
     FILE_ORDINAL,

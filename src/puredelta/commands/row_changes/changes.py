@@ -17,9 +17,9 @@ from puredelta.commands.row_changes.statement import (
     ResolvedDelete,
     ResolvedUpdate,
 )
-from puredelta.protocol.table_config import TableConfig
-from puredelta.spark.bitmaps import FileRows
-from puredelta.spark.row_bitmap import count_rows
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.scan.bitmaps import FileRows
+from puredelta.spark.session.row_bitmap import count_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from puredelta.log.row_counts import RowChanges
-from puredelta.protocol.actions import Add, AddChangeFile, Remove
+from puredelta.log.files.row_counts import RowChanges
+from puredelta.protocol.actions.actions import Add, AddChangeFile, Remove
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

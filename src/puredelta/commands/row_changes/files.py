@@ -23,22 +23,23 @@ from puredelta.commands.row_changes.split import (
     rewriters_of,
 )
 from puredelta.errors import DeltaError
-from puredelta.log.hidden_rows import (
+from puredelta.log.vectors.write import (
     HiddenRows,
     WrittenVectors,
     discard_vectors,
     write_vectors,
 )
-from puredelta.protocol.actions import Add, Remove
-from puredelta.protocol.stats import without_statistics
-from puredelta.spark.names import ROW_ID
-from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriter, Rewriting, Rewritten
-from puredelta.spark.row_gatherer import GATHERED_CODECS, plan_gather
-from puredelta.spark.session import is_connect
-from puredelta.spark.together import run_together
-from puredelta.spark.write_job import WritePlan, write_alone, write_both
-from puredelta.spark.writer import write_rows
-from puredelta.spark.written_files import WriteResult, discard
+from puredelta.protocol.actions.actions import Add, Remove
+from puredelta.protocol.table.stats import without_statistics
+from puredelta.spark.offload.source_copy import GATHERED_CODECS, plan_gather
+from puredelta.spark.offload.write_job import WritePlan, write_alone, write_both
+from puredelta.spark.rewrite.contract import RewriteOrder, Rewriter, Rewriting, Rewritten
+from puredelta.spark.session.concurrent_jobs import run_together
+from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.session.helper_columns import ROW_ID
+from puredelta.spark.session.session import is_connect
+from puredelta.spark.write.writer import write_rows
+from puredelta.spark.write.written_files import WriteResult, discard
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ class StatementFiles:
         positions: Positions,
         changes: ChangePlan,
         split: SplitPlan,
-        gathering: WritePlan[WriteResult | Refused] | None,
+        gathering: WritePlan[WriteResult | NotApplicable] | None,
     ) -> None:
         if gathering is not None and self._has_gathered(
             write_alone(self._context.spark.sparkContext, gathering)
@@ -137,7 +138,7 @@ class StatementFiles:
 
     def _gathering(
         self, positions: Positions, changes: ChangePlan
-    ) -> WritePlan[WriteResult | Refused] | None:
+    ) -> WritePlan[WriteResult | NotApplicable] | None:
         """Plan to write new rows that are rows of the source; ``None``: Spark makes them."""
         context, config = self._context, self._context.statement.config
         if self._codec is None or is_connect(context.spark):
@@ -159,15 +160,15 @@ class StatementFiles:
         )
 
     def _has_copied(self, copied: Rewriting) -> bool:
-        if isinstance(copied, Refused):
+        if isinstance(copied, NotApplicable):
             log_refusal(self._splitter, copied)
             self._rewriters = (self._copier,)
             return False
         self.copied = copied
         return True
 
-    def _has_gathered(self, written: WriteResult | Refused) -> bool:
-        if isinstance(written, Refused):
+    def _has_gathered(self, written: WriteResult | NotApplicable) -> bool:
+        if isinstance(written, NotApplicable):
             logger.info("Spark writes the new rows: %s", written.reason)
             return False
         self.written = written

@@ -16,12 +16,12 @@ from puredelta.commands.row_changes.changes import ChangePlan
 from puredelta.commands.row_changes.context import ChangeContext
 from puredelta.commands.row_changes.positions import Positions, united
 from puredelta.commands.row_changes.statement import ResolvedStatement
-from puredelta.protocol.properties import ColumnMappingMode
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import BOOLEAN, DATE, INTEGRAL, STRING
-from puredelta.spark.bitmaps import FileRows
-from puredelta.spark.row_gatherer import Selection
-from puredelta.spark.stored_types import stored_type
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.types import BOOLEAN, DATE, INTEGRAL, STRING
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.offload.source_copy import Selection
+from puredelta.spark.scan.bitmaps import FileRows
+from puredelta.spark.session.arrow_types import stored_type
 
 _PARTITION_TYPES = INTEGRAL | {BOOLEAN, DATE, STRING}
 """Types whose values are spelled in one way only."""

@@ -24,13 +24,19 @@ from puredelta.commands.row_changes.statement import (
     ResolvedCondition,
     ResolvedUpdate,
 )
-from puredelta.spark.bitmaps import CountedWords, FileRows, collect_words
-from puredelta.spark.key_probe import KeyProbe, probe_keys
-from puredelta.spark.names import CLAUSE, FILE_ORDINAL, ROW_INDEX, SOURCE_FILE, SOURCE_ROW
-from puredelta.spark.probe_task import IDLE
-from puredelta.spark.rewriting import Refused
-from puredelta.spark.row_bitmap import RowBitmap
-from puredelta.spark.session import is_connect
+from puredelta.spark.offload.key_lookup import KeyProbe, probe_keys
+from puredelta.spark.scan.bitmaps import CountedWords, FileRows, collect_words
+from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.session.helper_columns import (
+    CLAUSE,
+    FILE_ORDINAL,
+    ROW_INDEX,
+    SOURCE_FILE,
+    SOURCE_ROW,
+)
+from puredelta.spark.session.row_bitmap import RowBitmap
+from puredelta.spark.session.session import is_connect
+from puredelta.worker.key_lookup import IDLE
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +129,7 @@ def _probed_words(
         source_base=_SOURCE_SETS if plan.finds_source_rows else None,
         by_statistics=by_statistics,
     )
-    if isinstance(found, Refused):
+    if isinstance(found, NotApplicable):
         logger.info("Spark joins instead of looking keys up: %s", found.reason)
         return None
     return found

@@ -14,10 +14,8 @@ from puredelta.commands.row_changes.statement import (
     NotMatchedBySourceClause,
     ResolvedStatement,
 )
-from puredelta.protocol.predicates import And
-from puredelta.protocol.properties import ColumnMappingMode
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import (
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.types import (
     DATE,
     INTEGRAL,
     STRING,
@@ -25,9 +23,11 @@ from puredelta.protocol.types import (
     TIMESTAMP_NTZ,
     DecimalType,
 )
-from puredelta.spark.arrow_predicate import ALWAYS, Call, Translation
-from puredelta.spark.key_probe import Judgement, KeyColumn, KeyProbe, WorkerMemory
-from puredelta.spark.probe_task import IDLE
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.values.predicates import And
+from puredelta.spark.offload.arrow_predicate import ALWAYS, Call, Translation
+from puredelta.spark.offload.key_lookup import Judgement, KeyColumn, KeyProbe, WorkerMemory
+from puredelta.worker.key_lookup import IDLE
 
 _ROW_BYTES = 64
 """Of a source row in a task: its key, its place, and what sorting them needs for a moment."""

@@ -42,23 +42,23 @@ from puredelta.commands.row_changes.statement import (
     ResolvedUpdate,
 )
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.clock import wall_clock
-from puredelta.log.commit_checks import require_valid_actions
-from puredelta.log.pruning import prune_files
-from puredelta.log.row_counts import count_file_rows, require_row_counts
-from puredelta.log.row_ids import PRESERVED_TAG
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.log.tombstones import remove_file
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.actions import Action, SetTransaction
-from puredelta.protocol.change_data import require_no_change_columns
-from puredelta.protocol.operations import Operation
-from puredelta.protocol.table_config import TableConfig
-from puredelta.spark.bitmaps import FileRows
-from puredelta.spark.cached_frames import refresh_cached_frames
-from puredelta.spark.key_probe import WorkerMemory
-from puredelta.spark.row_bitmap import count_rows
+from puredelta.log.commit.commit_checks import require_valid_actions
+from puredelta.log.commit.row_ids import PRESERVED_TAG
+from puredelta.log.commit.transaction import Transaction
+from puredelta.log.files.clock import wall_clock
+from puredelta.log.files.row_counts import count_file_rows, require_row_counts
+from puredelta.log.files.tombstones import remove_file
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.log.skipping.pruning import prune_files
+from puredelta.protocol.actions.actions import Action, SetTransaction
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.table.change_data import require_no_change_columns
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.catalog.cached_frames import refresh_cached_frames
+from puredelta.spark.offload.key_lookup import WorkerMemory
+from puredelta.spark.scan.bitmaps import FileRows
+from puredelta.spark.session.row_bitmap import count_rows
 
 logger = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.clock import wall_clock
-from puredelta.protocol.actions import SetTransaction
-from puredelta.spark import delta_conf
-from puredelta.spark.row_gatherer import GATHERED_CODECS
-from puredelta.spark.session import settings_of
+from puredelta.log.files.clock import wall_clock
+from puredelta.protocol.actions.actions import SetTransaction
+from puredelta.spark.offload.source_copy import GATHERED_CODECS
+from puredelta.spark.session import delta_conf
+from puredelta.spark.session.session import settings_of
 
 _SIZE = re.compile(r"(-?\d+)\s*([kmgtp]?)i?b?", re.IGNORECASE)
 _BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"

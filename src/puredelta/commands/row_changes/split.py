@@ -12,15 +12,16 @@ from typing_extensions import assert_never
 
 from puredelta.commands.row_changes.plan import SearchPlan
 from puredelta.commands.row_changes.positions import Positions
-from puredelta.log.deletion_vectors import read_positions
-from puredelta.log.row_counts import physical_rows
-from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.actions import Add
-from puredelta.protocol.table_config import TableConfig
-from puredelta.spark.copy_rewrite import SparkCopier
-from puredelta.spark.file_splitter import ArrowSplitter
-from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriter, Rewritten
-from puredelta.spark.row_bitmap import RowBitmap
+from puredelta.log.files.row_counts import physical_rows
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.vectors.read import read_positions
+from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.rewrite.arrow_rewriter import ArrowSplitter
+from puredelta.spark.rewrite.contract import RewriteOrder, Rewriter, Rewritten
+from puredelta.spark.rewrite.spark_rewriter import SparkCopier
+from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.store.base import Store
 
 logger = logging.getLogger(__name__)
@@ -123,12 +124,12 @@ def rewrite_files(rewriters: Sequence[Rewriter], split: SplitPlan) -> Rewritten:
         match rewriter.rewrite(split.orders):
             case Rewritten() as done:
                 return done
-            case Refused() as refused:
+            case NotApplicable() as refused:
                 log_refusal(rewriter, refused)
     raise RuntimeError("the last rewriter refuses nothing")
 
 
-def log_refusal(rewriter: Rewriter, refused: Refused) -> None:
+def log_refusal(rewriter: Rewriter, refused: NotApplicable) -> None:
     """Say that another way to copy is taken, and why."""
     logger.warning("%s cannot copy here: %s", type(rewriter).__name__, refused.reason)
 

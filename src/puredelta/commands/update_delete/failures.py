@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.spark.expressions import Flaw, Flawed, Request, ResolvedExpression, Resolver
-from puredelta.spark.frames import Scope
-from puredelta.spark.store_assignment import sql_type
+from puredelta.spark.resolve.expressions import Flaw, Flawed, Request, ResolvedExpression, Resolver
+from puredelta.spark.resolve.frames import Scope
+from puredelta.spark.values.store_assignment import sql_type
 
 _DEFAULT = "default"
 
