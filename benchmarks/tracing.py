@@ -29,7 +29,7 @@ PHASES: tuple[tuple[str, str], ...] = (
     ("staging job", f"{_ROWS}.source:stage_rows"),
     ("prune", f"{_ROWS}.run:plan_search"),
     ("search", f"{_ROWS}.run:find_positions"),
-    ("look keys up", f"{_ROWS}.positions:probe_keys"),
+    ("look keys up", f"{_ROWS}.positions:look_up_keys"),
     ("join", f"{_ROWS}.positions:collect_words"),
     ("plan the split", f"{_ROWS}.run:plan_split"),
     ("plan changed rows", f"{_ROWS}.run:plan_changes"),

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.spark.offload.source_copy import Piece, dealt
+from puredelta.spark.offload.source_copy import RowGroup, dealt
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.worker import copy_rows, read_rows, write_file
-from puredelta.worker.copy_rows import GatherOrder, Rows, by_partition, gather_rows
+from puredelta.worker.copy_rows import CopyOrder, Rows, by_partition, copy_source_rows
 from puredelta.worker.write_file import FileAnswer
 
 KINDS = {
@@ -45,8 +45,8 @@ def order_of(
     *rows: Rows,
     keeps: bool = True,
     columns: dict[str, pa.DataType] | None = None,
-) -> GatherOrder:
-    return GatherOrder(
+) -> CopyOrder:
+    return CopyOrder(
         ordinal=3,
         rows=rows,
         keeps=keeps,
@@ -57,8 +57,8 @@ def order_of(
     )
 
 
-def gathered(order: GatherOrder) -> FileAnswer:
-    (answer,) = gather_rows(order)
+def gathered(order: CopyOrder) -> FileAnswer:
+    (answer,) = copy_source_rows(order)
     return answer
 
 
@@ -245,14 +245,14 @@ def test_a_failed_write_removes_its_file_and_is_raised(
 
 
 def test_rows_are_dealt_out_in_order() -> None:
-    pieces = [Piece(n // 4, n % 4, 100 * (n % 4), 100) for n in range(10)]
+    pieces = [RowGroup(n // 4, n % 4, 100 * (n % 4), 100) for n in range(10)]
     for num_runs in (1, 2, 3, 10, 50):
         runs = dealt(pieces, num_runs)
         assert [piece for run in runs for piece in run] == pieces
         assert all(runs)
         assert len(runs) == min(num_runs, len(pieces))
         assert max(map(len, runs)) - min(map(len, runs)) <= 1
-    skewed = [Piece(0, 0, 0, 1000), *(Piece(1, n, n, 1) for n in range(5))]
+    skewed = [RowGroup(0, 0, 0, 1000), *(RowGroup(1, n, n, 1) for n in range(5))]
     assert [len(run) for run in dealt(skewed, 2)] in ([1, 5], [6])
     assert dealt([], 3) == []
 
@@ -260,7 +260,7 @@ def test_rows_are_dealt_out_in_order() -> None:
 PARTS = {"p": pa.int32(), "q": pa.string()}
 
 
-def parted(tmp_path: Path, rows: pa.Table) -> GatherOrder:
+def parted(tmp_path: Path, rows: pa.Table) -> CopyOrder:
     pq.write_table(rows, tmp_path / "0.parquet", row_group_size=64)
     groups = tuple(range(-(-rows.num_rows // 64)))
     order = order_of(
@@ -278,7 +278,7 @@ def test_a_file_per_partition(tmp_path: Path, seed: int) -> None:
     rows = [(n, dice.choice([None, -1, 20]), dice.choice([None, "", "a b"])) for n in range(200)]
     columns = dict(zip(["i", "p", "q"], zip(*rows, strict=True), strict=True))
     every = pa.table(columns, schema=pa.schema({"i": pa.int32(), **PARTS}))
-    answers = gather_rows(parted(tmp_path, every))
+    answers = copy_source_rows(parted(tmp_path, every))
     found: dict[tuple[str | None, ...], list[int]] = {}
     for answer in answers:
         assert answer.name is not None

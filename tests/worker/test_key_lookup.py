@@ -16,8 +16,8 @@ import pytest
 
 from puredelta.spark.session.row_bitmap import RowBitmap, popcount
 from puredelta.worker import key_lookup, lookup_read
-from puredelta.worker.key_lookup import IDLE, Judgement, Probe, ProbedColumn, probe_files
-from puredelta.worker.lookup_batch import ProbeOrder
+from puredelta.worker.key_lookup import IDLE, Judgement, LookupColumn, Probe, look_up_files
+from puredelta.worker.lookup_batch import FileLookup
 from tests.spark.probe_orders import orders_of
 
 Hits = list[tuple[int, int, int]]
@@ -30,14 +30,14 @@ def laid_out(
     *,
     deleted: tuple[int, ...] = (),
     constants: tuple[tuple[str, Any], ...] = (),
-) -> tuple[list[ProbeOrder], tuple[str, ...]]:
+) -> tuple[list[FileLookup], tuple[str, ...]]:
     """Write both sides as files; ``deleted`` rows are those of every target file."""
     for kind, tables in (("target", targets), ("source", sources)):
         for n, table in enumerate(tables):
             pq.write_table(table, tmp_path / f"{kind}{n}.parquet", row_group_size=70)
     dropped = RowBitmap.of_rows(np.array(deleted, np.int64))
     orders = [
-        ProbeOrder(
+        FileLookup(
             ordinal=n,
             path=str(tmp_path / f"target{n}.parquet"),
             constants=constants,
@@ -49,9 +49,9 @@ def laid_out(
     return orders, tuple(str(tmp_path / f"source{n}.parquet") for n in range(len(sources)))
 
 
-def answered(probe: Probe, orders: list[ProbeOrder]) -> dict[tuple[bool, int], Hits]:
+def answered(probe: Probe, orders: list[FileLookup]) -> dict[tuple[bool, int], Hits]:
     """Return (file, row, hits of its word) by side and clause, in order."""
-    refusal, found = probe_files(probe, orders_of(orders))
+    refusal, found = look_up_files(probe, orders_of(orders))
     if refusal is not None:
         raise LookupError(refusal)
     sets: dict[tuple[bool, int], Hits] = {}
@@ -85,7 +85,7 @@ def probed(
 ) -> tuple[Hits, Hits]:
     """Return (file, row, hits of its word) of both sides."""
     orders, files = laid_out(tmp_path, targets, sources, deleted=deleted, constants=constants)
-    keys = tuple(ProbedColumn(*column) for column in columns)
+    keys = tuple(LookupColumn(*column) for column in columns)
     probe = Probe(columns=keys, source_files=files, parts=parts)
     found = answered(probe, orders)
     return found.get((False, 0), []), found.get((True, 0), [])
@@ -168,7 +168,7 @@ def test_pairs_and_rows_without_a_partner_are_judged(
     orders, files = laid_out(tmp_path, targets, sources, deleted=deleted)
     found = answered(
         Probe(
-            columns=(ProbedColumn("k", "k", null_safe=seed % 2 == 0),),
+            columns=(LookupColumn("k", "k", null_safe=seed % 2 == 0),),
             source_files=files,
             judgement=Judgement(
                 on=("less_equal", ("source", 0), ("value", 2, pa.int64())),
@@ -219,7 +219,7 @@ def test_too_many_pairs_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.Mo
     judgement = Judgement(
         on=always, matched=(always,), by_source=(), target_columns=(), source_columns=()
     )
-    columns = (ProbedColumn("k", "k", null_safe=False),)
+    columns = (LookupColumn("k", "k", null_safe=False),)
     with pytest.raises(LookupError, match="more than 99 pairs"):
         answered(Probe(columns=columns, source_files=files, judgement=judgement), orders)
     plain = answered(Probe(columns=columns, source_files=files), orders)
@@ -239,7 +239,7 @@ def test_values_of_another_calendar_are_not_compared(tmp_path: Path, kind: pa.Da
     for target, source in ((old, new), (new, old)):
         orders, files = laid_out(tmp_path, [target], [source])
         probe = Probe(
-            columns=(ProbedColumn("k", "k", null_safe=False),),
+            columns=(LookupColumn("k", "k", null_safe=False),),
             source_files=files,
             judgement=Judgement(
                 on=("value", True, pa.bool_()),
@@ -267,7 +267,7 @@ def test_int96_is_compared_as_an_instant(tmp_path: Path) -> None:
         target_columns=(("at", kind),),
         source_columns=(),
     )
-    columns = (ProbedColumn("k", "k", null_safe=False),)
+    columns = (LookupColumn("k", "k", null_safe=False),)
     found = answered(Probe(columns=columns, source_files=files, judgement=judgement), orders)
     assert found == {(False, 0): [(0, 1, 1)], (True, 0): [(0, 1, 1)]}
 
@@ -327,13 +327,13 @@ def test_what_only_spark_can_compare_is_refused(tmp_path: Path) -> None:
     twice = pa.table([[1], [2]], names=["id", "id"])
     with pytest.raises(LookupError, match="several columns id"):
         probed(tmp_path, [twice], [pa.table({"id": [1]})], [("id", "id", False)])
-    missing = ProbeOrder(ordinal=0, path=str(tmp_path / "no"), constants=(), words=b"", bits=b"")
+    missing = FileLookup(ordinal=0, path=str(tmp_path / "no"), constants=(), words=b"", bits=b"")
     source = Probe(
-        columns=(ProbedColumn("d", "ID", null_safe=False),),
+        columns=(LookupColumn("d", "ID", null_safe=False),),
         source_files=(str(tmp_path / "source0.parquet"),),
     )
     pq.write_table(pa.table({"ID": [1]}), tmp_path / "source0.parquet")
-    refusal, found = probe_files(source, orders_of([missing]))
+    refusal, found = look_up_files(source, orders_of([missing]))
     assert refusal is not None
     assert "FileNotFoundError" in refusal
     assert found == []

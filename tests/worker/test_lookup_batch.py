@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from puredelta.worker import lookup_batch
-from puredelta.worker.lookup_batch import ProbeOrder, ProbeOrders, Spans
+from puredelta.worker.lookup_batch import FileLookup, LookupBatch, Spans
 from tests.spark.probe_orders import orders_of
 
 Span = tuple[int, int] | None
@@ -25,13 +25,13 @@ def spans(column: Sequence[Span]) -> Spans:
 def likely(columns: Sequence[pa.Array], *bounds: Sequence[Span] | None) -> list[int]:
     """Return the files that may hold a key; the same must be found behind the way to a worker."""
     num_files = len(next(column for column in bounds if column is not None))
-    orders = ProbeOrders(
+    orders = LookupBatch(
         ordinals=np.arange(num_files, dtype=np.int32),
         paths=[f"{n}.parquet" for n in range(num_files)],
         spans=[None if column is None else spans(column) for column in bounds],
     )
     found = orders.likely(columns)
-    assert ProbeOrders.unpacked(orders.packed()).likely(columns) == found
+    assert LookupBatch.unpacked(orders.packed()).likely(columns) == found
     return [order.ordinal for order in found]
 
 
@@ -65,14 +65,14 @@ def test_files_without_bounds_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert likely([nothing], [(1, 2), None]) == [1]
     assert likely([text, pa.array([3])], None, [(1, 2), (3, 3)]) == [1]
     assert likely([text], [None]) == [0]
-    assert [order.ordinal for order in orders_of([ProbeOrder(7, "p")]).likely([nothing])] == [7]
+    assert [order.ordinal for order in orders_of([FileLookup(7, "p")]).likely([nothing])] == [7]
     monkeypatch.setattr(lookup_batch, "VALUES_MAX", 2)
     assert likely([pa.array([7, 8, 9])], [(1, 2)]) == [0]
 
 
 def test_orders_are_the_same_in_parts_and_behind_the_way_to_a_worker() -> None:
     every = [
-        ProbeOrder(
+        FileLookup(
             ordinal=3 * n,
             path=f"a path/{n}",
             constants=(("p", n), ("q", None)),
@@ -85,11 +85,11 @@ def test_orders_are_the_same_in_parts_and_behind_the_way_to_a_worker() -> None:
     assert len(orders) == 10
     assert orders.likely([]) == every
     places = [7, 0, 9, 6]
-    part = ProbeOrders.unpacked(orders.some(places).packed())
+    part = LookupBatch.unpacked(orders.some(places).packed())
     assert part.likely([]) == [every[place] for place in places]
     assert set(part.deleted) == {0, 27, 18}
-    known = ProbeOrders(
+    known = LookupBatch(
         ordinals=np.array([5, 6], np.int32), paths=["a", "b"], spans=[spans([(1, 1), (2, 2)])]
     )
     assert [order.path for order in known.some([1, 0]).likely([pa.array([1])])] == ["a"]
-    assert ProbeOrders.unpacked(orders.some([]).packed()).likely([pa.array([1])]) == []
+    assert LookupBatch.unpacked(orders.some([]).packed()).likely([pa.array([1])]) == []

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.worker import merged_parquet, read_rows
-from puredelta.worker.lookup_batch import ProbeOrder
+from puredelta.worker.lookup_batch import FileLookup
 from puredelta.worker.lookup_read import read_pieces
 from puredelta.worker.merged_parquet import SMALL_ROWS
 from puredelta.worker.read_rows import OnlySparkError, OpenFile
@@ -34,12 +34,12 @@ FILES = {
 WANTED = [["k"], ["v", "k"], ["k", "v", "x"], ["k.v"]]
 
 
-def written(path: Path, table: pa.Table, row_group_size: int | None = None) -> ProbeOrder:
+def written(path: Path, table: pa.Table, row_group_size: int | None = None) -> FileLookup:
     pq.write_table(table, path, row_group_size=row_group_size)
-    return ProbeOrder(ordinal=0, path=str(path), constants=(("p", 5),), words=b"", bits=b"")
+    return FileLookup(ordinal=0, path=str(path), constants=(("p", 5),), words=b"", bits=b"")
 
 
-def read(orders: Sequence[ProbeOrder], names: list[str]) -> list[list[list[object]]]:
+def read(orders: Sequence[FileLookup], names: list[str]) -> list[list[list[object]]]:
     """Return the rows of every file, column by column."""
     by_file: dict[str, list[list[object]]] = {order.path: [[] for _ in names] for order in orders}
     for piece in read_pieces(orders, names, batch_rows=2):
@@ -90,7 +90,7 @@ def test_small_files_are_opened_together(tmp_path: Path, opened: list[object]) -
 def test_rows_that_a_vector_deletes_stay_those_of_their_file(tmp_path: Path) -> None:
     orders = [written(tmp_path / str(n), LIKE) for n in range(3)]
     deleting = (1).to_bytes(8, "little")  # the first row
-    orders[1] = ProbeOrder(1, orders[1].path, (), bytes(8), deleting)
+    orders[1] = FileLookup(1, orders[1].path, (), bytes(8), deleting)
     gone = [piece.dropped() for piece in read_pieces(orders, ["k"], batch_rows=100)]
     assert [None if one is None else one.tolist() for one in gone] == [
         None,
@@ -129,7 +129,7 @@ def test_a_damaged_file_is_an_error_behind_good_ones(tmp_path: Path) -> None:
 def test_what_is_refused_is_refused_behind_a_good_file(tmp_path: Path) -> None:
     good = written(tmp_path / "1", LIKE)
     spelt = written(tmp_path / "2", pa.table({"K": K, "v": V, "x": X}))
-    damaged = ProbeOrder(0, str(tmp_path / "absent"), (), b"", b"")
+    damaged = FileLookup(0, str(tmp_path / "absent"), (), b"", b"")
     for bad in (spelt, damaged):
         with pytest.raises(OnlySparkError):
             list(read_pieces([good, bad], ["k"], batch_rows=2))

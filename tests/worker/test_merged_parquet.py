@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from puredelta.worker.merged_parquet import SMALL_ROWS, JoinedFiles, Likeness, SmallFile
+from puredelta.worker.merged_parquet import SMALL_ROWS, FooterFile, FooterTemplate, MergedParquet
 
 TABLE = pa.table(
     {
@@ -54,8 +54,8 @@ def written(path: Path, table: pa.Table, **options: Any) -> str:
     return str(path)
 
 
-def taken(joined: JoinedFiles, path: str) -> bool:
-    file = SmallFile.opened(path)
+def taken(joined: MergedParquet, path: str) -> bool:
+    file = FooterFile.opened(path)
     if file is None:
         return False
     with closing(file):
@@ -64,9 +64,9 @@ def taken(joined: JoinedFiles, path: str) -> bool:
 
 def joined(paths: Sequence[str], names: Sequence[str]) -> list[pa.Table]:
     """Read files that must all be taken."""
-    likeness = Likeness.of(paths[0], set(names))
+    likeness = FooterTemplate.of(paths[0], set(names))
     assert likeness is not None
-    files = JoinedFiles(likeness)
+    files = MergedParquet(likeness)
     assert [path for path in paths if not taken(files, path)] == []
     return [pa.table(columns, list(names)) for columns in files.read(names)]
 
@@ -180,9 +180,9 @@ UNLIKE: dict[str, Callable[[Path], str]] = {
 @pytest.mark.parametrize("kind", UNLIKE)
 def test_a_file_that_is_unlike_the_first_is_not_taken(tmp_path: Path, kind: str) -> None:
     like = [written(tmp_path / str(n), TABLE.slice(n)) for n in range(2)]
-    likeness = Likeness.of(like[0], {"key", "text"})
+    likeness = FooterTemplate.of(like[0], {"key", "text"})
     assert likeness is not None
-    files = JoinedFiles(likeness)
+    files = MergedParquet(likeness)
     assert taken(files, like[0])
     assert not taken(files, UNLIKE[kind](tmp_path / "unlike"))
     assert taken(files, like[1])
@@ -192,8 +192,8 @@ def test_a_file_that_is_unlike_the_first_is_not_taken(tmp_path: Path, kind: str)
 
 def test_a_first_file_whose_statistics_look_like_a_column_is_like_no_other(tmp_path: Path) -> None:
     path = written(tmp_path / "0", with_text(PATH_OF_KEY))
-    assert Likeness.of(path, {"key"}) is None
-    assert Likeness.of(path, {"text"}) is not None
+    assert FooterTemplate.of(path, {"key"}) is None
+    assert FooterTemplate.of(path, {"text"}) is not None
 
 
 def whole(tmp_path: Path, **metadata: str) -> str:
@@ -206,9 +206,9 @@ def whole(tmp_path: Path, **metadata: str) -> str:
 def test_whole_files_are_alike_if_they_say_the_same_of_themselves(
     tmp_path: Path, metadata: dict[str, str]
 ) -> None:
-    likeness = Likeness.of(whole(tmp_path, **metadata), None)
+    likeness = FooterTemplate.of(whole(tmp_path, **metadata), None)
     assert likeness is not None
-    files = JoinedFiles(likeness)
+    files = MergedParquet(likeness)
     others: list[dict[str, str]] = [{}, {"a": "1"}, {"a": "2"}, {"a": "1", "b": "text"}, {"b": "1"}]
     assert [files.add_path(whole(tmp_path, **other)) for other in others] == [
         other == metadata for other in others
@@ -223,13 +223,13 @@ def test_whole_files_are_alike_if_they_say_the_same_of_themselves(
 def test_a_row_group_without_rows_is_not_taken(tmp_path: Path) -> None:
     """Some writers leave one, with a page."""
     path = written(tmp_path / "one row", TABLE.select(["key"]).slice(1, 1))
-    likeness = Likeness.of(path, {"key"})
+    likeness = FooterTemplate.of(path, {"key"})
     assert likeness is not None
     content = Path(path).read_bytes()
     assert content.count(b"\x16\x02") >= 3  # numbers of rows and of values
     (tmp_path / "none").write_bytes(content.replace(b"\x16\x02", b"\x16\x00"))
     assert pq.read_metadata(tmp_path / "none").row_group(0).num_rows == 0
-    assert not taken(JoinedFiles(likeness), str(tmp_path / "none"))
+    assert not taken(MergedParquet(likeness), str(tmp_path / "none"))
 
 
 @pytest.mark.parametrize(
@@ -247,18 +247,18 @@ def test_types_that_parquet_alone_does_not_tell_are_not_joined(
     tmp_path: Path, column: pa.ChunkedArray
 ) -> None:
     path = written(tmp_path / "file", pa.table({"a": TABLE["key"], "b": column}))
-    assert Likeness.of(path, {"a", "b"}) is None
-    assert Likeness.of(path, {"a"}) is not None
-    assert Likeness.of(path, {"a", "absent"}) is None
+    assert FooterTemplate.of(path, {"a", "b"}) is None
+    assert FooterTemplate.of(path, {"a"}) is not None
+    assert FooterTemplate.of(path, {"a", "absent"}) is None
 
 
 def test_what_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        SmallFile.opened(str(tmp_path / "absent"))
+        FooterFile.opened(str(tmp_path / "absent"))
     path = written(tmp_path / "file", TABLE)
-    likeness = Likeness.of(path, {"key"})
+    likeness = FooterTemplate.of(path, {"key"})
     assert likeness is not None
-    files = JoinedFiles(likeness)
+    files = MergedParquet(likeness)
     content = bytearray(Path(path).read_bytes())
     begin = pq.read_metadata(path).row_group(0).column(3).dictionary_page_offset
     content[begin : begin + 8] = b"\xff" * 8

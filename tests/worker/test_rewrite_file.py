@@ -17,10 +17,10 @@ from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.worker import read_rows, rewrite_file, write_file
 from puredelta.worker.rewrite_file import (
     ORDER_SCHEMA,
-    SplitOrder,
+    RewriteTask,
+    rewrite_tuples,
     split_file,
     split_together,
-    split_tuples,
 )
 from puredelta.worker.write_file import FileAnswer
 
@@ -28,9 +28,9 @@ ROWS = 1000
 DROPPED = [0, 1, 63, 64, 500, 999]
 
 
-def order(source: Path, dropped: list[int], directory: Path | None = None) -> SplitOrder:
+def order(source: Path, dropped: list[int], directory: Path | None = None) -> RewriteTask:
     bitmap = RowBitmap.of_rows(np.array(dropped, np.int64))
-    return SplitOrder(
+    return RewriteTask(
         ordinal=7,
         source=str(source),
         directory=str(directory or source.parent),
@@ -213,7 +213,7 @@ def test_a_file_that_arrow_cannot_read_is_refused(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["old.parquet"]
 
 
-def tracking(source: Path, dropped: list[int], *, base: int | None) -> SplitOrder:
+def tracking(source: Path, dropped: list[int], *, base: int | None) -> RewriteTask:
     return replace(
         order(source, dropped),
         row_id_column="_id",
@@ -269,7 +269,7 @@ def test_alike_files_become_one(tmp_path: Path) -> None:
     assert pq.read_metadata(new / str(first.name)).num_row_groups == 1
     fields = [tuple(getattr(one, name) for name in ORDER_SCHEMA.names) for one in orders]
     apart = [(*some[:-1], None) for some in fields]
-    assert [len(split_tuples(some)) for some in (fields, apart)] == [3, 4]
+    assert [len(rewrite_tuples(some)) for some in (fields, apart)] == [3, 4]
 
 
 def alike(one: FileAnswer, other: FileAnswer) -> bool:

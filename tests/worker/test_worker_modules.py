@@ -14,9 +14,9 @@ from pyspark import cloudpickle
 
 from puredelta import worker
 from puredelta.spark.offload.workers import WORKER_MODULES, packed_code
-from puredelta.worker.copy_rows import gather_tuples
-from puredelta.worker.key_lookup import probe_if_able, probe_tuples
-from puredelta.worker.rewrite_file import split_batches, split_tuples
+from puredelta.worker.copy_rows import copy_tuples
+from puredelta.worker.key_lookup import look_up_if_able, look_up_tuples
+from puredelta.worker.rewrite_file import rewrite_batches, rewrite_tuples
 from puredelta.worker.write_file import answer_if_able
 
 MODULES = sorted(p for p in Path(worker.__path__[0]).glob("*.py") if p.stem != "__init__")
@@ -61,15 +61,15 @@ print({call})
 @pytest.mark.parametrize(
     ("function", "call", "answer"),
     [
-        (split_tuples, "code([(3, '/no/file', *'dp', b'', b'', *[None] * 5)])", "FileNotFound"),
-        (split_batches, "list(code([]))", "[]"),
+        (rewrite_tuples, "code([(3, '/no/file', *'dp', b'', b'', *[None] * 5)])", "FileNotFound"),
+        (rewrite_batches, "list(code([]))", "[]"),
         (
-            gather_tuples,
+            copy_tuples,
             "code([(3, [('/no/file', (0,), 0, b'', b'')], True, (), '/proc/x', 'p', 'none')])",
             "FileNotFound",
         ),
         (
-            probe_tuples,
+            look_up_tuples,
             "code((((*'ab', True),), ('/no/file',), None), (b'', [], [], {}, []))",
             "FileNotFound",
         ),
@@ -81,7 +81,7 @@ def test_code_works_where_puredelta_is_not(
     assert answer in run("puredelta", packed_code(function), call)
 
 
-@pytest.mark.parametrize("function", [answer_if_able, probe_if_able])
+@pytest.mark.parametrize("function", [answer_if_able, look_up_if_able])
 def test_what_looks_for_the_libraries_needs_none(function: Callable[..., Any]) -> None:
     payload: bytes = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
     assert run("puredelta numpy pyarrow", payload, "code.__name__") == function.__name__

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from typing_extensions import assert_never
 
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.log.changes.file_rows import FileRows, read_batches
+from puredelta.log.changes.file_rows import ReadableFile, read_batches
 from puredelta.protocol.features.column_mapping import physical_name
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import (
@@ -52,7 +52,7 @@ class SourceRows:
         """The columns, all of them nullable."""
         return without_table_metadata(_nullable(self._schema))
 
-    def __call__(self, file: FileRows) -> Iterator[pa.RecordBatch]:
+    def __call__(self, file: ReadableFile) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file."""
         by_log = [
             field.name

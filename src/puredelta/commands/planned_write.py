@@ -23,7 +23,7 @@ from puredelta.commands.overwritten import (
     resolve_replaced,
 )
 from puredelta.commands.replace_where import Replacement, replace_rows
-from puredelta.commands.row_changes.run import executed_before
+from puredelta.commands.row_changes.run import already_committed
 from puredelta.commands.write_columns import complete_rows
 from puredelta.commands.write_options import SaveMode, WriteOptions
 from puredelta.log.commit.transaction import IfCreated, Transaction
@@ -86,7 +86,7 @@ class PlannedWrite:
         transaction = Transaction(
             self.log, self.snapshot, engine_info=engine_info(spark), capability=capability
         )
-        if executed_before(transaction, settings.marker):
+        if already_committed(transaction, settings.marker):
             outcome = WriteOutcome(version=None)
         else:
             outcome = self._replace(transaction)

@@ -23,7 +23,7 @@ from puredelta.commands.merge.clauses import (
     Star,
 )
 from puredelta.commands.merge.resolve import resolve_merge
-from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, RowFates
+from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, RowCounts
 from puredelta.commands.row_changes.run import Outcome, RowCommand, change_rows
 from puredelta.commands.row_changes.settings import ExecutionSettings, persistent_vectors
 from puredelta.log.commit.transaction import Transaction
@@ -100,7 +100,7 @@ def replace_rows(
     )
 
 
-def _metrics(rows: RowFates, files: FileCounts, _: PhaseTimes) -> Mapping[str, int]:
+def _metrics(rows: RowCounts, files: FileCounts, _: PhaseTimes) -> Mapping[str, int]:
     return {
         "numFiles": files.added,
         "numRemovedFiles": files.removed,

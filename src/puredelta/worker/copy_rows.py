@@ -60,12 +60,12 @@ class Rows:
     first_row: int
     """The position of their first row in the file."""
     words: bytes
-    """Little-endian int64: runs of 64 rows, as in `puredelta.worker.rewrite_file.SplitOrder`."""
+    """Little-endian int64: runs of 64 rows, as in `puredelta.worker.rewrite_file.RewriteTask`."""
     bits: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class GatherOrder:
+class CopyOrder:
     """Write rows of some files to one new file in ``directory``."""
 
     ordinal: int
@@ -81,7 +81,7 @@ class GatherOrder:
     """How many of ``columns``, the last ones, are not stored but make a file per value."""
 
 
-def gather_rows(order: GatherOrder) -> list[FileAnswer]:
+def copy_source_rows(order: CopyOrder) -> list[FileAnswer]:
     """Write the rows of ``order``; memory is bounded by one row group's share.
 
     What Spark could still do, such as reading what Arrow cannot, is answered as a refusal, and
@@ -104,7 +104,7 @@ def gather_rows(order: GatherOrder) -> list[FileAnswer]:
 
 
 def _written(
-    order: GatherOrder, directory: str, tables: Iterable[pa.Table], schema: pa.Schema
+    order: CopyOrder, directory: str, tables: Iterable[pa.Table], schema: pa.Schema
 ) -> FileAnswer:
     """Write one file, below the directory of the order."""
     at = replace(order, directory=os.path.join(order.directory, directory))  # noqa: PTH118
@@ -180,7 +180,7 @@ def _directory(column: str, value: str | None) -> str:
     return f"{column}={HIVE_NULL if value is None else value}"
 
 
-def _batches(rows: Rows, order: GatherOrder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(rows: Rows, order: CopyOrder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     stored = list(dict.fromkeys(name for name, _, _ in order.columns))
     first_row = rows.first_row
     file = opened(rows.path)
@@ -206,7 +206,7 @@ def _of_type(kind: pa.DataType, column: pa.Array) -> pa.Array:
     return values
 
 
-def _require_alike(file: OpenFile, order: GatherOrder) -> None:
+def _require_alike(file: OpenFile, order: CopyOrder) -> None:
     """Refuse files of which Spark might read other values.
 
     Raises:
@@ -234,10 +234,10 @@ def _writer_options(rows: pa.Table) -> dict[str, Any]:
     }
 
 
-def gather_tuples(orders: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Answer the fields of each `GatherOrder` with the fields of a `FileAnswer`."""
+def copy_tuples(orders: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Answer the fields of each `CopyOrder` with the fields of a `FileAnswer`."""
     return as_tuples(
         answer
         for ordinal, rows, *rest in orders
-        for answer in gather_rows(GatherOrder(ordinal, tuple(Rows(*one) for one in rows), *rest))
+        for answer in copy_source_rows(CopyOrder(ordinal, tuple(Rows(*one) for one in rows), *rest))
     )

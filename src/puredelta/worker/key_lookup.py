@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from puredelta.worker.key_index import KeyIndex, Numbers, run_starts
-from puredelta.worker.lookup_batch import ProbeOrder, ProbeOrders
+from puredelta.worker.lookup_batch import FileLookup, LookupBatch
 from puredelta.worker.lookup_read import (
-    Piece,
+    RowRange,
     flat,
     gathered,
     of_kind,
@@ -50,7 +50,7 @@ Answer: TypeAlias = tuple[str | None, list[Found]]
 
 
 @dataclass(frozen=True, slots=True)
-class ProbedColumn:
+class LookupColumn:
     """One column of the key."""
 
     target: str
@@ -81,7 +81,7 @@ class Judgement:
 class Probe:
     """The keys, and where the rows are that have them."""
 
-    columns: tuple[ProbedColumn, ...]
+    columns: tuple[LookupColumn, ...]
     source_files: tuple[str, ...]
     """In the order that numbers them."""
     judgement: Judgement | None = None
@@ -94,8 +94,10 @@ class Probe:
     is asked of rows that have no partner in any of them."""
 
 
-def probe_if_able(payload: bytes, probe: tuple[Any, ...], orders: tuple[Any, ...]) -> list[Answer]:
-    """Unpack `probe_tuples` from ``payload`` and run it; refuse if its libraries are missing.
+def look_up_if_able(
+    payload: bytes, probe: tuple[Any, ...], orders: tuple[Any, ...]
+) -> list[Answer]:
+    """Unpack `look_up_tuples` from ``payload`` and run it; refuse if its libraries are missing.
 
     Itself it needs the standard library only, so it can be unpacked anywhere.
     """
@@ -106,21 +108,21 @@ def probe_if_able(payload: bytes, probe: tuple[Any, ...], orders: tuple[Any, ...
     return [run(probe, orders)]
 
 
-def probe_tuples(probe: tuple[Any, ...], orders: tuple[Any, ...]) -> Answer:
+def look_up_tuples(probe: tuple[Any, ...], orders: tuple[Any, ...]) -> Answer:
     """Answer fields of a `Probe` and packed orders; classes shipped by value stay here."""
     columns, source_files, judgement, *rest = probe
-    return probe_files(
+    return look_up_files(
         Probe(
-            tuple(ProbedColumn(*c) for c in columns),
+            tuple(LookupColumn(*c) for c in columns),
             source_files,
             None if judgement is None else Judgement(*judgement),
             *rest,
         ),
-        ProbeOrders.unpacked(orders),
+        LookupBatch.unpacked(orders),
     )
 
 
-def probe_files(probe: Probe, orders: ProbeOrders) -> Answer:
+def look_up_files(probe: Probe, orders: LookupBatch) -> Answer:
     """Find the rows of files and of the source that some clause acts on, or that have a partner."""
     try:
         found = [found for part in range(probe.parts) for found in _partners(probe, orders, part)]
@@ -129,7 +131,7 @@ def probe_files(probe: Probe, orders: ProbeOrders) -> Answer:
     return None, found
 
 
-def _partners(probe: Probe, orders: ProbeOrders, part: int) -> list[Found]:
+def _partners(probe: Probe, orders: LookupBatch, part: int) -> list[Found]:
     """Look one part of the source up; its memory is free afterwards."""
     source = _Source.read(probe, orders, part)
     search = _Search(probe=probe, source=source)
@@ -151,11 +153,11 @@ class _Source:
     """Where each file's rows begin, and where the last one's end."""
     firsts: Sequence[int]
     """What place the first of them has in each file."""
-    likely: Sequence[ProbeOrder]
+    likely: Sequence[FileLookup]
     """Files of the table that may hold one of its keys."""
 
     @classmethod
-    def read(cls, probe: Probe, orders: ProbeOrders, part: int) -> _Source:
+    def read(cls, probe: Probe, orders: LookupBatch, part: int) -> _Source:
         judged = () if probe.judgement is None else probe.judgement.source_columns
         keys = [column.source for column in probe.columns]
         names = list(dict.fromkeys([*keys, *(name for name, _ in judged)]))
@@ -205,7 +207,7 @@ class _Search:
         judged = () if judgement is None else judgement.target_columns
         return [*(column.target for column in self.probe.columns), *(name for name, _ in judged)]
 
-    def look_up(self, pieces: Sequence[Piece]) -> None:
+    def look_up(self, pieces: Sequence[RowRange]) -> None:
         """Decide about the rows of some pieces."""
         keys = len(self.source.kinds)
         columns = [_column(kind, n, pieces) for n, kind in enumerate(self.source.kinds)]
@@ -296,7 +298,7 @@ class _Search:
 class _Batch:
     """Rows of several pieces, numbered through."""
 
-    pieces: Sequence[Piece]
+    pieces: Sequence[RowRange]
     starts: Numbers
     """Where each piece begins, and where the last one ends."""
     alive: Mask | None
@@ -305,7 +307,7 @@ class _Batch:
     """Those that conditions read."""
 
     @classmethod
-    def of(cls, pieces: Sequence[Piece], columns: Sequence[pa.Array]) -> _Batch:
+    def of(cls, pieces: Sequence[RowRange], columns: Sequence[pa.Array]) -> _Batch:
         starts = np.cumsum([0, *(piece.num_rows for piece in pieces)])
         return cls(pieces=pieces, starts=starts, alive=_alive(pieces, starts), columns=columns)
 
@@ -369,7 +371,7 @@ def _taken(columns: Sequence[pa.Array], rows: Numbers) -> list[pa.Array]:
     return [column.take(places) for column in columns]
 
 
-def _alive(pieces: Sequence[Piece], starts: Numbers) -> Mask | None:
+def _alive(pieces: Sequence[RowRange], starts: Numbers) -> Mask | None:
     """Tell which rows of all pieces no deletion vector deletes; ``None``: all."""
     gone = [(number, piece.dropped()) for number, piece in enumerate(pieces)]
     if all(dropped is None for _, dropped in gone):
@@ -381,7 +383,7 @@ def _alive(pieces: Sequence[Piece], starts: Numbers) -> Mask | None:
     return alive
 
 
-def _column(kind: pa.DataType, place: int, pieces: Sequence[Piece]) -> pa.Array:
+def _column(kind: pa.DataType, place: int, pieces: Sequence[RowRange]) -> pa.Array:
     """Return a column of several pieces, in the type of its values."""
     parts = [piece.columns[place] for piece in pieces]
     first = parts[0].type

@@ -29,7 +29,7 @@ Constants: TypeAlias = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeOrder:
+class FileLookup:
     """Look the keys up in ``path``."""
 
     ordinal: int
@@ -37,7 +37,7 @@ class ProbeOrder:
     constants: Constants = ()
     """Columns that have one value in the whole file: those of partitions."""
     words: bytes = b""
-    """Rows that a deletion vector deletes, as in `puredelta.worker.rewrite_file.SplitOrder`."""
+    """Rows that a deletion vector deletes, as in `puredelta.worker.rewrite_file.RewriteTask`."""
     bits: bytes = b""
 
 
@@ -66,7 +66,7 @@ class Spans:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeOrders:
+class LookupBatch:
     """Look the keys up in several files."""
 
     ordinals: npt.NDArray[np.int32]
@@ -74,7 +74,7 @@ class ProbeOrders:
     constants: Sequence[Constants] = ()
     """Of every file; empty: no file has any."""
     deleted: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)
-    """By ordinal: words and bits of a `ProbeOrder`."""
+    """By ordinal: words and bits of a `FileLookup`."""
     spans: Sequence[Spans | None] = ()
     """Per column of the key; ``None``: nothing is known. Empty: all files are read."""
 
@@ -82,11 +82,11 @@ class ProbeOrders:
         """How many files they are."""
         return len(self.paths)
 
-    def some(self, places: Sequence[int]) -> ProbeOrders:
+    def some(self, places: Sequence[int]) -> LookupBatch:
         """Return the orders in some places."""
         chosen = np.array(places, np.int64)
         ordinals = self.ordinals[chosen]
-        return ProbeOrders(
+        return LookupBatch(
             ordinals=ordinals,
             paths=[self.paths[place] for place in places],
             constants=[self.constants[place] for place in places] if self.constants else (),
@@ -94,7 +94,7 @@ class ProbeOrders:
             spans=[None if spans is None else spans.some(chosen) for spans in self.spans],
         )
 
-    def likely(self, columns: Sequence[pa.Array]) -> list[ProbeOrder]:
+    def likely(self, columns: Sequence[pa.Array]) -> list[FileLookup]:
         """Return the orders whose files may hold a value of every column of the key."""
         kept: Mask = np.ones(len(self), np.bool_)
         for spans, column in zip(self.spans, columns, strict=False):
@@ -102,10 +102,10 @@ class ProbeOrders:
                 kept &= spans.may_hold(column)
         return [self._order(place) for place in np.flatnonzero(kept).tolist()]
 
-    def _order(self, place: int) -> ProbeOrder:
+    def _order(self, place: int) -> FileLookup:
         ordinal = int(self.ordinals[place])
         constants = self.constants[place] if self.constants else ()
-        return ProbeOrder(ordinal, self.paths[place], constants, *self.deleted.get(ordinal, ()))
+        return FileLookup(ordinal, self.paths[place], constants, *self.deleted.get(ordinal, ()))
 
     def packed(self) -> tuple[Any, ...]:
         """Return what can be unpacked by a worker that lacks the libraries."""
@@ -123,7 +123,7 @@ class ProbeOrders:
         )
 
     @classmethod
-    def unpacked(cls, packed: tuple[Any, ...]) -> ProbeOrders:
+    def unpacked(cls, packed: tuple[Any, ...]) -> LookupBatch:
         """Return them again."""
         ordinals, paths, constants, deleted, columns = packed
         return cls(

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from puredelta.worker.lookup_batch import ProbeOrder
-from puredelta.worker.merged_parquet import SMALL_ROWS, JoinedFiles, Likeness, SmallFile
+from puredelta.worker.lookup_batch import FileLookup
+from puredelta.worker.merged_parquet import SMALL_ROWS, FooterFile, FooterTemplate, MergedParquet
 from puredelta.worker.read_rows import Mask, OnlySparkError, dropped_rows, opened
 
 _KINDS_MAX = 4
@@ -34,10 +34,10 @@ _DAY_US = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class RowRange:
     """Rows of one file that follow each other."""
 
-    order: ProbeOrder
+    order: FileLookup
     first_row: int
     columns: list[pa.Array]
     """In the order asked for, in the types of the file."""
@@ -83,8 +83,8 @@ def _between(batches: Iterator[pa.RecordBatch], first: int, behind: int) -> pa.T
 
 
 def read_pieces(
-    orders: Iterable[ProbeOrder], names: Sequence[str], *, batch_rows: int
-) -> Iterator[Piece]:
+    orders: Iterable[FileLookup], names: Sequence[str], *, batch_rows: int
+) -> Iterator[RowRange]:
     """Read columns of files; those that a file lacks are NULL.
 
     Small files that are like one before them are decoded together, about ``batch_rows`` rows
@@ -105,9 +105,9 @@ def read_pieces(
         yield from kind.pieces(names, batch_rows)
 
 
-def gathered(pieces: Iterable[Piece], *, num_rows: int) -> Iterator[list[Piece]]:
+def gathered(pieces: Iterable[RowRange], *, num_rows: int) -> Iterator[list[RowRange]]:
     """Bring small pieces together, up to a number of rows."""
-    together: list[Piece] = []
+    together: list[RowRange] = []
     gathered_rows = 0
     for piece in pieces:
         if together and gathered_rows + piece.num_rows > num_rows:
@@ -127,13 +127,13 @@ class _SmallFiles:
         self._kinds: list[_Kind] = []
         self._looks_left = _KINDS_MAX
 
-    def take(self, order: ProbeOrder) -> _Kind | None:
+    def take(self, order: FileLookup) -> _Kind | None:
         """Take an order whose file is like one that was learned; return those it is now with."""
         if not self._kinds:
             return None
         wanted = _wanted(order, self._names)
         try:
-            file = SmallFile.opened(order.path)
+            file = FooterFile.opened(order.path)
             if file is None:
                 return None
             with closing(file):
@@ -145,13 +145,13 @@ class _SmallFiles:
             return None  # whoever reads it by itself says what is wrong
         return None
 
-    def learn(self, order: ProbeOrder, num_rows: int) -> None:
+    def learn(self, order: FileLookup, num_rows: int) -> None:
         """Look at a file that was read by itself: the next ones may be like it."""
         wanted = _wanted(order, self._names)
         if not self._looks_left or num_rows > SMALL_ROWS or not wanted:
             return
         self._looks_left -= 1
-        likeness = Likeness.of(order.path, wanted)
+        likeness = FooterTemplate.of(order.path, wanted)
         if likeness is not None:
             self._kinds.append(_Kind(likeness, wanted))
 
@@ -163,39 +163,41 @@ class _SmallFiles:
 class _Kind:
     """Orders whose files are alike, taken but not read."""
 
-    def __init__(self, likeness: Likeness, wanted: set[str]) -> None:
+    def __init__(self, likeness: FooterTemplate, wanted: set[str]) -> None:
         self._likeness = likeness
         self.wanted = wanted
-        self.joined = JoinedFiles(likeness)
-        self.orders: list[ProbeOrder] = []
+        self.joined = MergedParquet(likeness)
+        self.orders: list[FileLookup] = []
 
-    def pieces(self, names: Sequence[str], batch_rows: int) -> list[Piece]:
+    def pieces(self, names: Sequence[str], batch_rows: int) -> list[RowRange]:
         """Read them, and begin anew."""
         joined, orders = self.joined, self.orders
-        self.joined, self.orders = JoinedFiles(self._likeness), []
+        self.joined, self.orders = MergedParquet(self._likeness), []
         stored = [name for name in names if name in self.wanted]
         try:
             found = list(joined.read(stored))
         except (OSError, pa.ArrowException):  # of one of them: read alone, it says so itself
             return [piece for order in orders for piece in _alone(order, names, batch_rows)]
         return [
-            Piece(order, 0, _completed(order, names, dict(zip(stored, columns, strict=True)), rows))
+            RowRange(
+                order, 0, _completed(order, names, dict(zip(stored, columns, strict=True)), rows)
+            )
             for order, columns in zip(orders, found, strict=True)
             if (rows := len(columns[0]))
         ]
 
 
-def _wanted(order: ProbeOrder, names: Sequence[str]) -> set[str]:
+def _wanted(order: FileLookup, names: Sequence[str]) -> set[str]:
     """Return the columns that the file must tell."""
     return set(names).difference(name for name, _ in order.constants)
 
 
-def _alone(order: ProbeOrder, names: Sequence[str], batch_rows: int) -> Iterator[Piece]:
+def _alone(order: FileLookup, names: Sequence[str], batch_rows: int) -> Iterator[RowRange]:
     first_row = 0
     for batch in _stored(order.path, _wanted(order, names), batch_rows):
         found = dict(zip(batch.schema.names, batch.columns, strict=True))
         if batch.num_rows:
-            yield Piece(order, first_row, _completed(order, names, found, batch.num_rows))
+            yield RowRange(order, first_row, _completed(order, names, found, batch.num_rows))
         first_row += batch.num_rows
 
 
@@ -219,7 +221,7 @@ def _stored(path: str, wanted: set[str], batch_rows: int) -> Iterator[pa.RecordB
 
 
 def _completed(
-    order: ProbeOrder, names: Sequence[str], found: Mapping[str, pa.Array], num_rows: int
+    order: FileLookup, names: Sequence[str], found: Mapping[str, pa.Array], num_rows: int
 ) -> list[pa.Array]:
     """Return all columns, in their order, of which the file has some."""
     constants = dict(order.constants)

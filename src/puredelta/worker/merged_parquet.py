@@ -45,7 +45,7 @@ from puredelta.worker.thrift_compact import (
     SECOND_I64,
     STOP,
     ZERO,
-    UnusualError,
+    UnsupportedLayoutError,
     i64,
     i64_at,
     i64_of,
@@ -79,7 +79,7 @@ _SIZES_AND_PLACES = re.compile(
 second says how many bytes are stored; where its data begins, and its dictionary.
 """
 
-_UNUSUAL = (UnusualError, IndexError, KeyError, UnicodeDecodeError)
+_UNUSUAL = (UnsupportedLayoutError, IndexError, KeyError, UnicodeDecodeError)
 """The others come from bytes that are no footer."""
 
 
@@ -99,7 +99,7 @@ class _Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class FooterTemplate:
     """What small files have in common that can be decoded together."""
 
     begin: bytes
@@ -115,13 +115,13 @@ class Likeness:
     """In the order of the files."""
 
     @classmethod
-    def of(cls, path: str, names: set[str] | None) -> Likeness | None:
+    def of(cls, path: str, names: set[str] | None) -> FooterTemplate | None:
         """Return what other files must share with one; ``None`` if that one is unusual.
 
         Without ``names`` all columns are meant, and what a footer says besides. Raises errors
         of Arrow and of the system.
         """
-        file = SmallFile.opened(path)
+        file = FooterFile.opened(path)
         if file is None:
             return None
         with closing(file):
@@ -130,7 +130,7 @@ class Likeness:
             likeness = cls._of_footer(footer, names)
         except _UNUSUAL:
             return None
-        alone, joined = OpenFile(path).schema_arrow, JoinedFiles(likeness).opened().schema_arrow
+        alone, joined = OpenFile(path).schema_arrow, MergedParquet(likeness).opened().schema_arrow
         if names is None:
             alike = alone.equals(joined, check_metadata=True)
         else:
@@ -138,13 +138,13 @@ class Likeness:
         return likeness if alike else None
 
     @classmethod
-    def _of_footer(cls, footer: bytes, names: set[str] | None) -> Likeness:
+    def _of_footer(cls, footer: bytes, names: set[str] | None) -> FooterTemplate:
         fields, _ = struct_fields(footer, 0)
         version, num_rows, writer = fields[_VERSION], fields[_NUM_ROWS], fields[_CREATED_BY]
         num_columns = list_at(footer, fields[_SCHEMA])[0] - 1 if names is None else len(names)
         columns = list(_columns(footer, fields[_SCHEMA], num_rows, names))
         if footer[num_rows - 1 : num_rows] != NEXT_I64 or len(columns) != num_columns:
-            raise UnusualError
+            raise UnsupportedLayoutError
         created_by = footer[writer : passed(footer, writer, BINARY)]
         ending = SECOND_BINARY + created_by
         if names is None and _METADATA in fields:
@@ -171,7 +171,7 @@ class Likeness:
         return at >= 0 and tail.endswith(self.ending, 0, at + len(self.created_by))
 
 
-class SmallFile:
+class FooterFile:
     """A file and its footer, which nobody has looked into; to be closed."""
 
     def __init__(self, path: str) -> None:
@@ -188,7 +188,7 @@ class SmallFile:
         """Where it begins in the file."""
 
     @classmethod
-    def opened(cls, path: str) -> SmallFile | None:
+    def opened(cls, path: str) -> FooterFile | None:
         """Open a file; ``None`` if it has no footer that anybody may read.
 
         Raises:
@@ -196,14 +196,14 @@ class SmallFile:
         """
         try:
             return cls(path)
-        except UnusualError:
+        except UnsupportedLayoutError:
             return None
 
     def _read_tail(self, size: int) -> bytes:
         tail = self.read(max(0, size - _TAIL_BYTES), size)
         needed = _footer_bytes(tail)
         if needed > size:
-            raise UnusualError
+            raise UnsupportedLayoutError
         return tail if needed <= len(tail) else self.read(size - needed, size)
 
     def read(self, begin: int, end: int) -> bytes:
@@ -211,7 +211,7 @@ class SmallFile:
         self._file.seek(begin)
         content = self._file.read(end - begin)
         if len(content) != end - begin:
-            raise UnusualError
+            raise UnsupportedLayoutError
         return content
 
     def close(self) -> None:
@@ -222,14 +222,14 @@ class SmallFile:
 def _footer_bytes(tail: bytes) -> int:
     """Return how long a footer is with what follows it."""
     if not tail.endswith(_MAGIC):
-        raise UnusualError
+        raise UnsupportedLayoutError
     return int.from_bytes(tail[-_TRAILER_BYTES : -len(_MAGIC)], "little") + _TRAILER_BYTES
 
 
-class JoinedFiles:
+class MergedParquet:
     """Chunks of files that are alike, to be decoded together."""
 
-    def __init__(self, likeness: Likeness) -> None:
+    def __init__(self, likeness: FooterTemplate) -> None:
         self._likeness = likeness
         self.rows_of_files: list[int] = []
         """How many rows were taken of every file."""
@@ -238,7 +238,7 @@ class JoinedFiles:
         self._parts: list[bytes] = [_MAGIC]
         self._end = len(_MAGIC)
 
-    def add(self, file: SmallFile) -> bool:
+    def add(self, file: FooterFile) -> bool:
         """Take the columns of a file, unless it is unlike the first, or unusual.
 
         Raises:
@@ -261,21 +261,21 @@ class JoinedFiles:
 
     def add_path(self, path: str) -> bool:
         """Open a file and take it, as `add`."""
-        file = SmallFile.opened(path)
+        file = FooterFile.opened(path)
         if file is None:
             return False
         with closing(file):
             return self.add(file)
 
-    def _rows_of(self, file: SmallFile) -> tuple[int, bytes, int]:
+    def _rows_of(self, file: FooterFile) -> tuple[int, bytes, int]:
         """Return how many rows a file has, how its footer says so, and where its row group is."""
         likeness, tail = self._likeness, file.tail
         rows_at = file.footer_at + len(likeness.begin)
         if not tail.startswith(likeness.begin, file.footer_at) or not likeness.ends(tail):
-            raise UnusualError
+            raise UnsupportedLayoutError
         num_rows, groups_at = i64_at(tail, rows_at)
         if not tail.startswith(_ONE_ROW_GROUP, groups_at) or not 0 < num_rows <= SMALL_ROWS:
-            raise UnusualError
+            raise UnsupportedLayoutError
         return num_rows, tail[rows_at:groups_at], groups_at
 
     def _chunks(
@@ -294,7 +294,7 @@ class JoinedFiles:
             known = column.codec + num_values
             found = _SIZES_AND_PLACES.match(tail, at + len(known))
             if found is None or not tail.startswith(known, at):
-                raise UnusualError
+                raise UnsupportedLayoutError
             sizes, stored, data, dictionary = found.groups()
             begin = data_at = i64_of(data)
             if dictionary is not None and 0 < (dictionary_at := i64_of(dictionary)) < data_at:
@@ -346,7 +346,7 @@ def _found_once(content: bytes, path: bytes, start: int) -> int:
     """Return the place behind a column's path."""
     at = content.find(path, start)
     if at < 0 or content.find(path, at + 1) >= 0:
-        raise UnusualError
+        raise UnsupportedLayoutError
     return at + len(path)
 
 

@@ -24,7 +24,7 @@ from puredelta.worker.dictionaries import (
     saving_dictionaries,
     worthwhile_dictionaries,
 )
-from puredelta.worker.merged_parquet import JoinedFiles, Likeness
+from puredelta.worker.merged_parquet import FooterTemplate, MergedParquet
 from puredelta.worker.read_rows import (
     Mask,
     OnlySparkError,
@@ -65,7 +65,7 @@ ORDER_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SplitOrder:
+class RewriteTask:
     """Copy ``source`` without the rows of a bitmap to a new file in ``directory``."""
 
     ordinal: int
@@ -88,7 +88,7 @@ class SplitOrder:
     """Small files of one group, if they are alike, become one."""
 
 
-def split_file(order: SplitOrder) -> FileAnswer:
+def split_file(order: RewriteTask) -> FileAnswer:
     """Copy the rows of ``order.source`` that stay; memory is bounded by one row group's share.
 
     What another way of copying could still do (storage this worker cannot see, a file that
@@ -99,7 +99,7 @@ def split_file(order: SplitOrder) -> FileAnswer:
     return answer
 
 
-def split_together(orders: Sequence[SplitOrder]) -> list[FileAnswer]:
+def split_together(orders: Sequence[RewriteTask]) -> list[FileAnswer]:
     """Copy what stays of several files, one after the other, into one new file.
 
     Where files differ in columns, codec or metadata another one begins. Memory and refusals are
@@ -124,7 +124,7 @@ def split_together(orders: Sequence[SplitOrder]) -> list[FileAnswer]:
 class _File:
     """An open file, and what becomes of it."""
 
-    order: SplitOrder
+    order: RewriteTask
     source: OpenFile
 
     def form(self) -> tuple[bytes, str]:
@@ -164,7 +164,7 @@ def _written(first: _File, tables: Iterable[pa.Table], *, grows: bool) -> FileAn
     )
 
 
-def _joined(orders: Sequence[SplitOrder]) -> tuple[_File, JoinedFiles] | None:
+def _joined(orders: Sequence[RewriteTask]) -> tuple[_File, MergedParquet] | None:
     """Take small files that can be decoded as one; ``None`` if one of them is unlike the first.
 
     Rows that are told their ids and versions need to know their file: those are not joined.
@@ -173,26 +173,28 @@ def _joined(orders: Sequence[SplitOrder]) -> tuple[_File, JoinedFiles] | None:
     if order.row_id_column is not None or order.version_column is not None:
         return None
     try:
-        likeness = Likeness.of(order.source, None)
+        likeness = FooterTemplate.of(order.source, None)
         if likeness is None or not likeness.has_one_codec:
             return None
         first = _File(order=order, source=OpenFile(order.source))
         if unfaithful(first.source) is not None:
             return None
-        files = JoinedFiles(likeness)
+        files = MergedParquet(likeness)
         taken = all(files.add_path(one.source) for one in orders)
     except (OSError, pa.ArrowException):
         return None  # whoever opens them one by one says what is wrong
     return (first, files) if taken else None
 
 
-def _copied_at_once(orders: Sequence[SplitOrder], first: _File, files: JoinedFiles) -> FileAnswer:
+def _copied_at_once(
+    orders: Sequence[RewriteTask], first: _File, files: MergedParquet
+) -> FileAnswer:
     answer = _written(first, grouped(merged(_parts(orders, files))), grows=True)
     others = tuple(order.ordinal for order in orders[1:])
     return replace(answer, physical_rows=files.num_rows, others=others)
 
 
-def _parts(orders: Sequence[SplitOrder], files: JoinedFiles) -> Iterator[Part]:
+def _parts(orders: Sequence[RewriteTask], files: MergedParquet) -> Iterator[Part]:
     """Yield the rows of joined files, and which of them stay."""
     stays: Mask = np.ones(files.num_rows, np.bool_)
     first_row = 0
@@ -217,7 +219,7 @@ def _groups(file: _File) -> Iterator[Iterator[Part]]:
         first_row += file.source.metadata.row_group(group).num_rows
 
 
-def _group(source: OpenFile, order: SplitOrder, group: int, first_row: int) -> Iterator[Part]:
+def _group(source: OpenFile, order: RewriteTask, group: int, first_row: int) -> Iterator[Part]:
     for batch in read_batches(source, [group]):
         dropped = dropped_rows(order.words, order.bits, first_row, batch.num_rows)
         known = with_hidden_columns(batch, order, first_row)
@@ -225,7 +227,7 @@ def _group(source: OpenFile, order: SplitOrder, group: int, first_row: int) -> I
         yield Part(known, None if dropped is None else ~dropped)
 
 
-def hidden_schema(schema: pa.Schema, order: SplitOrder) -> pa.Schema:
+def hidden_schema(schema: pa.Schema, order: RewriteTask) -> pa.Schema:
     """Append the columns of row tracking, unless the file has them already."""
     for name in (order.row_id_column, order.version_column):
         if name is not None and name not in schema.names:
@@ -233,7 +235,9 @@ def hidden_schema(schema: pa.Schema, order: SplitOrder) -> pa.Schema:
     return schema
 
 
-def with_hidden_columns(batch: pa.RecordBatch, order: SplitOrder, first_row: int) -> pa.RecordBatch:
+def with_hidden_columns(
+    batch: pa.RecordBatch, order: RewriteTask, first_row: int
+) -> pa.RecordBatch:
     """Write down what the log says of rows that do not say it themselves.
 
     In another file the log would say something else of them.
@@ -319,20 +323,20 @@ def _codec(source: OpenFile) -> str:
 # --- the two ways into a worker: plain tuples (RDD), Arrow batches (sessions without RDDs) ----
 
 
-def split_tuples(orders: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Answer the fields of each `SplitOrder` with the fields of a `FileAnswer`.
+def rewrite_tuples(orders: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Answer the fields of each `RewriteTask` with the fields of a `FileAnswer`.
 
     Orders of a group, if they follow each other, are carried out together.
     """
-    every = [SplitOrder(**dict(zip(ORDER_SCHEMA.names, order, strict=True))) for order in orders]
+    every = [RewriteTask(**dict(zip(ORDER_SCHEMA.names, order, strict=True))) for order in orders]
     units = itertools.groupby(every, key=lambda o: -1 - o.ordinal if o.group is None else o.group)
     return as_tuples(answer for _, unit in units for answer in split_together(list(unit)))
 
 
-def split_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def rewrite_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Answer every order of the batches (`ORDER_SCHEMA`) with one row of `ANSWER_SCHEMA`."""
     for batch in batches:
         for row in batch.to_pylist():
-            answer = split_file(SplitOrder(**row))
+            answer = split_file(RewriteTask(**row))
             values = {name: [getattr(answer, name)] for name in ANSWER_SCHEMA.names}
             yield pa.RecordBatch.from_pydict(values, schema=ANSWER_SCHEMA)

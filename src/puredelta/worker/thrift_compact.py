@@ -2,8 +2,8 @@
 
 Shipped by value: it knows the standard library only. The header of a field is its number less
 that of the field before, and its kind; whole numbers have seven bits in a byte, least ones first,
-and those that may be negative are doubled. Bytes that are no Thrift raise `UnusualError` or
-IndexError.
+and those that may be negative are doubled. Bytes that are no Thrift raise
+`UnsupportedLayoutError` or IndexError.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KIND = 0x0F
 _DOUBLE_BYTES = 8
 
 
-class UnusualError(Exception):
+class UnsupportedLayoutError(Exception):
     """Something in a file that the code which reads it here does not deal with."""
 
 
@@ -86,7 +86,7 @@ def passed(content: bytes, at: int, kind: int) -> int:
         return at
     if kind == STRUCT:
         return struct_fields(content, at)[1]
-    raise UnusualError
+    raise UnsupportedLayoutError
 
 
 def struct_fields(content: bytes, at: int) -> tuple[dict[int, int], int]:
@@ -96,7 +96,7 @@ def struct_fields(content: bytes, at: int) -> tuple[dict[int, int], int]:
     while header := content[at]:
         at += 1
         if not header >> 4:
-            raise UnusualError
+            raise UnsupportedLayoutError
         number += header >> 4
         found[number] = at
         at = passed(content, at, header & _KIND)

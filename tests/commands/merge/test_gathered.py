@@ -97,8 +97,8 @@ class Gathered(list[Any]):
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         super().__init__()
-        self._patch, self._original = patch, files.plan_gather
-        patch.setattr(files, "plan_gather", self._watched)
+        self._patch, self._original = patch, files.plan_copy
+        patch.setattr(files, "plan_copy", self._watched)
 
     def _watched(self, *args: Any, **options: Any) -> Any:
         done = yield from self._original(*args, **options)

@@ -14,7 +14,7 @@ from puredelta.commands.row_changes import positions
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.offload import key_lookup
-from puredelta.spark.offload.key_lookup import KeyProbe, WorkerMemory
+from puredelta.spark.offload.key_lookup import KeyLookup, WorkerMemory
 from puredelta.spark.session.fallback import NotApplicable
 from tests.commands.merge.tables import (
     data_files,
@@ -52,15 +52,15 @@ def source(spark: SparkSession, tmp_path: Path) -> Callable[[list[tuple[int, int
 def probed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
     """In how many parts each source was looked up, and whether workers refused."""
     seen: list[tuple[int, bool]] = []
-    probe = positions.probe_keys
+    probe = positions.look_up_keys
 
     def watched(*args: Any, **options: Any) -> Any:
         answer = probe(*args, **options)
-        (asked,) = (one for one in args if isinstance(one, KeyProbe))
+        (asked,) = (one for one in args if isinstance(one, KeyLookup))
         seen.append((asked.parts, isinstance(answer, NotApplicable)))
         return answer
 
-    monkeypatch.setattr(positions, "probe_keys", watched)
+    monkeypatch.setattr(positions, "look_up_keys", watched)
     return seen
 
 

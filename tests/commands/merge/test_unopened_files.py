@@ -43,13 +43,13 @@ def source(spark: SparkSession) -> DataFrame:
 def probed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What came of every lookup."""
     answers: list[Any] = []
-    probe = positions.probe_keys
+    probe = positions.look_up_keys
 
     def watched(*args: Any, **options: Any) -> Any:
         answers.append(probe(*args, **options))
         return answers[-1]
 
-    monkeypatch.setattr(positions, "probe_keys", watched)
+    monkeypatch.setattr(positions, "look_up_keys", watched)
     return answers
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from puredelta.commands.row_changes import ahead
-from puredelta.commands.row_changes.ahead import FILES_MIN, StatisticsAhead, statistics_ahead
+from puredelta.commands.row_changes.ahead import FILES_MIN, StatisticsPrefetch, statistics_ahead
 from puredelta.commands.row_changes.statement import ConditionParts, EquiPair
 from puredelta.log.files import statistics_cache
 from puredelta.log.files.file_table import FileTable
@@ -49,7 +49,7 @@ def files(count: int = FILES_MIN, **more: Any) -> FileTable:
     return FileTable.of(add(f"{n}.parquet", ids=(n, n + 1), **more) for n in range(count))
 
 
-Act: TypeAlias = Callable[[StatisticsAhead], None]
+Act: TypeAlias = Callable[[StatisticsPrefetch], None]
 
 
 def asking(*targets: Ref, condition: Ref | None = None) -> Act:

@@ -8,8 +8,8 @@ from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.changes.change_range import (
     AtTime,
     AtVersion,
-    Bound,
     ChangeRange,
+    RangeBound,
     commit_times,
     last_metadata,
     require_readable_range,
@@ -41,7 +41,7 @@ def four_versions() -> MemoryStore:
 
 
 def resolve(
-    store: MemoryStore, start: Bound, end: Bound | None = None, *, lenient: bool = False
+    store: MemoryStore, start: RangeBound, end: RangeBound | None = None, *, lenient: bool = False
 ) -> tuple[int, int] | ErrorCode | None:
     log = TableLog(store)
     try:
@@ -78,7 +78,7 @@ def resolve(
         (AtVersion(0), AtTime(41), ErrorCode.TIMESTAMP_GREATER_THAN_COMMIT),
     ],
 )
-def test_bounds(start: Bound, end: Bound | None, expected: object) -> None:
+def test_bounds(start: RangeBound, end: RangeBound | None, expected: object) -> None:
     assert resolve(four_versions(), start, end) == expected
 
 
@@ -94,7 +94,7 @@ def test_bounds(start: Bound, end: Bound | None, expected: object) -> None:
     ],
 )
 def test_bounds_beyond_the_newest_version_where_allowed(
-    start: Bound, end: Bound | None, expected: object
+    start: RangeBound, end: RangeBound | None, expected: object
 ) -> None:
     assert resolve(four_versions(), start, end, lenient=True) == expected
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.log.changes import file_rows
-from puredelta.log.changes.file_rows import FileRows, read_batches
+from puredelta.log.changes.file_rows import ReadableFile, read_batches
 from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from puredelta.protocol.actions.deletion_vector import encode_inline
 from puredelta.protocol.features.properties import ColumnMappingMode
@@ -39,7 +39,7 @@ def vector(positions: list[int] | None) -> DeletionVectorDescriptor | None:
 
 def rows(path: Path, schema: StructType, wanted: pa.Schema, **given: Any) -> list[dict[str, Any]]:
     mode = given.pop("mode", ColumnMappingMode.NONE)
-    file = FileRows(
+    file = ReadableFile(
         uri=f"file:{path}",
         partition_values=given.pop("values", {}),
         root_uri=f"file:{path.parent}",

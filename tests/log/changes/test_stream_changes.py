@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.changes.file_rows import FileRows
+from puredelta.log.changes.file_rows import ReadableFile
 from puredelta.log.changes.stream_changes import ChangeStream
 from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.replay.table_log import TableLog
@@ -54,7 +54,7 @@ def stream(log: TableLog, version: int) -> ChangeStream:
     return ChangeStream(known=StreamedTable.of(log.snapshot(version=version)))
 
 
-def said(files: tuple[FileRows, ...]) -> list[tuple[Any, ...]]:
+def said(files: tuple[ReadableFile, ...]) -> list[tuple[Any, ...]]:
     found = [(f.uri.rpartition("/")[2], f.partition_values) for f in files]
     return [(name, v.get("_change_type"), v["_commit_version"]) for name, v in found]
 

@@ -14,9 +14,9 @@ import pytest
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.vectors import write
 from puredelta.log.vectors.read import read_positions
-from puredelta.log.vectors.write import HiddenRows, discard_vectors, packed, write_vectors
+from puredelta.log.vectors.write import DeletionVectorUpdate, discard_vectors, packed, write_vectors
 from puredelta.protocol.actions.actions import Add, Metadata, Protocol
-from puredelta.protocol.actions.deletion_vector import Positions
+from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.schema.types import LONG, StructField, StructType
 from puredelta.protocol.table.table_config import TableConfig
@@ -51,14 +51,14 @@ def config_of(**properties: str) -> TableConfig:
     )
 
 
-def rows(*positions: int) -> Positions:
+def rows(*positions: int) -> RowIndexes:
     return np.array(positions, np.uint64)
 
 
 def test_a_file_keeps_everything_but_its_vector_and_tight_bounds(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     written = write_vectors(
-        [HiddenRows(file=FILE, rows=rows(1, 4))], store=store, config=config_of()
+        [DeletionVectorUpdate(file=FILE, rows=rows(1, 4))], store=store, config=config_of()
     )
     (add,) = written.adds
     vector = add.deletion_vector
@@ -82,7 +82,7 @@ def test_vectors_share_files_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(write, "VECTOR_FILE_BYTES", 80)
     store = LocalStore(tmp_path)
     files = [replace(FILE, path=f"{n}.parquet") for n in range(5)]
-    hidden = [HiddenRows(file=f, rows=rows(n, 9)) for n, f in enumerate(files)]
+    hidden = [DeletionVectorUpdate(file=f, rows=rows(n, 9)) for n, f in enumerate(files)]
     written = write_vectors(hidden, store=store, config=config_of())
     assert len(written.paths) == 3
     found = read_positions(FileTable.of(written.adds), store.root_uri)
@@ -92,7 +92,7 @@ def test_vectors_share_files_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_file_without_rows_gets_no_vector(tmp_path: Path) -> None:  # M-133
-    hidden = [HiddenRows(file=FILE, rows=np.arange(10, dtype=np.uint64))]
+    hidden = [DeletionVectorUpdate(file=FILE, rows=np.arange(10, dtype=np.uint64))]
     written = write_vectors(hidden, store=LocalStore(tmp_path), config=config_of())
     assert written.adds == written.paths == ()
 
@@ -100,7 +100,7 @@ def test_a_file_without_rows_gets_no_vector(tmp_path: Path) -> None:  # M-133
 def test_a_row_count_nobody_wrote_is_read_from_the_footer(tmp_path: Path) -> None:  # M-134
     pq.write_table(pa.table({"id": [1, 2, None]}), tmp_path / "a.parquet")
     for stats in (None, '{"minValues":{}}'):
-        hidden = [HiddenRows(file=replace(FILE, stats=stats), rows=rows(0))]
+        hidden = [DeletionVectorUpdate(file=replace(FILE, stats=stats), rows=rows(0))]
         (add,) = write_vectors(hidden, store=LocalStore(tmp_path), config=config_of()).adds
         told = json.loads(str(add.stats))
         assert (told["numRecords"], told["nullCount"]) == (3, {"id": 1})
@@ -110,7 +110,9 @@ def test_a_row_count_nobody_wrote_is_read_from_the_footer(tmp_path: Path) -> Non
 def test_a_table_with_random_prefixes_gets_them_for_vectors(tmp_path: Path) -> None:  # M-135
     config = config_of(**{"delta.randomizeFilePrefixes": "true", "delta.randomPrefixLength": "3"})
     store = LocalStore(tmp_path)
-    written = write_vectors([HiddenRows(file=FILE, rows=rows(1))], store=store, config=config)
+    written = write_vectors(
+        [DeletionVectorUpdate(file=FILE, rows=rows(1))], store=store, config=config
+    )
     directory, _, name = written.paths[0].partition("/")
     assert len(directory) == 3
     assert name.startswith("deletion_vector_")
@@ -120,7 +122,7 @@ def test_a_table_with_random_prefixes_gets_them_for_vectors(tmp_path: Path) -> N
 def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write, "VECTOR_FILE_BYTES", 1)
     store = FailAt(LocalStore(tmp_path), 2, only=frozenset({"put"}))
-    hidden = [HiddenRows(file=replace(FILE, path=str(n)), rows=rows(1)) for n in range(3)]
+    hidden = [DeletionVectorUpdate(file=replace(FILE, path=str(n)), rows=rows(1)) for n in range(3)]
     with pytest.raises(StorageError):
         write_vectors(hidden, store=store, config=config_of())
     assert list(tmp_path.iterdir()) == []

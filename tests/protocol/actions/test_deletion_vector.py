@@ -14,7 +14,7 @@ from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.protocol.actions.action_json import parse_action
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor
 from puredelta.protocol.actions.deletion_vector import (
-    Positions,
+    RowIndexes,
     decode_bitmap,
     decode_block,
     decode_file,
@@ -33,7 +33,7 @@ from tests.data_dir import require_data
 FILE_ID = uuid.UUID("ab2f2f6c-3c5b-4b60-9c2b-5c0c6ef6b5a1")
 
 
-def positions_of(*values: int) -> Positions:
+def positions_of(*values: int) -> RowIndexes:
     return np.array(values, np.uint64)
 
 
@@ -47,19 +47,19 @@ POSITIONS = st.one_of(
 
 
 @given(POSITIONS)
-def test_positions_survive_the_bitmap(positions: Positions) -> None:
+def test_positions_survive_the_bitmap(positions: RowIndexes) -> None:
     assert np.array_equal(decode_bitmap(encode_bitmap(positions)), positions)
 
 
 @given(POSITIONS)
-def test_positions_survive_an_inline_descriptor(positions: Positions) -> None:
+def test_positions_survive_an_inline_descriptor(positions: RowIndexes) -> None:
     descriptor = encode_inline(positions)
     assert vector_path(descriptor) is None
     assert np.array_equal(decode_inline(descriptor), positions)
 
 
 @given(st.lists(POSITIONS, max_size=3))
-def test_many_vectors_share_a_file(vectors: list[Positions]) -> None:
+def test_many_vectors_share_a_file(vectors: list[RowIndexes]) -> None:
     content, descriptors = encode_file(vectors, FILE_ID, prefix="ab")
     for positions, descriptor in zip(vectors, descriptors, strict=True):
         assert vector_path(descriptor) == f"ab/deletion_vector_{FILE_ID}.bin"

@@ -9,8 +9,8 @@ import pytest
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.schema.schema_edit import (
     After,
+    ColumnPosition,
     End,
-    Place,
     add_field,
     change_field,
     drop_field,
@@ -52,7 +52,7 @@ NEW = StructField("z", STRING)
     ],
 )
 def test_a_field_is_added_where_it_is_wanted(
-    parent: tuple[str, ...], place: Place, expected: tuple[str, ...]
+    parent: tuple[str, ...], place: ColumnPosition, expected: tuple[str, ...]
 ) -> None:
     changed = add_field(TABLE, parent, NEW, place)
     inside = find_field(changed, (*parent, "z"))[0][:-1]
@@ -77,7 +77,7 @@ def test_paths_are_answered_as_the_schema_spells_them() -> None:
     ],
 )
 def test_there_must_be_a_struct_to_add_to(
-    parent: tuple[str, ...], place: Place, code: ErrorCode
+    parent: tuple[str, ...], place: ColumnPosition, code: ErrorCode
 ) -> None:
     with pytest.raises(InvalidRequestError) as error:
         add_field(TABLE, parent, NEW, place)

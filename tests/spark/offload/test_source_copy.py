@@ -11,7 +11,7 @@ import pytest
 
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.offload import source_copy
-from puredelta.spark.offload.source_copy import Selection, plan_gather
+from puredelta.spark.offload.source_copy import Selection, plan_copy
 from puredelta.spark.offload.write_job import write_alone
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
@@ -40,7 +40,7 @@ def gathered(log: TableLog, workers: LocalWorkers) -> WriteResult | NotApplicabl
         columns=(("id", "id", pa.int64()),),
     )
     context: Any = workers.sparkContext
-    plan = plan_gather(
+    plan = plan_copy(
         selection,
         store=log.store,
         config=log.snapshot().config,

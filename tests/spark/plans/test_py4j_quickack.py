@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from puredelta.spark.plans.py4j_quickack import PromptReader, prompt_answers
+from puredelta.spark.plans.py4j_quickack import QuickackReader, quick_answers
 
 pytestmark = pytest.mark.skipif(
     not hasattr(socket, "TCP_QUICKACK"), reason="acknowledgements are this kernel's business"
@@ -45,7 +45,7 @@ def test_only_answers_in_pieces_are_acknowledged() -> None:
     thread.start()
     with socket.create_connection(listening.getsockname()) as client, listening:
         recorded = Recorded(client)
-        reader = PromptReader(client.makefile("rb"), recorded)  # type: ignore[arg-type]
+        reader = QuickackReader(client.makefile("rb"), recorded)  # type: ignore[arg-type]
         asked = []
         for answer in answers:
             client.sendall(b"request\n")
@@ -64,7 +64,7 @@ def test_a_long_schema_takes_no_longer_than_it_must(spark) -> None:
     before = client.get_thread_connection().stream
     assert isinstance(before, io.BufferedReader)
     seconds = []
-    with prompt_answers(spark), prompt_answers(spark):
+    with quick_answers(spark), quick_answers(spark):
         for _ in range(10):
             java = frame._jdf.schema()
             started = time.perf_counter()
@@ -77,6 +77,6 @@ def test_a_long_schema_takes_no_longer_than_it_must(spark) -> None:
 def test_what_was_there_is_there_after_a_failure(spark) -> None:
     client = spark.sparkContext._gateway._gateway_client
     before = client.get_thread_connection().stream
-    with pytest.raises(ValueError, match="mine"), prompt_answers(spark):
+    with pytest.raises(ValueError, match="mine"), quick_answers(spark):
         raise ValueError("mine")
     assert client.get_thread_connection().stream is before

@@ -26,7 +26,12 @@ from puredelta.protocol.values.predicates import (
     references,
 )
 from puredelta.spark.resolve.analysis import Analysis, open_analysis
-from puredelta.spark.resolve.expressions import Flaw, Request, Resolution, ResolvedExpression
+from puredelta.spark.resolve.expressions import (
+    Request,
+    Resolution,
+    ResolutionProblem,
+    ResolvedExpression,
+)
 from puredelta.spark.resolve.frames import Scope
 from puredelta.spark.resolve.table_attributes import table_identity, with_identity
 from puredelta.spark.session.session import SessionInfo
@@ -136,17 +141,22 @@ def test_columns_of_the_users_frames(
 @pytest.mark.parametrize(
     ("expression", "scope", "flaw", "names"),
     [
-        ("nope > 1", PAIR, Flaw.UNRESOLVED, ("nope",)),
-        ("t.`no pe` = s.id", PAIR, Flaw.UNRESOLVED, ("t.`no pe`",)),
-        ("t.id = 1", FROM_SOURCE, Flaw.UNRESOLVED, ("t.id",)),
-        ("w = 1", FROM_TARGET, Flaw.UNRESOLVED, ("w",)),
-        ("default", PAIR, Flaw.UNRESOLVED, ("default",)),
-        ("max(w) > 1", PAIR, Flaw.AGGREGATE, ()),
-        ("sum(w) over () > 1", PAIR, Flaw.AGGREGATE, ()),
+        ("nope > 1", PAIR, ResolutionProblem.UNRESOLVED, ("nope",)),
+        ("t.`no pe` = s.id", PAIR, ResolutionProblem.UNRESOLVED, ("t.`no pe`",)),
+        ("t.id = 1", FROM_SOURCE, ResolutionProblem.UNRESOLVED, ("t.id",)),
+        ("w = 1", FROM_TARGET, ResolutionProblem.UNRESOLVED, ("w",)),
+        ("default", PAIR, ResolutionProblem.UNRESOLVED, ("default",)),
+        ("max(w) > 1", PAIR, ResolutionProblem.AGGREGATE, ()),
+        ("sum(w) over () > 1", PAIR, ResolutionProblem.AGGREGATE, ()),
     ],
 )
 def test_flaws(
-    analysis: Analysis, *, expression: str, scope: Scope, flaw: Flaw, names: tuple[str, ...]
+    analysis: Analysis,
+    *,
+    expression: str,
+    scope: Scope,
+    flaw: ResolutionProblem,
+    names: tuple[str, ...],
 ) -> None:
     resolution = resolve(analysis, ("1", scope), (expression, scope))
     (found,) = resolution.flaws
@@ -158,9 +168,9 @@ def test_columns_of_other_frames_are_foreign(
     analysis: Analysis, sides: tuple[DataFrame, DataFrame], spark: SparkSession
 ) -> None:
     other = spark.range(1)
-    assert resolve(analysis, (other["id"] == 1, PAIR)).flaws[0].flaw is Flaw.FOREIGN
+    assert resolve(analysis, (other["id"] == 1, PAIR)).flaws[0].flaw is ResolutionProblem.FOREIGN
     found = resolve(analysis, (sides[1]["w"] > 1, FROM_TARGET)).flaws[0]
-    assert (found.flaw, found.names) == (Flaw.FOREIGN, ("w",))
+    assert (found.flaw, found.names) == (ResolutionProblem.FOREIGN, ("w",))
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 from puredelta.errors import DeltaError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.offload import deal, workers, write_job
-from puredelta.spark.rewrite.arrow_rewriter import ArrowSplitter
+from puredelta.spark.rewrite.arrow_rewriter import ArrowRewriter
 from puredelta.spark.rewrite.contract import RewriteOrder, Rewriter, Rewritten
 from puredelta.spark.rewrite.grouping import SMALL_FILES_MIN
-from puredelta.spark.rewrite.spark_rewriter import SparkCopier
+from puredelta.spark.rewrite.spark_rewriter import SparkRewriter
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.worker import rewrite_file, write_file
@@ -47,9 +47,9 @@ def log(tmp_path: Path) -> TableLog:
 
 def rewriter(kind: type, spark: SparkSession, log: TableLog) -> Rewriter:
     snapshot = log.snapshot()
-    if kind is ArrowSplitter:
-        return ArrowSplitter(spark=spark, store=log.store, config=snapshot.config)
-    return SparkCopier(spark=spark, store=log.store, snapshot=snapshot)
+    if kind is ArrowRewriter:
+        return ArrowRewriter(spark=spark, store=log.store, config=snapshot.config)
+    return SparkRewriter(spark=spark, store=log.store, snapshot=snapshot)
 
 
 def orders(log: TableLog, *dropped: list[int]) -> list[RewriteOrder]:
@@ -68,7 +68,7 @@ def read(log: TableLog, done: Rewritten) -> list[tuple[str | None, int]]:
     return sorted(found, key=repr)
 
 
-@pytest.mark.parametrize("kind", [ArrowSplitter, SparkCopier])
+@pytest.mark.parametrize("kind", [ArrowRewriter, SparkRewriter])
 def test_rows_that_are_not_dropped_keep_their_partition(
     spark: SparkSession, log: TableLog, kind: type
 ) -> None:
@@ -88,7 +88,7 @@ def test_rows_that_are_not_dropped_keep_their_partition(
 def test_a_split_file_lies_beside_the_old_one_and_is_described(
     spark: SparkSession, log: TableLog
 ) -> None:
-    done = rewriter(ArrowSplitter, spark, log).rewrite(orders(log, [0], [1, 5, 9], [2]))
+    done = rewriter(ArrowRewriter, spark, log).rewrite(orders(log, [0], [1, 5, 9], [2]))
     assert isinstance(done, Rewritten)
     first, second, _ = sorted(done.adds, key=lambda a: a.path)
     assert first.path.startswith("p=None/part-")
@@ -106,7 +106,7 @@ def test_a_split_file_lies_beside_the_old_one_and_is_described(
 
 
 def test_a_file_that_loses_all_rows_has_no_successor(spark: SparkSession, log: TableLog) -> None:
-    done = rewriter(ArrowSplitter, spark, log).rewrite(orders(log, list(range(10)), [0]))
+    done = rewriter(ArrowRewriter, spark, log).rewrite(orders(log, list(range(10)), [0]))
     assert isinstance(done, Rewritten)
     assert len(done.adds) == 1
     assert done.num_rows == 9
@@ -122,7 +122,7 @@ def test_a_file_outside_of_the_table_gets_a_successor_inside(
     outside.parent.mkdir(parents=True)
     (root / "p=a b" / "part-00000.parquet").rename(outside)
     moved = replace(order.add, path=f"file://{str(outside).replace(' ', '%20')}")
-    done = rewriter(ArrowSplitter, spark, log).rewrite([replace(order, add=moved)])
+    done = rewriter(ArrowRewriter, spark, log).rewrite([replace(order, add=moved)])
     assert isinstance(done, Rewritten)
     (add,) = done.adds
     assert add.path.startswith("p=a%20b/part-")
@@ -133,10 +133,10 @@ def test_many_small_files_become_few(spark: SparkSession, tmp_path: Path) -> Non
     files = [rows("a b" if n % 2 else "c", 10 * n) for n in range(2 * SMALL_FILES_MIN)]
     log = lay_table(tmp_path / "many", SCHEMA, files, partition_by=["p"])
     wanted = orders(log, *[[n % 10] for n in range(len(files))])
-    done = rewriter(ArrowSplitter, spark, log).rewrite(wanted)
+    done = rewriter(ArrowRewriter, spark, log).rewrite(wanted)
     assert isinstance(done, Rewritten)
     assert sorted(add.partition_values["p"] or "" for add in done.adds) == ["a b", "c"]
-    slow = rewriter(SparkCopier, spark, log).rewrite(wanted)
+    slow = rewriter(SparkRewriter, spark, log).rewrite(wanted)
     assert isinstance(slow, Rewritten)
     assert read(log, done) == read(log, slow)
     assert done.num_rows == slow.num_rows == 9 * len(files)
@@ -147,12 +147,12 @@ def test_a_group_that_is_not_complete_is_an_error(spark: SparkSession, tmp_path:
     log = lay_table(tmp_path / "many", SCHEMA, files, partition_by=["p"])
     wanted = orders(log, *[[0, 77]] * SMALL_FILES_MIN)
     with pytest.raises(DeltaError, match="more has 160 rows, 32 were to be dropped and 144"):
-        rewriter(ArrowSplitter, spark, log).rewrite(wanted)
+        rewriter(ArrowRewriter, spark, log).rewrite(wanted)
 
 
 def test_rows_the_file_does_not_have_are_an_error(spark: SparkSession, log: TableLog) -> None:
     with pytest.raises(DeltaError, match="has 10 rows, 2 were to be dropped and 9 stayed"):
-        rewriter(ArrowSplitter, spark, log).rewrite(orders(log, [0, 77]))
+        rewriter(ArrowRewriter, spark, log).rewrite(orders(log, [0, 77]))
 
 
 def test_files_of_attempts_that_lost_are_deleted(
@@ -166,7 +166,7 @@ def test_files_of_attempts_that_lost_are_deleted(
         return run(*arguments)
 
     monkeypatch.setattr(write_job, "collect_if_fit", twice)
-    done = rewriter(ArrowSplitter, spark, log).rewrite(orders(log, [0], [0], [0]))
+    done = rewriter(ArrowRewriter, spark, log).rewrite(orders(log, [0], [0], [0]))
     assert isinstance(done, Rewritten)
     root = Path(log.root_uri.removeprefix("file:"))
     assert len(list(root.rglob("part-*.parquet"))) == 6
@@ -176,7 +176,7 @@ def test_missing_storage_is_refused_and_leaves_nothing(spark: SparkSession, log:
     wanted = orders(log, [0], [0])
     root = Path(log.root_uri.removeprefix("file:"))
     (root / wanted[1].add.path).unlink()
-    answer = rewriter(ArrowSplitter, spark, log).rewrite(wanted)
+    answer = rewriter(ArrowRewriter, spark, log).rewrite(wanted)
     assert isinstance(answer, NotApplicable)
     assert "FileNotFoundError" in answer.reason
     assert len(list(root.rglob("part-*.parquet"))) == 2
@@ -198,14 +198,14 @@ def test_workers_without_the_libraries_are_refused(
         raise ModuleNotFoundError("No module named 'pyarrow'")
 
     monkeypatch.setattr(rewrite_file, "split_together", no_arrow)
-    answer = rewriter(ArrowSplitter, spark, log).rewrite(orders(log, [0]))
+    answer = rewriter(ArrowRewriter, spark, log).rewrite(orders(log, [0]))
     assert isinstance(answer, NotApplicable)
     assert "ModuleNotFoundError" in answer.reason
 
 
 def test_files_of_tasks_before_a_worker_failed_are_deleted(log: TableLog) -> None:
     session: Any = LocalWorkers(able_tasks=1)
-    answer = rewriter(ArrowSplitter, session, log).rewrite(orders(log, [0], [0]))
+    answer = rewriter(ArrowRewriter, session, log).rewrite(orders(log, [0], [0]))
     assert isinstance(answer, NotApplicable)
     root = Path(log.root_uri.removeprefix("file:"))
     assert len(list(root.rglob("part-*.parquet"))) == 3
@@ -224,7 +224,7 @@ def test_local_workers_are_the_drivers_own_python(
 ) -> None:
     """Without PYSPARK_PYTHON Spark would run the first python3 of the PATH."""
     monkeypatch.setattr(spark.sparkContext, "pythonExec", "/usr/bin/no-such-python")
-    done = rewriter(ArrowSplitter, spark, log).rewrite(orders(log, [0]))
+    done = rewriter(ArrowRewriter, spark, log).rewrite(orders(log, [0]))
     assert isinstance(done, Rewritten)
     assert spark.sparkContext.pythonExec == "/usr/bin/no-such-python"
 
@@ -238,7 +238,7 @@ def test_another_failure_is_raised(
 
     monkeypatch.setattr(rewrite_file, "split_together", broken)
     with pytest.raises(Exception, match="No space left on device"):
-        rewriter(ArrowSplitter, spark, log).rewrite(orders(log, [0]))
+        rewriter(ArrowRewriter, spark, log).rewrite(orders(log, [0]))
 
 
 def test_tasks_are_dealt_by_size() -> None:

@@ -18,7 +18,7 @@ from puredelta.spark.scan import dv_filter
 from puredelta.spark.scan.dv_filter import (
     BITMAP_SCHEMA,
     BUCKET_ROWS,
-    Positions,
+    RowIndexes,
     bitmap_rows,
     bitmap_table,
     rows_inside,
@@ -31,7 +31,7 @@ from tests.spark.files import executed_plan, write_file
 COUNT = 100_000
 
 
-def positions(*rows: int) -> Positions:
+def positions(*rows: int) -> RowIndexes:
     return np.array(rows, np.uint64)
 
 

@@ -5,14 +5,14 @@ import time
 import pytest
 from pyspark.sql import SparkSession
 
-from puredelta.spark.session.concurrent_jobs import run_together
+from puredelta.spark.session.concurrent_jobs import run_concurrently
 
 
 def test_both_results_come_back_and_job_properties_hold_for_both(spark: SparkSession) -> None:
     context = spark.sparkContext
     context.setLocalProperty("spark.job.description", "a merge")
     try:
-        answers = run_together(
+        answers = run_concurrently(
             spark,
             lambda: (spark.range(5).count(), context.getLocalProperty("spark.job.description")),
             lambda: spark.range(7).count(),
@@ -37,7 +37,7 @@ def test_a_failure_cancels_the_other_and_is_the_error_raised(
     works = (fail, slow) if fails_in_background else (slow, fail)
     started = time.monotonic()
     with pytest.raises(ValueError, match="disk full"):
-        run_together(spark, *works)
+        run_concurrently(spark, *works)
     assert time.monotonic() - started < 20
     status = spark.sparkContext.statusTracker()
     assert status.getActiveJobsIds() == []

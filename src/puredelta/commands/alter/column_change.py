@@ -20,8 +20,8 @@ from puredelta.protocol.actions.table_operations import ColumnChange, change_col
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT, IDENTITY_STEP
 from puredelta.protocol.features.type_widening import can_widen, with_type_changes
 from puredelta.protocol.schema.schema_edit import (
+    ColumnPosition,
     FieldPath,
-    Place,
     change_field,
     find_field,
     find_type,
@@ -51,7 +51,7 @@ class ColumnEdit:
     comment: str | None = None
     default: str | Unset | None = None
     """SQL text of the default of rows to come."""
-    place: Place | None = None
+    place: ColumnPosition | None = None
 
 
 def change_table_column(
@@ -102,7 +102,7 @@ def change_table_columns(
 
 
 def _with_field(
-    schema: StructType, path: FieldPath, field: StructField, place: Place | None
+    schema: StructType, path: FieldPath, field: StructField, place: ColumnPosition | None
 ) -> StructType:
     changed = change_field(schema, path, lambda _: field)
     return changed if place is None else move_field(changed, path, place)

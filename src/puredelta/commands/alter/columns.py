@@ -26,9 +26,9 @@ from puredelta.protocol.features.column_mapping import all_fields
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.schema_edit import (
+    ColumnPosition,
     End,
     FieldPath,
-    Place,
     add_field,
     change_field,
     drop_field,
@@ -51,7 +51,7 @@ class NewColumn:
     field: T.StructField
     parent: FieldPath = ()
     """Where it goes: the empty path is the table itself."""
-    place: Place | None = None
+    place: ColumnPosition | None = None
     """None where nothing was said: at the end."""
 
 
@@ -146,7 +146,7 @@ def rename_table_column(spark: SparkSession, log: TableLog, path: FieldPath, new
     return finish(transaction, snapshot, change)
 
 
-def shown_place(place: Place) -> str | None:
+def shown_place(place: ColumnPosition) -> str | None:
     """Return a place as the history shows it."""
     if isinstance(place, End):
         return place.value if place is End.FIRST else None

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from typing_extensions import assert_never
 
 from puredelta.commands.merge.assign import AssignedValue, RowBuilder
-from puredelta.commands.merge.bind import Binder, BoundAssignment
+from puredelta.commands.merge.bind import BoundAssignment, StatementBinder
 from puredelta.commands.merge.clauses import (
     Clause,
     Delete,
@@ -41,7 +41,7 @@ from puredelta.commands.merge.failures import (
     require_condition,
     require_same_columns,
 )
-from puredelta.commands.merge.requests import SEARCH_CONDITION, Draft, DraftClause, draft
+from puredelta.commands.merge.requests import SEARCH_CONDITION, ClauseDraft, StatementDraft, draft
 from puredelta.commands.merge.settings import MergeSettings
 from puredelta.commands.row_changes.frames import StatementFrames
 from puredelta.commands.row_changes.statement import (
@@ -105,7 +105,7 @@ def resolve_merge(
         analysis.resolver, drafted.requests, drafted.values
     )
     frames = analysis.resolver.frames
-    binder = Binder(
+    binder = StatementBinder(
         frames=frames,
         names=TargetNames(
             schema=config.schema,
@@ -178,7 +178,7 @@ def _as_columns(source_rows: DataFrame) -> StructType:
 
 
 def _evolution(
-    drafted: Draft, bound: Sequence[Sequence[BoundAssignment]], session: SessionInfo
+    drafted: StatementDraft, bound: Sequence[Sequence[BoundAssignment]], session: SessionInfo
 ) -> Evolution:
     """Return what the clauses that see the source want of the table (M-47, M-48)."""
     introducing = [
@@ -212,7 +212,7 @@ class _Assembler:
     rows: RowBuilder
 
     def clauses(
-        self, drafts: Sequence[DraftClause], bound: Sequence[Sequence[BoundAssignment]]
+        self, drafts: Sequence[ClauseDraft], bound: Sequence[Sequence[BoundAssignment]]
     ) -> tuple[ResolvedClause, ...]:
         """Return the clauses: all conditions are judged before any assignment."""
         conditions = [

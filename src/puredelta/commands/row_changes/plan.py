@@ -44,7 +44,7 @@ from puredelta.protocol.values.predicates import (
     Or,
     Predicate,
 )
-from puredelta.spark.offload.key_lookup import KeyProbe, WorkerMemory
+from puredelta.spark.offload.key_lookup import KeyLookup, WorkerMemory
 
 Prune: TypeAlias = Callable[[FileTable, Predicate], pa.Array]
 """True where rows of a file might satisfy the predicate."""
@@ -100,7 +100,7 @@ class SearchPlan:
     """Files searched only because a NOT MATCHED BY SOURCE clause may reach them."""
     search: Search
     broadcast_source: bool
-    probe: KeyProbe | None
+    probe: KeyLookup | None
     """How keys are looked up in the files instead; ``None``: Spark joins."""
     reads_little: bool
     """Whether one task reads candidates and source sooner than a shuffle starts."""

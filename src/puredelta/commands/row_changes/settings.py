@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.clock import wall_clock
 from puredelta.protocol.actions.actions import SetTransaction
-from puredelta.spark.offload.source_copy import GATHERED_CODECS
+from puredelta.spark.offload.source_copy import COPY_CODECS
 from puredelta.spark.session import delta_conf
 from puredelta.spark.session.session import settings_of
 
@@ -92,7 +92,7 @@ class ExecutionSettings:
         return cls(
             broadcast_bytes_max=parse_bytes(settings.get(_BROADCAST_THRESHOLD, "10MB")),
             rebalance=delta_conf.REPARTITION_BEFORE_WRITE.flag(settings),
-            marker=write_marker(
+            marker=set_transaction_of(
                 delta_conf.TXN_APP_ID.text(settings), delta_conf.TXN_VERSION.text(settings)
             ),
             resets_marker=delta_conf.TXN_AUTO_RESET.flag(settings),
@@ -170,10 +170,10 @@ def writer_codec(settings: Mapping[str, str]) -> str | None:
     """
     if any(key.startswith(_WRITER_PREFIXES) for key in settings):
         return None
-    return GATHERED_CODECS.get(settings.get(_CODEC, "snappy").lower())
+    return COPY_CODECS.get(settings.get(_CODEC, "snappy").lower())
 
 
-def write_marker(app_id: str | None, version: str | None) -> SetTransaction | None:
+def set_transaction_of(app_id: str | None, version: str | None) -> SetTransaction | None:
     """Return what marks a write as this application's, None if it is nobody's (M-92).
 
     Raises:

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from puredelta.commands.merge.assign import AssignedValue, RowBuilder
 from puredelta.commands.merge.clauses import Assignment
 from puredelta.commands.merge.column_paths import (
-    ColumnPath,
+    TargetField,
     require_no_conflict,
     require_no_identity_update,
 )
@@ -145,7 +145,7 @@ class _Resolving:
             instant=self.analysis.instant,
         )
 
-    def _path(self, assignment: Assignment) -> ColumnPath:
+    def _path(self, assignment: Assignment) -> TargetField:
         return find_set_column(
             assignment.column,
             self.config.schema,
@@ -171,7 +171,7 @@ def _any_row() -> ResolvedCondition:
     )
 
 
-def _assigned(path: ColumnPath, resolved: ResolvedExpression) -> AssignedValue:
+def _assigned(path: TargetField, resolved: ResolvedExpression) -> AssignedValue:
     require_deterministic(resolved)
     return AssignedValue(
         path=path,

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.engine import engine_info
 from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, ms_since
 from puredelta.commands.row_changes.plan import by_source_predicate
-from puredelta.commands.row_changes.run import RowCommand, change_rows, executed_before
+from puredelta.commands.row_changes.run import RowCommand, already_committed, change_rows
 from puredelta.commands.row_changes.settings import ExecutionSettings, persistent_vectors
 from puredelta.commands.row_changes.statement import NotMatchedBySourceClause, ResolvedStatement
 from puredelta.commands.update_delete.metrics import (
@@ -34,7 +34,7 @@ from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.spark.plans.count_row import count_row
-from puredelta.spark.plans.py4j_quickack import prompt_answers
+from puredelta.spark.plans.py4j_quickack import quick_answers
 from puredelta.spark.plans.ui_metrics import shown_in_ui
 from puredelta.spark.session.session import SessionInfo
 
@@ -64,7 +64,7 @@ def run_rows(
     """
     name = "UPDATE" if isinstance(spec, UpdateSpec) else "DELETE FROM"
     with (
-        prompt_answers(spark),
+        quick_answers(spark),
         shown_in_ui(spark, f"{name} delta.`{log.root_uri}`") as shown,
     ):
         outcome = execute_rows(spark, log, spec, target_rows=target_rows)
@@ -105,7 +105,7 @@ def execute_rows(
     )
     statement = resolve_rows(spec, target_rows=target_rows, config=snapshot.config, session=session)
     require_removable(snapshot.config)
-    if executed_before(transaction, settings.marker):
+    if already_committed(transaction, settings.marker):
         settings.reset_marker(spark)
         return RowOutcome(version=None, affected=None, metrics={})
     run = _Run(

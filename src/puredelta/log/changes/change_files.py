@@ -18,7 +18,7 @@ from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.commit_files import Commit
 from puredelta.log.vectors.read import read_positions
 from puredelta.protocol.actions.actions import Add, AddChangeFile, DeletionVectorDescriptor, Remove
-from puredelta.protocol.actions.deletion_vector import Positions
+from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.paths import canonical_path
 from puredelta.protocol.table.change_data import (
     CHANGE_TYPE,
@@ -173,7 +173,7 @@ class ChangedRows:
     """Some rows of a file that one commit changed."""
 
     file: ChangedFile
-    rows: Positions
+    rows: RowIndexes
     """Physical row positions, sorted; at least one."""
 
 
@@ -200,8 +200,8 @@ def read_redrawn(changes: Sequence[VectorChange], root_uri: str) -> list[Changed
 
 
 def _compare(
-    before: Positions | None, after: Positions | None
-) -> tuple[tuple[ChangeType, Positions], ...]:
+    before: RowIndexes | None, after: RowIndexes | None
+) -> tuple[tuple[ChangeType, RowIndexes], ...]:
     was = _NO_ROWS if before is None else before
     now = _NO_ROWS if after is None else after
     return (
@@ -210,4 +210,4 @@ def _compare(
     )
 
 
-_NO_ROWS: Positions = np.empty(0, np.uint64)
+_NO_ROWS: RowIndexes = np.empty(0, np.uint64)

@@ -37,7 +37,7 @@ class AtTime:
     timestamp_ms: int
 
 
-Bound: TypeAlias = AtVersion | AtTime
+RangeBound: TypeAlias = AtVersion | AtTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,8 @@ def resolve_range(
     listing: LogListing,
     newest: Snapshot,
     *,
-    start: Bound,
-    end: Bound | None,
+    start: RangeBound,
+    end: RangeBound | None,
     may_exceed_newest: bool,
 ) -> ChangeRange | None:
     """Turn the bounds asked for into versions there are; None means that nothing changed.
@@ -106,7 +106,7 @@ def _start_version(
     store: Store,
     listing: LogListing,
     newest: Snapshot,
-    start: Bound,
+    start: RangeBound,
     *,
     may_exceed_newest: bool,
 ) -> int:
@@ -127,7 +127,7 @@ def _end_version(
     store: Store,
     listing: LogListing,
     newest: Snapshot,
-    end: Bound | None,
+    end: RangeBound | None,
     *,
     may_exceed_newest: bool,
 ) -> int:

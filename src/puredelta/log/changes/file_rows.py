@@ -23,7 +23,7 @@ from typing_extensions import assert_never
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.vectors.read import read_vector
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor
-from puredelta.protocol.actions.deletion_vector import Positions
+from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.protocol.features.column_mapping import physical_name
 from puredelta.protocol.features.properties import ColumnMappingMode
@@ -43,7 +43,7 @@ BATCH_ROWS = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileRows:
+class ReadableFile:
     """One file of a version, with all it takes to read it elsewhere."""
 
     uri: str
@@ -58,15 +58,15 @@ class FileRows:
     """No others than these count, all of them if it is None."""
 
 
-def list_files(snapshot: Snapshot) -> tuple[FileRows, ...]:
+def list_files(snapshot: Snapshot) -> tuple[ReadableFile, ...]:
     """Return the files of a version."""
     return rows_of_adds(snapshot.files.adds(), snapshot.root_uri)
 
 
-def rows_of_adds(adds: Iterable[Add], root_uri: str) -> tuple[FileRows, ...]:
+def rows_of_adds(adds: Iterable[Add], root_uri: str) -> tuple[ReadableFile, ...]:
     """Return files of the table at ``root_uri``."""
     return tuple(
-        FileRows(
+        ReadableFile(
             uri=absolute_uri(root_uri, add.path),
             partition_values=dict(add.partition_values),
             root_uri=root_uri,
@@ -77,7 +77,7 @@ def rows_of_adds(adds: Iterable[Add], root_uri: str) -> tuple[FileRows, ...]:
 
 
 def read_batches(
-    file: FileRows,
+    file: ReadableFile,
     schema: StructType,
     wanted: pa.Schema,
     *,
@@ -119,11 +119,11 @@ def read_batches(
 class _CountedRows:
     """Which rows of a file count: physical positions, sorted; None where all do, or none is out."""
 
-    deleted: Positions | None
-    only: Positions | None
+    deleted: RowIndexes | None
+    only: RowIndexes | None
 
     @classmethod
-    def of(cls, file: FileRows) -> _CountedRows:
+    def of(cls, file: ReadableFile) -> _CountedRows:
         deleted = None if file.deleted is None else read_vector(file.deleted, file.root_uri)
         if file.only is None:
             return cls(deleted=deleted, only=None)
@@ -148,7 +148,7 @@ class _CountedRows:
         return batch.filter(pa.array(kept))
 
 
-def _inside(positions: Positions, first: int, num_rows: int) -> npt.NDArray[np.int64]:
+def _inside(positions: RowIndexes, first: int, num_rows: int) -> npt.NDArray[np.int64]:
     """Return the positions in a stretch of rows, counted from its beginning."""
     low, high = np.searchsorted(positions, [first, first + num_rows])
     inside: npt.NDArray[np.int64] = positions[low:high].astype(np.int64) - first
@@ -156,7 +156,7 @@ def _inside(positions: Positions, first: int, num_rows: int) -> npt.NDArray[np.i
 
 
 def _partition_column(
-    file: FileRows, field: StructField, to: pa.DataType, num_rows: int, mode: ColumnMappingMode
+    file: ReadableFile, field: StructField, to: pa.DataType, num_rows: int, mode: ColumnMappingMode
 ) -> pa.Array:
     text = file.partition_values.get(physical_name(field, mode))
     value = parse_partition_value(text, field.type, timezone.utc)

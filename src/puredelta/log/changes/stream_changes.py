@@ -18,7 +18,7 @@ from puredelta.log.changes.change_files import (
     with_change_values,
 )
 from puredelta.log.changes.change_range import commit_time, file_times, require_feed
-from puredelta.log.changes.file_rows import FileRows
+from puredelta.log.changes.file_rows import ReadableFile
 from puredelta.log.changes.stream_schema import StreamedTable, metadata_of
 from puredelta.log.replay.segment import list_log
 from puredelta.log.replay.table_log import TableLog
@@ -41,7 +41,7 @@ class ChangeStream:
             parse_schema(self.known.metadata.schema_string).names, was_enabled=False
         )
 
-    def whole(self, log: TableLog, version: int) -> tuple[FileRows, ...]:
+    def whole(self, log: TableLog, version: int) -> tuple[ReadableFile, ...]:
         """Return all rows of a version as its inserts.
 
         Raises:
@@ -62,7 +62,7 @@ class ChangeStream:
         )
         return tuple(_whole_file(file, snapshot.root_uri) for file in inserted)
 
-    def between(self, log: TableLog, *, after: int, through: int) -> tuple[FileRows, ...]:
+    def between(self, log: TableLog, *, after: int, through: int) -> tuple[ReadableFile, ...]:
         """Return what the commits behind ``after`` did.
 
         Raises:
@@ -70,7 +70,7 @@ class ChangeStream:
                 or the columns were others (see `StreamedTable.require_columns`).
             CorruptTableError: a commit is gone from the log, or lacks what the feed needs.
         """
-        start, files = after + 1, list[FileRows]()
+        start, files = after + 1, list[ReadableFile]()
         times = file_times(list_log(log.store))
         metadata: Metadata | None = None
         for commit in log.read_commits(after, through=through):
@@ -95,7 +95,7 @@ class ChangeStream:
         return log.snapshot(version=start).metadata
 
 
-def feed_files(changes: ChangeFiles, root_uri: str) -> Iterator[FileRows]:
+def feed_files(changes: ChangeFiles, root_uri: str) -> Iterator[ReadableFile]:
     """Yield the files that hold the changed rows, with the columns of the feed as partitions."""
     for file in (*changes.recorded, *changes.whole):
         yield _whole_file(file, root_uri)
@@ -103,11 +103,11 @@ def feed_files(changes: ChangeFiles, root_uri: str) -> Iterator[FileRows]:
         yield from _redrawn_file(redrawn, root_uri)
 
 
-def _whole_file(changed: ChangedFile, root_uri: str) -> FileRows:
+def _whole_file(changed: ChangedFile, root_uri: str) -> ReadableFile:
     return _file(changed, root_uri, deleted=changed.file.deletion_vector, only=None)
 
 
-def _redrawn_file(changed: VectorChange, root_uri: str) -> Iterable[FileRows]:
+def _redrawn_file(changed: VectorChange, root_uri: str) -> Iterable[ReadableFile]:
     """Rows that were deleted since are deletes, rows that came back are inserts."""
     for kind, only, deleted in (
         (ChangeType.DELETE, changed.after, changed.before),
@@ -129,7 +129,7 @@ def _file(
     *,
     deleted: DeletionVectorDescriptor | None,
     only: DeletionVectorDescriptor | None,
-) -> FileRows:
+) -> ReadableFile:
     file: Add = with_change_values(changed)
     # What happened stands in a change file itself: a value that is missing is no partition's.
     values = {
@@ -137,7 +137,7 @@ def _file(
         for name, value in file.partition_values.items()
         if value is not None or name in changed.file.partition_values
     }
-    return FileRows(
+    return ReadableFile(
         uri=absolute_uri(root_uri, file.path),
         partition_values=values,
         root_uri=root_uri,

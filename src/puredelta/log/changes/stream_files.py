@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.changes.file_rows import FileRows, list_files, rows_of_adds
+from puredelta.log.changes.file_rows import ReadableFile, list_files, rows_of_adds
 from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.replay.commit_files import Commit
 from puredelta.log.replay.table_log import TableLog
@@ -37,13 +37,13 @@ class RowStream:
     known: StreamedTable
     rules: StreamRules
 
-    def whole(self, log: TableLog, version: int) -> tuple[FileRows, ...]:
+    def whole(self, log: TableLog, version: int) -> tuple[ReadableFile, ...]:
         """Return the files of a whole version, with which a stream begins."""
         snapshot = log.snapshot(version=version)
         self.known.require_columns(snapshot.metadata, version)
         return list_files(snapshot)
 
-    def between(self, log: TableLog, *, after: int, through: int) -> tuple[FileRows, ...]:
+    def between(self, log: TableLog, *, after: int, through: int) -> tuple[ReadableFile, ...]:
         """Return the files of the commits behind ``after``.
 
         Raises:

@@ -35,7 +35,7 @@ _ICT_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class StagedCommit:
     """What a command wants to commit, at whatever version."""
 
     info: CommitInfo
@@ -55,7 +55,7 @@ class Draft:
         """The protocol it sets."""
         return next((a for a in self.actions if isinstance(a, Protocol)), None)
 
-    def without_table_definition(self) -> Draft:
+    def without_table_definition(self) -> StagedCommit:
         """Drop protocol and metadata: the rest is an append to a table that is there."""
         kept = tuple(a for a in self.actions if not isinstance(a, Metadata | Protocol))
         return replace(self, actions=kept)
@@ -125,7 +125,7 @@ class CommitBase:
         )
 
 
-def config_after(draft: Draft, base: CommitBase) -> TableConfig:
+def config_after(draft: StagedCommit, base: CommitBase) -> TableConfig:
     """Return the table's configuration once the draft is committed on the base.
 
     Needs a draft that defines the table where the base has none.
@@ -141,7 +141,7 @@ def config_after(draft: Draft, base: CommitBase) -> TableConfig:
     return TableConfig.of(protocol, metadata)
 
 
-def build_actions(draft: Draft, base: CommitBase) -> tuple[Action, ...]:
+def build_actions(draft: StagedCommit, base: CommitBase) -> tuple[Action, ...]:
     """Bind a draft to the version after its base: commitInfo, metaData, protocol, the rest (X-03).
 
     What depends on the version is given out here: in-commit timestamps (X-11), row ids and
@@ -210,7 +210,7 @@ def _with_enablement(metadata: Metadata, version: int, timestamp_ms: int) -> Met
     )
 
 
-def _with_preserved_tag(info: CommitInfo, draft: Draft, base: CommitBase) -> CommitInfo:
+def _with_preserved_tag(info: CommitInfo, draft: StagedCommit, base: CommitBase) -> CommitInfo:
     """Say whether rows kept their ids: a command that moved rows says so itself, or they did not.
 
     A commit that only adds files, or only removes some, has moved none.

@@ -29,7 +29,7 @@ from puredelta.log.commit.commit_checks import (
 from puredelta.log.commit.commit_content import (
     NO_VERSION,
     CommitBase,
-    Draft,
+    StagedCommit,
     build_actions,
     config_after,
     encode_commit,
@@ -222,7 +222,7 @@ class Transaction:
         is_blind_append: bool | None,
         user_metadata: str | None,
         tags: Mapping[str, str] | None,
-    ) -> Draft:
+    ) -> StagedCommit:
         require_single_actions(actions)
         kept = distinct_transactions(actions)
         adds_only = not any(isinstance(action, Remove | AddChangeFile) for action in kept)
@@ -247,9 +247,9 @@ class Transaction:
             txn_id=self._txn_id,
             tags=tags or None,
         )
-        return Draft(info=info, actions=kept, isolation=level, is_blind_append=blind)
+        return StagedCommit(info=info, actions=kept, isolation=level, is_blind_append=blind)
 
-    def _require_committable(self, draft: Draft, base: CommitBase) -> None:
+    def _require_committable(self, draft: StagedCommit, base: CommitBase) -> None:
         if base.config is None and (draft.metadata is None or draft.protocol is None):
             missing = "metaData" if draft.metadata is None else "protocol"
             raise InvalidRequestError(
@@ -265,7 +265,7 @@ class Transaction:
         )
 
     def _commit_somewhere(
-        self, draft: Draft, base: CommitBase, if_created: IfCreated
+        self, draft: StagedCommit, base: CommitBase, if_created: IfCreated
     ) -> tuple[Committed, TableConfig]:
         first_version = base.version + 1
         for _ in range(ATTEMPTS_MAX):
@@ -287,8 +287,8 @@ class Transaction:
         )
 
     def _rebase(
-        self, draft: Draft, base: CommitBase, if_created: IfCreated
-    ) -> tuple[Draft, CommitBase]:
+        self, draft: StagedCommit, base: CommitBase, if_created: IfCreated
+    ) -> tuple[StagedCommit, CommitBase]:
         """Check the draft against every commit since the base and move it behind the last."""
         checked_for = base.config
         for winner in map(WinningCommit.of, self._log.commits_after(base.version)):
@@ -303,7 +303,7 @@ class Transaction:
         return draft, base
 
     def _require_no_conflict(
-        self, draft: Draft, winner: WinningCommit, config: TableConfig
+        self, draft: StagedCommit, winner: WinningCommit, config: TableConfig
     ) -> None:
         conflicts = find_conflicts(
             draft.for_conflicts(), winner, read_set=self._read_set, config=config
@@ -317,8 +317,8 @@ class Transaction:
             )
 
     def _join(
-        self, draft: Draft, winner: WinningCommit, after: CommitBase, if_created: IfCreated
-    ) -> Draft:
+        self, draft: StagedCommit, winner: WinningCommit, after: CommitBase, if_created: IfCreated
+    ) -> StagedCommit:
         """Turn the creation of a table into an append to the one a rival created."""
         reason = _why_not_joined(draft, after, if_created)
         if reason is not None:
@@ -394,7 +394,7 @@ def _committed(version: int, actions: tuple[Action, ...]) -> Committed:
     return Committed(version=version, timestamp_ms=timestamp_ms or 0, actions=actions)
 
 
-def _why_not_joined(draft: Draft, after: CommitBase, if_created: IfCreated) -> str | None:
+def _why_not_joined(draft: StagedCommit, after: CommitBase, if_created: IfCreated) -> str | None:
     """Say why rows written for our table cannot go into the rival's, if they cannot."""
     if if_created is IfCreated.FAIL:
         return "this operation was to create the table"

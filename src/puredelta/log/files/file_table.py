@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.log.files.row_counts import LEADING_NUM_RECORDS, num_records
-from puredelta.log.files.statistics_cache import KnownStatistics
+from puredelta.log.files.statistics_cache import StatisticsCache
 from puredelta.log.files.stats_json import Path, StatsColumns
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, FileAction, Remove
 from puredelta.protocol.actions.paths import canonical_path
@@ -118,8 +118,8 @@ class FileTable:
     """
 
     rows: pa.Table
-    _statistics: KnownStatistics = field(
-        default_factory=KnownStatistics, init=False, repr=False, compare=False
+    _statistics: StatisticsCache = field(
+        default_factory=StatisticsCache, init=False, repr=False, compare=False
     )
 
     def __len__(self) -> int:

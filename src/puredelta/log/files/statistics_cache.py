@@ -12,13 +12,13 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from puredelta.log.files.stats_columns import read_stats_columns
-from puredelta.log.files.stats_json import LeafStatistics, Path, StatsColumns
+from puredelta.log.files.stats_json import Path, StatisticsColumn, StatsColumns
 from puredelta.protocol.schema.types import DataType
 
-_Leaves: TypeAlias = Mapping[tuple[Path, DataType], LeafStatistics]
+_Leaves: TypeAlias = Mapping[tuple[Path, DataType], StatisticsColumn]
 
 
-class KnownStatistics:
+class StatisticsCache:
     """What `read` has parsed of some files; several threads may ask at once.
 
     Bounded by the columns that predicates refer to, three values a file each.
@@ -39,13 +39,13 @@ class KnownStatistics:
             self._known = (records, known)
         return StatsColumns(records, {path: known[path, kind] for path, kind in leaves.items()})
 
-    def of_some(self, pick: Callable[[pa.Array], pa.Array]) -> KnownStatistics:
+    def of_some(self, pick: Callable[[pa.Array], pa.Array]) -> StatisticsCache:
         """Return what is known of some of the files, which ``pick`` takes from a column."""
-        some = KnownStatistics()
+        some = StatisticsCache()
         if self._known is not None:
             records, leaves = self._known
             picked = {
-                key: LeafStatistics(
+                key: StatisticsColumn(
                     low=None if leaf.low is None else pick(leaf.low),
                     high=None if leaf.high is None else pick(leaf.high),
                     null_count=pick(leaf.null_count),

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 from puredelta.log.files.stats_json import (
-    LeafStatistics,
     Path,
+    StatisticsColumn,
     StatsColumns,
     concatenated,
     read_with_arrow,
@@ -54,7 +54,7 @@ def _raw(texts: pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> StatsColumn
     return read_with_python(texts, leaves) if parsed is None else parsed
 
 
-def _typed(raw: LeafStatistics, data_type: DataType) -> LeafStatistics:
+def _typed(raw: StatisticsColumn, data_type: DataType) -> StatisticsColumn:
     low, high = raw.low, raw.high
     if low is None or high is None:
         return raw
@@ -70,7 +70,7 @@ def _typed(raw: LeafStatistics, data_type: DataType) -> LeafStatistics:
             low, high = _instants(low, high, zoned=data_type == TIMESTAMP)
         case _:
             pass
-    return LeafStatistics(low, high, raw.null_count)
+    return StatisticsColumn(low, high, raw.null_count)
 
 
 def _widened_to_single(bound: pa.Array, pick: Callable[[float, float], float]) -> pa.Array:

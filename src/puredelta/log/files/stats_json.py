@@ -43,7 +43,7 @@ _LONG_DIGITS = 19
 
 
 @dataclass(frozen=True, slots=True)
-class LeafStatistics:
+class StatisticsColumn:
     """What the files say of one column; null where a file says nothing usable."""
 
     low: pa.Array | None
@@ -61,7 +61,7 @@ class StatsColumns:
 
     num_records: pa.Array
     """Physical rows (int64)."""
-    leaves: Mapping[Path, LeafStatistics]
+    leaves: Mapping[Path, StatisticsColumn]
 
 
 def _wire_type(data_type: DataType) -> pa.DataType | None:
@@ -106,7 +106,7 @@ def read_with_arrow(texts: pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> 
     return StatsColumns(
         _one_array(table["numRecords"]),
         {
-            path: LeafStatistics(
+            path: StatisticsColumn(
                 _field(table, "minValues", path) if path in bounds else None,
                 _field(table, "maxValues", path) if path in bounds else None,
                 _field(table, "nullCount", path),
@@ -210,7 +210,7 @@ def concatenated(parts: Sequence[StatsColumns]) -> StatsColumns:
     return StatsColumns(
         pa.concat_arrays([part.num_records for part in parts]),
         {
-            path: LeafStatistics(
+            path: StatisticsColumn(
                 joined([part.leaves[path].low for part in parts]),
                 joined([part.leaves[path].high for part in parts]),
                 pa.concat_arrays([part.leaves[path].null_count for part in parts]),
@@ -229,7 +229,7 @@ def read_with_python(texts: pa.ChunkedArray, leaves: Mapping[Path, DataType]) ->
     return StatsColumns(
         pa.array([_whole(o.get("numRecords")) for o in objects], pa.int64()),
         {
-            path: LeafStatistics(
+            path: StatisticsColumn(
                 _bounds(objects, "minValues", path, data_type, decimal.ROUND_FLOOR),
                 _bounds(objects, "maxValues", path, data_type, decimal.ROUND_CEILING),
                 pa.array([_whole(_walk(o, ("nullCount", *path))) for o in objects], pa.int64()),

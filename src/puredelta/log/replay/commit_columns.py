@@ -43,7 +43,7 @@ _NEVER_NULL_IN_VECTORS = ("path_or_inline", "size_bytes", "cardinality")
 _PLAIN = pa.schema([field for field in FILE_SCHEMA if field.type != TEXT_MAP])
 
 
-class _UnusualError(Exception):
+class _UnsupportedLayoutError(Exception):
     """Something that is better read line by line."""
 
 
@@ -75,7 +75,7 @@ def parse_columns(content: bytes) -> CommitColumns | None:
             content.decode()  # Arrow takes text for granted
         parsed = CommitColumns(FileTable(_rows(content, adds)), list(parse_actions(rest, "")))
         _require_one_of_each(parsed)
-    except (CorruptTableError, UnicodeDecodeError, pa.ArrowException, _UnusualError):
+    except (CorruptTableError, UnicodeDecodeError, pa.ArrowException, _UnsupportedLayoutError):
         return None
     return parsed
 
@@ -97,7 +97,7 @@ def _rows(content: bytes, adds: Sequence[slice]) -> pa.Table:
     """Return rows of `FILE_SCHEMA`; the first add tells which keys the maps of all have."""
     first = parse_action(content[adds[0]])
     if not isinstance(first, Add):
-        raise _UnusualError
+        raise _UnsupportedLayoutError
     kind = _add_type(first.partition_values, first.tags or ())
     runs = (adds[n : n + _LINES_AT_ONCE] for n in range(0, len(adds), _LINES_AT_ONCE))
     chunks = [chunk for run in runs for chunk in _structs(content, run, kind).chunks]
@@ -107,7 +107,7 @@ def _rows(content: bytes, adds: Sequence[slice]) -> pa.Table:
         _require_no_null(columns[name])
     vectors = pc.drop_null(columns["deletion_vector"])
     if len(vectors) < len(pc.drop_null(pc.struct_field(structs, "deletionVector"))):
-        raise _UnusualError  # without a type
+        raise _UnsupportedLayoutError  # without a type
     for name in _NEVER_NULL_IN_VECTORS:
         _require_no_null(pc.struct_field(vectors, name))
     columns["partition_values"] = _maps(structs, "partitionValues")
@@ -115,7 +115,7 @@ def _rows(content: bytes, adds: Sequence[slice]) -> pa.Table:
     if first.tags is not None:
         columns["tags"] = _maps(structs, "tags", are_values_known=True)
     elif pc.struct_field(structs, "tags").null_count < len(structs):
-        raise _UnusualError
+        raise _UnsupportedLayoutError
     return pa.table(columns, schema=FILE_SCHEMA)
 
 
@@ -135,7 +135,7 @@ def _structs(content: bytes, lines: Sequence[slice], kind: pa.StructType) -> pa.
         ),
     )
     if table.num_rows != len(lines):
-        raise _UnusualError
+        raise _UnsupportedLayoutError
     _require_no_null(table["add"])
     return table["add"]
 
@@ -166,7 +166,7 @@ def _maps(
 
 def _require_no_null(column: pa.ChunkedArray) -> None:
     if column.null_count:
-        raise _UnusualError
+        raise _UnsupportedLayoutError
 
 
 def _require_one_of_each(parsed: CommitColumns) -> None:
@@ -175,4 +175,4 @@ def _require_one_of_each(parsed: CommitColumns) -> None:
     others = [file_key(a) for a in parsed.others if isinstance(a, Add | Remove)]
     twice = pc.count_distinct(keys).as_py() < len(keys)
     if twice or pc.any(pc.is_in(keys, value_set=pa.array(others, pa.string()))).as_py():
-        raise _UnusualError
+        raise _UnsupportedLayoutError

@@ -44,45 +44,45 @@ from puredelta.protocol.values.predicates import (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Possible:
+class MightMatch:
     """Per file: might the predicate be TRUE for some row, might it be FALSE for some row."""
 
     true: Mask
     false: Mask
 
 
-def possible(predicate: Predicate, files: FileBounds) -> Possible:
+def possible(predicate: Predicate, files: FileBounds) -> MightMatch:
     """Answer both questions for every file; whatever is not known might be either."""
     match predicate:
         case And(parts):
             some = [possible(p, files) for p in parts]
-            return Possible(
+            return MightMatch(
                 _all([p.true for p in some], files), _any([p.false for p in some], files)
             )
         case Or(parts):
             some = [possible(p, files) for p in parts]
-            return Possible(
+            return MightMatch(
                 _any([p.true for p in some], files), _all([p.false for p in some], files)
             )
         case Not(child):
             inner = possible(child, files)
-            return Possible(inner.false, inner.true)
+            return MightMatch(inner.false, inner.true)
         case _:
             return _possible_leaf(predicate, files)
 
 
 def _possible_leaf(
     predicate: Ref | Const | Compare | OneOf | IsNull | StartsWith | Opaque, files: FileBounds
-) -> Possible:
+) -> MightMatch:
     match predicate:
         case Const(value):
-            return Possible(_always(files, value is True), _always(files, value is False))
+            return MightMatch(_always(files, value is True), _always(files, value is False))
         case Ref():
             return _compare(Compare(CompareOp.EQUAL, predicate, Const(value=True)), files)
         case Compare():
             return _compare(predicate, files)
         case OneOf(_, ()):  # nothing equals none of the values, not even NULL
-            return Possible(_always(files, answer=False), _always(files, answer=True))
+            return MightMatch(_always(files, answer=False), _always(files, answer=True))
         case OneOf(ref, values):
             return _one_of(files.find(ref), values, files)
         case IsNull(ref):
@@ -99,8 +99,8 @@ def _always(files: FileBounds, answer: bool) -> Mask:  # noqa: FBT001 - the answ
     return np.full(len(files), answer)
 
 
-def _unknown(files: FileBounds) -> Possible:
-    return Possible(_always(files, True), _always(files, True))  # noqa: FBT003
+def _unknown(files: FileBounds) -> MightMatch:
+    return MightMatch(_always(files, True), _always(files, True))  # noqa: FBT003
 
 
 def _all(masks: list[Mask], files: FileBounds) -> Mask:
@@ -113,20 +113,20 @@ def _any(masks: list[Mask], files: FileBounds) -> Mask:
     return united
 
 
-def _is_null(column: Bounds | None, files: FileBounds) -> Possible:
+def _is_null(column: Bounds | None, files: FileBounds) -> MightMatch:
     if column is None:
         return _unknown(files)
-    return Possible(column.may_be_null, column.may_have_value)
+    return MightMatch(column.may_be_null, column.may_have_value)
 
 
 # --- comparisons ------------------------------------------------------------------------------
 
 
-def _compare(predicate: Compare, files: FileBounds) -> Possible:
+def _compare(predicate: Compare, files: FileBounds) -> MightMatch:
     match predicate:
         case Compare(op, Ref() as ref, Const(None)):
             if op is not CompareOp.NULL_SAFE_EQUAL:
-                return Possible(_always(files, False), _always(files, False))  # noqa: FBT003
+                return MightMatch(_always(files, False), _always(files, False))  # noqa: FBT003
             return _is_null(files.find(ref), files)
         case Compare(op, Ref() as ref, Const(value)):
             column = files.find(ref)
@@ -138,15 +138,15 @@ def _compare(predicate: Compare, files: FileBounds) -> Possible:
             return _unknown(files)
 
 
-def _any_value(column: Bounds) -> Possible:
+def _any_value(column: Bounds) -> MightMatch:
     """Answer for a question about values of which nothing is known."""
-    return Possible(column.may_have_value, column.may_have_value)
+    return MightMatch(column.may_have_value, column.may_have_value)
 
 
-def _compare_bounds(op: CompareOp, column: Bounds, limits: Thresholds | None) -> Possible:
+def _compare_bounds(op: CompareOp, column: Bounds, limits: Thresholds | None) -> MightMatch:
     if limits is None or column.low is None or column.high is None:
         if op is CompareOp.NULL_SAFE_EQUAL:
-            return Possible(column.may_have_value, column.may_have_value | column.may_be_null)
+            return MightMatch(column.may_have_value, column.may_have_value | column.may_be_null)
         return _any_value(column)
     less = _holds(pc.less, column.low, limits.below)
     at_most = _holds(pc.less_equal, column.low, limits.at_most)
@@ -156,13 +156,13 @@ def _compare_bounds(op: CompareOp, column: Bounds, limits: Thresholds | None) ->
     value = column.may_have_value
     match op:
         case CompareOp.LESS:
-            return Possible(value & less, value & at_least)
+            return MightMatch(value & less, value & at_least)
         case CompareOp.LESS_OR_EQUAL:
-            return Possible(value & at_most, value & greater)
+            return MightMatch(value & at_most, value & greater)
         case CompareOp.GREATER:
-            return Possible(value & greater, value & at_most)
+            return MightMatch(value & greater, value & at_most)
         case CompareOp.GREATER_OR_EQUAL:
-            return Possible(value & at_least, value & less)
+            return MightMatch(value & at_least, value & less)
         case CompareOp.EQUAL | CompareOp.NULL_SAFE_EQUAL:
             # No constant is NaN here, so for an equal value the upper bound does hold.
             upper = _holds(pc.greater_equal, column.high, limits.at_least)
@@ -170,7 +170,7 @@ def _compare_bounds(op: CompareOp, column: Bounds, limits: Thresholds | None) ->
             different = value & (less | greater)
             if op is CompareOp.NULL_SAFE_EQUAL:
                 different = different | column.may_be_null
-            return Possible(equal, different)
+            return MightMatch(equal, different)
         case _:
             assert_never(op)
 
@@ -185,7 +185,7 @@ def _holds(compare: Callable[[Any, Any], Any], bound: pa.Array, threshold: Any) 
     return mask
 
 
-def _one_of(column: Bounds | None, values: Sequence[Any], files: FileBounds) -> Possible:
+def _one_of(column: Bounds | None, values: Sequence[Any], files: FileBounds) -> MightMatch:
     """A value of the list lies between the bounds: one binary search per file."""
     if column is None:
         return _unknown(files)
@@ -213,14 +213,14 @@ def _one_of(column: Bounds | None, values: Sequence[Any], files: FileBounds) -> 
     pairs = list(zip(_comparable(column.low), _comparable(column.high), strict=True))
     found = np.array([might_hold(*pair) for pair in pairs], bool)
     if None in values:  # a value that is not in the list compares as NULL, not as FALSE
-        return Possible(column.may_have_value & found, _always(files, False))  # noqa: FBT003
+        return MightMatch(column.may_have_value & found, _always(files, False))  # noqa: FBT003
     lacking = np.array([might_lack(*pair) for pair in pairs], bool) | column.may_be_nan
-    return Possible(column.may_have_value & found, column.may_have_value & lacking)
+    return MightMatch(column.may_have_value & found, column.may_have_value & lacking)
 
 
 def _one_of_longs(
     column: Bounds, low: pa.Array, high: pa.Array, values: npt.NDArray[np.int64]
-) -> Possible:
+) -> MightMatch:
     """The same for whole numbers, which most keys are, without a step of Python for each."""
     values = np.sort(values)
     known = (pc.is_valid(bound).to_numpy(zero_copy_only=False) for bound in (low, high))
@@ -228,7 +228,7 @@ def _one_of_longs(
     highs = pc.fill_null(high, LONG_MAX).to_numpy(zero_copy_only=False)
     found = np.searchsorted(values, lows, "left") < np.searchsorted(values, highs, "right")
     lacking = ~(np.logical_and(*known) & (lows == highs) & found)
-    return Possible(column.may_have_value & found, column.may_have_value & lacking)
+    return MightMatch(column.may_have_value & found, column.may_have_value & lacking)
 
 
 def _is_long(value: Any) -> bool:
@@ -248,19 +248,19 @@ def _comparable(bound: pa.Array) -> list[Any]:
     return values
 
 
-def _starts_with(column: Bounds | None, prefix: str, files: FileBounds) -> Possible:
+def _starts_with(column: Bounds | None, prefix: str, files: FileBounds) -> MightMatch:
     if column is None:
         return _unknown(files)
     if column.low is None or column.high is None or order_value(prefix, column.data_type) is None:
         return _any_value(column)
     if not prefix:
-        return Possible(column.may_have_value, _always(files, False))  # noqa: FBT003
+        return MightMatch(column.may_have_value, _always(files, False))  # noqa: FBT003
     low_start = pc.utf8_slice_codeunits(column.low, 0, len(prefix))
     high_start = pc.utf8_slice_codeunits(column.high, 0, len(prefix))
     reached = _holds(pc.greater_equal, column.high, prefix)
     begun = _holds(pc.less_equal, low_start, prefix)
     lacking = _holds(pc.not_equal, low_start, prefix) | _holds(pc.not_equal, high_start, prefix)
-    return Possible(
+    return MightMatch(
         column.may_have_value & reached & begun,
         column.may_have_value & lacking,
     )

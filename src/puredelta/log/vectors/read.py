@@ -13,7 +13,7 @@ from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.log.files.file_table import FileTable
 from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from puredelta.protocol.actions.deletion_vector import (
-    Positions,
+    RowIndexes,
     decode_block,
     decode_inline,
     require_file_version,
@@ -28,7 +28,7 @@ _READERS_MAX = 8
 _Vectors: TypeAlias = Mapping[int, DeletionVectorDescriptor]
 
 
-def read_positions(files: FileTable, root_uri: str) -> dict[int, Positions]:
+def read_positions(files: FileTable, root_uri: str) -> dict[int, RowIndexes]:
     """Return the deleted row positions of the files that have a deletion vector.
 
     Keys are indexes into ``files``; positions are sorted and distinct. A file that holds
@@ -52,7 +52,7 @@ def read_positions(files: FileTable, root_uri: str) -> dict[int, Positions]:
     return positions
 
 
-def read_vector(vector: DeletionVectorDescriptor, root_uri: str) -> Positions:
+def read_vector(vector: DeletionVectorDescriptor, root_uri: str) -> RowIndexes:
     """Return the row positions of one deletion vector of the table at ``root_uri``.
 
     Raises:
@@ -80,7 +80,7 @@ def _descriptors(files: FileTable) -> dict[int, DeletionVectorDescriptor]:
     }
 
 
-def _read_file(uri: str, vectors: _Vectors) -> dict[int, Positions]:
+def _read_file(uri: str, vectors: _Vectors) -> dict[int, RowIndexes]:
     directory, _, name = uri.rpartition("/")
     positions = {}
     try:

@@ -20,7 +20,7 @@ from puredelta.log.footers.parquet_footer import map_footers
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor
 from puredelta.protocol.actions.deletion_vector import (
     EncodedVector,
-    Positions,
+    RowIndexes,
     encode_vector,
     encode_vectors,
     vector_path,
@@ -36,11 +36,11 @@ VECTOR_FILE_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HiddenRows:
+class DeletionVectorUpdate:
     """A file of the table, and which of its rows nobody sees any more."""
 
     file: Add
-    rows: Positions
+    rows: RowIndexes
     """Those that its present vector hides included."""
 
 
@@ -55,7 +55,7 @@ class WrittenVectors:
 
 
 def write_vectors(
-    hidden: Iterable[HiddenRows],
+    hidden: Iterable[DeletionVectorUpdate],
     *,
     store: Store,
     config: TableConfig,

@@ -1,7 +1,7 @@
 """Deletion vectors as bytes: bitmap, Z85, and the framing inside ``.bin`` files.
 
 Sections "Deletion Vector Format" and "Deletion Vector File Storage Format" (M-135 to
-M-137). Positions are sorted, distinct row indexes of one data file. Everything read is
+M-137). RowIndexes are sorted, distinct row indexes of one data file. Everything read is
 checked (magic, size, CRC-32, cardinality): a torn vector would show deleted rows.
 """
 
@@ -23,7 +23,7 @@ from pyroaring import BitMap64
 from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 
-Positions: TypeAlias = npt.NDArray[np.uint64]
+RowIndexes: TypeAlias = npt.NDArray[np.uint64]
 
 PORTABLE_MAGIC = 1681511377
 FILE_VERSION = 1
@@ -42,7 +42,7 @@ _FROM_Z85, _TO_Z85 = str.maketrans(_Z85, _B85), str.maketrans(_B85, _Z85)
 # --- the bitmap -----------------------------------------------------------------------------
 
 
-def decode_bitmap(data: bytes) -> Positions:
+def decode_bitmap(data: bytes) -> RowIndexes:
     """Read a 64-bit Roaring bitmap in the portable format, magic number first.
 
     Raises:
@@ -57,7 +57,7 @@ def decode_bitmap(data: bytes) -> Positions:
     return np.frombuffer(bitmap.to_array(), dtype=np.uint64)
 
 
-def encode_bitmap(positions: Positions) -> bytes:
+def encode_bitmap(positions: RowIndexes) -> bytes:
     """Write positions, in any order, as `decode_bitmap` reads them.
 
     >>> decode_bitmap(encode_bitmap(np.array([7, 2**40], np.uint64))).tolist()
@@ -108,7 +108,7 @@ def _file_uuid(descriptor: DeletionVectorDescriptor) -> uuid.UUID:
 # --- reading --------------------------------------------------------------------------------
 
 
-def decode_inline(descriptor: DeletionVectorDescriptor) -> Positions:
+def decode_inline(descriptor: DeletionVectorDescriptor) -> RowIndexes:
     """Return the positions of a vector that the log itself holds.
 
     Raises:
@@ -124,7 +124,7 @@ def decode_inline(descriptor: DeletionVectorDescriptor) -> Positions:
     return _checked(data[: descriptor.size_bytes], descriptor)
 
 
-def decode_block(block: bytes, descriptor: DeletionVectorDescriptor) -> Positions:
+def decode_block(block: bytes, descriptor: DeletionVectorDescriptor) -> RowIndexes:
     """Return the positions in the bytes of `vector_range`.
 
     Raises:
@@ -148,7 +148,7 @@ def decode_block(block: bytes, descriptor: DeletionVectorDescriptor) -> Position
     return _checked(data, descriptor)
 
 
-def decode_file(content: bytes, descriptor: DeletionVectorDescriptor) -> Positions:
+def decode_file(content: bytes, descriptor: DeletionVectorDescriptor) -> RowIndexes:
     """Return the positions of one vector out of the whole content of its file.
 
     Raises:
@@ -169,7 +169,7 @@ def require_file_version(first_byte: bytes, descriptor: DeletionVectorDescriptor
         raise _invalid(f"its file has the version byte {first_byte.hex() or 'none'}", descriptor)
 
 
-def _checked(data: bytes, descriptor: DeletionVectorDescriptor) -> Positions:
+def _checked(data: bytes, descriptor: DeletionVectorDescriptor) -> RowIndexes:
     positions = decode_bitmap(data)
     if len(positions) != descriptor.cardinality:
         raise CorruptTableError(
@@ -191,7 +191,7 @@ class EncodedVector:
     cardinality: int
 
 
-def encode_vector(positions: Positions) -> EncodedVector:
+def encode_vector(positions: RowIndexes) -> EncodedVector:
     """Encode positions, in any order; repetitions count once."""
     values = np.ascontiguousarray(positions, dtype=np.uint64)
     bitmap = BitMap64(array.array("Q", values.tobytes()))
@@ -225,13 +225,13 @@ def encode_vectors(
 
 
 def encode_file(
-    vectors: Sequence[Positions], file_id: uuid.UUID, *, prefix: str = ""
+    vectors: Sequence[RowIndexes], file_id: uuid.UUID, *, prefix: str = ""
 ) -> tuple[bytes, tuple[DeletionVectorDescriptor, ...]]:
     """Encode positions and pack them as `encode_vectors` does."""
     return encode_vectors([encode_vector(p) for p in vectors], file_id, prefix=prefix)
 
 
-def encode_inline(positions: Positions) -> DeletionVectorDescriptor:
+def encode_inline(positions: RowIndexes) -> DeletionVectorDescriptor:
     """Return a descriptor that holds a small vector itself."""
     vector = encode_vector(positions)
     data = vector.data

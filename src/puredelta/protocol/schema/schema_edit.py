@@ -35,7 +35,7 @@ class After:
     name: str
 
 
-Place: TypeAlias = End | After
+ColumnPosition: TypeAlias = End | After
 
 
 def find_type(schema: StructType, path: FieldPath) -> tuple[FieldPath, DataType]:
@@ -85,7 +85,7 @@ def find_field(schema: StructType, path: FieldPath) -> tuple[FieldPath, StructFi
 
 
 def add_field(
-    schema: StructType, parent: FieldPath, field: StructField, place: Place = End.LAST
+    schema: StructType, parent: FieldPath, field: StructField, place: ColumnPosition = End.LAST
 ) -> StructType:
     """Add a field to the struct at ``parent``; the empty path is the table itself.
 
@@ -169,7 +169,7 @@ def change_field(
     return _edit_struct(schema, path[:-1], replace)
 
 
-def move_field(schema: StructType, path: FieldPath, place: Place) -> StructType:
+def move_field(schema: StructType, path: FieldPath, place: ColumnPosition) -> StructType:
     """Put the field at a path to another place in its struct.
 
     Raises:
@@ -186,7 +186,7 @@ def move_field(schema: StructType, path: FieldPath, place: Place) -> StructType:
     return _edit_struct(schema, path[:-1], move)
 
 
-def _placed(struct: StructType, field: StructField, place: Place) -> StructType:
+def _placed(struct: StructType, field: StructField, place: ColumnPosition) -> StructType:
     match place:
         case End.FIRST:
             return StructType((field, *struct.fields))

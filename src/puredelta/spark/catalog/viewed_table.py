@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from puredelta.spark.plans.catalyst import Catalyst
-from puredelta.spark.scan.table_rows import ShownTable, find_shown_table, shown_tables
+from puredelta.spark.scan.table_rows import PlanOrigin, find_shown_table, shown_tables
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import quoted
 
@@ -20,7 +20,7 @@ _WRAPPERS = frozenset({"View", "SubqueryAlias", "Project"})
 class ViewedTable:
     """The table below a temporary view."""
 
-    table: ShownTable
+    table: PlanOrigin
     columns: tuple[str, ...]
     """Of the view."""
     is_plain: bool

@@ -39,7 +39,7 @@ from puredelta.spark.session.session import is_connect
 from puredelta.store.loose_files import local_path, local_paths
 from puredelta.worker import key_lookup
 from puredelta.worker.key_index import whole_numbers
-from puredelta.worker.lookup_batch import Constants, ProbeOrders, Spans
+from puredelta.worker.lookup_batch import Constants, LookupBatch, Spans
 
 _WORD_BYTES = 8
 _NUMBERED = INTEGRAL | {DATE}
@@ -81,7 +81,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyProbe:
+class KeyLookup:
     """A search that needs no join."""
 
     keys: tuple[KeyColumn, ...]
@@ -93,7 +93,7 @@ class KeyProbe:
     parts: int = 1
     """In how many parts a task looks the source up, one after the other."""
 
-    def renamed(self, name: Callable[[str], str]) -> KeyProbe:
+    def renamed(self, name: Callable[[str], str]) -> KeyLookup:
         """Return the same with the names that source columns have inside their files."""
         judged = self.judgement
         if judged is not None:
@@ -137,12 +137,12 @@ def _memory_bytes() -> int:
         return _HERE_SHARE * _ELSEWHERE_BYTES_MAX
 
 
-def probe_keys(
+def look_up_keys(
     spark: SparkSession,
     config: TableConfig,
     files: FileTable,
     source_files: Sequence[DataFile],
-    probe: KeyProbe,
+    probe: KeyLookup,
     *,
     root_uri: str,
     finds_target: bool,
@@ -164,7 +164,7 @@ def probe_keys(
     if paths is None or None in staged:
         return NotApplicable(reason=f"no local file system under {root_uri}")
     deleted = read_positions(files, root_uri)
-    orders = ProbeOrders(
+    orders = LookupBatch(
         ordinals=np.arange(len(files), dtype=np.int32),
         paths=paths,
         constants=_constants(config, files, _read_columns(probe)),
@@ -185,7 +185,9 @@ def probe_keys(
         source_base is not None,
         probe.parts,
     )
-    work = functools.partial(key_lookup.probe_if_able, packed_code(key_lookup.probe_tuples), fields)
+    work = functools.partial(
+        key_lookup.look_up_if_able, packed_code(key_lookup.look_up_tuples), fields
+    )
     answers = collect_if_fit(context, batches, work)
     if isinstance(answers, NotApplicable):
         return answers
@@ -195,7 +197,7 @@ def probe_keys(
 
 
 def _num_tasks(
-    sizes_bytes: Sequence[int], parallelism: int, probe: KeyProbe, memory: WorkerMemory
+    sizes_bytes: Sequence[int], parallelism: int, probe: KeyLookup, memory: WorkerMemory
 ) -> int:
     """Choose how many tasks share the files: one per core at least, if memory allows it."""
     limit = memory.tasks_max(probe.task_bytes)
@@ -206,7 +208,7 @@ def _num_tasks(
     return min(len(sizes_bytes), max(parallelism, -(-sum(sizes_bytes) // task_bytes)))
 
 
-def key_spans(config: TableConfig, files: FileTable, probe: KeyProbe) -> Sequence[Spans | None]:
+def key_spans(config: TableConfig, files: FileTable, probe: KeyLookup) -> Sequence[Spans | None]:
     """Return per column what the files' keys may be, as far as whole numbers and dates say."""
     if probe.judgement is not None and probe.judgement.by_source:
         return ()  # rows are asked for that have no partner
@@ -232,7 +234,7 @@ def _spans(bounds: Bounds | None) -> Spans | None:
     return Spans(known, lows, highs)
 
 
-def _read_columns(probe: KeyProbe) -> set[str]:
+def _read_columns(probe: KeyLookup) -> set[str]:
     judged = () if probe.judgement is None else probe.judgement.target_columns
     return {*(key.target for key in probe.keys), *(name for name, _ in judged)}
 

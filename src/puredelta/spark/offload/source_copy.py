@@ -21,7 +21,7 @@ from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.offload.new_files import added_file
 from puredelta.spark.offload.write_job import WriteOrders, WritePlan
-from puredelta.spark.scan.bitmaps import FileRows
+from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
@@ -33,7 +33,7 @@ from puredelta.store.loose_files import local_path
 from puredelta.worker import copy_rows
 from puredelta.worker.write_file import FileAnswer
 
-GATHERED_CODECS: Mapping[str, str] = {
+COPY_CODECS: Mapping[str, str] = {
     "snappy": "snappy",
     "gzip": "gzip",
     "zstd": "zstd",
@@ -57,7 +57,7 @@ class Selection:
     """How many rows each row group of each file has."""
     size_bytes: int
     """Of the columns that are read."""
-    rows: FileRows
+    rows: RowsByFile
     """By place in ``files``."""
     keeps: bool
     """Whether ``rows`` are those to write, or those to leave out."""
@@ -73,7 +73,7 @@ class Selection:
         return marked if self.keeps else sum(map(sum, self.group_rows)) - marked
 
 
-def plan_gather(
+def plan_copy(
     selection: Selection,
     *,
     store: Store,
@@ -99,7 +99,7 @@ def plan_gather(
     if not orders:
         return WriteResult.nothing()
     with removed_on_failure(directory, store), named_failures(f"{store.root_uri}/{directory}"):
-        answers = yield WriteOrders([[order] for order in orders], copy_rows.gather_tuples)
+        answers = yield WriteOrders([[order] for order in orders], copy_rows.copy_tuples)
         if isinstance(answers, NotApplicable):
             store.delete_tree(directory)
             return answers
@@ -146,7 +146,7 @@ def _remove_all_but(kept: set[str], directory: str, store: Store) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class RowGroup:
     """A row group of a file."""
 
     file: int
@@ -190,7 +190,7 @@ def _num_tasks(selection: Selection, rows_read: int, parallelism: int) -> int:
     )
 
 
-def _pieces(selection: Selection) -> Iterator[Piece]:
+def _pieces(selection: Selection) -> Iterator[RowGroup]:
     """Yield the row groups that have a row to write."""
     for number, groups in enumerate(selection.group_rows):
         marked = selection.rows.get(number, RowBitmap.empty())
@@ -198,14 +198,14 @@ def _pieces(selection: Selection) -> Iterator[Piece]:
         for group, num_rows in enumerate(groups):
             count = marked.count(first_row, first_row + num_rows) if num_rows else 0
             if count if selection.keeps else num_rows - count:
-                yield Piece(number, group, first_row, num_rows)
+                yield RowGroup(number, group, first_row, num_rows)
             first_row += num_rows
 
 
-def dealt(pieces: Sequence[Piece], num_runs: int) -> list[list[Piece]]:
+def dealt(pieces: Sequence[RowGroup], num_runs: int) -> list[list[RowGroup]]:
     """Cut pieces into runs of about as many rows, none of them empty; their order stays."""
     total = sum(piece.num_rows for piece in pieces)
-    runs: list[list[Piece]] = []
+    runs: list[list[RowGroup]] = []
     before, run = 0, -1
     for piece in pieces:
         # By the middle of a piece, so that halves of what is cut fall to both sides.
@@ -218,7 +218,7 @@ def dealt(pieces: Sequence[Piece], num_runs: int) -> list[list[Piece]]:
     return runs
 
 
-def _rows(selection: Selection, run: Sequence[Piece]) -> Iterator[tuple[object, ...]]:
+def _rows(selection: Selection, run: Sequence[RowGroup]) -> Iterator[tuple[object, ...]]:
     adjacent = itertools.groupby(enumerate(run), key=lambda p: (p[1].file, p[1].group - p[0]))
     for (number, _), pieces in adjacent:
         groups = [piece for _, piece in pieces]

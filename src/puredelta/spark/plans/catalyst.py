@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.classic.column import Column as ClassicColumn
 
-from puredelta.spark.plans.lazy_frame import LateFrame, dataset_of, named_plan
+from puredelta.spark.plans.lazy_frame import LazyDataFrame, dataset_of, named_plan
 from puredelta.spark.session.jvm import java_class, scala_object, scala_seq
 
 # The rules that bring conditions into a form worth reading, in an order that works on
@@ -35,7 +35,7 @@ _FOLDING = (
 _CATALYST = "org.apache.spark.sql.catalyst"
 
 
-class _LateColumn(ClassicColumn):
+class LazyColumn(ClassicColumn):
     """A Column that the JVM makes when it is first used; most columns of a table never are."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
@@ -59,7 +59,7 @@ class Catalyst:
 
     def analyzed(self, rows: DataFrame) -> Any:
         """Return the analyzed logical plan."""
-        if isinstance(rows, LateFrame):
+        if isinstance(rows, LazyDataFrame):
             return rows.plan
         return rows._jdf.queryExecution().analyzed()  # noqa: SLF001
 
@@ -129,7 +129,7 @@ class Catalyst:
 
     def late_column(self, expression: Callable[[], Any]) -> Column:
         """Return the same for an expression that is fetched when the Column is first used."""
-        return _LateColumn(lambda: self._column_of(expression()))
+        return LazyColumn(lambda: self._column_of(expression()))
 
     @cached_property
     def _column_of(self) -> Any:

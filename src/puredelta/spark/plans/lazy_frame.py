@@ -22,7 +22,7 @@ _CATALYST = "org.apache.spark.sql.catalyst"
 _MAKING = threading.RLock()
 
 
-class LateFrame(ClassicFrame):
+class LazyDataFrame(ClassicFrame):
     """A frame whose columns are known, which Spark looks at when somebody uses it.
 
     Few are ever used of those that only say what the names of a statement mean, or that hold
@@ -53,10 +53,10 @@ class LateFrame(ClassicFrame):
     def _jdf(self) -> Any:
         return dataset_of(self.sparkSession, self.plan)
 
-    def alias(self, alias: str) -> LateFrame:
+    def alias(self, alias: str) -> LazyDataFrame:
         """Return the same rows under a name."""
         spark = self.sparkSession
-        return LateFrame(spark, self.schema, lambda: named_plan(spark, alias, self.plan))
+        return LazyDataFrame(spark, self.schema, lambda: named_plan(spark, alias, self.plan))
 
 
 def dataset_of(spark: SparkSession, plan: Any) -> Any:
@@ -79,7 +79,7 @@ def no_rows(spark: SparkSession, schema: T.StructType) -> DataFrame:
 
 def late_frame(
     spark: SparkSession, schema: T.StructType, make_rows: Callable[[], Sequence[Any]] = tuple
-) -> LateFrame:
+) -> LazyDataFrame:
     """Return the JVM's ``Row`` objects under a schema; runs no job, now or later.
 
     PySpark's own ``createDataFrame`` starts from an RDD or from Arrow: many times the calls.
@@ -92,4 +92,4 @@ def late_frame(
         relations = scala_object(jvm, f"{_CATALYST}.plans.logical.LocalRelation")
         return relations.fromExternalRows(attributes, scala_seq(jvm, make_rows()))
 
-    return LateFrame(spark, schema, make)
+    return LazyDataFrame(spark, schema, make)

@@ -23,11 +23,11 @@ _QUICK = getattr(socket, "TCP_QUICKACK", None)
 
 
 @contextlib.contextmanager
-def prompt_answers(spark: SparkSession) -> Iterator[None]:
+def quick_answers(spark: SparkSession) -> Iterator[None]:
     """Acknowledge at once what arrives for this thread in pieces, until the block ends.
 
     Examples:
-        >>> with prompt_answers(spark):  # doctest: +SKIP
+        >>> with quick_answers(spark):  # doctest: +SKIP
         ...     schema = frame.schema
     """
     connection = None if _QUICK is None or is_connect(spark) else _connection(spark)
@@ -35,7 +35,7 @@ def prompt_answers(spark: SparkSession) -> Iterator[None]:
     if connection is None or not isinstance(stream, io.BufferedReader):
         yield  # another version of Py4J, or a block within another
         return
-    connection.stream = prompt = PromptReader(stream, connection.socket)
+    connection.stream = prompt = QuickackReader(stream, connection.socket)
     try:
         yield
     finally:
@@ -43,7 +43,7 @@ def prompt_answers(spark: SparkSession) -> Iterator[None]:
             connection.stream = stream
 
 
-class PromptReader:
+class QuickackReader:
     """A stream that asks for the rest of a line when it sees that there is more."""
 
     def __init__(self, stream: io.BufferedReader, connection: socket.socket) -> None:

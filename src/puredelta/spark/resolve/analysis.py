@@ -11,7 +11,11 @@ from puredelta.spark.resolve.classic_frames import ClassicFrames
 from puredelta.spark.resolve.connect_expressions import ConnectResolver
 from puredelta.spark.resolve.connect_frames import ConnectFrames
 from puredelta.spark.resolve.expressions import Resolver
-from puredelta.spark.resolve.statement_timestamp import ConnectInstant, FixedInstant, Instant
+from puredelta.spark.resolve.statement_timestamp import (
+    BoundTimestamp,
+    ConnectTimestamp,
+    StatementTimestamp,
+)
 from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.values.casters import ClassicCaster, ConnectCaster
 from puredelta.spark.values.store_assignment import Caster
@@ -23,7 +27,7 @@ class Analysis:
 
     resolver: Resolver
     caster: Caster
-    instant: Instant
+    instant: StatementTimestamp
     is_source_deterministic: bool | None
     """``None``: this session cannot tell."""
 
@@ -38,12 +42,12 @@ def open_analysis(
                 ConnectFrames(target, source), case_sensitive=session.case_sensitive
             ),
             caster=ConnectCaster(ansi=session.ansi),
-            instant=ConnectInstant(spark),
+            instant=ConnectTimestamp(spark),
             is_source_deterministic=None,
         )
     frames = ClassicFrames(spark, target, source)
     catalyst = frames.catalyst
-    instant = FixedInstant(catalyst)
+    instant = BoundTimestamp(catalyst)
     return Analysis(
         resolver=ClassicResolver(frames, instant=instant, time_zone=session.time_zone),
         caster=ClassicCaster(catalyst),

@@ -19,14 +19,14 @@ from puredelta.spark.plans.predicate_from_json import (
 )
 from puredelta.spark.resolve.classic_frames import ClassicFrames
 from puredelta.spark.resolve.expressions import (
-    Flaw,
-    Flawed,
     Request,
     Resolution,
+    ResolutionError,
+    ResolutionProblem,
     ResolvedExpression,
 )
 from puredelta.spark.resolve.frames import Scope
-from puredelta.spark.resolve.statement_timestamp import FixedInstant
+from puredelta.spark.resolve.statement_timestamp import BoundTimestamp
 
 _AGGREGATES = frozenset({"AggregateExpression", "PythonUDAF", "WindowExpression"})
 _SUBQUERIES = frozenset({"ScalarSubquery", "ListQuery", "Exists", "LateralSubquery", "InSubquery"})
@@ -54,7 +54,7 @@ class ClassicResolver:
     a random function keeps its seed wherever the Column is used.
     """
 
-    def __init__(self, frames: ClassicFrames, *, instant: FixedInstant, time_zone: str) -> None:
+    def __init__(self, frames: ClassicFrames, *, instant: BoundTimestamp, time_zone: str) -> None:
         self._frames = frames
         self._catalyst = frames.catalyst
         self._instant = instant
@@ -102,26 +102,28 @@ class ClassicResolver:
             for (n, r), alias, tree in zip(requests, aliases, trees, strict=True)
         ]
 
-    def _flaw(self, analyzed: _Analyzed) -> Flawed | None:
+    def _flaw(self, analyzed: _Analyzed) -> ResolutionError | None:
         classes = {class_name(n) for n in analyzed.nodes}
         if "UnresolvedAttribute" in classes:
             names = self._catalyst.unresolved_names(analyzed.expression)
-            return self._flawed(analyzed, Flaw.UNRESOLVED, names)
+            return self._flawed(analyzed, ResolutionProblem.UNRESOLVED, names)
         attributes = [n for n in analyzed.nodes if class_name(n) == "AttributeReference"]
         foreign = [n["name"] for n in attributes if not self._is_visible(n, analyzed.request)]
         if foreign:
-            return self._flawed(analyzed, Flaw.FOREIGN, foreign)
+            return self._flawed(analyzed, ResolutionProblem.FOREIGN, foreign)
         if classes & _AGGREGATES:
-            return self._flawed(analyzed, Flaw.AGGREGATE, ())
+            return self._flawed(analyzed, ResolutionProblem.AGGREGATE, ())
         return None
 
     def _is_visible(self, attribute: Node, request: Request) -> bool:
         known = self._frames.attributes.get(attribute["exprId"]["id"])
         return known is not None and known.side in request.scope.value
 
-    def _flawed(self, analyzed: _Analyzed, flaw: Flaw, names: Sequence[str]) -> Flawed:
+    def _flawed(
+        self, analyzed: _Analyzed, flaw: ResolutionProblem, names: Sequence[str]
+    ) -> ResolutionError:
         sql = str(analyzed.expression.sql())
-        return Flawed(position=analyzed.position, flaw=flaw, names=tuple(names), sql=sql)
+        return ResolutionError(position=analyzed.position, flaw=flaw, names=tuple(names), sql=sql)
 
     def _resolved(self, plan: Any, analyzed: Sequence[_Analyzed]) -> list[ResolvedExpression]:
         catalyst = self._catalyst

@@ -22,10 +22,10 @@ from puredelta.protocol.values.predicates import Opaque, Predicate, Ref, Side, r
 from puredelta.spark.plans.predicate_from_json import Attribute
 from puredelta.spark.resolve.connect_frames import ConnectFrames
 from puredelta.spark.resolve.expressions import (
-    Flaw,
-    Flawed,
     Request,
     Resolution,
+    ResolutionError,
+    ResolutionProblem,
     ResolvedExpression,
 )
 from puredelta.spark.resolve.frames import Scope, SourceColumn, TargetColumn
@@ -65,7 +65,7 @@ class ConnectResolver:
     def resolve(self, requests: Sequence[Request]) -> Resolution:
         """Resolve all requests, or say what is wrong with some."""
         done: dict[int, ResolvedExpression] = {}
-        flaws: list[Flawed] = []
+        flaws: list[ResolutionError] = []
         for scope in Scope:
             some = {n: r for n, r in enumerate(requests) if r.scope is scope}
             if not some:
@@ -156,7 +156,7 @@ def _types(frame: DataFrame, values: Sequence[Column]) -> tuple[T.DataType, ...]
     return tuple(f.dataType for f in plain.select(*named).schema.fields)
 
 
-def _flaw(frame: DataFrame, position: int, request: Request) -> Flawed | None:
+def _flaw(frame: DataFrame, position: int, request: Request) -> ResolutionError | None:
     """Return what is wrong with one request; what is not ours to name is Spark's error."""
     try:
         _types(frame, [_column(request)])
@@ -165,14 +165,21 @@ def _flaw(frame: DataFrame, position: int, request: Request) -> Flawed | None:
         if condition.startswith(_UNRESOLVED):
             name = (error.getMessageParameters() or {}).get("objectName", "")
             shown = display_name(parse_name(name))
-            return Flawed(
-                position=position, flaw=Flaw.UNRESOLVED, names=(shown,), sql=_sql(request)
+            return ResolutionError(
+                position=position,
+                flaw=ResolutionProblem.UNRESOLVED,
+                names=(shown,),
+                sql=_sql(request),
             )
         if condition == _FOREIGN:
             names = (_sql(request),)
-            return Flawed(position=position, flaw=Flaw.FOREIGN, names=names, sql=_sql(request))
+            return ResolutionError(
+                position=position, flaw=ResolutionProblem.FOREIGN, names=names, sql=_sql(request)
+            )
         if condition.startswith(_AGGREGATES):
-            return Flawed(position=position, flaw=Flaw.AGGREGATE, names=(), sql=_sql(request))
+            return ResolutionError(
+                position=position, flaw=ResolutionProblem.AGGREGATE, names=(), sql=_sql(request)
+            )
         raise
     return None
 

@@ -28,7 +28,7 @@ class Request:
     scope: Scope
 
 
-class Flaw(Enum):
+class ResolutionProblem(Enum):
     """Why an expression cannot be used, before its type is looked at."""
 
     UNRESOLVED = "unresolved"
@@ -40,12 +40,12 @@ class Flaw(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flawed:
+class ResolutionError:
     """A request that cannot be resolved."""
 
     position: int
     """Which of the requests."""
-    flaw: Flaw
+    flaw: ResolutionProblem
     names: tuple[str, ...]
     """The columns at fault, as Spark writes them; empty for aggregates."""
     sql: str
@@ -76,7 +76,7 @@ class Resolution:
 
     expressions: tuple[ResolvedExpression, ...] = ()
     """One per request, in order."""
-    flaws: tuple[Flawed, ...] = ()
+    flaws: tuple[ResolutionError, ...] = ()
     """In the order of the requests."""
 
 

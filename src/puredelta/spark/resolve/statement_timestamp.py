@@ -12,7 +12,7 @@ from puredelta.spark.resolve.connect_clock import at_moment, plan_of, reads_cloc
 from puredelta.spark.session.jvm import java_class
 
 
-class Instant(Protocol):
+class StatementTimestamp(Protocol):
     """Makes ``current_timestamp()`` and its kin mean the same in every plan it has fixed."""
 
     def fix(self, rows: DataFrame) -> DataFrame:
@@ -20,7 +20,7 @@ class Instant(Protocol):
         ...
 
 
-class ConnectInstant:
+class ConnectTimestamp:
     """The server's clock, read when the first plan needs it, put into the plans that are sent."""
 
     def __init__(self, spark: SparkSession) -> None:
@@ -39,7 +39,7 @@ class ConnectInstant:
         return rows_of(at_moment(plan, self._micros), rows)
 
 
-class FixedInstant:
+class BoundTimestamp:
     """Spark's own reading of the clock, taken when the first plan needs it, put into plans as
     literals.
 

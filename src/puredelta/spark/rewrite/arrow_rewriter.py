@@ -35,14 +35,14 @@ from puredelta.spark.offload.new_files import added_file
 from puredelta.spark.offload.write_job import WriteAnswers, WritePlan, write_alone
 from puredelta.spark.rewrite.contract import RewriteOrder, Rewriting, Rewritten
 from puredelta.spark.rewrite.grouping import small_groups
-from puredelta.spark.rewrite.orders import split_on_connect, split_orders
+from puredelta.spark.rewrite.orders import rewrite_on_connect, rewrite_orders
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import count_rows
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.write.parquet_job import named_failures
 from puredelta.store.base import Store
 from puredelta.store.loose_files import local_path, local_paths
-from puredelta.worker.rewrite_file import SplitOrder
+from puredelta.worker.rewrite_file import RewriteTask
 from puredelta.worker.write_file import FileAnswer
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ _NAMED_MAX = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArrowSplitter:
+class ArrowRewriter:
     """Splits files of one table for one command; every file it writes bears ``job_id``."""
 
     spark: SparkSession
@@ -75,7 +75,7 @@ class ArrowSplitter:
         if isinstance(tasks, NotApplicable):
             return tasks
         with named_failures(self.store.root_uri):
-            answers = split_on_connect(self.spark, tasks, _sizes(orders))
+            answers = rewrite_on_connect(self.spark, tasks, _sizes(orders))
         return self._finished(orders, directories, answers)
 
     def plan(self, orders: Sequence[RewriteOrder]) -> WritePlan[Rewriting]:
@@ -89,12 +89,12 @@ class ArrowSplitter:
             return tasks
         parallelism = self.spark.sparkContext.defaultParallelism
         with named_failures(self.store.root_uri):
-            answers = yield split_orders(tasks, _sizes(orders), parallelism=parallelism)
+            answers = yield rewrite_orders(tasks, _sizes(orders), parallelism=parallelism)
         return self._finished(orders, directories, answers)
 
     def _tasks(
         self, orders: Sequence[RewriteOrder], directories: Sequence[str]
-    ) -> list[SplitOrder] | NotApplicable:
+    ) -> list[RewriteTask] | NotApplicable:
         root = local_path(self.store.root_uri)
         sources = local_paths(self.store.root_uri, [order.add.path for order in orders])
         if root is None or sources is None:
@@ -103,7 +103,7 @@ class ArrowSplitter:
         self._directories.update(directories)
         groups = small_groups([order.add for order in orders], directories)
         return [
-            SplitOrder(
+            RewriteTask(
                 ordinal=number,
                 source=source,
                 directory=posixpath.join(root, directory),

@@ -18,7 +18,7 @@ from puredelta.spark.offload.workers import Fields, if_fit, promptly
 from puredelta.spark.offload.write_job import WriteAnswers, WriteOrders, all_done
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.worker import rewrite_file
-from puredelta.worker.rewrite_file import ORDER_SCHEMA, SplitOrder
+from puredelta.worker.rewrite_file import ORDER_SCHEMA, RewriteTask
 from puredelta.worker.write_file import FileAnswer
 
 _CONNECT_TASKS_MIN = 16
@@ -29,8 +29,8 @@ _ANSWER_DDL = (
 )
 
 
-def split_orders(
-    orders: Sequence[SplitOrder], sizes_bytes: Sequence[int], *, parallelism: int
+def rewrite_orders(
+    orders: Sequence[RewriteTask], sizes_bytes: Sequence[int], *, parallelism: int
 ) -> WriteOrders:
     """Deal orders out to tasks; ``sizes_bytes`` are those of the files, to do so evenly."""
     # Orders of a group stay together.
@@ -41,18 +41,18 @@ def split_orders(
     dealt = balanced(list(units.values()), sizes, num_batches=num_tasks(sizes, parallelism))
     tasks = _tasks(orders)
     batches = [[tasks[number] for unit in batch for number in unit] for batch in dealt]
-    return WriteOrders(batches, rewrite_file.split_tuples)
+    return WriteOrders(batches, rewrite_file.rewrite_tuples)
 
 
-def split_on_connect(
-    spark: SparkSession, orders: Sequence[SplitOrder], sizes_bytes: Sequence[int]
+def rewrite_on_connect(
+    spark: SparkSession, orders: Sequence[RewriteTask], sizes_bytes: Sequence[int]
 ) -> WriteAnswers:
     """Answer every order in a session without RDDs, or refuse. Runs two Spark jobs."""
     answers = if_fit(functools.partial(_run_on_connect, spark, _tasks(orders), sizes_bytes))
     return answers if isinstance(answers, NotApplicable) else all_done(answers)
 
 
-def _tasks(orders: Sequence[SplitOrder]) -> list[Fields]:
+def _tasks(orders: Sequence[RewriteTask]) -> list[Fields]:
     fields = attrgetter(*ORDER_SCHEMA.names)
     return [fields(order) for order in orders]
 
@@ -64,7 +64,7 @@ def _run_on_connect(
     arrays = [pa.array(v, field.type) for v, field in zip(columns, ORDER_SCHEMA, strict=True)]
     orders = spark.createDataFrame(pa.table(arrays, schema=ORDER_SCHEMA))
     spread = orders.repartition(num_tasks(sizes_bytes, _CONNECT_TASKS_MIN))
-    found = spread.mapInArrow(promptly(rewrite_file.split_batches), _ANSWER_DDL).toArrow()
+    found = spread.mapInArrow(promptly(rewrite_file.rewrite_batches), _ANSWER_DDL).toArrow()
     return [
         FileAnswer(
             **{

@@ -28,7 +28,7 @@ from puredelta.store.base import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparkCopier:
+class SparkRewriter:
     """Copies files of one snapshot for one command."""
 
     spark: SparkSession

@@ -27,7 +27,7 @@ _BROADCAST_WORDS_MAX = 4_000_000
 _LITERAL_WORDS_MAX = 4_096
 """Of one set, gaps included: more would swell the plans that Spark prints and keeps."""
 
-FileRows = Mapping[int, RowBitmap]
+RowsByFile = Mapping[int, RowBitmap]
 """Rows by file ordinal; a file without a row is absent."""
 
 
@@ -110,7 +110,7 @@ def _bit(row: Column) -> Column:
 
 def mark_rows(
     rows: DataFrame,
-    sets: Mapping[str, FileRows],
+    sets: Mapping[str, RowsByFile],
     *,
     file: str,
     row: str,
@@ -140,7 +140,7 @@ def mark_rows(
     return joined.withColumns(flags).drop(WORD, *names)
 
 
-def _is_in(files: FileRows, file: str, row: str) -> str:
+def _is_in(files: RowsByFile, file: str, row: str) -> str:
     """Look a row up in arrays that Spark folds to literals: no join, no broadcast.
 
     Words lie densely, file after file, each file's followed by an empty one that stands for
@@ -160,7 +160,7 @@ def _is_in(files: FileRows, file: str, row: str) -> str:
     return f"coalesce(getbit({word}, cast({row} & 63 AS int)) = 1, false)"
 
 
-def _dense_words(files: FileRows) -> int:
+def _dense_words(files: RowsByFile) -> int:
     return sum(int(bitmap.words[-1]) + 2 for bitmap in files.values()) + max(files, default=0)
 
 
@@ -169,7 +169,7 @@ def _literal(values: Iterable[int]) -> str:
     return f"cast(split('{','.join(map(str, values))}', ',') AS array<bigint>)"
 
 
-def _word_table(sets: list[FileRows]) -> pa.Table:
+def _word_table(sets: list[RowsByFile]) -> pa.Table:
     """Lay the sets side by side: one row per packed word, one column of bits per set."""
     packed = [_packed(rows) for rows in sets]
     words = np.unique(np.concatenate([np.empty(0, np.int64), *(p.words for p in packed)]))
@@ -181,7 +181,7 @@ def _word_table(sets: list[FileRows]) -> pa.Table:
     return pa.table([words, *columns], names=[str(n) for n in range(len(columns) + 1)])
 
 
-def _packed(files: FileRows) -> RowBitmap:
+def _packed(files: RowsByFile) -> RowBitmap:
     parts = [
         RowBitmap((rows.words | (file << WORD_INDEX_BITS)).astype(np.int64), rows.bits)
         for file, rows in sorted(files.items())

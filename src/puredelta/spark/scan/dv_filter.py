@@ -25,7 +25,7 @@ from pyspark.sql import types as T
 from puredelta.spark.session.helper_columns import BITMAP, BUCKET, FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.row_bitmap import RowBitmap
 
-Positions: TypeAlias = npt.NDArray[np.uint64]
+RowIndexes: TypeAlias = npt.NDArray[np.uint64]
 """Row positions of one file."""
 
 BUCKET_BITS = 12
@@ -48,13 +48,13 @@ _SPARK_BITMAP_SCHEMA = T.StructType(
 )
 
 
-def bitmap_table(positions: Mapping[int, Positions]) -> pa.Table:
+def bitmap_table(positions: Mapping[int, RowIndexes]) -> pa.Table:
     """Return one row per file and bucket that holds a position (`BITMAP_SCHEMA`)."""
     parts = [_file_bitmaps(ordinal, rows) for ordinal, rows in positions.items()]
     return pa.concat_tables([BITMAP_SCHEMA.empty_table(), *parts])
 
 
-def _file_bitmaps(ordinal: int, positions: Positions) -> pa.Table:
+def _file_bitmaps(ordinal: int, positions: RowIndexes) -> pa.Table:
     rows = RowBitmap.of_rows(positions)
     buckets, rank = np.unique(rows.words >> _WORDS_BITS, return_inverse=True)
     flat = np.zeros(len(buckets) * _WORDS, np.uint64)

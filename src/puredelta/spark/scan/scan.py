@@ -20,7 +20,7 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.vectors.read import read_positions
-from puredelta.protocol.actions.deletion_vector import Positions
+from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.paths import absolute_uri, short_uri
 from puredelta.protocol.features.column_mapping import physical_name, physical_schema
 from puredelta.protocol.features.properties import ColumnMappingMode
@@ -282,7 +282,7 @@ def _strictness(*, strict: bool) -> Mapping[str, str]:
     return _NO_FILE_MAY_BE_MISSING if strict else {}
 
 
-def _without(spark: SparkSession, rows: DataFrame, deleted: Mapping[int, Positions]) -> DataFrame:
+def _without(spark: SparkSession, rows: DataFrame, deleted: Mapping[int, RowIndexes]) -> DataFrame:
     """Leave out deleted rows; a table without deletion vectors stays one pure scan."""
     if not deleted:
         return rows

@@ -23,7 +23,7 @@ _TAG = "puredelta.shown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownTable:
+class PlanOrigin:
     """The table that a part of a plan reads, all of its rows and columns."""
 
     root_uri: str
@@ -46,20 +46,20 @@ def table_rows(spark: SparkSession, snapshot: Snapshot, *, time_travel: bool) ->
 
 def marked(catalyst: Catalyst, plan: Any, snapshot: Snapshot, *, time_travel: bool = False) -> Any:
     """Mark a plan of all rows of a snapshot with the table they come from, and return it."""
-    shown = ShownTable(
+    shown = PlanOrigin(
         root_uri=snapshot.root_uri, version=snapshot.version, is_time_travel=time_travel
     )
     plan.setTagValue(catalyst.tag(_TAG), json.dumps(asdict(shown)))
     return plan
 
 
-def find_shown_table(catalyst: Catalyst, node: Any) -> ShownTable | None:
+def find_shown_table(catalyst: Catalyst, node: Any) -> PlanOrigin | None:
     """Return the table that a node of a plan shows as it is."""
     value = node.getTagValue(catalyst.tag(_TAG))
-    return ShownTable(**json.loads(value.get())) if value.isDefined() else None
+    return PlanOrigin(**json.loads(value.get())) if value.isDefined() else None
 
 
-def shown_tables(catalyst: Catalyst, plan: Any) -> Iterator[tuple[Any, ShownTable]]:
+def shown_tables(catalyst: Catalyst, plan: Any) -> Iterator[tuple[Any, PlanOrigin]]:
     """Yield the nodes of a plan, its subqueries included, that show a table, and which."""
     shown = find_shown_table(catalyst, plan)
     if shown is not None:

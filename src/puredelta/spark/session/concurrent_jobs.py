@@ -20,7 +20,7 @@ T = TypeVar("T")
 _CANCEL_AGAIN_SECONDS = 0.2
 
 
-def run_together(
+def run_concurrently(
     spark: SparkSession, background: Callable[[], A], foreground: Callable[[], B]
 ) -> tuple[A, B]:
     """Run ``background`` in a second thread while ``foreground`` runs in this one.

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
 from puredelta.commands.shown_table import (
-    ShownTable,
+    DescribedTable,
     column_rows,
     describe_column,
     describe_rows,
@@ -48,10 +48,12 @@ def run_show(spark: SparkSession, text: str) -> DataFrame | None:
         return None
     known = None if name.path is not None else find_table(spark, name.parts)
     snapshot = require_table(location, name).snapshot()
-    return _shown(spark, statement, ShownTable(snapshot=snapshot, location=location, known=known))
+    return _shown(
+        spark, statement, DescribedTable(snapshot=snapshot, location=location, known=known)
+    )
 
 
-def _shown(spark: SparkSession, statement: ShowStatement, table: ShownTable) -> DataFrame:
+def _shown(spark: SparkSession, statement: ShowStatement, table: DescribedTable) -> DataFrame:
     match statement:
         case ShowProperties():
             return property_rows(spark, table, statement.key)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from puredelta.protocol.schema.schema_edit import FieldPath, Place
+from puredelta.protocol.schema.schema_edit import ColumnPosition, FieldPath
 from puredelta.sql.text.column_text import WrittenColumn
 from puredelta.sql.text.table_name import TableReference
 
@@ -43,7 +43,7 @@ class ColumnAction:
     comment: str | None = None
     default: str | None = None
     drops_default: bool = False
-    place: Place | None = None
+    place: ColumnPosition | None = None
 
 
 @dataclass(frozen=True, slots=True)

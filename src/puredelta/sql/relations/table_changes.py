@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.commands.changes import read_changes
-from puredelta.commands.read import Instant
+from puredelta.commands.read import TimestampArgument
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.sql.relations.table_argument import require_table
 from puredelta.sql.text.computed_name import parse_table_name
@@ -110,7 +110,7 @@ def _change_rows(
     return read_changes(spark, log, **bounds)
 
 
-def _bound(spark: SparkSession, which: str, argument: str) -> Mapping[str, int | Instant]:
+def _bound(spark: SparkSession, which: str, argument: str) -> Mapping[str, int | TimestampArgument]:
     """Return a version or a moment, as `read_changes` calls it."""
     kind, value = _value(spark, argument)
     if value is None:

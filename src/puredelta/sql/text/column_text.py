@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from puredelta.protocol.schema.schema_edit import After, End, FieldPath, Place
+from puredelta.protocol.schema.schema_edit import After, ColumnPosition, End, FieldPath
 from puredelta.sql.text.cursor import Cursor
 from puredelta.sql.text.expression import read_expression
 from puredelta.sql.text.text_literal import read_text
@@ -26,7 +26,7 @@ class WrittenColumn:
     nullable: bool = True
     default: str | None = None
     comment: str | None = None
-    place: Place | None = None
+    place: ColumnPosition | None = None
 
 
 def read_columns(cursor: Cursor) -> tuple[WrittenColumn, ...]:
@@ -111,7 +111,7 @@ def read_paths(cursor: Cursor) -> tuple[FieldPath, ...]:
     return tuple(paths)
 
 
-def read_place(cursor: Cursor) -> Place:
+def read_place(cursor: Cursor) -> ColumnPosition:
     """Read ``FIRST`` or ``AFTER name``.
 
     Raises:

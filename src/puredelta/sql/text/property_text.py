@@ -5,7 +5,7 @@ from __future__ import annotations
 from puredelta.errors import ErrorCode
 from puredelta.sql.text.cursor import Cursor
 from puredelta.sql.text.lexer import Token, TokenKind
-from puredelta.sql.text.place import Place
+from puredelta.sql.text.place import TextPosition
 from puredelta.sql.text.syntax_error import SqlSyntaxError
 from puredelta.sql.text.text_literal import accept_text, read_text
 
@@ -72,6 +72,6 @@ def _duplicate(text: str, start: Token, key: str) -> SqlSyntaxError:
         f"Found duplicate keys `{key}`.",
         code=ErrorCode.DUPLICATE_KEY,
         key=key,
-        place=Place.of(text, start.start),
+        place=TextPosition.of(text, start.start),
         sql=text,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.errors import ParseException
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.sql.text.place import Place, with_caret
+from puredelta.sql.text.place import TextPosition, with_caret
 
 
 class SqlSyntaxError(InvalidRequestError, ParseException):
@@ -24,7 +24,7 @@ class SqlSyntaxError(InvalidRequestError, ParseException):
             messageParameters={name: str(value) for name, value in details.items()},
         )
         text, place = details.get("sql"), details.get("place")
-        if isinstance(text, str) and isinstance(place, Place):
+        if isinstance(text, str) and isinstance(place, TextPosition):
             shown = with_caret(text, place)
             self.args = (f"{self.args[0]} {place}\n\n== SQL ==\n{shown}\n",)
 
@@ -39,6 +39,6 @@ def syntax_error(text: str, offset: int, *, near: str, expected: str) -> SqlSynt
         code=ErrorCode.PARSE_SYNTAX_ERROR,
         error=near,
         expected=expected,
-        place=Place.of(text, offset),
+        place=TextPosition.of(text, offset),
         sql=text,
     )
