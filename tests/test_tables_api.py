@@ -28,8 +28,8 @@ from puredelta.commands.merge.clauses import (
 from puredelta.commands.write import write_table
 from puredelta.commands.write_options import SaveMode
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
-from puredelta.log import load
-from puredelta.log.table_log import TableLog
+from puredelta.log.replay import load
+from puredelta.log.replay.table_log import TableLog
 from puredelta.tables import (
     DeltaMergeBuilder,
     DeltaTable,

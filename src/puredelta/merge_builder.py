@@ -20,8 +20,8 @@ from puredelta.commands.merge.clauses import (
     Update,
 )
 from puredelta.commands.merge.run import run_merge
-from puredelta.log.table_log import TableLog
-from puredelta.spark.error_kinds import methods_like_pyspark
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 
 ExpressionOrColumn: TypeAlias = str | Column
 ColumnMapping: TypeAlias = dict[str, str | Column] | dict[str, str] | dict[str, Column]

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.optimize.run import run_optimize
 from puredelta.commands.optimize.spec import OptimizeSpec
-from puredelta.log.table_log import TableLog
-from puredelta.spark.error_kinds import methods_like_pyspark
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 
 __all__ = ["DeltaOptimizeBuilder"]
 

@@ -22,22 +22,22 @@ from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
 from puredelta.commands.create.run import CreateMode, create_table
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.types import StructType
-from puredelta.spark.cached_frames import refresh_cached_frames
-from puredelta.spark.catalog_entries import entry_name
-from puredelta.spark.catalog_tables import SESSION_CATALOG
-from puredelta.spark.error_kinds import methods_like_pyspark
-from puredelta.spark.identifiers import parse_name
-from puredelta.spark.session import is_connect
-from puredelta.spark.types import without_table_metadata
-from puredelta.sql.names import find_catalog_name
-from puredelta.sql.table_argument import require_table
-from puredelta.sql.table_name import TableName
-from puredelta.sql.tables import not_on_connect
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.types import StructType
+from puredelta.spark.catalog.cached_frames import refresh_cached_frames
+from puredelta.spark.catalog.catalog_entries import entry_name
+from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG
+from puredelta.spark.session.identifiers import parse_name
+from puredelta.spark.session.pyspark_errors import methods_like_pyspark
+from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.types import without_table_metadata
+from puredelta.sql.execute.tables import not_on_connect
+from puredelta.sql.relations.names import find_catalog_name
+from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.text.table_name import TableName
 
 if TYPE_CHECKING:
-    from puredelta.protocol.types import StructField
+    from puredelta.protocol.schema.types import StructField
 
 Table = TypeVar("Table")
 

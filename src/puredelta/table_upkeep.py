@@ -17,10 +17,10 @@ from puredelta.commands.history import history_rows
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.restore import RestoreOutcome, restore_table
 from puredelta.commands.vacuum.run import vacuum
-from puredelta.log.table_log import TableLog
+from puredelta.log.replay.table_log import TableLog
 from puredelta.optimize_builder import DeltaOptimizeBuilder
-from puredelta.spark.cached_frames import refresh_cached_frames
-from puredelta.spark.error_kinds import methods_like_pyspark
+from puredelta.spark.catalog.cached_frames import refresh_cached_frames
+from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 
 
 @methods_like_pyspark

@@ -32,16 +32,16 @@ from puredelta.commands.read import resolve_instant
 from puredelta.commands.update_delete.run import run_rows
 from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
 from puredelta.merge_builder import ColumnMapping, DeltaMergeBuilder, ExpressionOrColumn
 from puredelta.optimize_builder import DeltaOptimizeBuilder
-from puredelta.spark.error_kinds import methods_like_pyspark
-from puredelta.spark.identity import renewed_identity, table_identity, with_identity
-from puredelta.spark.table_rows import table_rows
-from puredelta.sql.names import find_catalog_name, find_location
-from puredelta.sql.parse import parse_table_name
-from puredelta.sql.table_argument import require_table
+from puredelta.spark.resolve.table_attributes import renewed_identity, table_identity, with_identity
+from puredelta.spark.scan.table_rows import table_rows
+from puredelta.spark.session.pyspark_errors import methods_like_pyspark
+from puredelta.sql.relations.names import find_catalog_name, find_location
+from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.text.computed_name import parse_table_name
 from puredelta.table_builder import DeltaTableBuilder, IdentityGenerator
 from puredelta.table_upkeep import TableUpkeep
 

@@ -22,12 +22,12 @@ from puredelta.commands.change_settings import ChangeSettings, MappedSchema
 from puredelta.commands.changes import bound_of, find_changes
 from puredelta.commands.read import parse_version
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.file_rows import FileRows, list_files
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.stream_changes import ChangeStream, feed_files
-from puredelta.log.stream_files import RowStream, StreamRules
-from puredelta.log.stream_schema import StreamedTable
-from puredelta.log.table_log import TableLog
+from puredelta.log.changes.file_rows import ReadableFile, list_files
+from puredelta.log.changes.stream_changes import ChangeStream, feed_files
+from puredelta.log.changes.stream_files import RowStream, StreamRules
+from puredelta.log.changes.stream_schema import StreamedTable
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
 
 _CHANGES = ("readChangeFeed", "readChangeData")
 _TIME_TRAVEL = ("versionAsOf", "timestampAsOf")
@@ -130,7 +130,7 @@ class DeltaSource(DataSource):
             )
         return rows
 
-    def _changed_files(self) -> tuple[FileRows, ...]:
+    def _changed_files(self) -> tuple[ReadableFile, ...]:
         log = TableLog.open(_path(self.options))
         start, end = (
             bound_of(
@@ -169,7 +169,7 @@ class DeltaSource(DataSource):
 class DeltaReader(DataSourceReader):
     """Reads files, a task each."""
 
-    def __init__(self, files: Sequence[FileRows], rows: SourceRows) -> None:
+    def __init__(self, files: Sequence[ReadableFile], rows: SourceRows) -> None:
         self._files = files
         self._rows = rows
 

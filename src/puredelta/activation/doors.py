@@ -19,13 +19,13 @@ from puredelta.activation.patches import Method, Patches
 from puredelta.activation.reading import load, rows_at
 from puredelta.activation.told import Told
 from puredelta.activation.writing import insert_into, save, save_as_table
-from puredelta.spark.formats import is_delta
-from puredelta.spark.pinned_tables import named_relations, pinned
-from puredelta.spark.session import is_connect
-from puredelta.sql.names import find_location, find_name
-from puredelta.sql.run import run_ours
-from puredelta.sql.table_name import TableName
-from puredelta.sql.tables import not_on_connect
+from puredelta.spark.catalog.relation_cache import named_relations, pinned
+from puredelta.spark.session.formats import is_delta
+from puredelta.spark.session.session import is_connect
+from puredelta.sql.execute.run import run_ours
+from puredelta.sql.execute.tables import not_on_connect
+from puredelta.sql.relations.names import find_location, find_name
+from puredelta.sql.text.table_name import TableName
 
 _MAY_NAME_TABLES = re.compile(r"\b(?:from|join|table)\b", re.IGNORECASE)
 _FIELD = re.compile(r"\{[^{}]*\}")
@@ -129,7 +129,7 @@ def open_insert_into(patches: Patches, writer: type) -> None:
 
 
 def open_sql(patches: Patches, session: type) -> None:
-    """``spark.sql(text)`` for the statements of `puredelta.sql.run.run_ours`."""
+    """``spark.sql(text)`` for the statements of `puredelta.sql.execute.run.run_ours`."""
 
     def make(original: Method) -> Method:
         def ours(self: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803

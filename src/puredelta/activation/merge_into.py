@@ -31,14 +31,14 @@ from puredelta.commands.merge.clauses import (
 )
 from puredelta.commands.merge.run import run_merge
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
-from puredelta.spark.catalog_tables import SESSION_CATALOG, find_table
-from puredelta.spark.error_kinds import methods_like_pyspark
-from puredelta.spark.identity import table_identity
-from puredelta.spark.qualified import qualified
-from puredelta.sql.names import find_location
-from puredelta.sql.table_argument import require_table
-from puredelta.sql.table_name import TableName
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG, find_table
+from puredelta.spark.resolve.qualified import qualified
+from puredelta.spark.resolve.table_attributes import table_identity
+from puredelta.spark.session.pyspark_errors import methods_like_pyspark
+from puredelta.sql.relations.names import find_location
+from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.text.table_name import TableName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from puredelta.spark.error_kinds import like_pyspark
+from puredelta.spark.session.pyspark_errors import like_pyspark
 
 Method: TypeAlias = Callable[..., Any]
 

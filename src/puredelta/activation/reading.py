@@ -13,7 +13,7 @@ from puredelta.activation.told import Told
 from puredelta.commands.changes import read_changes
 from puredelta.commands.read import read_table, resolve_instant
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
+from puredelta.log.replay.table_log import TableLog
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _CHANGES = ("readChangeFeed", "readChangeData")

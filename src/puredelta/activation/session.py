@@ -26,7 +26,7 @@ from puredelta.activation.table_doors import open_merge_into, open_table_writer
 from puredelta.activation.told import record_reader, record_writer
 from puredelta.activation.told_stream import record_stream_writer
 from puredelta.activation.told_table import record_table_writer
-from puredelta.spark.session import is_connect
+from puredelta.spark.session.session import is_connect
 
 _JAR_CLASS = "io.delta.sql.DeltaSparkSessionExtension"
 _EXTENSIONS = "spark.sql.extensions"

@@ -14,12 +14,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from typing_extensions import assert_never
 
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.log.file_rows import FileRows, read_batches
-from puredelta.protocol.change_data import change_schema, require_no_change_columns
-from puredelta.protocol.column_mapping import physical_name
-from puredelta.protocol.properties import ColumnMappingMode
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import (
+from puredelta.log.changes.file_rows import ReadableFile, read_batches
+from puredelta.protocol.features.column_mapping import physical_name
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.types import (
     TIMESTAMP,
     ArrayType,
     DataType,
@@ -28,8 +26,10 @@ from puredelta.protocol.types import (
     PrimitiveType,
     StructType,
 )
-from puredelta.spark.types import as_nullable, to_spark, without_table_metadata
-from puredelta.sql.lexer import keywords
+from puredelta.protocol.table.change_data import change_schema, require_no_change_columns
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.types import as_nullable, to_spark, without_table_metadata
+from puredelta.sql.text.lexer import keywords
 
 ACTIVATE = "Call puredelta.activate(spark) first."
 """The next step, in every error of the data source."""
@@ -52,7 +52,7 @@ class SourceRows:
         """The columns, all of them nullable."""
         return without_table_metadata(_nullable(self._schema))
 
-    def __call__(self, file: FileRows) -> Iterator[pa.RecordBatch]:
+    def __call__(self, file: ReadableFile) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file."""
         by_log = [
             field.name

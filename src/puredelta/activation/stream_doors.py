@@ -13,11 +13,11 @@ from puredelta.activation.stream_sink import create_for_stream, start
 from puredelta.activation.told import Told
 from puredelta.activation.told_stream import ToldStream
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.spark.catalog_entries import entry_name, is_taken
-from puredelta.spark.formats import FORMAT, is_delta
-from puredelta.spark.session import is_connect
-from puredelta.sql.names import find_location, find_name
-from puredelta.sql.table_name import TableName
+from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
+from puredelta.spark.session.formats import FORMAT, is_delta
+from puredelta.spark.session.session import is_connect
+from puredelta.sql.relations.names import find_location, find_name
+from puredelta.sql.text.table_name import TableName
 
 _AT = "startingTimestamp"
 

@@ -20,12 +20,12 @@ from puredelta.commands.create.registered import NewTable, create_registered
 from puredelta.commands.write import write_table
 from puredelta.commands.write_options import SaveMode
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.operations import Operation
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.table_operations import streaming_update
-from puredelta.spark.catalog_entries import EntryName
-from puredelta.spark.types import struct_as_nullable, without_table_metadata
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.actions.table_operations import streaming_update
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.catalog.catalog_entries import EntryName
+from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
 
 _CHECKPOINT = "checkpointLocation"
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"

@@ -15,11 +15,11 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from puredelta.activation.source_rows import SourceRows
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.file_rows import FileRows
-from puredelta.log.history import find_version_at, find_version_from
-from puredelta.log.segment import list_log, version_not_found
-from puredelta.log.stream_schema import StreamedTable
-from puredelta.log.table_log import TableLog
+from puredelta.log.changes.file_rows import ReadableFile
+from puredelta.log.changes.stream_schema import StreamedTable
+from puredelta.log.replay.history import find_version_at, find_version_from
+from puredelta.log.replay.segment import list_log, version_not_found
+from puredelta.log.replay.table_log import TableLog
 
 _VERSION, _TABLE, _WHOLE = "version", "tableId", "wholeTable"
 _NOTHING = -1
@@ -76,11 +76,11 @@ class Streamed(Protocol):
         """The table when the stream was made."""
         ...
 
-    def whole(self, log: TableLog, version: int) -> Sequence[FileRows]:
+    def whole(self, log: TableLog, version: int) -> Sequence[ReadableFile]:
         """Return the files of a whole version, with which a stream begins."""
         ...
 
-    def between(self, log: TableLog, *, after: int, through: int) -> Sequence[FileRows]:
+    def between(self, log: TableLog, *, after: int, through: int) -> Sequence[ReadableFile]:
         """Return the files of the commits behind ``after``."""
         ...
 

@@ -12,9 +12,9 @@ from puredelta.activation.merge_into import DeltaMergeInto, find_target
 from puredelta.activation.patches import Method, Patches
 from puredelta.activation.told_table import ToldTable
 from puredelta.commands.create.run import CreateMode
-from puredelta.spark.formats import is_delta
-from puredelta.sql.names import find_name
-from puredelta.sql.table_name import TableName
+from puredelta.spark.session.formats import is_delta
+from puredelta.sql.relations.names import find_name
+from puredelta.sql.text.table_name import TableName
 
 _DEFINITIONS = {
     "create": CreateMode.CREATE,

@@ -25,17 +25,17 @@ from puredelta.errors import (
     InvalidRequestError,
     UnsupportedError,
 )
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.types import StructType
-from puredelta.spark.catalog_entries import entry_name
-from puredelta.spark.column_text import column_name, sql_text
-from puredelta.spark.identifiers import parse_name
-from puredelta.spark.identity import table_identity
-from puredelta.spark.session import is_connect
-from puredelta.sql.names import find_location
-from puredelta.sql.table_argument import require_table
-from puredelta.sql.table_name import TableName
-from puredelta.sql.tables import not_on_connect
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.types import StructType
+from puredelta.spark.catalog.catalog_entries import entry_name
+from puredelta.spark.resolve.table_attributes import table_identity
+from puredelta.spark.session.identifiers import parse_name
+from puredelta.spark.session.session import is_connect
+from puredelta.spark.statements.column_text import column_name, sql_text
+from puredelta.sql.execute.tables import not_on_connect
+from puredelta.sql.relations.names import find_location
+from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.text.table_name import TableName
 
 _EVERY_ROW = "true"
 _REPLACE_WHERE = "replaceWhere"

@@ -18,17 +18,17 @@ from puredelta.commands.insert import InsertRequest, insert_rows
 from puredelta.commands.write import write_table
 from puredelta.commands.write_options import WRITE_OPTIONS, SaveMode, WriteOptions
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.operations import Operation
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.table_operations import SAVED_OVER, overwrite_as_table
-from puredelta.protocol.types import StructType
-from puredelta.spark.catalog_entries import entry_name, is_taken
-from puredelta.spark.catalog_tables import find_table
-from puredelta.spark.columns_by_name import stored_by_name
-from puredelta.spark.types import to_spark
-from puredelta.sql.names import find_location
-from puredelta.sql.table_name import TableName
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.actions.table_operations import SAVED_OVER, overwrite_as_table
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
+from puredelta.spark.catalog.catalog_tables import find_table
+from puredelta.spark.session.types import to_spark
+from puredelta.spark.values.columns_by_name import stored_by_name
+from puredelta.sql.relations.names import find_location
+from puredelta.sql.text.table_name import TableName
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from puredelta.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from puredelta.log.transaction import Phase
+from puredelta.log.commit.transaction import Phase
 from puredelta.store.base import StorageError
 from tests.commands.convert.directories import (
     StubSession,

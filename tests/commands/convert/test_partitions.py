@@ -14,7 +14,7 @@ from puredelta.commands.convert.partitions import (
 )
 from puredelta.commands.convert.spelling import is_log_spelling
 from puredelta.errors import InvalidRequestError
-from puredelta.protocol.types import (
+from puredelta.protocol.schema.types import (
     BINARY,
     BOOLEAN,
     BYTE,

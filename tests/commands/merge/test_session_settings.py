@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import puredelta
-from puredelta.log.table_log import TableLog
-from puredelta.spark.delta_conf import PREFIX
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.session.delta_conf import PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.errors import ConflictError
-from puredelta.log.row_counts import logical_rows
-from puredelta.log.transaction import Phase
-from puredelta.protocol.actions import Add, AddChangeFile, Remove
+from puredelta.log.commit.transaction import Phase
+from puredelta.log.files.row_counts import logical_rows
+from puredelta.protocol.actions.actions import Add, AddChangeFile, Remove
 from puredelta.tables import DeltaTable
 from tests.commands.merge.tables import (
     data_files,

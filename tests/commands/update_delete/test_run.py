@@ -26,9 +26,9 @@ from puredelta.errors import (
     ErrorCode,
     InvalidRequestError,
 )
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Phase
-from puredelta.spark.scan import scan
+from puredelta.log.commit.transaction import Phase
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.scan.scan import scan
 from puredelta.tables import DeltaTable
 from tests.commands.merge.tables import active_files, assigned, data_files, lay_table, table_rows
 

@@ -19,12 +19,12 @@ from puredelta.commands.convert.settings import ConvertSettings
 from puredelta.commands.convert.source import DeltaDirectory, parse_source
 from puredelta.commands.engine import engine_info
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import CheckpointWish, Phase, Transaction, ignore_phase
-from puredelta.protocol import operations
-from puredelta.protocol.feature_registry import Capability
-from puredelta.protocol.types import StructType
-from puredelta.spark.types import from_spark
+from puredelta.log.commit.transaction import CheckpointWish, Phase, Transaction, ignore_phase
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions import operations
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.schema.types import StructType
+from puredelta.spark.session.types import from_spark
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from puredelta.commands.row_changes.statement import (
     ResolvedStatement,
     ResolvedUpdate,
 )
-from puredelta.protocol import operations
-from puredelta.protocol.operations import ClauseSummary, Operation
+from puredelta.protocol.actions import operations
+from puredelta.protocol.actions.operations import ClauseSummary, Operation
 
 
 def merge_operation(merge: ResolvedStatement) -> Operation:

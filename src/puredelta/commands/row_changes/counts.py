@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from puredelta.log.row_counts import RowChanges
-from puredelta.protocol.actions import Add, AddChangeFile, Remove
+from puredelta.log.files.row_counts import RowChanges
+from puredelta.protocol.actions.actions import Add, AddChangeFile, Remove
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowFates:
+class RowCounts:
     """How many rows met which fate."""
 
     source: int
@@ -107,7 +107,7 @@ class PhaseTimes:
     """Writing changed rows and splitting touched files, which overlap."""
 
 
-MetricsOf: TypeAlias = Callable[[RowFates, FileCounts, PhaseTimes], Mapping[str, int]]
+MetricsOf: TypeAlias = Callable[[RowCounts, FileCounts, PhaseTimes], Mapping[str, int]]
 """Gives the counts the names of a command's ``operationMetrics``."""
 
 
