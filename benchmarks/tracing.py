@@ -21,7 +21,7 @@ _CONVERT = "puredelta.commands.convert.plan"
 PHASES: tuple[tuple[str, str], ...] = (
     ("open", "puredelta.tables:DeltaTable.forPath"),
     ("columns of the table", "puredelta.tables:table_identity"),
-    ("execute", "puredelta.merge_builder:run_merge"),
+    ("execute", "puredelta.tables.merge_builder:run_merge"),
     ("settings", f"{_MERGE}:ExecutionSettings.of"),
     ("log", "puredelta.log.replay.table_log:TableLog.snapshot"),
     ("resolve", f"{_MERGE}:resolve_merge"),

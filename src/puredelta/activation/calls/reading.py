@@ -7,9 +7,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.activation.paths import require_path
-from puredelta.activation.stream_source import StreamStart
-from puredelta.activation.told import Told
+from puredelta.activation.calls.captured_options import CapturedOptions
+from puredelta.activation.calls.paths import require_path
+from puredelta.activation.source.stream_source import StreamStart
 from puredelta.commands.changes import read_changes
 from puredelta.commands.read import read_table, resolve_instant
 from puredelta.errors import ErrorCode, InvalidRequestError
@@ -19,8 +19,8 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _CHANGES = ("readChangeFeed", "readChangeData")
 
 
-def load(spark: SparkSession, told: Told, path: Any) -> DataFrame:
-    """Return the rows that a reader was told to read.
+def load(spark: SparkSession, captured: CapturedOptions, path: Any) -> DataFrame:
+    """Return the rows that the options of a reader choose.
 
     ``versionAsOf`` or ``timestampAsOf`` choose the state; ``readChangeFeed`` with
     ``startingVersion`` or ``startingTimestamp`` and their ``ending`` kin give the changes.
@@ -30,34 +30,34 @@ def load(spark: SparkSession, told: Told, path: Any) -> DataFrame:
         InvalidRequestError: no path or several, a schema was given, options are wrong.
         TableNotFoundError: there is no table at the path, or no such version.
     """
-    if told.has_schema:
+    if captured.has_schema:
         raise InvalidRequestError(
             "Delta does not support specifying the schema at read time. Leave schema(...) out: a "
             "table knows its columns.",
             code=ErrorCode.UNSUPPORTED_SCHEMA_DURING_READ,
         )
-    return rows_at(spark, told, require_path(told, path))
+    return rows_at(spark, captured, require_path(captured, path))
 
 
-def rows_at(spark: SparkSession, told: Told, location: str) -> DataFrame:
+def rows_at(spark: SparkSession, captured: CapturedOptions, location: str) -> DataFrame:
     """Return what the options of a reader mean for the table at a location."""
-    version, timestamp = told.option("versionAsOf"), told.option("timestampAsOf")
-    if not _reads_changes(told):
+    version, timestamp = captured.option("versionAsOf"), captured.option("timestampAsOf")
+    if not _reads_changes(captured):
         return read_table(spark, location, version=version, timestamp=timestamp)
     if version is not None or timestamp is not None:
         raise _time_travel()
     return read_changes(
         spark,
         TableLog.open(location),
-        starting_version=told.option("startingVersion"),
-        starting_timestamp=told.option("startingTimestamp"),
-        ending_version=told.option("endingVersion"),
-        ending_timestamp=told.option("endingTimestamp"),
+        starting_version=captured.option("startingVersion"),
+        starting_timestamp=captured.option("startingTimestamp"),
+        ending_version=captured.option("endingVersion"),
+        ending_timestamp=captured.option("endingTimestamp"),
     )
 
 
-def prepare_stream(spark: SparkSession, told: Told) -> str | None:
-    """Check where a stream is told to begin; return its time with an offset, if it has one.
+def prepare_stream(spark: SparkSession, captured: CapturedOptions) -> str | None:
+    """Check where the options let a stream begin; return its time with an offset, if it has one.
 
     The data source does not know the session's time zone.
 
@@ -65,11 +65,11 @@ def prepare_stream(spark: SparkSession, told: Told) -> str | None:
         InvalidRequestError: a version or time is chosen, which a stream cannot have, or the
             start is not clear (see `StreamStart.parse`).
     """
-    if told.option("versionAsOf") is not None or told.option("timestampAsOf") is not None:
+    if captured.option("versionAsOf") is not None or captured.option("timestampAsOf") is not None:
         raise _time_travel()
     start = StreamStart.parse(
-        told.option("startingVersion"),
-        told.option("startingTimestamp"),
+        captured.option("startingVersion"),
+        captured.option("startingTimestamp"),
         lambda text: resolve_instant(spark, text),
     )
     if start.timestamp_ms is None:
@@ -85,5 +85,5 @@ def _time_travel() -> InvalidRequestError:
     )
 
 
-def _reads_changes(told: Told) -> bool:
-    return any((told.option(name) or "").lower() == "true" for name in _CHANGES)
+def _reads_changes(captured: CapturedOptions) -> bool:
+    return any((captured.option(name) or "").lower() == "true" for name in _CHANGES)

@@ -12,8 +12,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.activation.told_stream import ToldStream
-from puredelta.activation.writing import write_options
+from puredelta.activation.calls.captured_options import CapturedOptions
+from puredelta.activation.calls.writing import write_options
 from puredelta.commands.create.columns import stored_columns
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, create_registered
@@ -33,22 +33,22 @@ _QUERY_ID = "sql.streaming.queryId"
 _MODES = {"append": SaveMode.APPEND, "complete": SaveMode.OVERWRITE}
 
 
-def start(rows: DataFrame, words: ToldStream, location: str) -> Any:
+def start(rows: DataFrame, captured: CapturedOptions, location: str) -> Any:
     """Start a query that writes into the table at a location; return it.
 
     Raises:
         InvalidRequestError: no checkpoint, or an output mode other than append and complete.
         UnsupportedError: an option that is not implemented.
     """
-    mode = _mode(words)
-    _require_checkpoint(rows.sparkSession, words)
-    options = write_options(words.told)
-    writer = rows.writeStream.outputMode(mode).options(**(words.told.options or {}))
-    if words.query_name is not None:
-        writer = writer.queryName(words.query_name)
-    if words.trigger:
-        writer = writer.trigger(**words.trigger)
-    log, partition_by = TableLog.open(location), words.told.partition_by
+    mode = _mode(captured)
+    _require_checkpoint(rows.sparkSession, captured)
+    options = write_options(captured)
+    writer = rows.writeStream.outputMode(mode).options(**(captured.options or {}))
+    if captured.query_name is not None:
+        writer = writer.queryName(captured.query_name)
+    if captured.trigger:
+        writer = writer.trigger(**captured.trigger)
+    log, partition_by = TableLog.open(location), captured.partition_by
 
     def write_batch(batch: DataFrame, batch_id: int) -> None:
         query_id = _query_id(batch.sparkSession)
@@ -68,27 +68,27 @@ def start(rows: DataFrame, words: ToldStream, location: str) -> Any:
     return writer.foreachBatch(write_batch).start()
 
 
-def create_for_stream(rows: DataFrame, words: ToldStream, name: EntryName) -> None:
+def create_for_stream(rows: DataFrame, captured: CapturedOptions, name: EntryName) -> None:
     """Create the table of the session catalog that a query is to write into.
 
     Raises:
         InvalidRequestError: the columns cannot be a table's.
     """
     schema = without_table_metadata(struct_as_nullable(rows.schema))
-    properties = {k: v for k, v in write_options(words.told).items() if k.startswith("delta.")}
+    properties = {k: v for k, v in write_options(captured).items() if k.startswith("delta.")}
     definition = TableDefinition(
         columns=stored_columns(schema),
-        partition_columns=words.told.partition_by,
+        partition_columns=captured.partition_by,
         properties=properties,
     )
-    location = words.told.option("path")
+    location = captured.option("path")
     create_registered(
         rows.sparkSession, NewTable(name=name, location=location, definition=definition)
     )
 
 
-def _mode(words: ToldStream) -> str:
-    mode = (words.output_mode or "append").lower()
+def _mode(captured: CapturedOptions) -> str:
+    mode = (captured.output_mode or "append").lower()
     if mode not in _MODES:
         raise InvalidRequestError(
             f"Data source delta does not support {mode} output mode. Use append or complete, or "
@@ -99,8 +99,8 @@ def _mode(words: ToldStream) -> str:
     return mode
 
 
-def _require_checkpoint(spark: SparkSession, words: ToldStream) -> None:
-    if words.told.option(_CHECKPOINT) is None and not spark.conf.get(_CHECKPOINTS, None):
+def _require_checkpoint(spark: SparkSession, captured: CapturedOptions) -> None:
+    if captured.option(_CHECKPOINT) is None and not spark.conf.get(_CHECKPOINTS, None):
         raise InvalidRequestError(
             f'checkpointLocation must be specified either through option("{_CHECKPOINT}", ...) or '
             f'SparkSession.conf.set("{_CHECKPOINTS}", ...)',

@@ -16,8 +16,13 @@ import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from puredelta.activation.source_rows import ACTIVATE, SourceRows, not_activated, require_plain
-from puredelta.activation.stream_source import DeltaStreamReader, StreamStart
+from puredelta.activation.source.source_rows import (
+    ACTIVATE,
+    SourceRows,
+    not_activated,
+    require_plain,
+)
+from puredelta.activation.source.stream_source import DeltaStreamReader, StreamStart
 from puredelta.commands.change_settings import ChangeSettings, MappedSchema
 from puredelta.commands.changes import bound_of, find_changes
 from puredelta.commands.read import parse_version
@@ -58,11 +63,11 @@ class DeltaSource(DataSource):
         files = self._changed_files() if self._reads_changes else list_files(snapshot)
         return DeltaReader(files, rows)
 
-    def writer(self, schema: T.StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, FBT001
+    def writer(self, schema: T.StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
         """Refuse: a write is a commit, and the options of one do not come here."""
         raise not_activated("Writing")
 
-    def streamReader(self, schema: T.StructType) -> DeltaStreamReader:  # noqa: N802
+    def streamReader(self, schema: T.StructType) -> DeltaStreamReader:
         """Return what reads the table's commits, or what they changed, as they come.
 
         Raises:
@@ -99,7 +104,7 @@ class DeltaSource(DataSource):
             ),
         )
 
-    def streamWriter(self, schema: T.StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, FBT001, N802
+    def streamWriter(self, schema: T.StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
         """Refuse: an activated session writes streams by other means."""
         raise UnsupportedError(
             "writeStream with format 'delta' is not possible in a session that is not activated. "

@@ -1,4 +1,4 @@
-"""``df.write``: what a writer was told, as one write of our own."""
+"""``df.write``: the options of a writer as one write of our own."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from puredelta.activation.paths import require_path
-from puredelta.activation.told import Told
+from puredelta.activation.calls.captured_options import CapturedOptions
+from puredelta.activation.calls.paths import require_path
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
 from puredelta.commands.create.run import CreateMode, already_exists
@@ -43,17 +43,19 @@ _REFUSED = {
 """Options that would change what is written: the value that matters (None: any), and why not."""
 
 
-def save(rows: DataFrame, told: Told, path: Any) -> None:
-    """Write the rows as the writer was told.
+def save(rows: DataFrame, captured: CapturedOptions, path: Any) -> None:
+    """Write the rows as the options of the writer say.
 
     Raises:
         InvalidRequestError: no path, an unknown mode, or what `write_table` refuses.
         UnsupportedError: an option or a layout that is not implemented.
     """
-    _write(rows, told, TableLog.open(require_path(told, path)))
+    _write(rows, captured, TableLog.open(require_path(captured, path)))
 
 
-def save_as_table(rows: DataFrame, told: Told, name: TableName, *, is_delta: bool) -> bool:
+def save_as_table(
+    rows: DataFrame, captured: CapturedOptions, name: TableName, *, is_delta: bool
+) -> bool:
     """Write the rows into a table of the session catalog, which is created if it is not there.
 
     ``is_delta`` tells whether the writer's format is. Returns False if the table is not ours
@@ -63,16 +65,16 @@ def save_as_table(rows: DataFrame, told: Told, name: TableName, *, is_delta: boo
         InvalidRequestError: there is a table and the mode is ``error``, or as `save`.
     """
     spark = rows.sparkSession
-    mode = _mode(told)
+    mode = _mode(captured)
     location = find_location(spark, name)
-    appends = told.format is None and mode is SaveMode.APPEND
+    appends = captured.format is None and mode is SaveMode.APPEND
     if location is not None and (is_delta or (appends and name.path is None)):
         log = TableLog.open(location)
         if name.path is None or log.exists():
-            _write_known(rows, told.without_option("path"), log, name)
+            _write_known(rows, captured.without_option("path"), log, name)
         else:
             create_table_as(
-                rows, log, _definition(told), mode=_how(mode), options=write_options(told)
+                rows, log, _definition(captured), mode=_how(mode), options=write_options(captured)
             )
         return True
     entry = entry_name(spark, name.parts) if is_delta else None
@@ -80,19 +82,21 @@ def save_as_table(rows: DataFrame, told: Told, name: TableName, *, is_delta: boo
         return False
     table = NewTable(
         name=entry,
-        location=told.option("path"),
-        definition=_definition(told),
+        location=captured.option("path"),
+        definition=_definition(captured),
         rows=rows,
-        options=write_options(told),
+        options=write_options(captured),
         recorded=SAVED_OVER if mode is SaveMode.OVERWRITE else {},
     )
     define_registered(spark, table, mode=_how(mode))
     return True
 
 
-def _write_known(rows: DataFrame, told: Told, log: TableLog, name: TableName) -> None:
+def _write_known(
+    rows: DataFrame, captured: CapturedOptions, log: TableLog, name: TableName
+) -> None:
     """Write into a table that has its name; to replace all of it is to define it anew."""
-    mode = _mode(told)
+    mode = _mode(captured)
     if mode is SaveMode.ERROR:
         raise already_exists(str(name))
     if mode is SaveMode.APPEND and log.exists():
@@ -100,7 +104,7 @@ def _write_known(rows: DataFrame, told: Told, log: TableLog, name: TableName) ->
     found = find_table(rows.sparkSession, name.parts)
     is_managed = found is not None and found.is_managed
 
-    options = WriteOptions.of(rows.sparkSession, write_options(told))
+    options = WriteOptions.of(rows.sparkSession, write_options(captured))
 
     def operation(config: TableConfig) -> Operation:
         partitioned = bool(config.partition_columns)
@@ -115,19 +119,19 @@ def _write_known(rows: DataFrame, told: Told, log: TableLog, name: TableName) ->
 
     anew = mode is SaveMode.OVERWRITE and options.replace_where is None
     if not anew and log.exists():
-        told = _unpartitioned(told, log.snapshot().config.partition_columns)
-    _write(rows, told, log, record=operation if anew else None)
+        captured = _unpartitioned(captured, log.snapshot().config.partition_columns)
+    _write(rows, captured, log, record=operation if anew else None)
 
 
-def _unpartitioned(told: Told, known: Sequence[str]) -> Told:
+def _unpartitioned(captured: CapturedOptions, known: Sequence[str]) -> CapturedOptions:
     """Leave out partition columns that are the table's own: the history does not say them."""
-    same = [c.lower() for c in told.partition_by] == [c.lower() for c in known]
-    return told.with_partitions(()) if same else told
+    same = [c.lower() for c in captured.partition_by] == [c.lower() for c in known]
+    return captured.with_partitions(()) if same else captured
 
 
 def _write(
     rows: DataFrame,
-    told: Told,
+    captured: CapturedOptions,
     log: TableLog,
     *,
     record: Callable[[TableConfig], Operation] | None = None,
@@ -135,15 +139,15 @@ def _write(
     write_table(
         rows,
         log,
-        mode=_mode(told),
-        partition_by=told.partition_by,
-        options=write_options(told),
+        mode=_mode(captured),
+        partition_by=captured.partition_by,
+        options=write_options(captured),
         record=record,
     )
 
 
-def _mode(told: Told) -> SaveMode:
-    return SaveMode.parse(told.mode or SaveMode.ERROR.value)
+def _mode(captured: CapturedOptions) -> SaveMode:
+    return SaveMode.parse(captured.mode or SaveMode.ERROR.value)
 
 
 def _how(mode: SaveMode) -> CreateMode:
@@ -151,8 +155,8 @@ def _how(mode: SaveMode) -> CreateMode:
     return CreateMode.CREATE_OR_REPLACE if mode is SaveMode.OVERWRITE else CreateMode.CREATE
 
 
-def _definition(told: Told) -> TableDefinition:
-    return TableDefinition(columns=StructType(()), partition_columns=told.partition_by)
+def _definition(captured: CapturedOptions) -> TableDefinition:
+    return TableDefinition(columns=StructType(()), partition_columns=captured.partition_by)
 
 
 def insert_into(rows: DataFrame, name: TableName, *, overwrite: bool) -> bool:
@@ -173,22 +177,22 @@ def stored(rows: DataFrame, log: TableLog) -> DataFrame:
     return stored_by_name(rows, to_spark(log.snapshot().config.schema))
 
 
-def write_options(told: Told) -> dict[str, str]:
+def write_options(captured: CapturedOptions) -> dict[str, str]:
     """Return the options that mean something; others have no effect, as in the reference.
 
     Raises:
         UnsupportedError: one that is not implemented and must not be ignored, or
             ``bucketBy``, ``sortBy`` or ``clusterBy``.
     """
-    if told.layout is not None:
+    if captured.layout is not None:
         raise UnsupportedError(
-            f"{told.layout} is not supported when a Delta table is written by a DataFrame writer. "
+            f"{captured.layout} is not supported when a DataFrame writer writes a Delta table. "
             "Use partitionBy, or create the table with DeltaTable.create().clusterBy(...) first.",
             code=ErrorCode.OPERATION_NOT_ALLOWED,
-            layout=told.layout,
+            layout=captured.layout,
         )
     chosen: dict[str, str] = {}
-    for name, value in (told.options or {}).items():
+    for name, value in (captured.options or {}).items():
         _require_possible(name, value)
         if name.lower() in _KNOWN or name.startswith(_PROPERTY_PREFIX):
             chosen[name] = value

@@ -85,7 +85,7 @@ class DeltaTableBuilder(Generic[Table]):
         self._partition_columns: tuple[str, ...] = ()
         self._clustering_columns: tuple[str, ...] | None = None
 
-    def tableName(self, identifier: str) -> DeltaTableBuilder[Table]:  # noqa: N802
+    def tableName(self, identifier: str) -> DeltaTableBuilder[Table]:
         """Set the name in the session catalog; ``delta.`/path` `` is a location."""
         if type(identifier) is not str:
             _raise_type_error("Identifier must be str.", [identifier])
@@ -106,13 +106,13 @@ class DeltaTableBuilder(Generic[Table]):
         self._comment = comment
         return self
 
-    def addColumn(  # noqa: N802, PLR0917 - the reference's signature
+    def addColumn(
         self,
-        colName: str,  # noqa: N803
-        dataType: str | T.DataType,  # noqa: N803
-        nullable: bool = True,  # noqa: FBT001, FBT002
-        generatedAlwaysAs: str | IdentityGenerator | None = None,  # noqa: N803
-        generatedByDefaultAs: IdentityGenerator | None = None,  # noqa: N803
+        colName: str,
+        dataType: str | T.DataType,
+        nullable: bool = True,
+        generatedAlwaysAs: str | IdentityGenerator | None = None,
+        generatedByDefaultAs: IdentityGenerator | None = None,
         comment: str | None = None,
     ) -> DeltaTableBuilder[Table]:
         """Add a column.
@@ -143,9 +143,7 @@ class DeltaTableBuilder(Generic[Table]):
         self._columns.append(added)
         return self
 
-    def addColumns(  # noqa: N802
-        self, cols: T.StructType | list[T.StructField]
-    ) -> DeltaTableBuilder[Table]:
+    def addColumns(self, cols: T.StructType | list[T.StructField]) -> DeltaTableBuilder[Table]:
         """Add the columns of a schema with their metadata, but for what steers another table.
 
         That is ids, defaults and expressions, which `addColumn` gives to a column.
@@ -160,16 +158,12 @@ class DeltaTableBuilder(Generic[Table]):
         self._columns += stored_columns(without_table_metadata(cols)).fields
         return self
 
-    def partitionedBy(  # noqa: N802
-        self, *cols: str | list[str] | tuple[str, ...]
-    ) -> DeltaTableBuilder[Table]:
+    def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder[Table]:
         """Set the partition columns, as several arguments or one list."""
         self._partition_columns = _names(cols, "Partitioning column must be str.")
         return self
 
-    def clusterBy(  # noqa: N802
-        self, *cols: str | list[str] | tuple[str, ...]
-    ) -> DeltaTableBuilder[Table]:
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder[Table]:
         """Set the clustering columns; fields of structs are dotted."""
         self._clustering_columns = _names(cols, "Clustering column must be str.")
         return self

@@ -23,7 +23,7 @@ class DeltaOptimizeBuilder:
         self._log = log
         self._spec = spec
 
-    def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:  # noqa: N803
+    def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
         """Look at no partitions but those for which this SQL condition is true, too.
 
         Raises:
@@ -34,7 +34,7 @@ class DeltaOptimizeBuilder:
         predicates = (*self._spec.predicates, partitionFilter)
         return self._replaced(replace(self._spec, predicates=predicates))
 
-    def executeCompaction(self) -> DataFrame:  # noqa: N802
+    def executeCompaction(self) -> DataFrame:
         """Bring small files together, and rewrite those that lost many rows.
 
         Returns:
@@ -47,9 +47,7 @@ class DeltaOptimizeBuilder:
         """
         return run_optimize(self._spark, self._log, self._spec)
 
-    def executeZOrderBy(  # noqa: N802
-        self, *cols: str | list[str] | tuple[str, ...]
-    ) -> DataFrame:
+    def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
         """Order the rows of each partition along a Z-order curve over these columns.
 
         Returns:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from puredelta.activation.source_rows import SourceRows
+from puredelta.activation.source.source_rows import SourceRows
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.changes.file_rows import ReadableFile
 from puredelta.log.changes.stream_schema import StreamedTable
@@ -30,7 +30,7 @@ Offset = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStart:
-    """Where a stream begins that has no checkpoint yet: with the whole table unless told."""
+    """Where a stream without a checkpoint begins: with the whole table, unless an option says."""
 
     version: int | None = None
     is_latest: bool = False
@@ -95,7 +95,7 @@ class DeltaStreamReader(DataSourceStreamReader):
         self._path = streamed.known.root_uri
         self._table_id = streamed.known.metadata.id
 
-    def initialOffset(self) -> Offset:  # noqa: N802 - PySpark's name
+    def initialOffset(self) -> Offset:
         """Return the place before the first row.
 
         Raises:
@@ -114,7 +114,7 @@ class DeltaStreamReader(DataSourceStreamReader):
             case _:
                 return {**self._offset(_NOTHING), _WHOLE: True}
 
-    def latestOffset(self) -> Offset:  # type: ignore[override] # noqa: N802
+    def latestOffset(self) -> Offset:  # type: ignore[override]
         """Return the newest version; this form of the method is that of every PySpark 4."""
         log = TableLog.open(self._path)
         version = log.latest_version()

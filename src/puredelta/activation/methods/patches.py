@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 from puredelta.spark.session.pyspark_errors import like_pyspark
 
 Method: TypeAlias = Callable[..., Any]
+Make: TypeAlias = Callable[[Method], Method]
+"""What makes a replacement from the original."""
 
 
 class Patches:
@@ -17,7 +19,7 @@ class Patches:
     def __init__(self) -> None:
         self._originals: list[tuple[type, str, Method]] = []
 
-    def replace(self, owner: type, name: str, make: Callable[[Method], Method]) -> None:
+    def replace(self, owner: type, name: str, make: Make) -> None:
         """Put ``make(original)`` in the place of a method that the class itself defines.
 
         The new one has the name, signature and documentation of the original. Errors of ours

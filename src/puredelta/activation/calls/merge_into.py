@@ -75,21 +75,19 @@ class DeltaMergeInto(MergeIntoWriter):
         self._target = target
         self._spec = MergeSpec(on=require_merge_condition(condition), clauses=())
 
-    def whenMatched(self, condition: Column | None = None) -> WhenMatched:  # noqa: N802
+    def whenMatched(self, condition: Column | None = None) -> WhenMatched:
         """Start a clause for rows of the table that match."""
         return WhenMatched(self, condition)
 
-    def whenNotMatched(self, condition: Column | None = None) -> WhenNotMatched:  # noqa: N802
+    def whenNotMatched(self, condition: Column | None = None) -> WhenNotMatched:
         """Start a clause for rows of the frame that match no row of the table."""
         return WhenNotMatched(self, condition)
 
-    def whenNotMatchedBySource(  # noqa: N802
-        self, condition: Column | None = None
-    ) -> WhenNotMatchedBySource:
+    def whenNotMatchedBySource(self, condition: Column | None = None) -> WhenNotMatchedBySource:
         """Start a clause for rows of the table that match no row of the frame."""
         return WhenNotMatchedBySource(self, condition)
 
-    def withSchemaEvolution(self) -> DeltaMergeInto:  # noqa: N802
+    def withSchemaEvolution(self) -> DeltaMergeInto:
         """Let the table take on the frame's new columns and fields."""
         self._spec = replace(self._spec, evolve_schema=True)
         return self
@@ -129,7 +127,7 @@ class _When:
 class WhenMatched(_When, MergeIntoWriter.WhenMatched):
     """``WHEN MATCHED``."""
 
-    def updateAll(self) -> DeltaMergeInto:  # noqa: N802
+    def updateAll(self) -> DeltaMergeInto:
         """Update every column with the frame's column of the same name."""
         return self._merge.add(Matched(Update(Star.STAR), self._condition))
 
@@ -147,7 +145,7 @@ class WhenMatched(_When, MergeIntoWriter.WhenMatched):
 class WhenNotMatched(_When, MergeIntoWriter.WhenNotMatched):
     """``WHEN NOT MATCHED``."""
 
-    def insertAll(self) -> DeltaMergeInto:  # noqa: N802
+    def insertAll(self) -> DeltaMergeInto:
         """Insert every column by name."""
         return self._merge.add(NotMatched(Insert(Star.STAR), self._condition))
 
@@ -161,7 +159,7 @@ class WhenNotMatched(_When, MergeIntoWriter.WhenNotMatched):
 class WhenNotMatchedBySource(_When, MergeIntoWriter.WhenNotMatchedBySource):
     """``WHEN NOT MATCHED BY SOURCE``."""
 
-    def updateAll(self) -> DeltaMergeInto:  # noqa: N802
+    def updateAll(self) -> DeltaMergeInto:
         """Refuse: there is no row of the frame to take the values from (M-06)."""
         raise InvalidRequestError(
             "whenNotMatchedBySource().updateAll() is not possible: there is no row of the source "

@@ -1,26 +1,21 @@
-"""``delta.tables`` for a stock PySpark: the same classes, methods and argument names.
-
-Nothing is decided here: arguments are checked and calls are forwarded to the commands.
-"""
+"""``DeltaTable``, as in ``delta.tables``: arguments are checked and forwarded to the commands."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from puredelta.commands.arguments import (
-    require_boolean,
-    require_integer,
-    require_properties,
-    require_string,
-)
-from puredelta.commands.clone import CloneRequest, clone_table, require_absolute
+from puredelta.commands.arguments import require_integer, require_string
 from puredelta.commands.convert.run import convert_to_delta
 from puredelta.commands.create.run import CreateMode
+from puredelta.commands.detail import detail_rows
+from puredelta.commands.generate import generate
+from puredelta.commands.history import history_rows
 from puredelta.commands.merge.arguments import (
     assignments,
     optional_condition,
@@ -28,34 +23,26 @@ from puredelta.commands.merge.arguments import (
     require_source,
 )
 from puredelta.commands.merge.clauses import MergeSpec
+from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.read import resolve_instant
 from puredelta.commands.update_delete.run import run_rows
 from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
-from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.merge_builder import ColumnMapping, DeltaMergeBuilder, ExpressionOrColumn
-from puredelta.optimize_builder import DeltaOptimizeBuilder
-from puredelta.spark.resolve.table_attributes import renewed_identity, table_identity, with_identity
-from puredelta.spark.scan.table_rows import table_rows
+from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 from puredelta.sql.relations.names import find_catalog_name, find_location
 from puredelta.sql.relations.table_argument import require_table
 from puredelta.sql.text.computed_name import parse_table_name
-from puredelta.table_builder import DeltaTableBuilder, IdentityGenerator
-from puredelta.table_upkeep import TableUpkeep
-
-__all__ = [
-    "DeltaMergeBuilder",
-    "DeltaOptimizeBuilder",
-    "DeltaTable",
-    "DeltaTableBuilder",
-    "IdentityGenerator",
-]
+from puredelta.tables.maintenance import CloneOptions, TableMaintenance
+from puredelta.tables.merge_builder import ColumnMapping, DeltaMergeBuilder, ExpressionOrColumn
+from puredelta.tables.optimize_builder import DeltaOptimizeBuilder
+from puredelta.tables.table_builder import DeltaTableBuilder
+from puredelta.tables.target import Target, require_storage_options
 
 
 @methods_like_pyspark
-class DeltaTable(TableUpkeep):
+class DeltaTable:
     """A Delta table at a path.
 
     Get one with `forPath`, `forName`, `create` and its kin, or `convertToDelta`.
@@ -70,25 +57,17 @@ class DeltaTable(TableUpkeep):
         ... )  # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        log: TableLog,
-        identity: DataFrame,
-        alias: str | None = None,
-        *,
-        catalog_name: str | None = None,
-    ) -> None:
-        super().__init__(spark, log, catalog_name=catalog_name)
-        self._identity = self._latest = identity
-        self._alias = alias
+    def __init__(self, target: Target, *, catalog_name: str | None = None) -> None:
+        self._target = target
+        self._spark, self._log = target.spark, target.log
+        self._catalog_name = catalog_name
 
     @classmethod
-    def forPath(  # noqa: N802 - the reference's name
+    def forPath(
         cls,
-        sparkSession: SparkSession,  # noqa: N803
+        sparkSession: SparkSession,
         path: str | os.PathLike[str],
-        hadoopConf: Mapping[str, str] | None = None,  # noqa: N803
+        hadoopConf: Mapping[str, str] | None = None,
     ) -> DeltaTable:
         """Return the table at a path: an absolute or relative path, or a ``file:`` URI.
 
@@ -98,28 +77,21 @@ class DeltaTable(TableUpkeep):
             InvalidRequestError: ``hadoopConf`` has keys that do not begin with ``fs.`` or
                 ``dfs.``. Others have no effect on the file systems that are reached here.
         """
-        _require_storage_options(hadoopConf or {})
+        require_storage_options(hadoopConf or {})
         return cls._at(sparkSession, os.fspath(path))
 
     @classmethod
     def _at(cls, spark: SparkSession, path: str, catalog_name: str | None = None) -> DeltaTable:
-        log = require_table(path, f"`{path}`")
-        columns = table_identity(spark, log.snapshot().config.schema)
-        return cls(spark, log, columns, catalog_name=catalog_name)
+        return cls(Target.open(spark, path), catalog_name=catalog_name)
 
     @classmethod
-    def forName(  # noqa: N802
-        cls,
-        sparkSession: SparkSession,  # noqa: N803
-        tableOrViewName: str,  # noqa: N803
-    ) -> DeltaTable:
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
         """Return the table of a name in the session catalog, or at ``delta.`/path` ``.
 
         Over Connect only the path form is known.
 
         Raises:
-            TableNotFoundError: there is no Delta table of the name
-                (DELTA_MISSING_DELTA_TABLE).
+            TableNotFoundError: there is no such Delta table (DELTA_MISSING_DELTA_TABLE).
             SqlSyntaxError: it is no name.
         """
         name = parse_table_name(tableOrViewName)
@@ -128,20 +100,16 @@ class DeltaTable(TableUpkeep):
         return cls._at(sparkSession, root_uri, find_catalog_name(sparkSession, name))
 
     @classmethod
-    def isDeltaTable(  # noqa: N802
-        cls,
-        sparkSession: SparkSession,  # noqa: ARG003, N803 - the reference's signature
-        identifier: str,
-    ) -> bool:
+    def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:  # noqa: ARG003
         """Tell whether there is a Delta table at a path."""
         return TableLog.open(identifier).exists()
 
     @classmethod
-    def convertToDelta(  # noqa: N802
+    def convertToDelta(
         cls,
-        sparkSession: SparkSession,  # noqa: N803
+        sparkSession: SparkSession,
         identifier: str,
-        partitionSchema: str | StructType | None = None,  # noqa: N803
+        partitionSchema: str | StructType | None = None,
         *,
         collect_stats: bool = True,
     ) -> DeltaTable:
@@ -161,40 +129,32 @@ class DeltaTable(TableUpkeep):
             return cls.forPath(sparkSession, result.location)
         # Known already: nothing of what was just written is read again.
         columns = table_identity(sparkSession, result.schema)
-        return cls(sparkSession, TableLog.open(result.location), columns)
+        return cls(Target(sparkSession, TableLog.open(result.location), columns))
 
     @classmethod
-    def create(
-        cls,
-        sparkSession: SparkSession | None = None,  # noqa: N803
-    ) -> DeltaTableBuilder[DeltaTable]:
+    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
         """Return a builder of a new table; where one is, `execute` fails."""
         return cls._builder(sparkSession, CreateMode.CREATE)
 
     @classmethod
-    def createIfNotExists(  # noqa: N802
-        cls,
-        sparkSession: SparkSession | None = None,  # noqa: N803
+    def createIfNotExists(
+        cls, sparkSession: SparkSession | None = None
     ) -> DeltaTableBuilder[DeltaTable]:
         """Return a builder of a new table; one that is there stays as it is."""
         return cls._builder(sparkSession, CreateMode.CREATE_IF_NOT_EXISTS)
 
     @classmethod
-    def replace(
-        cls,
-        sparkSession: SparkSession | None = None,  # noqa: N803
-    ) -> DeltaTableBuilder[DeltaTable]:
+    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
         """Return a builder of what replaces a table, its definition and all its rows."""
         return cls._builder(sparkSession, CreateMode.REPLACE)
 
     @classmethod
-    def createOrReplace(  # noqa: N802
-        cls,
-        sparkSession: SparkSession | None = None,  # noqa: N803
+    def createOrReplace(
+        cls, sparkSession: SparkSession | None = None
     ) -> DeltaTableBuilder[DeltaTable]:
         """Return a builder of a new table; one that is there must be the same already.
 
-        So it is in the reference for tables at a path. To replace one, use `replace`.
+        delta-spark does so for tables at a path. To replace one, use `replace`.
         """
         return cls._builder(sparkSession, CreateMode.CREATE_OR_REPLACE)
 
@@ -203,33 +163,25 @@ class DeltaTable(TableUpkeep):
         cls, spark: SparkSession | None, mode: CreateMode
     ) -> DeltaTableBuilder[DeltaTable]:
         session = SparkSession.getActiveSession() if spark is None else spark
-        assert session is not None  # noqa: S101 - as in the reference
+        assert session is not None  # noqa: S101 - as in delta-spark
         return DeltaTableBuilder(session, mode, partial(cls._at, session))
 
-    def toDF(self) -> DataFrame:  # noqa: N802
+    def toDF(self) -> DataFrame:
         """Return the rows of the latest version.
 
-        Columns taken from it (``table.toDF()["id"]``) may be used in `merge` on classic
-        sessions.
+        Classic sessions may use columns taken from it (``table.toDF()["id"]``) in `merge`.
         """
-        snapshot = self._log.snapshot()
-        rows = table_rows(self._spark, snapshot, time_travel=False)
-        rows = with_identity(rows, self._latest_identity())
-        return rows if self._alias is None else rows.alias(self._alias)
+        return self._target.rows()
 
-    def alias(self, aliasName: str) -> DeltaTable:  # noqa: N803
+    def alias(self, aliasName: str) -> DeltaTable:
         """Return the same table under an alias for the expressions of a merge."""
-        name = self._catalog_name
-        return DeltaTable(self._spark, self._log, self._identity, aliasName, catalog_name=name)
+        return DeltaTable(self._target.under(aliasName), catalog_name=self._catalog_name)
 
     def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
         """Start a MERGE of ``source`` into this table.
 
-        The table's columns must be those it had when this object was made (M-34).
-
-        Raises:
-            ValueError: an argument is None.
-            TypeError: an argument is of the wrong type.
+        The table's columns must be those it had when this object was made (M-34). An argument
+        that is None is a ValueError, one of the wrong type a TypeError.
         """
         require_source(source)
         spec = MergeSpec(on=require_merge_condition(condition), clauses=())
@@ -237,14 +189,12 @@ class DeltaTable(TableUpkeep):
             self._spark,
             self._log,
             spec,
-            target_rows=self._aliased(self._identity),
+            target_rows=self._target.columns(),
             source_rows=source,
         )
 
     def update(
-        self,
-        condition: ExpressionOrColumn | None = None,
-        set: ColumnMapping | None = None,  # noqa: A002 - the reference's name
+        self, condition: ExpressionOrColumn | None = None, set: ColumnMapping | None = None
     ) -> None:
         """Update rows for which ``condition`` is true, all rows without one.
 
@@ -252,8 +202,7 @@ class DeltaTable(TableUpkeep):
         what it does not name keeps its value. If no row matches nothing is committed.
 
         Raises:
-            ValueError: ``set`` is None.
-            TypeError: an argument is of the wrong type.
+            ValueError, TypeError: ``set`` is None; an argument is of the wrong type.
             InvalidRequestError: the statement is wrong, or a new row breaks a rule of the
                 table, which is unchanged.
             pyspark.errors.AnalysisException: a name or type is wrong, in Spark's own words.
@@ -273,12 +222,7 @@ class DeltaTable(TableUpkeep):
         Whole files go without being read where no condition, or one on partition columns
         alone, decides. If no row matches nothing is committed.
 
-        Raises:
-            TypeError: the condition is neither text nor a Column.
-            InvalidRequestError: the statement is wrong; the table is unchanged.
-            pyspark.errors.AnalysisException: a name or type is wrong, in Spark's own words.
-            UnsupportedError: the table needs what is not implemented.
-            ConflictError: another writer changed what this statement read.
+        Raises what `update` raises.
 
         Examples:
             >>> events = DeltaTable.forPath(spark, "/data/events")  # doctest: +SKIP
@@ -289,8 +233,8 @@ class DeltaTable(TableUpkeep):
     def clone(
         self,
         target: str,
-        isShallow: bool = False,  # noqa: FBT001, FBT002, N803 - the reference's signature
-        replace: bool = False,  # noqa: FBT001, FBT002
+        isShallow: bool = False,
+        replace: bool = False,
         properties: dict[str, str] | None = None,
     ) -> DeltaTable:
         """Make a table at ``target`` that shares the data files of this one, and return it.
@@ -299,74 +243,107 @@ class DeltaTable(TableUpkeep):
             UnsupportedError: ``isShallow`` is false; deep clones are not supported.
             InvalidRequestError: something is at the target.
         """
-        request = _clone_request(target, isShallow, replace, properties)
-        return self._cloned(self._log.snapshot(), target, request)
+        return self._cloned(self._log.snapshot(), target, isShallow, replace, properties)
 
-    def cloneAtVersion(  # noqa: N802 - the reference's signature
+    def cloneAtVersion(
         self,
         version: int,
         target: str,
-        isShallow: bool = False,  # noqa: FBT001, FBT002, N803
-        replace: bool = False,  # noqa: FBT001, FBT002
+        isShallow: bool = False,
+        replace: bool = False,
         properties: dict[str, str] | None = None,
     ) -> DeltaTable:
         """As `clone`, of a version."""
         require_integer(version, "version")
-        request = _clone_request(target, isShallow, replace, properties)
-        return self._cloned(self._log.snapshot(version=version), target, request)
+        snapshot = self._log.snapshot(version=version)
+        return self._cloned(snapshot, target, isShallow, replace, properties)
 
-    def cloneAtTimestamp(  # noqa: N802 - the reference's signature
+    def cloneAtTimestamp(
         self,
         timestamp: str,
         target: str,
-        isShallow: bool = False,  # noqa: FBT001, FBT002, N803
-        replace: bool = False,  # noqa: FBT001, FBT002
+        isShallow: bool = False,
+        replace: bool = False,
         properties: dict[str, str] | None = None,
     ) -> DeltaTable:
         """As `clone`, of what was current at a time."""
         require_string(timestamp, "timestamp")
-        request = _clone_request(target, isShallow, replace, properties)
-        time_ms = resolve_instant(self._spark, timestamp)
-        return self._cloned(self._log.snapshot(timestamp_ms=time_ms), target, request)
+        snapshot = self._log.snapshot(timestamp_ms=resolve_instant(self._spark, timestamp))
+        return self._cloned(snapshot, target, isShallow, replace, properties)
 
-    def _cloned(self, source: Snapshot, target: str, request: CloneRequest) -> DeltaTable:
-        clone_table(self._spark, source, TableLog.open(target), request)
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
+        """Delete files that no version within the retention time needs; return no rows.
+
+        Without ``retentionHours`` the property ``delta.deletedFileRetentionDuration`` decides,
+        a week unless it was set.
+
+        Raises:
+            InvalidRequestError: the time is negative, or shorter than the table's while
+                ``spark.databricks.delta.retentionDurationCheck.enabled`` is on.
+        """
+        return self._maintenance().vacuum(retentionHours)
+
+    def optimize(self) -> DeltaOptimizeBuilder:
+        """Start an OPTIMIZE of this table's files; the rows stay what they are."""
+        return DeltaOptimizeBuilder(self._spark, self._log, OptimizeSpec())
+
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Make the table what it was at a version; return one row of counts.
+
+        Raises:
+            InvalidRequestError: the version, or a file of it, is not there.
+            ConflictError: another writer changed the table meanwhile.
+        """
+        return self._maintenance().restore_to_version(version)
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """As `restoreToVersion`, to what was current at a time."""
+        return self._maintenance().restore_to_timestamp(timestamp)
+
+    def generate(self, mode: str) -> None:
+        """Write manifests for engines without Delta support: ``symlink_format_manifest``.
+
+        Raises:
+            InvalidRequestError: there is no such mode, or files have deletion vectors.
+            UnsupportedError: the table has column mapping.
+        """
+        generate(self._log.store, self._log.snapshot(), mode)
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Let the table have the features that a pair of protocol versions stands for."""
+        self._maintenance().upgrade_protocol(readerVersion, writerVersion)
+
+    def addFeatureSupport(self, featureName: str) -> None:
+        """Let the table have a feature; readers and writers have to know it from then on.
+
+        Raises:
+            InvalidRequestError, UnsupportedError: there is no such feature, here or at all.
+        """
+        self._maintenance().add_feature(featureName)
+
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Take a feature from the table, and what uses it as far as no file is rewritten.
+
+        Raises:
+            InvalidRequestError: the feature is not there, or cannot be dropped.
+            UnsupportedError: files would have to be rewritten or history truncated.
+        """
+        self._maintenance().drop_feature(featureName, truncateHistory)
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """Return the commits of this table, newest first, in the columns of DESCRIBE HISTORY."""
+        return history_rows(self._spark, self._log, limit=limit)
+
+    def detail(self) -> DataFrame:
+        """Return one row about this table, in the columns of DESCRIBE DETAIL."""
+        return detail_rows(self._spark, self._log.snapshot(), catalog_name=self._catalog_name)
+
+    def _maintenance(self) -> TableMaintenance:
+        return TableMaintenance(spark=self._spark, log=self._log)
+
+    def _cloned(self, source: Snapshot, target: str, *options: Any) -> DeltaTable:
+        self._maintenance().clone(source, target, CloneOptions(*options))
         return DeltaTable.forPath(self._spark, target)
 
     def _change(self, spec: RowSpec) -> None:
-        run_rows(self._spark, self._log, spec, target_rows=self._known_rows())
-
-    def _known_rows(self) -> DataFrame:
-        """Return no rows with the columns of the latest version, under the user's alias."""
-        return self._aliased(self._latest_identity())
-
-    def _latest_identity(self) -> DataFrame:
-        """Return the columns of the latest version, those of before with their identity."""
-        self._latest = renewed_identity(self._latest, self._log.snapshot().config.schema)
-        return self._latest
-
-    def _aliased(self, identity: DataFrame) -> DataFrame:
-        return identity if self._alias is None else identity.alias(self._alias)
-
-
-def _require_storage_options(options: Mapping[str, str]) -> None:
-    odd = {key: value for key, value in options.items() if not key.startswith(("fs.", "dfs."))}
-    if odd:
-        raise InvalidRequestError(
-            "Currently DeltaTable.forPath only supports hadoop configuration keys starting with "
-            f"[fs.,dfs.] but got {odd}. Leave them out.",
-            code=ErrorCode.TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF,
-            unsupported_options=odd,
-        )
-
-
-def _clone_request(
-    target: str, shallow: object, replacing: object, properties: dict[str, str] | None
-) -> CloneRequest:
-    require_string(target, "target")
-    require_boolean(shallow, "isShallow")
-    require_boolean(replacing, "replace")
-    if properties is not None:
-        require_properties(properties)
-    require_absolute(target)
-    return CloneRequest(shallow=bool(shallow), replace=bool(replacing), properties=properties or {})
+        run_rows(self._spark, self._log, spec, target_rows=self._target.latest_columns())

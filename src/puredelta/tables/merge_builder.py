@@ -52,10 +52,8 @@ class DeltaMergeBuilder:
         self._target_rows = target_rows
         self._source_rows = source_rows
 
-    def whenMatchedUpdate(  # noqa: N802
-        self,
-        condition: ExpressionOrColumn | None = None,
-        set: ColumnMapping | None = None,  # noqa: A002 - the reference's name
+    def whenMatchedUpdate(
+        self, condition: ExpressionOrColumn | None = None, set: ColumnMapping | None = None
     ) -> DeltaMergeBuilder:
         """Update matched rows; ``set`` maps columns of the target to values.
 
@@ -65,37 +63,31 @@ class DeltaMergeBuilder:
         when = optional_condition(condition)
         return self if not values and when is None else self._with(Matched(Update(values), when))
 
-    def whenMatchedUpdateAll(  # noqa: N802
+    def whenMatchedUpdateAll(
         self, condition: ExpressionOrColumn | None = None
     ) -> DeltaMergeBuilder:
         """Update every column of matched rows with the source's column of the same name."""
         return self._with(Matched(Update(Star.STAR), optional_condition(condition)))
 
-    def whenMatchedDelete(  # noqa: N802
-        self, condition: ExpressionOrColumn | None = None
-    ) -> DeltaMergeBuilder:
+    def whenMatchedDelete(self, condition: ExpressionOrColumn | None = None) -> DeltaMergeBuilder:
         """Delete matched rows."""
         return self._with(Matched(Delete(), optional_condition(condition)))
 
-    def whenNotMatchedInsert(  # noqa: N802
-        self,
-        condition: ExpressionOrColumn | None = None,
-        values: ColumnMapping | None = None,
+    def whenNotMatchedInsert(
+        self, condition: ExpressionOrColumn | None = None, values: ColumnMapping | None = None
     ) -> DeltaMergeBuilder:
         """Insert source rows without a match; columns that ``values`` leaves out are NULL."""
         row = assignments(values, argument="'values' in whenNotMatchedInsert")
         return self._with(NotMatched(Insert(row), optional_condition(condition)))
 
-    def whenNotMatchedInsertAll(  # noqa: N802
+    def whenNotMatchedInsertAll(
         self, condition: ExpressionOrColumn | None = None
     ) -> DeltaMergeBuilder:
         """Insert source rows without a match, every column by name."""
         return self._with(NotMatched(Insert(Star.STAR), optional_condition(condition)))
 
-    def whenNotMatchedBySourceUpdate(  # noqa: N802
-        self,
-        condition: ExpressionOrColumn | None = None,
-        set: ColumnMapping | None = None,  # noqa: A002
+    def whenNotMatchedBySourceUpdate(
+        self, condition: ExpressionOrColumn | None = None, set: ColumnMapping | None = None
     ) -> DeltaMergeBuilder:
         """Update target rows without a match; values may use the target's columns only."""
         values = assignments(set, argument="'set' in whenNotMatchedBySourceUpdate")
@@ -104,13 +96,13 @@ class DeltaMergeBuilder:
             return self
         return self._with(NotMatchedBySource(Update(values), when))
 
-    def whenNotMatchedBySourceDelete(  # noqa: N802
+    def whenNotMatchedBySourceDelete(
         self, condition: ExpressionOrColumn | None = None
     ) -> DeltaMergeBuilder:
         """Delete target rows without a match."""
         return self._with(NotMatchedBySource(Delete(), optional_condition(condition)))
 
-    def withSchemaEvolution(self) -> DeltaMergeBuilder:  # noqa: N802
+    def withSchemaEvolution(self) -> DeltaMergeBuilder:
         """Let the table take on the source's new columns and fields."""
         return self._replaced(replace(self._spec, evolve_schema=True))
 

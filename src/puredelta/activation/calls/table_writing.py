@@ -1,4 +1,4 @@
-"""``df.writeTo(name)``: what a writer was told, as one command of our own.
+"""``df.writeTo(name)``: the options of a table writer as one command of our own.
 
 ``append``, ``overwrite`` and ``overwritePartitions`` are ours where the table is; ``create``,
 ``replace`` and ``createOrReplace`` where the format is. Columns go by name, and values are
@@ -12,19 +12,15 @@ from collections.abc import Sequence
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.activation.told_table import ToldTable
-from puredelta.activation.writing import stored, write_options
+from puredelta.activation.calls.captured_options import CapturedOptions, TableOptions
+from puredelta.activation.calls.writing import stored, write_options
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
 from puredelta.commands.create.run import CreateMode
 from puredelta.commands.create.with_rows import create_table_as
 from puredelta.commands.write import write_table
 from puredelta.commands.write_options import SaveMode
-from puredelta.errors import (
-    ErrorCode,
-    InvalidRequestError,
-    UnsupportedError,
-)
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructType
 from puredelta.spark.catalog.catalog_entries import entry_name
@@ -42,17 +38,19 @@ _REPLACE_WHERE = "replaceWhere"
 _REPLACEMENTS = frozenset({CreateMode.REPLACE, CreateMode.CREATE_OR_REPLACE})
 
 
-def append(words: ToldTable, name: TableName) -> bool:
+def append(captured: CapturedOptions, table: TableOptions, name: TableName) -> bool:
     """Add the rows to the table; False if it is not ours.
 
     Raises:
         TableNotFoundError: there is no table at the path.
         InvalidRequestError: as `puredelta.commands.write.write_table`.
     """
-    return _write(words, name, SaveMode.APPEND, {})
+    return _write(captured, table, name, SaveMode.APPEND, {})
 
 
-def overwrite(words: ToldTable, name: TableName, condition: str | Column) -> bool:
+def overwrite(
+    captured: CapturedOptions, table: TableOptions, name: TableName, condition: str | Column
+) -> bool:
     """Replace the rows for which the condition is true; False if the table is not ours.
 
     Raises:
@@ -60,11 +58,11 @@ def overwrite(words: ToldTable, name: TableName, condition: str | Column) -> boo
         pyspark.errors.AnalysisException: the condition names what the table does not have.
         InvalidRequestError: the option ``replaceWhere`` is set, too (REPLACE_WHERE_IN_OVERWRITE).
     """
-    log = _find_log(words, name)
+    log = _find_log(table, name)
     if log is None:
         return False
-    spark = words.rows.sparkSession
-    if words.told.option(_REPLACE_WHERE) is not None:
+    spark = table.rows.sparkSession
+    if captured.option(_REPLACE_WHERE) is not None:
         raise InvalidRequestError(
             "You can't use replaceWhere in conjunction with an overwrite by filter: leave the "
             "option out, or call append().",
@@ -80,15 +78,19 @@ def overwrite(words: ToldTable, name: TableName, condition: str | Column) -> boo
     column = F.col(condition) if isinstance(condition, str) else condition
     where = sql_text(column, table_identity(spark, log.snapshot().config.schema))
     partial = {} if where == _EVERY_ROW else {_REPLACE_WHERE: where}
-    return _write(words, name, SaveMode.OVERWRITE, {"partitionOverwriteMode": "static", **partial})
+    return _write(
+        captured, table, name, SaveMode.OVERWRITE, {"partitionOverwriteMode": "static", **partial}
+    )
 
 
-def overwrite_partitions(words: ToldTable, name: TableName) -> bool:
+def overwrite_partitions(captured: CapturedOptions, table: TableOptions, name: TableName) -> bool:
     """Replace every partition that the rows are in; False if the table is not ours."""
-    return _write(words, name, SaveMode.OVERWRITE, {"partitionOverwriteMode": "dynamic"})
+    return _write(captured, table, name, SaveMode.OVERWRITE, {"partitionOverwriteMode": "dynamic"})
 
 
-def define(words: ToldTable, name: TableName, *, mode: CreateMode) -> bool:
+def define(
+    captured: CapturedOptions, table: TableOptions, name: TableName, *, mode: CreateMode
+) -> bool:
     """Create or replace the table with the rows; False if it is not in our catalog.
 
     The writer's format is ours.
@@ -97,9 +99,9 @@ def define(words: ToldTable, name: TableName, *, mode: CreateMode) -> bool:
         InvalidRequestError: there is a table, the definition cannot be one's, or a partition
             is no plain column.
         TableNotFoundError: there is nothing to replace.
-        UnsupportedError: a name is used over Connect, or a replacement is told ``replaceWhere``.
+        UnsupportedError: a name is used over Connect, or ``replaceWhere`` is set for a replacement.
     """
-    if mode in _REPLACEMENTS and words.told.option(_REPLACE_WHERE) is not None:
+    if mode in _REPLACEMENTS and captured.option(_REPLACE_WHERE) is not None:
         raise UnsupportedError(
             "writeTo(...).replace() and createOrReplace() replace a table as a whole: the option "
             "replaceWhere is not supported there. To replace the rows of a condition use "
@@ -107,55 +109,61 @@ def define(words: ToldTable, name: TableName, *, mode: CreateMode) -> bool:
             code=ErrorCode.OPERATION_NOT_ALLOWED,
             option=_REPLACE_WHERE,
         )
-    spark = words.rows.sparkSession
-    options = write_options(words.told)
+    spark = table.rows.sparkSession
+    options = write_options(captured)
     if name.path is not None:
-        definition = _definition(spark, words)
+        definition = _definition(spark, table)
         log = TableLog.open(name.path)
-        create_table_as(words.rows, log, definition, mode=mode, options=options)
+        create_table_as(table.rows, log, definition, mode=mode, options=options)
         return True
     if is_connect(spark):
         raise not_on_connect("writeTo(name) with create, replace or createOrReplace")
     entry = entry_name(spark, name.parts)
     if entry is None:
         return False
-    table = NewTable(
+    made = NewTable(
         name=entry,
-        location=words.told.option("path"),
-        definition=_definition(spark, words),
-        rows=words.rows,
+        location=captured.option("path"),
+        definition=_definition(spark, table),
+        rows=table.rows,
         options=options,
     )
-    define_registered(spark, table, mode=mode)
+    define_registered(spark, made, mode=mode)
     return True
 
 
-def _write(words: ToldTable, name: TableName, mode: SaveMode, extra: dict[str, str]) -> bool:
-    log = _find_log(words, name)
+def _write(
+    captured: CapturedOptions,
+    table: TableOptions,
+    name: TableName,
+    mode: SaveMode,
+    extra: dict[str, str],
+) -> bool:
+    log = _find_log(table, name)
     if log is None:
         return False
-    told = words.told.with_options(extra)
-    write_table(stored(words.rows, log), log, mode=mode, options=write_options(told))
+    options = write_options(captured.with_options(extra))
+    write_table(stored(table.rows, log), log, mode=mode, options=options)
     return True
 
 
-def _find_log(words: ToldTable, name: TableName) -> TableLog | None:
+def _find_log(table: TableOptions, name: TableName) -> TableLog | None:
     """Return the table's log, None if the name is not that of a Delta table.
 
     Raises:
         TableNotFoundError: it is a path, and there is no table.
     """
-    location = find_location(words.rows.sparkSession, name)
+    location = find_location(table.rows.sparkSession, name)
     return None if location is None else require_table(location, name)
 
 
-def _definition(spark: SparkSession, words: ToldTable) -> TableDefinition:
-    clustered = words.cluster_by
+def _definition(spark: SparkSession, table: TableOptions) -> TableDefinition:
+    clustered = table.cluster_by
     return TableDefinition(
         columns=StructType(()),
-        partition_columns=_plain_names(spark, words.partition_by),
+        partition_columns=_plain_names(spark, table.partition_by),
         clustering_columns=None if clustered is None else tuple(map(parse_name, clustered)),
-        properties=words.properties,
+        properties=table.properties,
     )
 
 
