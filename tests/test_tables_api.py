@@ -36,6 +36,7 @@ from puredelta.tables import (
     DeltaTableBuilder,
     IdentityGenerator,
 )
+from puredelta.tables.target import Target
 
 NOT_AN_EXPRESSION = "'condition' must be a Spark SQL Column or a string (expression in SQL syntax)"
 NOT_VALUES = "must contain only Spark SQL Columns or strings (expressions in SQL syntax) as values"
@@ -72,7 +73,7 @@ def builder() -> DeltaMergeBuilder:
 def test_merge_arguments(source: Any, condition: Any, error: type[Exception], text: str) -> None:
     rows = AnyFrame() if source is AnyFrame else source
     with pytest.raises(error) as caught:
-        DeltaTable(None, None, None).merge(rows, condition)
+        DeltaTable(Target(None, None, None)).merge(rows, condition)
     assert str(caught.value) == text
 
 
