@@ -237,7 +237,7 @@ def test_public_names() -> None:
 def test_arguments_of_the_wrong_type_are_value_errors(
     call: Callable[[DeltaTable], Any], message: str
 ) -> None:
-    table = DeltaTable(Any, Any, Any)  # type: ignore[arg-type]
+    table = DeltaTable(Target(Any, Any, Any))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=re.escape(message)):
         call(table)
 
