@@ -19,7 +19,6 @@ from puredelta.commands.restore import RestoreOutcome, restore_table
 from puredelta.commands.vacuum.run import vacuum
 from puredelta.log.replay.table_log import TableLog
 from puredelta.optimize_builder import DeltaOptimizeBuilder
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 
 
@@ -72,7 +71,6 @@ class TableUpkeep:
     def _restored(self, outcome: RestoreOutcome | None) -> DataFrame:
         if outcome is None:
             return self._spark.createDataFrame([], StructType([]))
-        refresh_cached_frames(self._spark, self._log)
         return outcome.row(self._spark)
 
     def generate(self, mode: str) -> None:

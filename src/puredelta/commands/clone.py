@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.engine import engine_info
+from puredelta.commands.command import command_on
+from puredelta.commands.finish import finish
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.row_ids import ROW_TRACKING
-from puredelta.log.commit.transaction import Transaction
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
@@ -92,11 +93,9 @@ def clone_table(
     arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(spark.conf.getAll)
     overrides = checked_properties(request.properties, allow_arbitrary=arbitrary)
     config = cloned_config(source, existing, overrides, new_id=new_id)
-    transaction = Transaction(
-        target, existing, engine_info=engine_info(spark), capability=Capability.ADMINISTER
-    )
+    command = command_on(spark, target, existing, Capability.ADMINISTER)
     if existing is not None:
-        transaction.read_files(None, existing.files)
+        command.transaction.read_files(None, existing.files)
     adds = [
         replace(
             absolute_file(add, source.root_uri),
@@ -109,16 +108,17 @@ def clone_table(
     actions: list[Action] = [config.metadata, config.protocol, *adds]
     if (domain := source.domain_metadata.get(CLUSTERING_DOMAIN)) is not None:
         actions.append(domain)
-    committed = transaction.commit(
-        actions,
-        clone(
+    commit = CommitRequest(
+        actions=actions,
+        operation=clone(
             source=request.source_name or f"delta.`{source.root_uri}`",
             source_version=source.version,
         ),
         metrics=_metrics(source),
+        always_records_metrics=True,
         is_blind_append=False,
     )
-    return committed.version
+    return finish(command, commit).version
 
 
 def clone_row(spark: SparkSession, source: Snapshot | None) -> DataFrame:

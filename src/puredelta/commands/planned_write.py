@@ -81,7 +81,8 @@ class PlannedWrite:
         self.config.require(write_capability(self.mode))
         done = command.already_committed()
         outcome = WriteOutcome(version=None) if done else self._replace()
-        command.settings.reset_set_transaction(command.spark)
+        if outcome.version is None:
+            command.settings.reset_set_transaction(command.spark)
         return outcome
 
     @property
@@ -197,6 +198,7 @@ class PlannedWrite:
                 user_metadata=command.settings.user_metadata,
             ),
         )
+        command.settings.reset_set_transaction(command.spark)
         return WriteOutcome(
             version=outcome.version,
             num_files=outcome.metrics["numFiles"],

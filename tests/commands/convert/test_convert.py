@@ -27,19 +27,19 @@ from puredelta.errors import (
 from puredelta.log.commit.transaction import Phase
 from puredelta.store.base import StorageError
 from tests.commands.convert.directories import (
-    StubSession,
     adds,
     contents,
     first_commit,
     schema,
     write,
 )
+from tests.commands.sessions import FakeSession
 
 DEFAULTS = "spark.databricks.delta.properties.defaults."
 
 
 def convert(root: Path, partition_schema: T.StructType | None = None, **options) -> ConvertResult:
-    session = StubSession(options.pop("settings", {}))
+    session = FakeSession(**options.pop("settings", {}))
     return convert_to_delta(session, f"parquet.`{root}`", partition_schema, **options)
 
 
@@ -468,14 +468,14 @@ def test_c_05_a_delta_table_is_left_alone(tmp_path: Path, caplog: pytest.LogCapt
     assert again.already_delta
     assert again.message == ALREADY_DELTA
     assert ALREADY_DELTA in caplog.text
-    by_name = convert_to_delta(StubSession(), f"delta.`{tmp_path}`")
+    by_name = convert_to_delta(FakeSession(), f"delta.`{tmp_path}`")
     assert by_name.already_delta
     assert len(list((tmp_path / "_delta_log").glob("*.json"))) == 1
 
 
 def test_delta_by_name_only(tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError, match=f"`{tmp_path}` is not a Delta table"):
-        convert_to_delta(StubSession(), f"delta.`{tmp_path}`")
+        convert_to_delta(FakeSession(), f"delta.`{tmp_path}`")
 
 
 def test_c_59_a_rival_creates_the_table_first(tmp_path: Path) -> None:
@@ -521,7 +521,7 @@ def test_permission_denied_or_disk_full(
 @pytest.mark.parametrize("scheme", ["s3a://bucket/t", "hdfs://name/t"])
 def test_other_storage_is_refused_by_name(scheme: str) -> None:
     with pytest.raises(UnsupportedError, match=scheme.partition(":")[0]):
-        convert_to_delta(StubSession(), f"parquet.`{scheme}`")
+        convert_to_delta(FakeSession(), f"parquet.`{scheme}`")
 
 
 def test_the_number_of_rows_is_exact(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from enum import Enum
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.alter.change import TableChange, changed_config, finish, start
+from puredelta.commands.alter.change import TableChange, changed_config, commit_change, start_change
 from puredelta.commands.alter.columns import shown_place
 from puredelta.commands.alter.dependencies import require_independent
 from puredelta.commands.create.columns import COMMENT, stored_columns
@@ -75,8 +75,8 @@ def change_table_columns(
         pyspark.errors.AnalysisException: a default is none of its column.
         ConflictError: somebody else changed the table meanwhile.
     """
-    snapshot, transaction = start(spark, log)
-    config = snapshot.config
+    command = start_change(spark, log)
+    config = command.snapshot.config
     schema, changes = config.schema, []
     for path, edit in edits:
         spelled, old = find_field(schema, path)
@@ -98,7 +98,7 @@ def change_table_columns(
         config=changed_config(config, metadata=metadata),
         operation=change_column(changes[0]) if len(changes) == 1 else change_columns(changes),
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
 
 
 def _with_field(

@@ -7,7 +7,13 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.alter.change import TableChange, changed_config, finish, start
+from puredelta.commands.alter.change import (
+    TableChange,
+    changed_config,
+    commit_change,
+    next_change,
+    start_change,
+)
 from puredelta.commands.alter.row_ids import give_row_ids
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.commit.row_ids import ROW_TRACKING
@@ -71,22 +77,22 @@ def set_table_properties(
         UnsupportedError: it asks for what is not implemented.
         ConflictError: somebody else changed the table meanwhile.
     """
-    arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(spark.conf.getAll)
+    command = start_change(spark, log)
+    arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(command.session.settings)
     wanted = checked_settings(properties, allow_arbitrary=arbitrary)
-    snapshot, transaction = start(spark, log)
     if wanted.get(_ENABLE_ROW_TRACKING, "").lower() == "true":
-        _ = with_settings(snapshot.config, wanted)  # refused before anything is written
-        give_row_ids(spark, log)
-        snapshot, transaction = start(spark, log)
+        _ = with_settings(command.snapshot.config, wanted)  # refused before anything is written
+        give_row_ids(command)
+        command = next_change(command)
     tags = {}
     if list(wanted) == [_ENABLE_ROW_TRACKING] and wanted[_ENABLE_ROW_TRACKING].lower() == "true":
         tags[_ONLY_ROW_TRACKING_TAG] = "true"
     change = TableChange(
-        config=with_settings(snapshot.config, wanted),
+        config=with_settings(command.snapshot.config, wanted),
         operation=operation or set_operation(wanted),
         tags=tags,
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
 
 
 def unset_table_properties(
@@ -100,7 +106,8 @@ def unset_table_properties(
             (UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE).
         ConflictError: somebody else changed the table meanwhile.
     """
-    snapshot, transaction = start(spark, log)
+    command = start_change(spark, log)
+    snapshot = command.snapshot
     names = [canonical_key(key) for key in keys]
     before = snapshot.metadata.configuration
     missing = [name for name in names if name not in before and name != COMMENT]
@@ -122,7 +129,7 @@ def unset_table_properties(
         config=changed_config(snapshot.config, metadata=metadata),
         operation=unset_operation(names, if_exists=True),
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
 
 
 def checked_settings(properties: Mapping[str, str], *, allow_arbitrary: bool) -> dict[str, str]:

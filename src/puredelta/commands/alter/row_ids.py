@@ -10,12 +10,13 @@ from dataclasses import replace
 from itertools import islice
 
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
 
-from puredelta.commands.alter.change import TableChange, finish, start
+from puredelta.commands.alter.change import TableChange, commit_change, next_change
+from puredelta.commands.command import Command
+from puredelta.commands.finish import finish
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.row_ids import ROW_TRACKING
-from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.action_json import action_object
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import upgrade_protocol
@@ -25,7 +26,7 @@ from puredelta.protocol.table.table_config import TableConfig
 FILES_PER_COMMIT_MAX = 100_000
 
 
-def give_row_ids(spark: SparkSession, log: TableLog) -> None:
+def give_row_ids(command: Command) -> None:
     """Raise the protocol to row tracking and give every file row ids, in commits of their own.
 
     Raises:
@@ -33,7 +34,7 @@ def give_row_ids(spark: SparkSession, log: TableLog) -> None:
             (ROW_ID_ASSIGNMENT_WITHOUT_STATS), or giving out ids is suspended.
         ConflictError: somebody else changed the table meanwhile.
     """
-    snapshot, transaction = start(spark, log)
+    snapshot = command.snapshot
     if snapshot.config.properties.row_tracking_suspended:
         raise InvalidRequestError(
             "Row tracking cannot be enabled while it is suspended. Set the table property "
@@ -47,20 +48,20 @@ def give_row_ids(spark: SparkSession, log: TableLog) -> None:
             operation=upgrade_protocol(action_object(protocol)[1]),
             writes_metadata=False,
         )
-        finish(transaction, snapshot, change)
+        commit_change(command, change)
     batch = 0
-    while _give_some(spark, log, batch):
+    while _give_some(next_change(command), batch):
         batch += 1
 
 
-def _give_some(spark: SparkSession, log: TableLog, batch: int) -> bool:
+def _give_some(command: Command, batch: int) -> bool:
     """Commit one batch; tell whether there was one. Each makes the rest smaller."""
-    snapshot, transaction = start(spark, log)
+    snapshot = command.snapshot
     without = snapshot.files.select(pc.is_null(snapshot.files.rows["base_row_id"]))
     if not len(without):
         return False
     adds = [replace(add, data_change=False) for add in islice(without.adds(), FILES_PER_COMMIT_MAX)]
-    transaction.read_files(None, without)
+    command.transaction.read_files(None, without)
     operation = Operation(name="ROW TRACKING BACKFILL", parameters={"batchId": str(batch)})
-    transaction.commit(adds, operation, metrics={}, is_blind_append=False)
+    finish(command, CommitRequest(actions=adds, operation=operation, is_blind_append=False))
     return True

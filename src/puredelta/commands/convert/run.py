@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.convert.plan import ConversionPlan, ConversionPlanner
-from puredelta.commands.convert.settings import ConvertSettings
+from puredelta.commands.command import Command, command_on
+from puredelta.commands.convert.plan import ConversionPlan, plan_conversion
 from puredelta.commands.convert.source import DeltaDirectory, parse_source
-from puredelta.commands.engine import engine_info
+from puredelta.commands.finish import finish
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
-from puredelta.log.commit.transaction import CheckpointWish, Phase, Transaction, ignore_phase
+from puredelta.log.commit.commit_request import CommitRequest
+from puredelta.log.commit.transaction import CheckpointWish, Phase, ignore_phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions import operations
 from puredelta.protocol.features.feature_registry import Capability
@@ -86,7 +87,6 @@ def convert_to_delta(
     """
     source = parse_source(identifier)
     partitions = parse_partition_schema(partition_schema)
-    settings = ConvertSettings.of(spark)
     log = TableLog.open(source.location)
     if log.exists():
         logger.info(ALREADY_DELTA)
@@ -100,16 +100,8 @@ def convert_to_delta(
             code=ErrorCode.TABLE_NOT_FOUND,
             path=source.location,
         )
-    planner = ConversionPlanner(
-        spark,
-        log.store,
-        partitions,
-        settings,
-        collect_stats=collect_stats and settings.collect_stats,
-    )
-    if collect_stats and not settings.collect_stats:
-        logger.warning("collect_stats is set, but spark.databricks.delta.stats.collect is false")
-    return _commit(spark, log, planner.plan(), on_phase)
+    command = command_on(spark, log, None, Capability.CONVERT, on_phase=on_phase)
+    return _commit(command, plan_conversion(command, partitions, collect_stats=collect_stats))
 
 
 def parse_partition_schema(given: T.StructType | str | None) -> StructType:
@@ -131,32 +123,24 @@ def parse_partition_schema(given: T.StructType | str | None) -> StructType:
     return from_spark(schema)
 
 
-def _commit(
-    spark: SparkSession, log: TableLog, plan: ConversionPlan, on_phase: Callable[[Phase], None]
-) -> ConvertResult:
+def _commit(command: Command, plan: ConversionPlan) -> ConvertResult:
     """Write version 0 and its checkpoint (C-55, C-56, C-58)."""
     num_files = len(plan.adds)
-    transaction = Transaction(
-        log,
-        None,
-        engine_info=engine_info(spark),
-        capability=Capability.CONVERT,
-        on_phase=on_phase,
-    )
-    committed = transaction.commit(
-        [plan.config.metadata, plan.config.protocol, *plan.adds],
-        operations.convert(
+    request = CommitRequest(
+        actions=[plan.config.metadata, plan.config.protocol, *plan.adds],
+        operation=operations.convert(
             num_files=num_files,
             partitioned_by=plan.config.partition_columns,
             collect_stats=plan.collects_stats,
             source_format="parquet",
         ),
         metrics={"numConvertedFiles": num_files},
+        always_records_metrics=True,
         is_blind_append=False,
-        checkpoint=CheckpointWish.ALWAYS,
     )
+    committed = finish(command, request, checkpoint=CheckpointWish.ALWAYS)
     return ConvertResult(
-        location=log.root_uri,
+        location=command.log.root_uri,
         version=committed.version,
         num_files=num_files,
         schema=plan.config.schema,

@@ -11,16 +11,16 @@ from enum import Enum
 
 from pyspark.sql import SparkSession
 
+from puredelta.commands.command import Command, command_on
 from puredelta.commands.create.definition import (
     PlannedTable,
     TableDefinition,
     plan_table,
 )
 from puredelta.commands.create.existing import require_same_definition
-from puredelta.commands.engine import engine_info
+from puredelta.commands.finish import finish
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
-from puredelta.log.commit.transaction import Transaction
-from puredelta.log.files.clock import wall_clock
+from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.tombstones import remove_file
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
@@ -90,7 +90,8 @@ def create_table(
     if snapshot is not None and checks:
         require_same_definition(snapshot, table, definition)
         return None
-    return _commit(spark, log, snapshot, table, describe(table, mode, entry))
+    command = command_on(spark, log, snapshot, Capability.ADMINISTER)
+    return _commit(command, table, describe(table, mode, entry))
 
 
 def find_existing(log: TableLog, mode: CreateMode, entry: Entry | None = None) -> Snapshot | None:
@@ -163,32 +164,22 @@ _RECORDED = {
 }
 
 
-def _commit(
-    spark: SparkSession,
-    log: TableLog,
-    snapshot: Snapshot | None,
-    table: PlannedTable,
-    operation: Operation,
-) -> int:
-    transaction = Transaction(
-        log, snapshot, engine_info=engine_info(spark), capability=Capability.ADMINISTER
-    )
-    config = table.config
+def _commit(command: Command, table: PlannedTable, operation: Operation) -> int:
+    existing, config = command.existing, table.config
     actions: list[Action] = [config.metadata]
-    if snapshot is None or snapshot.protocol != config.protocol:
+    if existing is None or existing.protocol != config.protocol:
         actions.append(config.protocol)
     actions += table.domains
-    if snapshot is not None:
-        transaction.read_files(None, snapshot.files)
-        now_ms = wall_clock()
-        actions += [remove_file(file, deleted_ms=now_ms) for file in snapshot.files.adds()]
-    committed = transaction.commit(
-        actions,
-        operation,
-        metrics={},
-        is_blind_append=None if snapshot is None else False,
+    if existing is not None:
+        command.transaction.read_files(None, existing.files)
+        now_ms = command.clock()
+        actions += [remove_file(file, deleted_ms=now_ms) for file in existing.files.adds()]
+    request = CommitRequest(
+        actions=actions,
+        operation=operation,
+        is_blind_append=None if existing is None else False,
     )
-    return committed.version
+    return finish(command, request).version
 
 
 def _require_empty(log: TableLog, mode: CreateMode, name: str) -> None:

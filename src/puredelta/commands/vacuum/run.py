@@ -14,13 +14,14 @@ from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.engine import engine_info
+from puredelta.commands.command import Command, next_command, start_command
+from puredelta.commands.finish import finish
 from puredelta.commands.vacuum.garbage import Garbage, find_garbage, visible_to_vacuum
 from puredelta.commands.vacuum.retention import (
     Retention,
     resolve_retention,
 )
-from puredelta.log.commit.transaction import Transaction
+from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import Clock, wall_clock
 from puredelta.log.maintenance.referenced_files import referenced_files
 from puredelta.log.replay.snapshot import Snapshot
@@ -69,7 +70,7 @@ def vacuum(
     """Delete files that are not needed by versions younger than the retention time.
 
     Without ``retention_hours`` the table's ``delta.deletedFileRetentionDuration`` decides, and
-    like the reference also where they are fewer, but for 0.
+    like delta-spark also where they are fewer, but for 0.
     A dry run deletes and commits nothing.
 
     Raises:
@@ -78,48 +79,44 @@ def vacuum(
         StorageError, PermissionError: a file could not be deleted; the rest may be gone, and
             the history says that the VACUUM failed.
     """
-    snapshot = log.snapshot()
-    snapshot.config.require(Capability.ADMINISTER)
-    settings = spark.conf.getAll
+    command = start_command(spark, log, Capability.ADMINISTER, clock=clock)
+    settings = command.session.settings
     retention = resolve_retention(
         retention_hours,
-        default=snapshot.config.properties.deleted_file_retention,
+        default=command.snapshot.config.properties.deleted_file_retention,
         check_enabled=VACUUM_RETENTION_CHECK.flag(settings),
         ignore_shorter=VACUUM_IGNORE_WINDOW.flag(settings),
     )
-    garbage = _find(log.store, snapshot, before_ms=clock() - retention.effective // _MILLISECOND)
-    paths = (*(file.path for file in garbage.files), *garbage.directories)
-    outcome = VacuumOutcome(
-        root_uri=log.root_uri, paths=paths, num_deleted=0, size_bytes=garbage.size_bytes
+    before_ms = clock() - retention.effective // _MILLISECOND
+    garbage = _find(log.store, command.snapshot, before_ms=before_ms)
+    return VacuumOutcome(
+        root_uri=log.root_uri,
+        paths=(*(file.path for file in garbage.files), *garbage.directories),
+        num_deleted=0 if dry_run else _delete_recorded(command, garbage, retention),
+        size_bytes=garbage.size_bytes,
     )
-    if dry_run:
-        return outcome
-    journal = _Journal(spark, log, enabled=VACUUM_LOGGING.text(settings) != "false")
-    journal.started(garbage, retention)
+
+
+def _delete_recorded(command: Command, garbage: Garbage, retention: Retention) -> int:
+    """Delete what is not needed, between the two commits that tell of it; return how much."""
+    _record(command, _started(retention), _planned_metrics(garbage))
     try:
-        num_deleted = _delete(log.store, garbage)
+        num_deleted = _delete(command.log.store, garbage)
     except BaseException:
-        journal.ended(vacuum_end(completed=False), {})
+        _record(command, vacuum_end(completed=False), {})
         raise
-    journal.ended(
-        vacuum_end(completed=True),
-        {
-            "numDeletedFiles": num_deleted,
-            "numVacuumedDirectories": garbage.num_directories_seen,
-        },
-    )
+    metrics = {
+        "numDeletedFiles": num_deleted,
+        "numVacuumedDirectories": garbage.num_directories_seen,
+    }
+    _record(command, vacuum_end(completed=True), metrics)
     logger.info(
         "Deleted %d files and directories in a total of %d directories of %s.",
         num_deleted,
         garbage.num_directories_seen,
-        log.root_uri,
+        command.log.root_uri,
     )
-    return VacuumOutcome(
-        root_uri=log.root_uri,
-        paths=paths,
-        num_deleted=num_deleted,
-        size_bytes=garbage.size_bytes,
-    )
+    return num_deleted
 
 
 def _find(store: Store, snapshot: Snapshot, *, before_ms: int) -> Garbage:
@@ -144,36 +141,21 @@ def _delete(store: Store, garbage: Garbage) -> int:
     return deleted + sum(map(store.delete_directory, garbage.directories))
 
 
-class _Journal:
-    """The two commits that tell of a VACUUM; they hold no actions."""
+def _started(retention: Retention) -> Operation:
+    return vacuum_start(
+        retention_check=retention.check_enabled,
+        default_retention=retention.default,
+        retention=retention.specified,
+    )
 
-    def __init__(self, spark: SparkSession, log: TableLog, *, enabled: bool) -> None:
-        self._engine_info = engine_info(spark)
-        self._log = log
-        self._enabled = enabled
 
-    def started(self, garbage: Garbage, retention: Retention) -> None:
-        operation = vacuum_start(
-            retention_check=retention.check_enabled,
-            default_retention=retention.default,
-            retention=retention.specified,
-        )
-        metrics = {
-            "numFilesToDelete": garbage.num_paths,
-            "sizeOfDataToDelete": garbage.size_bytes,
-        }
-        self._commit(operation, metrics)
+def _planned_metrics(garbage: Garbage) -> Mapping[str, int]:
+    return {"numFilesToDelete": garbage.num_paths, "sizeOfDataToDelete": garbage.size_bytes}
 
-    def ended(self, operation: Operation, metrics: Mapping[str, int]) -> None:
-        self._commit(operation, metrics)
 
-    def _commit(self, operation: Operation, metrics: Mapping[str, int]) -> None:
-        if not self._enabled:
-            return
-        transaction = Transaction(
-            self._log,
-            self._log.snapshot(),
-            engine_info=self._engine_info,
-            capability=Capability.ADMINISTER,
-        )
-        transaction.commit([], operation, metrics=metrics)
+def _record(command: Command, operation: Operation, metrics: Mapping[str, int]) -> None:
+    """Commit that a VACUUM began or ended, where the session wants that; there are no actions."""
+    if VACUUM_LOGGING.text(command.session.settings) == "false":
+        return
+    following = next_command(command, Capability.ADMINISTER)
+    finish(following, CommitRequest(actions=(), operation=operation, metrics=metrics))

@@ -18,7 +18,6 @@ from puredelta.commands.read import find_snapshot
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.spark.catalog.catalog_entries import entry_name
 from puredelta.spark.session.formats import FORMAT
 from puredelta.spark.session.identifiers import quote_name
@@ -106,7 +105,6 @@ def _clone_to_path(
     if not exists and not statement.creates:
         raise nothing_to_replace(f"delta.`{path}`")
     clone_table(spark, source, log, request)
-    refresh_cached_frames(spark, log)
     return True
 
 

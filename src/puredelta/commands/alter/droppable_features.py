@@ -14,7 +14,10 @@ from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.commit.row_ids import ROW_TRACKING
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.features.column_mapping import all_fields
+from puredelta.protocol.features.feature_registry import FEATURES_BY_NAME
 from puredelta.protocol.features.feature_usage import TYPE_CHANGES
+from puredelta.protocol.features.property_checks import is_delta_property
+from puredelta.protocol.features.protocol_changes import dependents
 
 CHECKPOINT_PROTECTION = "checkpointProtection"
 CHECKPOINT_PROTECTION_PROPERTY = "delta.requireCheckpointProtectionBeforeVersion"
@@ -127,7 +130,86 @@ REMOVALS = {
 }
 
 NEEDS_REWRITE = {"columnMapping": "every file would have to be rewritten under the logical names"}
-"""Features that the reference drops by rewriting the table."""
+"""Features that delta-spark drops by rewriting the table."""
+
+
+def require_droppable(snapshot: Snapshot, name: str, *, truncate_history: bool) -> None:
+    """Check that a feature is there, may go, and nothing else needs it.
+
+    Raises:
+        InvalidRequestError, UnsupportedError: what `drop_feature_support` raises.
+    """
+    if not snapshot.config.supports(name):
+        raise _not_there(name)
+    if name in NEEDS_REWRITE:
+        raise UnsupportedError(
+            f"Cannot drop {name}: {NEEDS_REWRITE[name]}, which is not implemented.",
+            code=ErrorCode.FEATURE_DROP_NONREMOVABLE_FEATURE,
+            feature=name,
+        )
+    if name not in REMOVALS and name != CHECKPOINT_PROTECTION:
+        raise InvalidRequestError(
+            f"Cannot drop {name} because dropping this feature is not supported.",
+            code=ErrorCode.FEATURE_DROP_NONREMOVABLE_FEATURE,
+            feature=name,
+        )
+    _require_truncation(name, truncate_history=truncate_history)
+    if needed_by := dependents(snapshot.protocol, name):
+        raise InvalidRequestError(
+            f"Cannot drop table feature `{name}` because some other features "
+            f"({', '.join(needed_by)}) in this table depends on `{name}`. Consider dropping them "
+            "first before dropping this feature.",
+            code=ErrorCode.FEATURE_DROP_DEPENDENT_FEATURE,
+            feature=name,
+            dependents=needed_by,
+        )
+
+
+def _not_there(name: str) -> InvalidRequestError:
+    if name in FEATURES_BY_NAME:
+        return InvalidRequestError(
+            f"Cannot drop {name} from this table because it is not currently present in the "
+            "table's protocol.",
+            code=ErrorCode.FEATURE_DROP_FEATURE_NOT_PRESENT,
+            feature=name,
+        )
+    if is_delta_property(name):
+        return InvalidRequestError(
+            f"Cannot drop `{name}` from this table because this is a delta table property and not "
+            "a table feature.",
+            code=ErrorCode.FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY,
+            property=name,
+        )
+    return InvalidRequestError(
+        f"Cannot drop {name} because it is no feature that puredelta knows.",
+        code=ErrorCode.FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE,
+        feature=name,
+    )
+
+
+def _require_truncation(name: str, *, truncate_history: bool) -> None:
+    if name == CHECKPOINT_PROTECTION:
+        if not truncate_history:
+            raise InvalidRequestError(
+                "Could not drop the Checkpoint Protection feature. This feature can only be "
+                "dropped by truncating history (truncateHistory=True).",
+                code=ErrorCode.FEATURE_DROP_CHECKPOINT_PROTECTION_NEEDS_TRUNCATION,
+            )
+        return
+    if not truncate_history:
+        return
+    if not REMOVALS[name].protects_history:
+        raise InvalidRequestError(
+            f"The particular feature does not require history truncation: {name}.",
+            code=ErrorCode.FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED,
+            feature=name,
+        )
+    raise UnsupportedError(
+        f"Dropping {name} by truncating history is not implemented. Drop it without: the versions "
+        "before are put behind protected checkpoints instead.",
+        code=ErrorCode.OPERATION_NOT_ALLOWED,
+        feature=name,
+    )
 
 
 def settings_to_change(removal: Removal, snapshot: Snapshot) -> dict[str, str]:
