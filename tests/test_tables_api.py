@@ -25,8 +25,8 @@ from puredelta.commands.merge.clauses import (
     Star,
     Update,
 )
-from puredelta.commands.write import WriteRequest, write_table
-from puredelta.commands.write_options import SaveMode
+from puredelta.commands.write.options import SaveMode
+from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.replay import load
 from puredelta.log.replay.table_log import TableLog

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.create.columns import (
+from puredelta.commands.create.create_table import CreateMode, create_table
+from puredelta.commands.create.definition import TableDefinition
+from puredelta.commands.create.registered import NewTable, define_registered
+from puredelta.commands.definition.columns import (
     IdentitySpec,
     column,
     require_valid_columns,
     stored_columns,
 )
-from puredelta.commands.create.definition import TableDefinition
-from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.create.run import CreateMode, create_table
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructType

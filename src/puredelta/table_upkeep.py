@@ -9,14 +9,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from puredelta.commands.alter.drop_feature import drop_feature_support
-from puredelta.commands.alter.protocol import add_feature_support, upgrade_protocol_versions
+from puredelta.commands.alter.properties import add_feature_support, upgrade_protocol_versions
 from puredelta.commands.arguments import require_boolean, require_integer, require_string
-from puredelta.commands.detail import detail_rows
 from puredelta.commands.generate import generate
-from puredelta.commands.history import history_rows
 from puredelta.commands.optimize.spec import OptimizeSpec
+from puredelta.commands.read.detail import detail_rows
+from puredelta.commands.read.history import history_rows
 from puredelta.commands.restore import RestoreOutcome, restore_table
-from puredelta.commands.vacuum.run import vacuum
+from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.log.replay.table_log import TableLog
 from puredelta.optimize_builder import DeltaOptimizeBuilder
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark

@@ -18,9 +18,9 @@ from puredelta.commands.arguments import (
     require_properties,
     require_string,
 )
-from puredelta.commands.clone import CloneRequest, clone_table, require_absolute
-from puredelta.commands.convert.run import convert_to_delta
-from puredelta.commands.create.run import CreateMode
+from puredelta.commands.clone.clone_table import CloneRequest, clone_table, require_absolute
+from puredelta.commands.convert.convert_to_delta import convert_to_delta
+from puredelta.commands.create.create_table import CreateMode
 from puredelta.commands.merge.arguments import (
     assignments,
     optional_condition,
@@ -28,7 +28,7 @@ from puredelta.commands.merge.arguments import (
     require_source,
 )
 from puredelta.commands.merge.clauses import MergeSpec
-from puredelta.commands.read import resolve_instant
+from puredelta.commands.read.read_table import resolve_instant
 from puredelta.commands.update_delete.run import run_rows
 from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
 from puredelta.errors import ErrorCode, InvalidRequestError

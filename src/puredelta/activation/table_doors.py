@@ -11,7 +11,7 @@ from puredelta.activation import table_writing
 from puredelta.activation.merge_into import DeltaMergeInto, find_target
 from puredelta.activation.patches import Method, Patches
 from puredelta.activation.told_table import ToldTable
-from puredelta.commands.create.run import CreateMode
+from puredelta.commands.create.create_table import CreateMode
 from puredelta.spark.session.formats import is_delta
 from puredelta.sql.relations.names import find_name
 from puredelta.sql.text.table_name import TableName

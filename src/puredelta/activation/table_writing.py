@@ -14,12 +14,12 @@ from pyspark.sql import functions as F
 
 from puredelta.activation.told_table import ToldTable
 from puredelta.activation.writing import stored, write_options
+from puredelta.commands.create.as_select import create_table_as
+from puredelta.commands.create.create_table import CreateMode
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.create.run import CreateMode
-from puredelta.commands.create.with_rows import create_table_as
-from puredelta.commands.write import WriteRequest, write_table
-from puredelta.commands.write_options import SaveMode
+from puredelta.commands.write.options import SaveMode
+from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import (
     ErrorCode,
     InvalidRequestError,

@@ -10,13 +10,13 @@ from pyspark.sql import DataFrame
 
 from puredelta.activation.paths import require_path
 from puredelta.activation.told import Told
+from puredelta.commands.create.as_select import create_table_as
+from puredelta.commands.create.create_table import CreateMode, already_exists
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.create.run import CreateMode, already_exists
-from puredelta.commands.create.with_rows import create_table_as
-from puredelta.commands.insert import InsertRequest, insert_rows
-from puredelta.commands.write import WriteRequest, write_table
-from puredelta.commands.write_options import WRITE_OPTIONS, SaveMode, WriteOptions
+from puredelta.commands.write.insert import InsertRequest, insert_rows
+from puredelta.commands.write.options import WRITE_OPTIONS, SaveMode, WriteOptions
+from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation

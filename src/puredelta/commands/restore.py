@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.command import start_command
 from puredelta.commands.finish import finish
-from puredelta.commands.read import resolve_instant
+from puredelta.commands.read.read_table import resolve_instant
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import Clock, wall_clock

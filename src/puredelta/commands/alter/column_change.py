@@ -12,8 +12,8 @@ from pyspark.sql import types as T
 
 from puredelta.commands.alter.change import TableChange, changed_config, commit_change, start_change
 from puredelta.commands.alter.columns import shown_place
-from puredelta.commands.alter.dependencies import require_independent
-from puredelta.commands.create.columns import COMMENT, stored_columns
+from puredelta.commands.definition.columns import COMMENT, stored_columns
+from puredelta.commands.definition.dependent_rules import require_unreferenced
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.table_operations import ColumnChange, change_column, change_columns
@@ -82,7 +82,7 @@ def change_table_columns(
         spelled, old = find_field(schema, path)
         new = edited_field(config, spelled, old, edit)
         if new.type != old.type:
-            require_independent(config, spelled)
+            require_unreferenced(config, spelled)
         if isinstance(edit.default, str):
             kind = to_spark_type(new.type)
             require_valid_default(

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from puredelta.commands.alter.change import TableChange, changed_config, commit_change, start_change
-from puredelta.commands.alter.dependencies import require_independent
-from puredelta.commands.create.columns import stored_columns
-from puredelta.commands.write_schema import require_storable_types, with_schema
+from puredelta.commands.definition.columns import stored_columns
+from puredelta.commands.definition.dependent_rules import require_unreferenced
+from puredelta.commands.definition.schema_change import require_storable_types, with_schema
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
@@ -112,7 +112,7 @@ def drop_table_columns(
         schema = drop_field(schema, path)
     _require_droppable(command.snapshot, spelled)
     for path in spelled:
-        require_independent(config, path)
+        require_unreferenced(config, path)
     change = TableChange(
         config=_with_columns(config, schema, config.partition_columns, dict.fromkeys(spelled)),
         operation=drop_columns(spelled),
@@ -132,7 +132,7 @@ def rename_table_column(spark: SparkSession, log: TableLog, path: FieldPath, new
     config = command.snapshot.config
     spelled, _ = find_field(config.schema, path)
     _require_mapping(config, ErrorCode.UNSUPPORTED_RENAME_COLUMN, "Column rename")
-    require_independent(config, spelled)
+    require_unreferenced(config, spelled)
     renamed = (*spelled[:-1], new_name)
     schema = change_field(
         config.schema, spelled, lambda field: dataclasses.replace(field, name=new_name)

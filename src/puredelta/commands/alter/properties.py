@@ -1,4 +1,7 @@
-"""SET and UNSET TBLPROPERTIES, and what comes with a property: features, mapping, row ids."""
+"""SET and UNSET TBLPROPERTIES, and what comes with a property: features, mapping, row ids.
+
+A protocol is raised the same way: by its versions, or by the name of a feature.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from puredelta.commands.alter.change import (
     next_change,
     start_change,
 )
-from puredelta.commands.alter.row_ids import give_row_ids
+from puredelta.commands.alter.row_id_backfill import give_row_ids
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.commit.row_ids import ROW_TRACKING
 from puredelta.log.files.clock import IdSource, random_id
@@ -130,6 +133,32 @@ def unset_table_properties(
         operation=unset_operation(names, if_exists=True),
     )
     return commit_change(command, change)
+
+
+def upgrade_protocol_versions(
+    spark: SparkSession, log: TableLog, *, reader: int, writer: int
+) -> int:
+    """Support all that a pair of versions stands for; return the version made.
+
+    Nothing is taken away: lower versions than the table's ask for nothing new.
+
+    Raises:
+        InvalidRequestError: a version does not exist, or reader version 3 comes without
+            writer version 7.
+    """
+    versions = dict(zip(PROTOCOL_VERSION_KEYS, (str(reader), str(writer)), strict=True))
+    return set_table_properties(spark, log, versions)
+
+
+def add_feature_support(spark: SparkSession, log: TableLog, name: str) -> int:
+    """Make the table support a feature, its name in any case; return the version made.
+
+    Raises:
+        InvalidRequestError: there is no such feature (UNSUPPORTED_FEATURES_IN_CONFIG).
+        UnsupportedError: this library could not write the table any more.
+    """
+    asked = {FEATURE_PREFIX + name: "supported"}
+    return set_table_properties(spark, log, asked, operation=set_operation(asked))
 
 
 def checked_settings(properties: Mapping[str, str], *, allow_arbitrary: bool) -> dict[str, str]:

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from puredelta.commands.alter.change import TableChange, commit_change, start_change
-from puredelta.commands.alter.dependencies import require_independent
-from puredelta.commands.create.columns import COMMENT, stored_columns
-from puredelta.commands.write_schema import require_storable_types, with_schema
+from puredelta.commands.definition.columns import COMMENT, stored_columns
+from puredelta.commands.definition.dependent_rules import require_unreferenced
+from puredelta.commands.definition.schema_change import require_storable_types, with_schema
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.table_operations import replace_columns
@@ -127,7 +127,7 @@ def _retype(config: TableConfig) -> _Retype:
                 f"changing data type of {'.'.join(path)} from {simple_string(old)} to "
                 f"{simple_string(new)}"
             )
-        require_independent(config, path)
+        require_unreferenced(config, path)
         return new
 
     return retype

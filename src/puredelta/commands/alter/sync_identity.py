@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from puredelta.commands.alter.change import TableChange, commit_change, start_change
-from puredelta.commands.identity_marks import config_with_marks
+from puredelta.commands.definition.identity_marks import config_with_marks
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog

@@ -26,7 +26,7 @@ from puredelta.commands.convert.partitions import (
 )
 from puredelta.commands.convert.settings import ConvertSettings
 from puredelta.commands.convert.with_spark import cast_texts, read_parquet_schema
-from puredelta.commands.new_table import DEFAULTS_PREFIX, plan_new_table
+from puredelta.commands.definition.new_table import DEFAULTS_PREFIX, plan_new_table
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.protocol.actions.actions import Add

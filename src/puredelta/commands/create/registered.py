@@ -15,15 +15,15 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.cleanup import discarded_on_failure
-from puredelta.commands.create.definition import TableDefinition
-from puredelta.commands.create.run import (
+from puredelta.commands.create.as_select import create_table_as
+from puredelta.commands.create.create_table import (
     CreateMode,
     Entry,
     already_exists,
     create_table,
     nothing_to_replace,
 )
-from puredelta.commands.create.with_rows import create_table_as
+from puredelta.commands.create.definition import TableDefinition
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.catalog_entries import (

@@ -19,7 +19,7 @@ from puredelta.commands.alter.drop_feature import drop_feature_support
 from puredelta.commands.alter.properties import set_table_properties, unset_table_properties
 from puredelta.commands.alter.replace_columns import replace_table_columns
 from puredelta.commands.alter.sync_identity import sync_identity
-from puredelta.commands.create.columns import COMMENT
+from puredelta.commands.definition.columns import COMMENT
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.spark.catalog.catalog_entries import entry_name, update_columns

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.create.columns import IdentitySpec, column
+from puredelta.commands.create.as_select import create_table_as
+from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.create.run import CreateMode, create_table
-from puredelta.commands.create.with_rows import create_table_as
+from puredelta.commands.definition.columns import IdentitySpec, column
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructField, StructType

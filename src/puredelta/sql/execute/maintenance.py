@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.generate import generate
 from puredelta.commands.restore import restore_table
 from puredelta.commands.truncate import truncate_table
-from puredelta.commands.vacuum.run import vacuum
+from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.sql.execute.results import no_rows

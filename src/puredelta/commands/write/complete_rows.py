@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.commands.identity_marks import config_with_marks
-from puredelta.commands.write_schema import respelled
+from puredelta.commands.definition.identity_marks import config_with_marks
+from puredelta.commands.definition.schema_change import respelled
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.filled_columns import Identity
 from puredelta.protocol.schema.type_shape import shape

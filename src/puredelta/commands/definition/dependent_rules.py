@@ -1,10 +1,14 @@
-"""Rules of a table that would mean something else if a column changed its type (M-55)."""
+"""Rules of a table that read a column, and so keep it from being changed (M-55).
+
+Constraints and generation expressions are text that names columns.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.features.feature_usage import GENERATION_EXPRESSION
 from puredelta.protocol.features.properties import CONSTRAINT_PREFIX
 from puredelta.protocol.schema.expression_names import referenced_paths
 from puredelta.protocol.schema.schema_json import simple_string
@@ -15,7 +19,7 @@ from puredelta.protocol.table.table_config import TableConfig
 _Path = tuple[str, ...]
 
 
-def require_independent(config: TableConfig, update: StructType) -> None:
+def require_same_types(config: TableConfig, update: StructType) -> None:
     """Refuse other types for columns that a CHECK constraint or a generated column reads.
 
     ``update`` may lack columns and have new ones. Any difference counts, a narrower type as
@@ -38,7 +42,7 @@ def require_independent(config: TableConfig, update: StructType) -> None:
                 config.generated_columns,
             ),
         ):
-            if dependent := _dependent(path, rules, config.schema):
+            if dependent := _reading(path, rules, config.schema):
                 types = [simple_string(t).upper() for t in (before, after)]
                 listed = "\n".join(f"{name} -> {sql}" for name, sql in dependent.items())
                 raise InvalidRequestError(
@@ -52,12 +56,55 @@ def require_independent(config: TableConfig, update: StructType) -> None:
                 )
 
 
-def _dependent(path: _Path, rules: Mapping[str, str], schema: StructType) -> dict[str, str]:
+def require_unreferenced(config: TableConfig, path: _Path) -> None:
+    """Check that no rule of the table mentions a column, what it lies in or what is in it.
+
+    A column's own generation expression does not count.
+
+    Raises:
+        InvalidRequestError: CONSTRAINT_DEPENDENT_COLUMN_CHANGE,
+            GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE.
+    """
+    name = ".".join(path)
+    constraints = _reading(path, config.check_constraints, config.schema)
+    if constraints:
+        raise InvalidRequestError(
+            f"Cannot alter column {name} because this column is referenced by the following check "
+            f"constraint(s): {_listed(constraints)}. Drop them first.",
+            code=ErrorCode.CONSTRAINT_DEPENDENT_COLUMN_CHANGE,
+            column=name,
+        )
+    generated = {
+        field.name: str(field.metadata[GENERATION_EXPRESSION])
+        for field in config.schema.fields
+        if GENERATION_EXPRESSION in field.metadata and (field.name,) != path
+    }
+    dependent = _reading(path, generated, config.schema)
+    if dependent:
+        raise InvalidRequestError(
+            f"Cannot alter column {name} because this column is referenced by the following "
+            f"generated column(s): {_listed(dependent)}.",
+            code=ErrorCode.GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE,
+            column=name,
+        )
+
+
+def _reading(path: _Path, rules: Mapping[str, str], schema: StructType) -> dict[str, str]:
+    """Return the rules that read a column, what it lies in or what is in it."""
     return {
         name: sql
         for name, sql in rules.items()
-        if any(read[: len(path)] == path[: len(read)] for read in referenced_paths(sql, schema))
+        if any(_overlap(path, read) for read in referenced_paths(sql, schema))
     }
+
+
+def _overlap(one: _Path, other: _Path) -> bool:
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter]
+
+
+def _listed(expressions: Mapping[str, str]) -> str:
+    return "; ".join(f"{name} -> {sql}" for name, sql in expressions.items())
 
 
 def _changes(

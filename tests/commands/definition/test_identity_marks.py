@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from puredelta.commands.identity_marks import config_with_marks, identity_tags
+from puredelta.commands.definition.identity_marks import config_with_marks, identity_tags
 from puredelta.errors import ConflictError, ErrorCode
 from puredelta.log.commit.transaction import Transaction
 from puredelta.protocol.actions.operations import WriteMode, write

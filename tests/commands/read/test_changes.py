@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.commands.change_settings import ChangeSettings, MappedSchema
+from puredelta.commands.read.changes import ChangeSettings, MappedSchema
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.protocol.actions.actions import Add, AddChangeFile, CommitInfo, Metadata, Remove
 from puredelta.protocol.actions.paths import encode_path
@@ -105,7 +105,7 @@ def set_times(table: TableFiles, *seconds: int) -> None:
 
 
 def changes(spark: SparkSession, table: TableFiles, **bounds: Any) -> DataFrame:
-    from puredelta.commands.changes import read_changes  # noqa: PLC0415 - loads pyspark
+    from puredelta.commands.read.changes import read_changes  # noqa: PLC0415 - loads pyspark
     from puredelta.log.replay.table_log import TableLog  # noqa: PLC0415
 
     return read_changes(spark, TableLog.open(str(table.root)), **bounds)

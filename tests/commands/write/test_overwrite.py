@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from puredelta.api import read, read_changes, write
 from puredelta.commands.overwritten import partition_predicate, partitions_of
-from puredelta.commands.write import WriteOutcome, WriteRequest, write_table
-from puredelta.commands.write_options import SaveMode
+from puredelta.commands.write.options import SaveMode
+from puredelta.commands.write.write_table import WriteOutcome, WriteRequest, write_table
 from puredelta.errors import ConflictError, ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.store.registry import open_store

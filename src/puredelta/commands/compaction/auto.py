@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from puredelta.commands.command import Command, PostCommitHook, next_command, start_command
-from puredelta.commands.optimize.execute import Optimization, compactable_files
-from puredelta.commands.optimize.settings import AutoCompactSettings
+from puredelta.commands.compaction.optimization import Optimization, compactable_files
+from puredelta.commands.compaction.settings import AutoCompactSettings
 from puredelta.log.commit.transaction import Committed
 from puredelta.log.maintenance.file_bins import PartitionKey, partition_key, plan_compaction
 from puredelta.log.replay.table_log import TableLog

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from puredelta.api import read
-from puredelta.commands.read import resolve_instant
+from puredelta.commands.read.read_table import resolve_instant
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError, UnsupportedError
 from puredelta.protocol.schema.types import LONG, StructField, StructType
 from tests.spark.tables import TableFiles

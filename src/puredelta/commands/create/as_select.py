@@ -11,22 +11,22 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 
 from puredelta.commands.command import command_on
-from puredelta.commands.create.definition import PlannedTable, TableDefinition, plan_table
-from puredelta.commands.create.run import (
+from puredelta.commands.create.create_table import (
     REPLACING,
     CreateMode,
     Entry,
     describe,
     find_existing,
 )
-from puredelta.commands.planned_write import (
+from puredelta.commands.create.definition import PlannedTable, TableDefinition, plan_table
+from puredelta.commands.write.options import SaveMode, WriteOptions
+from puredelta.commands.write.planned_write import (
     PlannedWrite,
     WriteOutcome,
     with_write_settings,
     write_capability,
 )
-from puredelta.commands.write import columns_of
-from puredelta.commands.write_options import SaveMode, WriteOptions
+from puredelta.commands.write.write_table import columns_of
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.table_operations import replacement_options

@@ -7,9 +7,9 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from puredelta.commands.cleanup import discarded_on_failure
-from puredelta.commands.clone import CloneRequest, clone_table
+from puredelta.commands.clone.clone_table import CloneRequest, clone_table
+from puredelta.commands.create.create_table import CreateMode
 from puredelta.commands.create.registered import require_replaceable
-from puredelta.commands.create.run import CreateMode
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog

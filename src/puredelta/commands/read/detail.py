@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.history import utc_time
+from puredelta.commands.read.history import utc_time
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.paths import short_uri
 from puredelta.protocol.table.clustering import clustering_columns

@@ -15,7 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as T
 
-from puredelta.commands.convert.run import ALREADY_DELTA, ConvertResult, convert_to_delta
+from puredelta.commands.convert.convert_to_delta import (
+    ALREADY_DELTA,
+    ConvertResult,
+    convert_to_delta,
+)
 from puredelta.errors import (
     ConcurrentWriteException,
     CorruptTableError,

@@ -8,9 +8,9 @@ from typing import NoReturn
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.command import start_command
-from puredelta.commands.optimize.execute import Optimization, compactable_files
-from puredelta.commands.optimize.metrics import OptimizeOutcome
-from puredelta.commands.optimize.settings import OptimizeSettings
+from puredelta.commands.compaction.metrics import OptimizeOutcome
+from puredelta.commands.compaction.optimization import Optimization, compactable_files
+from puredelta.commands.compaction.settings import OptimizeSettings
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.optimize.where import files_where
 from puredelta.commands.optimize.z_columns import resolve_z_columns

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from typing_extensions import assert_never
 
-from puredelta.commands.dependent_rules import require_independent
+from puredelta.commands.definition.dependent_rules import require_same_types
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.column_mapping import assign_columns
 from puredelta.protocol.features.properties import ColumnMappingMode
@@ -88,7 +88,7 @@ def config_for_rows(
     if change.overwrite:
         return _replaced(config, rows, wanted)
     _require_same_partitioning(config, wanted)
-    require_independent(config, rows)
+    require_same_types(config, rows)
     merged = merge_schemas(config.schema, rows)
     if shape(merged) == shape(config.schema):
         return config

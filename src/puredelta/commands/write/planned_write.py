@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame
 
 from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command
+from puredelta.commands.compaction.auto import AUTO_COMPACTION
+from puredelta.commands.definition.identity_marks import identity_tags
 from puredelta.commands.finish import finish
-from puredelta.commands.identity_marks import identity_tags
-from puredelta.commands.optimize.auto import AUTO_COMPACTION
 from puredelta.commands.overwritten import (
     only_where,
     partition_predicate,
@@ -25,8 +25,8 @@ from puredelta.commands.overwritten import (
 )
 from puredelta.commands.replace_where import Replacement, replace_rows
 from puredelta.commands.row_changes.settings import ExecutionSettings
-from puredelta.commands.write_columns import complete_rows
-from puredelta.commands.write_options import SaveMode, WriteOptions
+from puredelta.commands.write.complete_rows import complete_rows
+from puredelta.commands.write.options import SaveMode, WriteOptions
 from puredelta.log.commit.commit_request import CommitRequest, IfCreated, changed_definition
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.tombstones import remove_file

@@ -8,8 +8,8 @@ from enum import Enum
 
 from pyspark.sql import SparkSession
 
+from puredelta.commands.definition.schema_change import SchemaChange
 from puredelta.commands.settings import CommitSettings, set_transaction_of
-from puredelta.commands.write_schema import SchemaChange
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.session.delta_conf import AUTO_MERGE, DYNAMIC_OVERWRITE, REPLACE_WHERE_CHECK
 from puredelta.spark.session.session import settings_of

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command
+from puredelta.commands.compaction.metrics import OptimizeOutcome, operation_metrics
 from puredelta.commands.finish import finish
-from puredelta.commands.optimize.metrics import OptimizeOutcome, operation_metrics
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.row_ids import PRESERVED_TAG

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from puredelta.commands.clone import CloneRequest, clone_table
+from puredelta.commands.clone.clone_table import CloneRequest, clone_table
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import DeletionVectorDescriptor

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.commands.planned_write import WriteOutcome
-from puredelta.commands.write import WriteRequest, write_table
-from puredelta.commands.write_options import SaveMode, replaces_partitions
+from puredelta.commands.write.options import SaveMode, replaces_partitions
+from puredelta.commands.write.planned_write import WriteOutcome
+from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import (

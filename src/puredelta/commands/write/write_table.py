@@ -13,20 +13,24 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 
 from puredelta.commands.command import Command, command_on
-from puredelta.commands.new_table import NOTHING_BUT_COLUMNS, NewTableProperties, plan_new_table
-from puredelta.commands.planned_write import (
-    PlannedWrite,
-    WriteOutcome,
-    with_write_settings,
-    write_capability,
+from puredelta.commands.definition.new_table import (
+    NOTHING_BUT_COLUMNS,
+    NewTableProperties,
+    plan_new_table,
 )
-from puredelta.commands.write_columns import require_no_explicit_identity
-from puredelta.commands.write_options import SaveMode, WriteOptions
-from puredelta.commands.write_schema import (
+from puredelta.commands.definition.schema_change import (
     SchemaChange,
     config_for_rows,
     require_storable_types,
     resolve_columns,
+)
+from puredelta.commands.write.complete_rows import require_no_explicit_identity
+from puredelta.commands.write.options import SaveMode, WriteOptions
+from puredelta.commands.write.planned_write import (
+    PlannedWrite,
+    WriteOutcome,
+    with_write_settings,
+    write_capability,
 )
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.commit.commit_checks import require_removable

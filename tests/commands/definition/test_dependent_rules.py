@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.commands.dependent_rules import require_independent
+from puredelta.commands.definition.dependent_rules import require_same_types
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.actions.actions import Metadata, Protocol
 from puredelta.protocol.schema.expression_names import referenced_paths
@@ -61,7 +61,7 @@ CONFIG = TableConfig.of(
     ],
 )
 def test_what_may_come(update: StructType) -> None:
-    require_independent(CONFIG, update)
+    require_same_types(CONFIG, update)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_may_come(update: StructType) -> None:
 )
 def test_what_is_refused(update: StructType, column: str, rule: str) -> None:
     with pytest.raises(InvalidRequestError, match=rule) as caught:
-        require_independent(CONFIG, update)
+        require_same_types(CONFIG, update)
     assert caught.value.message.startswith(f"Column {column} has data type ")
     assert caught.value.code is (
         ErrorCode.GENERATED_COLUMNS_DATA_TYPE_MISMATCH

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.api import read, write
-from puredelta.commands.write import WriteRequest, write_table
-from puredelta.commands.write_options import SaveMode
+from puredelta.commands.write.options import SaveMode
+from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import (
     ConcurrentWriteException,
     DeltaError,
