@@ -9,13 +9,14 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from puredelta.commands.arguments import require_integer, require_string
-from puredelta.commands.clone import clone_table
-from puredelta.commands.convert.run import convert_to_delta
-from puredelta.commands.create.run import CreateMode
-from puredelta.commands.detail import detail_rows
+from puredelta.commands.arguments import (
+    require_integer,
+    require_string,
+)
+from puredelta.commands.clone.clone_table import clone_table
+from puredelta.commands.convert.convert_to_delta import convert_to_delta
+from puredelta.commands.create.create_table import CreateMode
 from puredelta.commands.generate import generate
-from puredelta.commands.history import history_rows
 from puredelta.commands.merge.arguments import (
     assignments,
     optional_condition,
@@ -24,7 +25,9 @@ from puredelta.commands.merge.arguments import (
 )
 from puredelta.commands.merge.clauses import MergeSpec
 from puredelta.commands.optimize.spec import OptimizeSpec
-from puredelta.commands.read import resolve_instant
+from puredelta.commands.read.detail import detail_rows
+from puredelta.commands.read.history import history_rows
+from puredelta.commands.read.read_table import resolve_instant
 from puredelta.commands.update_delete.run import run_rows
 from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
 from puredelta.log.replay.table_log import TableLog

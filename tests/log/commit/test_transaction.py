@@ -27,12 +27,8 @@ from puredelta.errors import (
     UnsupportedError,
 )
 from puredelta.log.commit import transaction as transaction_module
-from puredelta.log.commit.transaction import (
-    CheckpointWish,
-    IfCreated,
-    Phase,
-    Transaction,
-)
+from puredelta.log.commit.commit_request import IfCreated
+from puredelta.log.commit.transaction import CheckpointWish, Phase, Transaction
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.tombstones import remove_file
 from puredelta.log.replay.table_log import TableLog

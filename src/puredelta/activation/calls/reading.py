@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.activation.calls.captured_options import CapturedOptions
 from puredelta.activation.calls.paths import require_path
 from puredelta.activation.source.stream_source import StreamStart
-from puredelta.commands.changes import read_changes
-from puredelta.commands.read import read_table, resolve_instant
+from puredelta.commands.read.changes import read_changes
+from puredelta.commands.read.read_table import read_table, resolve_instant
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 

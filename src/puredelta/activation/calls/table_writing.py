@@ -14,12 +14,12 @@ from pyspark.sql import functions as F
 
 from puredelta.activation.calls.captured_options import CapturedOptions, TableOptions
 from puredelta.activation.calls.writing import stored, write_options
+from puredelta.commands.create.as_select import create_table_as
+from puredelta.commands.create.create_table import CreateMode
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.create.run import CreateMode
-from puredelta.commands.create.with_rows import create_table_as
-from puredelta.commands.write import write_table
-from puredelta.commands.write_options import SaveMode
+from puredelta.commands.write.options import SaveMode
+from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructType
@@ -143,7 +143,7 @@ def _write(
     if log is None:
         return False
     options = write_options(captured.with_options(extra))
-    write_table(stored(table.rows, log), log, mode=mode, options=options)
+    write_table(stored(table.rows, log), log, WriteRequest(mode=mode, options=options))
     return True
 
 

@@ -10,13 +10,13 @@ from pyspark.sql import DataFrame
 
 from puredelta.activation.calls.captured_options import CapturedOptions
 from puredelta.activation.calls.paths import require_path
+from puredelta.commands.create.as_select import create_table_as
+from puredelta.commands.create.create_table import CreateMode, already_exists
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.create.run import CreateMode, already_exists
-from puredelta.commands.create.with_rows import create_table_as
-from puredelta.commands.insert import InsertRequest, insert_rows
-from puredelta.commands.write import write_table
-from puredelta.commands.write_options import WRITE_OPTIONS, SaveMode, WriteOptions
+from puredelta.commands.write.insert import InsertRequest, insert_rows
+from puredelta.commands.write.options import WRITE_OPTIONS, SaveMode, WriteOptions
+from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation
@@ -136,14 +136,13 @@ def _write(
     *,
     record: Callable[[TableConfig], Operation] | None = None,
 ) -> None:
-    write_table(
-        rows,
-        log,
+    request = WriteRequest(
         mode=_mode(captured),
         partition_by=captured.partition_by,
         options=write_options(captured),
         record=record,
     )
+    write_table(rows, log, request)
 
 
 def _mode(captured: CapturedOptions) -> SaveMode:

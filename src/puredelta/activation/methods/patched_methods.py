@@ -28,7 +28,7 @@ from puredelta.activation.methods.writer_methods import (
     delta_save_as_table,
     delta_table_write,
 )
-from puredelta.commands.create.run import CreateMode
+from puredelta.commands.create.create_table import CreateMode
 
 
 class Owner(Enum):

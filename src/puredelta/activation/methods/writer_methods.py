@@ -17,7 +17,7 @@ from puredelta.activation.calls.table_writing import define
 from puredelta.activation.calls.writing import insert_into, save, save_as_table
 from puredelta.activation.methods.builders import rows_of, session_of, table_name
 from puredelta.activation.methods.patches import Make, Method
-from puredelta.commands.create.run import CreateMode
+from puredelta.commands.create.create_table import CreateMode
 from puredelta.spark.session.formats import is_delta
 from puredelta.spark.session.session import is_connect
 from puredelta.sql.execute.tables import not_on_connect

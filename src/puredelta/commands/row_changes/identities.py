@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from pyspark.sql import Column
 
-from puredelta.commands.identity_marks import config_with_marks
+from puredelta.commands.definition.identity_marks import config_with_marks
 from puredelta.commands.row_changes.source import StagedSource
 from puredelta.commands.row_changes.statement import ResolvedStatement
 from puredelta.protocol.actions.actions import Add

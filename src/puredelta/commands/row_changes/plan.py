@@ -23,7 +23,6 @@ from puredelta.commands.row_changes.statement import (
     ResolvedUpdate,
 )
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.footers.file_stats import LeafPath, LeafStatistics
 from puredelta.protocol.schema.types import (
     DOUBLE,
     FLOAT,
@@ -32,6 +31,7 @@ from puredelta.protocol.schema.types import (
     DecimalType,
     PrimitiveType,
 )
+from puredelta.protocol.table.stats import LeafPath, LeafStatistics
 from puredelta.protocol.values.predicates import (
     FALSE,
     TRUE,

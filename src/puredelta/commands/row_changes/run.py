@@ -15,9 +15,9 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.committing import discarded_on_failure
-from puredelta.commands.identity_marks import identity_tags
-from puredelta.commands.optimize.auto import compact_after
+from puredelta.commands.cleanup import discarded_on_failure
+from puredelta.commands.compaction.auto import compact_after
+from puredelta.commands.definition.identity_marks import identity_tags
 from puredelta.commands.row_changes.ahead import StatisticsPrefetch
 from puredelta.commands.row_changes.changes import ChangePlan, plan_changes, records_changes
 from puredelta.commands.row_changes.context import ChangeContext

@@ -23,8 +23,8 @@ from pyspark.sql import types as T
 
 from puredelta.commands.row_changes.plan import SourceProfile
 from puredelta.commands.row_changes.statement import EquiPair, ResolvedStatement
-from puredelta.log.footers.file_stats import LeafPath, LeafStatistics
 from puredelta.protocol.schema.types import INTEGRAL, DecimalType, PrimitiveType
+from puredelta.protocol.table.stats import LeafPath, LeafStatistics
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.scan.scan import scan_parquet
 from puredelta.spark.session.fallback import NotApplicable
