@@ -21,16 +21,16 @@ from puredelta.commands.arguments import (
 from puredelta.commands.clone import CloneRequest, clone_table, require_absolute
 from puredelta.commands.convert.run import convert_to_delta
 from puredelta.commands.create.run import CreateMode
-from puredelta.commands.merge.arguments import (
+from puredelta.commands.dml.spec.arguments import (
     assignments,
     optional_condition,
     require_merge_condition,
     require_source,
 )
-from puredelta.commands.merge.clauses import MergeSpec
+from puredelta.commands.dml.spec.merge import MergeSpec
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, RowSpec, UpdateSpec
+from puredelta.commands.dml.update_delete import run_rows
 from puredelta.commands.read import resolve_instant
-from puredelta.commands.update_delete.run import run_rows
-from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from puredelta.api import read, read_changes, write
-from puredelta.commands.overwritten import partition_predicate, partitions_of
+from puredelta.commands.dml.replaced_rows import partition_predicate, partitions_of
 from puredelta.errors import ConflictError, ErrorCode, InvalidRequestError
 from puredelta.log.commit.transaction import Transaction
 from puredelta.log.replay.table_log import TableLog

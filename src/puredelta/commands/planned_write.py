@@ -13,17 +13,17 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from puredelta.commands.committing import discarded_on_failure
-from puredelta.commands.engine import engine_info
-from puredelta.commands.identity_marks import identity_tags
-from puredelta.commands.optimize.auto import compact_after
-from puredelta.commands.overwritten import (
+from puredelta.commands.dml.pipeline import already_committed
+from puredelta.commands.dml.replace_where import Replacement, replace_rows
+from puredelta.commands.dml.replaced_rows import (
     only_where,
     partition_predicate,
     partitions_of,
     resolve_replaced,
 )
-from puredelta.commands.replace_where import Replacement, replace_rows
-from puredelta.commands.row_changes.run import already_committed
+from puredelta.commands.engine import engine_info
+from puredelta.commands.identity_marks import identity_tags
+from puredelta.commands.optimize.auto import compact_after
 from puredelta.commands.write_columns import complete_rows
 from puredelta.commands.write_options import SaveMode, WriteOptions
 from puredelta.log.commit.transaction import IfCreated, Transaction

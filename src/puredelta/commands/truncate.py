@@ -6,9 +6,9 @@ import time
 
 from pyspark.sql import SparkSession
 
+from puredelta.commands.dml.counts import ms_since
+from puredelta.commands.dml.settings import ExecutionSettings
 from puredelta.commands.engine import engine_info
-from puredelta.commands.row_changes.counts import ms_since
-from puredelta.commands.row_changes.settings import ExecutionSettings
 from puredelta.log.commit.commit_checks import require_removable
 from puredelta.log.commit.transaction import Transaction
 from puredelta.log.files.clock import wall_clock

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.row_changes.settings import parse_bytes
+from puredelta.commands.dml.settings import parse_bytes
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.maintenance.file_bins import BinLimits
 from puredelta.protocol.features.properties import TableProperties
