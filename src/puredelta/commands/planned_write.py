@@ -12,9 +12,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from puredelta.commands.committing import discarded_on_failure
-from puredelta.commands.dml.pipeline import already_committed
-from puredelta.commands.dml.replace_where import Replacement, replace_rows
+from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.dml.replaced_rows import (
     only_where,
     partition_predicate,
@@ -26,7 +24,8 @@ from puredelta.commands.identity_marks import identity_tags
 from puredelta.commands.optimize.auto import compact_after
 from puredelta.commands.write_columns import complete_rows
 from puredelta.commands.write_options import SaveMode, WriteOptions
-from puredelta.log.commit.transaction import IfCreated, Transaction
+from puredelta.log.commit.commit_request import IfCreated
+from puredelta.log.commit.transaction import Transaction
 from puredelta.log.files.clock import wall_clock
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.tombstones import remove_file

@@ -8,7 +8,8 @@ from enum import Enum
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.dml.settings import ExecutionSettings, set_transaction_of
+from puredelta.commands.dml.settings import ExecutionSettings
+from puredelta.commands.settings import set_transaction_of
 from puredelta.commands.write_schema import SchemaChange
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.session.delta_conf import AUTO_MERGE, DYNAMIC_OVERWRITE, REPLACE_WHERE_CHECK

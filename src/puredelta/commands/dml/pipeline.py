@@ -15,7 +15,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.committing import discarded_on_failure
+from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.dml.counts import (
     MetricsOf,
     PhaseTimes,

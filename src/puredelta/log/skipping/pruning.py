@@ -86,7 +86,9 @@ def prune(
             continue
         # Statistics are parsed only for the files that partition values have left.
         mask = pa.array(kept)
-        left, known = (files, statistics) if kept.all() else (files.select(mask), statistics.select(mask))
+        left, known = (
+            (files, statistics) if kept.all() else (files.select(mask), statistics.select(mask))
+        )
         positions = np.flatnonzero(kept)
         refs = frozenset().union(*map(references, some))
         bounds = FileBounds(left, config, _comparable(refs, config), known)
