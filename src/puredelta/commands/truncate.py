@@ -7,7 +7,7 @@ import time
 from pyspark.sql import SparkSession
 
 from puredelta.commands.dml.counts import ms_since
-from puredelta.commands.dml.settings import ExecutionSettings
+from puredelta.commands.dml.spec.settings import ExecutionSettings
 from puredelta.commands.engine import engine_info
 from puredelta.log.commit.commit_checks import require_removable
 from puredelta.log.commit.transaction import Transaction

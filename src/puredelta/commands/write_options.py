@@ -8,7 +8,7 @@ from enum import Enum
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.dml.settings import ExecutionSettings
+from puredelta.commands.dml.spec.settings import ExecutionSettings
 from puredelta.commands.settings import set_transaction_of
 from puredelta.commands.write_schema import SchemaChange
 from puredelta.errors import ErrorCode, InvalidRequestError

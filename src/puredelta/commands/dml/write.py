@@ -1,219 +1,280 @@
-"""The files one statement writes: changed rows and copies, at the same time."""
+"""Stage 8: the files of a statement: new rows, copies of touched files, deletion vectors.
+
+New rows and copies are written at the same time: by one Spark job where workers do both, else
+by two jobs. Nobody sees the files before they are committed; if this stage fails, they are gone.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+from pyspark.sql import DataFrame
 
-from puredelta.commands.dml.counts import FileCounts, count_files
-from puredelta.commands.dml.decide.file_plan import (
-    SplitPlan,
-    log_refusal,
-    rewrite_files,
-    rewriters_of,
-)
-from puredelta.commands.dml.decide.row_plan import ChangePlan
-from puredelta.commands.dml.new_rows.frame import changed_rows
-from puredelta.commands.dml.new_rows.source_copy import gathered_rows
-from puredelta.commands.dml.prune.plan import SearchPlan, reads_little
-from puredelta.commands.dml.search.positions import RowPositions
-from puredelta.commands.dml.source.context import ChangeContext
-from puredelta.errors import DeltaError
+from puredelta.commands.cleanup import remove_quietly
+from puredelta.commands.dml.decide.decide import Decision
+from puredelta.commands.dml.new_rows.new_rows import NewRows
+from puredelta.commands.dml.prune.plan import reads_little
+from puredelta.commands.dml.source.context import StatementContext
 from puredelta.log.vectors.write import (
     DeletionVectorUpdate,
     WrittenVectors,
     discard_vectors,
     write_vectors,
 )
-from puredelta.protocol.actions.actions import Add, Remove
+from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.table.stats import without_statistics
+from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.offload.source_copy import COPY_CODECS, plan_copy
 from puredelta.spark.offload.write_job import WritePlan, write_alone, write_both
-from puredelta.spark.rewrite.contract import RewriteOrder, Rewriter, Rewriting, Rewritten
+from puredelta.spark.rewrite.arrow_rewriter import ArrowRewriter
+from puredelta.spark.rewrite.contract import RewriteOrder, Rewriter, Rewritten
+from puredelta.spark.rewrite.spark_rewriter import SparkRewriter
 from puredelta.spark.session.concurrent_jobs import run_concurrently
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.helper_columns import ROW_ID
-from puredelta.spark.session.session import is_connect
 from puredelta.spark.write.writer import write_rows
 from puredelta.spark.write.written_files import WriteResult, discard
 
 logger = logging.getLogger(__name__)
 
+_NOTHING_COPIED = Rewritten(adds=(), num_rows=0)
 
-class StatementFiles:
-    """What has been written so far, until it is committed or discarded."""
 
-    def __init__(
-        self,
-        context: ChangeContext,
-        *,
-        rebalance: bool,
-        collects_statistics: bool = True,
-        codec: str | None = None,
-    ) -> None:
-        """``codec``: of files that Spark does not write, ``None`` if it shall write all."""
-        self._context = context
-        self._codec = codec
-        self._rebalance = rebalance
-        self._collects_statistics = collects_statistics
-        self._splitter, self._copier = rewriters_of(
-            context.spark, context.log.store, context.snapshot
-        )
-        self._rewriters: tuple[Rewriter, ...] = (self._splitter, self._copier)
-        self.written = WriteResult.nothing()
-        self.copied = Rewritten(adds=(), num_rows=0)
-        self.vectors = WrittenVectors()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFiles:
+    """The files of a statement, in no commit yet."""
+
+    new: WriteResult
+    """Of new rows, and of change rows."""
+    copied: Rewritten
+    vectors: WrittenVectors
+    cleanups: tuple[Callable[[], None], ...] = field(default=(), repr=False)
+    """Each removes some of the files."""
 
     @property
     def adds(self) -> tuple[Add, ...]:
         """The new data files."""
-        return (*self.written.adds, *self.copied.adds)
+        return (*self.new.adds, *self.copied.adds)
 
-    def write(
-        self, plan: SearchPlan, positions: RowPositions, changes: ChangePlan, split: SplitPlan
-    ) -> None:
-        """Write changed rows, and keep the others: copied, or left where they are where deletion
-        vectors hide what changed. Runs one Spark job where workers do both, else two at a time.
-        """
-        if changes.is_empty:
-            self._keep(split)
-            return
-        gathering = self._gathering(positions, changes)
-        if gathering is not None and split.orders:
-            copied, written = write_both(
-                self._context.spark.sparkContext, self._splitter.plan(split.orders), gathering
-            )
-            if self._has_copied(copied):
-                split = replace(split, orders=())
-            if self._has_gathered(written):
-                self._keep(split)
-                return
-            gathering = None
-        # The copy runs while Spark analyses and plans what makes the new rows.
-        write = partial(self._write, plan, positions, changes, split, gathering)
-        if not split.orders and not split.hidden:
-            write()
+    def describe(self) -> str:
+        """Return one line for the log."""
+        return (
+            f"{len(self.new.adds)} files of {self.new.num_rows} new rows, {len(self.copied.adds)} "
+            f"of {self.copied.num_rows} copied ones, {len(self.vectors.adds)} deletion vectors"
+        )
+
+    def discard(self) -> None:
+        """Remove everything that was written, as far as storage lets us."""
+        for cleanup in self.cleanups:
+            remove_quietly(cleanup)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewriters:
+    """The two ways to copy what stays of touched files."""
+
+    arrow: ArrowRewriter
+    spark: SparkRewriter
+
+    @property
+    def in_order(self) -> tuple[Rewriter, ...]:
+        """The fastest first; the last one takes every file."""
+        return self.arrow, self.spark
+
+    @classmethod
+    def of(cls, context: StatementContext) -> Rewriters:
+        """Return the rewriters of one statement."""
+        spark, store, snapshot = context.spark, context.store, context.snapshot
+        return cls(
+            arrow=ArrowRewriter(spark=spark, store=store, config=snapshot.config),
+            spark=SparkRewriter(spark=spark, store=store, snapshot=snapshot),
+        )
+
+
+def write(
+    context: StatementContext,
+    decision: Decision,
+    rows: NewRows,
+    *,
+    rewriters: Callable[[StatementContext], Rewriters] = Rewriters.of,
+) -> WrittenFiles:
+    """Write new rows and change rows, and keep the other rows of touched files: copied, or left
+    where they are under a deletion vector that hides what changed.
+
+    Raises:
+        InvalidRequestError: a row breaks a rule of the table.
+        DeltaError: the storage refused (WRITE_FAILED).
+    """
+    writing = _Writing(
+        context=context, decision=decision, rows=rows, rewriters=rewriters(context), cleanups=[]
+    )
+    try:
+        return writing.run()
+    except BaseException:
+        for cleanup in writing.cleanups:
+            remove_quietly(cleanup)
+        raise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Writing:
+    """One statement while its files are written."""
+
+    context: StatementContext
+    decision: Decision
+    rows: NewRows
+    rewriters: Rewriters
+    cleanups: list[Callable[[], None]]
+    """Grows with what is written, also beside another thread."""
+
+    def run(self) -> WrittenFiles:
+        self.cleanups.extend([self.rewriters.arrow.discard, self.rewriters.spark.discard])
+        orders = self.decision.files.rewritten
+        if self.rows.frame is None:
+            copied, vectors = self._kept(orders, self.rewriters.in_order)
+            return self._finished(WriteResult.nothing(), copied, vectors)
+        ways, done, new = self.rewriters.in_order, None, None
+        source_copy = self._planned_copy()
+        if source_copy is not None and orders:
+            done, new = self._both(orders, source_copy)
+            source_copy = None
+            ways = (self.rewriters.spark,) if done is None else ways
+        left = orders if done is None else ()
+        keep = partial(self._kept, left, ways)
+        make = partial(self._new_rows, self.rows.frame, source_copy)
+        if new is not None:
+            copied, vectors = keep()
+        elif left or self.decision.files.marked:
+            # The copy runs while Spark analyses and plans what makes the new rows.
+            (copied, vectors), new = run_concurrently(self.context.spark, keep, make)
         else:
-            run_concurrently(self._context.spark, partial(self._keep, split), write)
+            copied, vectors, new = _NOTHING_COPIED, WrittenVectors(), make()
+        return self._finished(new, copied if done is None else done, vectors)
 
-    def _keep(self, split: SplitPlan) -> None:
-        if split.orders:
-            self.copied = rewrite_files(self._rewriters, split)
-        self.vectors = write_vectors(
-            map(_hidden_rows, split.hidden),
-            store=self._context.log.store,
-            config=self._context.statement.config,
+    def _finished(
+        self, new: WriteResult, copied: Rewritten, vectors: WrittenVectors
+    ) -> WrittenFiles:
+        return WrittenFiles(
+            new=new, copied=copied, vectors=vectors, cleanups=tuple(self.cleanups)
         )
 
-    def _write(
+    def _both(
         self,
-        plan: SearchPlan,
-        positions: RowPositions,
-        changes: ChangePlan,
-        split: SplitPlan,
-        gathering: WritePlan[WriteResult | NotApplicable] | None,
-    ) -> None:
-        if gathering is not None and self._has_gathered(
-            write_alone(self._context.spark.sparkContext, gathering)
-        ):
-            return
-        rows = changed_rows(self._context, plan, positions, changes)
-        config = self._context.statement.config
-        # A task per touched file would write a file each.
-        scattered = bool(changes.from_target) or changes.recorded
-        gathers = scattered or (bool(config.partition_columns) and self._rebalance)
-        alone = gathers and self._reads_little(split if scattered else None)
-        self.written = write_rows(
-            rows.coalesce(1) if alone else rows,
-            store=self._context.log.store,
-            config=config if self._collects_statistics else without_statistics(config),
-            rebalance=gathers and not alone,
-            with_changes=changes.recorded,
-            hidden=self._hidden_columns(changes),
+        orders: Sequence[RewriteOrder],
+        source_copy: WritePlan[WriteResult | NotApplicable],
+    ) -> tuple[Rewritten | None, WriteResult | None]:
+        """Let workers write copies and new rows in one job; ``None`` for what they cannot."""
+        rewriting = self.rewriters.arrow.plan(orders)
+        copied, new = write_both(self.context.spark.sparkContext, rewriting, source_copy)
+        if isinstance(copied, NotApplicable):
+            _log_fallback(self.rewriters.arrow, copied)
+        return (
+            None if isinstance(copied, NotApplicable) else copied,
+            self._known_to_cleanup(new),
         )
 
-    def _gathering(
-        self, positions: RowPositions, changes: ChangePlan
-    ) -> WritePlan[WriteResult | NotApplicable] | None:
+    def _kept(
+        self, orders: Sequence[RewriteOrder], ways: Sequence[Rewriter]
+    ) -> tuple[Rewritten, WrittenVectors]:
+        copied = rewrite_files(ways, orders) if orders else _NOTHING_COPIED
+        vectors = write_vectors(
+            map(_hidden_rows, self.decision.files.marked),
+            store=self.context.store,
+            config=self.context.statement.config,
+        )
+        self.cleanups.append(partial(discard_vectors, vectors, self.context.store))
+        return copied, vectors
+
+    def _new_rows(
+        self,
+        frame: Callable[[], DataFrame],
+        source_copy: WritePlan[WriteResult | NotApplicable] | None,
+    ) -> WriteResult:
+        if source_copy is not None:
+            copied = write_alone(self.context.spark.sparkContext, source_copy)
+            if (new := self._known_to_cleanup(copied)) is not None:
+                return new
+        row_plan, config = self.decision.rows, self.context.statement.config
+        rows = frame()
+        # A task per touched file would write a file each.
+        scattered = bool(row_plan.from_target) or row_plan.recorded
+        rebalances = bool(config.partition_columns) and self.context.settings.rebalance
+        brings_together = scattered or rebalances
+        in_one_task = brings_together and self._reads_little(with_touched=scattered)
+        written = write_rows(
+            rows.coalesce(1) if in_one_task else rows,
+            store=self.context.store,
+            config=self._config_of_new_files(),
+            rebalance=brings_together and not in_one_task,
+            with_changes=row_plan.recorded,
+            hidden=self._hidden_columns(),
+        )
+        self.cleanups.append(partial(discard, written, self.context.store))
+        return written
+
+    def _planned_copy(self) -> WritePlan[WriteResult | NotApplicable] | None:
         """Plan to write new rows that are rows of the source; ``None``: Spark makes them."""
-        context, config = self._context, self._context.statement.config
-        if self._codec is None or is_connect(context.spark):
+        context, selection = self.context, self.rows.copy
+        properties = context.statement.config.properties
+        codec = COPY_CODECS.get(properties.compression_codec or context.settings.codec or "")
+        if selection is None or codec is None:
             return None
-        codec = COPY_CODECS.get(config.properties.compression_codec or self._codec)
-        if codec is None:
-            return None
-        selection = gathered_rows(context, positions, changes)
-        if selection is None:
-            return None
-        if selection.num_partition_columns and not self._reads_little(None):
+        if selection.num_partition_columns and not self._reads_little(with_touched=False):
             return None  # several tasks would write a file each for every partition
         return plan_copy(
             selection,
-            store=context.log.store,
-            config=config if self._collects_statistics else without_statistics(config),
+            store=context.store,
+            config=self._config_of_new_files(),
             codec=codec,
             parallelism=context.spark.sparkContext.defaultParallelism,
         )
 
-    def _has_copied(self, copied: Rewriting) -> bool:
-        if isinstance(copied, NotApplicable):
-            log_refusal(self._splitter, copied)
-            self._rewriters = (self._copier,)
-            return False
-        self.copied = copied
-        return True
-
-    def _has_gathered(self, written: WriteResult | NotApplicable) -> bool:
+    def _known_to_cleanup(self, written: WriteResult | NotApplicable) -> WriteResult | None:
         if isinstance(written, NotApplicable):
             logger.info("Spark writes the new rows: %s", written.reason)
-            return False
-        self.written = written
-        return True
+            return None
+        self.cleanups.append(partial(discard, written, self.context.store))
+        return written
 
-    def _reads_little(self, split: SplitPlan | None) -> bool:
+    def _config_of_new_files(self) -> TableConfig:
+        config = self.context.statement.config
+        return config if self.context.settings.collects_statistics else without_statistics(config)
+
+    def _reads_little(self, *, with_touched: bool) -> bool:
         """Tell whether one task makes the new rows of the source, and of touched files, soon."""
-        staged = self._context.source.staged
-        sizes = [] if split is None else [add.size_bytes for add in split.touched]
-        sizes += [] if staged is None else [file.size_bytes for file in staged.files]
-        return reads_little(sizes)
+        touched = self.decision.files.touched if with_touched else ()
+        sizes = [add.size_bytes for add in touched]
+        return reads_little([*sizes, *(file.size_bytes for file in self.context.source.files)])
 
-    def _hidden_columns(self, changes: ChangePlan) -> Mapping[str, str]:
+    def _hidden_columns(self) -> Mapping[str, str]:
         """Return what new files hold beside the table's columns: ids of updated rows (M-110).
 
         When the rows changed last, the log says of the whole file.
         """
-        tracked = self._context.tracked
-        return {} if tracked is None or not changes.keeps_row_ids else {ROW_ID: tracked.row_id}
+        tracked = self.context.tracked
+        if tracked is None or not self.decision.rows.keeps_row_ids:
+            return {}
+        return {ROW_ID: tracked.row_id}
 
-    def counts(self, removes: Sequence[Remove]) -> FileCounts:
-        """Count the files of the commit that has these removes."""
-        return count_files(
-            removes=removes,
-            added=self.adds,
-            kept=self.vectors.adds,
-            changes=self.written.changes,
-        )
 
-    def discard(self) -> None:
-        """Remove everything written."""
-        store = self._context.log.store
-        remove_quietly(partial(discard, self.written, store))
-        remove_quietly(partial(discard_vectors, self.vectors, store))
-        for rewriter in (self._splitter, self._copier):
-            remove_quietly(rewriter.discard)
+def rewrite_files(rewriters: Sequence[Rewriter], orders: Sequence[RewriteOrder]) -> Rewritten:
+    """Copy what stays with the first rewriter that can. Runs one Spark job."""
+    for rewriter in rewriters:
+        match rewriter.rewrite(orders):
+            case Rewritten() as done:
+                return done
+            case NotApplicable() as fallback:
+                _log_fallback(rewriter, fallback)
+    raise RuntimeError("the last rewriter takes every file")
+
+
+def _log_fallback(rewriter: Rewriter, fallback: NotApplicable) -> None:
+    logger.warning("%s cannot copy here: %s", type(rewriter).__name__, fallback.reason)
 
 
 def _hidden_rows(order: RewriteOrder) -> DeletionVectorUpdate:
     return DeletionVectorUpdate(file=order.add, rows=order.dropped.rows().astype(np.uint64))
-
-
-def remove_quietly(remove: Callable[[], None]) -> None:
-    """Clean up; what cannot be removed is left for VACUUM and must hide no error."""
-    try:
-        remove()
-    except (OSError, DeltaError) as failure:
-        logger.warning("Files of a statement could not be removed: %s", failure)

@@ -1,30 +1,22 @@
-"""From positions to files: which are rewritten, which vanish, and the copy of the rest."""
+"""Which files a statement rewrites, marks with a deletion vector or drops. Pure."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
-from pyspark.sql import SparkSession
+import numpy.typing as npt
 from typing_extensions import assert_never
 
-from puredelta.commands.dml.prune.plan import SearchPlan
-from puredelta.commands.dml.search.positions import RowPositions
+from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.row_counts import physical_rows
-from puredelta.log.replay.snapshot import Snapshot
-from puredelta.log.vectors.read import read_positions
-from puredelta.protocol.actions.actions import Add
+from puredelta.log.files.tombstones import remove_file
+from puredelta.protocol.actions.actions import Add, Remove
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.rewrite.arrow_rewriter import ArrowRewriter
-from puredelta.spark.rewrite.contract import RewriteOrder, Rewriter, Rewritten
-from puredelta.spark.rewrite.spark_rewriter import SparkRewriter
-from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.rewrite.contract import RewriteOrder
 from puredelta.spark.session.row_bitmap import RowBitmap
-from puredelta.store.base import Store
-
-logger = logging.getLogger(__name__)
 
 _DEAD_BYTES_MIN = 8 * 1024 * 1024
 """What every later reader must pass over before a copy, one task more, is worth its while."""
@@ -41,20 +33,31 @@ class RewriteStrategy(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SplitPlan:
+class FilePlan:
     """What happens to the touched files: those some clause fired in (M-82, W-3)."""
 
-    orders: tuple[RewriteOrder, ...] = ()
-    """Files of which rows stay and are copied."""
-    hidden: tuple[RewriteOrder, ...] = ()
-    """Files of which rows stay where they are, the others under a deletion vector (M-131)."""
-    emptied: tuple[Add, ...] = ()
+    rewritten: tuple[RewriteOrder, ...] = ()
+    """Files of which the other rows are copied to new files."""
+    marked: tuple[RewriteOrder, ...] = ()
+    """Files that stay, the rows under a deletion vector (M-131)."""
+    dropped: tuple[Add, ...] = ()
     """Files that lose every row: no task, no new file (M-83, M-133)."""
 
     @property
     def touched(self) -> tuple[Add, ...]:
         """Every file that leaves the table as it was."""
-        return (*(order.add for order in (*self.orders, *self.hidden)), *self.emptied)
+        return (*(order.add for order in (*self.rewritten, *self.marked)), *self.dropped)
+
+    def removes(self, now_ms: int) -> tuple[Remove, ...]:
+        """Return the actions that remove the touched files."""
+        return tuple(remove_file(add, deleted_ms=now_ms) for add in self.touched)
+
+    def describe(self) -> str:
+        """Return it for the log."""
+        return (
+            f"{len(self.rewritten)} files rewritten, {len(self.marked)} marked, "
+            f"{len(self.dropped)} dropped"
+        )
 
 
 def uses_deletion_vectors(config: TableConfig) -> bool:
@@ -62,39 +65,39 @@ def uses_deletion_vectors(config: TableConfig) -> bool:
     return config.supports("deletionVectors") and config.properties.enable_deletion_vectors
 
 
-def plan_split(
-    plan: SearchPlan,
-    positions: RowPositions,
+def plan_files(
+    files: FileTable,
+    rows: Mapping[int, RowBitmap],
+    strategy: RewriteStrategy,
     *,
-    root_uri: str,
-    keeping: RewriteStrategy = RewriteStrategy.COPY_ON_WRITE,
-) -> SplitPlan:
-    """Join the rows to drop with those already deleted, file by file.
+    deleted: Mapping[int, npt.NDArray[Any]],
+) -> FilePlan:
+    """Decide file by file what becomes of the rows that no clause took out of it.
 
-    Reads the vectors of touched files, nothing else.
+    Args:
+        files: the touched files.
+        rows: by place in ``files`` the rows that leave it.
+        strategy: how the other rows are kept.
+        deleted: by place in ``files`` the rows that its deletion vector hides already.
     """
-    touched = positions.touched()
-    numbers = sorted(touched)
-    files = plan.candidates.take(numbers)
-    deleted = read_positions(files, root_uri)
-    orders: list[RewriteOrder] = []
-    hidden: list[RewriteOrder] = []
-    emptied: list[Add] = []
-    for at, (number, add) in enumerate(zip(numbers, files.adds(), strict=True)):
-        dropped = touched[number]
-        if at in deleted:
-            dropped |= RowBitmap.of_rows(deleted[at])
-        if _loses_every_row(add, dropped):
-            emptied.append(add)
-        elif _is_copied(add, dropped, keeping):
-            orders.append(RewriteOrder(add=add, dropped=dropped))
+    rewritten: list[RewriteOrder] = []
+    marked: list[RewriteOrder] = []
+    dropped: list[Add] = []
+    for place, add in enumerate(files.adds()):
+        gone = rows[place]
+        if place in deleted:
+            gone |= RowBitmap.of_rows(deleted[place])
+        if _loses_every_row(add, gone):
+            dropped.append(add)
+        elif _is_copied(add, gone, strategy):
+            rewritten.append(RewriteOrder(add=add, dropped=gone))
         else:
-            hidden.append(RewriteOrder(add=add, dropped=dropped))
-    return SplitPlan(orders=tuple(orders), hidden=tuple(hidden), emptied=tuple(emptied))
+            marked.append(RewriteOrder(add=add, dropped=gone))
+    return FilePlan(rewritten=tuple(rewritten), marked=tuple(marked), dropped=tuple(dropped))
 
 
-def _is_copied(add: Add, dropped: RowBitmap, keeping: RewriteStrategy) -> bool:
-    match keeping:
+def _is_copied(add: Add, dropped: RowBitmap, strategy: RewriteStrategy) -> bool:
+    match strategy:
         case RewriteStrategy.COPY_ON_WRITE:
             return True
         case RewriteStrategy.DELETION_VECTORS:
@@ -109,36 +112,10 @@ def _is_copied(add: Add, dropped: RowBitmap, keeping: RewriteStrategy) -> bool:
                 and add.size_bytes * dead // rows >= _DEAD_BYTES_MIN
             )
         case _:
-            assert_never(keeping)
+            assert_never(strategy)
 
 
 def _loses_every_row(add: Add, dropped: RowBitmap) -> bool:
     """Tell from the log alone; only a count that the positions themselves confirm is taken."""
     rows = physical_rows(add)
     return rows is not None and len(dropped) == rows and dropped.last == rows - 1
-
-
-def rewrite_files(rewriters: Sequence[Rewriter], split: SplitPlan) -> Rewritten:
-    """Copy what stays with the first rewriter that can. Runs one Spark job."""
-    for rewriter in rewriters:
-        match rewriter.rewrite(split.orders):
-            case Rewritten() as done:
-                return done
-            case NotApplicable() as refused:
-                log_refusal(rewriter, refused)
-    raise RuntimeError("the last rewriter refuses nothing")
-
-
-def log_refusal(rewriter: Rewriter, refused: NotApplicable) -> None:
-    """Say that another way to copy is taken, and why."""
-    logger.warning("%s cannot copy here: %s", type(rewriter).__name__, refused.reason)
-
-
-def rewriters_of(
-    spark: SparkSession, store: Store, snapshot: Snapshot
-) -> tuple[ArrowRewriter, SparkRewriter]:
-    """Return the ways to copy, the fastest first."""
-    return (
-        ArrowRewriter(spark=spark, store=store, config=snapshot.config),
-        SparkRewriter(spark=spark, store=store, snapshot=snapshot),
-    )

@@ -1,4 +1,4 @@
-"""Which rows a statement writes, decided from positions before Spark is asked. Pure.
+"""Which rows a statement writes, decided from the positions it found. Pure.
 
 Where an UPDATE asks nothing of the old row and no source row is used twice, the staged row
 alone makes the new one and the target is not read.
@@ -13,17 +13,17 @@ from puredelta.commands.dml.resolve.statement import (
     MatchedClause,
     NotMatchedBySourceClause,
     ResolvedDelete,
+    ResolvedStatement,
     ResolvedUpdate,
 )
 from puredelta.commands.dml.search.positions import RowPositions, united
-from puredelta.commands.dml.source.context import ChangeContext
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.session.row_bitmap import count_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fired:
+class FiredUpdate:
     """An UPDATE clause that fires, and for which rows."""
 
     number: int
@@ -38,11 +38,11 @@ class Fired:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangePlan:
+class RowPlan:
     """Which rows are to be written."""
 
-    from_source: tuple[Fired, ...]
-    from_target: tuple[Fired, ...]
+    from_source: tuple[FiredUpdate, ...]
+    from_target: tuple[FiredUpdate, ...]
     deleted: RowsByFile
     inserts: bool
     num_inserts: int | None
@@ -53,7 +53,7 @@ class ChangePlan:
     """Whether updated rows take their row ids along (M-110)."""
 
     @property
-    def updates(self) -> tuple[Fired, ...]:
+    def updates(self) -> tuple[FiredUpdate, ...]:
         """Every UPDATE clause that fires."""
         return (*self.from_source, *self.from_target)
 
@@ -77,26 +77,36 @@ class ChangePlan:
         """Whether nothing can be written."""
         return not self.has_new_rows and not self.recorded
 
+    def describe(self) -> str:
+        """Return it for the log."""
+        inserts = "some" if self.num_inserts is None else self.num_inserts
+        return f"{self.num_updates} rows updated, {inserts} inserted"
 
-def plan_changes(
-    context: ChangeContext, positions: RowPositions, *, infers_deletes: bool = False
-) -> ChangePlan:
+
+def plan_rows(
+    statement: ResolvedStatement,
+    positions: RowPositions,
+    *,
+    num_source_rows: int,
+    tracks_rows: bool = False,
+    infers_deletes: bool = False,
+) -> RowPlan:
     """Choose how each clause's rows are made.
 
-    ``infers_deletes``: readers of the change data feed can tell deleted rows without files.
+    ``tracks_rows``: rows of the table keep their ids. ``infers_deletes``: readers of the change
+    data feed can tell deleted rows without change files.
     """
-    statement, num_rows = context.statement, context.source.num_rows
     clauses: list[MatchedClause | NotMatchedBySourceClause]
     clauses = [*statement.matched, *statement.not_matched_by_source]
     sets = [*positions.matched, *positions.by_source]
-    fired = list(_fired(context, positions, clauses, sets))
+    fired = _fired(positions, clauses, sets, tracks_rows=tracks_rows)
     deleted = united(
         *(r for c, r in zip(clauses, sets, strict=True) if isinstance(c.action, ResolvedDelete))
     )
-    unmatched = num_rows - count_rows(positions.matched_source.values())
+    unmatched = num_source_rows - count_rows(positions.matched_source.values())
     inserts = bool(statement.not_matched) and unmatched > 0
     unconditional = inserts and statement.not_matched[-1].condition is None
-    return ChangePlan(
+    return RowPlan(
         from_source=tuple(f for f in fired if f.source is not None),
         from_target=tuple(f for f in fired if f.source is None),
         deleted=deleted,
@@ -104,7 +114,7 @@ def plan_changes(
         num_inserts=unmatched if unconditional else None if inserts else 0,
         recorded=records_changes(statement.config)
         and bool(fired or (deleted and not infers_deletes)),
-        keeps_row_ids=context.tracked is not None and bool(fired),
+        keeps_row_ids=tracks_rows and bool(fired),
     )
 
 
@@ -118,22 +128,23 @@ def records_changes(config: TableConfig) -> bool:
 
 
 def _fired(
-    context: ChangeContext,
     positions: RowPositions,
     clauses: Sequence[MatchedClause | NotMatchedBySourceClause],
     sets: Sequence[RowsByFile],
-) -> list[Fired]:
-    fired = []
+    *,
+    tracks_rows: bool,
+) -> list[FiredUpdate]:
+    fired: list[FiredUpdate] = []
     for number, (clause, rows) in enumerate(zip(clauses, sets, strict=True)):
         action = clause.action
         if not isinstance(action, ResolvedUpdate) or not rows:
             continue
-        by_source = number >= len(context.statement.matched)
+        by_source = isinstance(clause, NotMatchedBySourceClause)
         # The id of a row is part of the old row.
-        needs_old = by_source or action.reads_target or context.tracked is not None
+        needs_old = by_source or action.reads_target or tracks_rows
         known = None if needs_old else positions.source_of
         fired.append(
-            Fired(
+            FiredUpdate(
                 number=number,
                 action=action,
                 target=rows,

@@ -1,6 +1,6 @@
 """The rows of a statement as one frame for one write job: new rows, and change rows with them.
 
-RowPositions are settled, so no condition of a MATCHED clause is evaluated again: a row is
+Positions are settled, so no condition of a MATCHED clause is evaluated again: a row is
 marked with the clause that fires for it.
 
 For the change data feed every new row is made once and then doubled, so that the row in
@@ -18,13 +18,14 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from puredelta.commands.dml.decide.row_plan import ChangePlan, Fired
+from puredelta.commands.dml.decide.decide import Decision
+from puredelta.commands.dml.decide.row_plan import FiredUpdate, RowPlan
 from puredelta.commands.dml.new_rows.identities import identity_values
-from puredelta.commands.dml.new_rows.values import new_rows
+from puredelta.commands.dml.new_rows.values import rows_with_values
 from puredelta.commands.dml.prune.plan import SearchPlan
 from puredelta.commands.dml.resolve.statement import NotMatchedClause, ResolvedInsert
 from puredelta.commands.dml.search.positions import RowPositions, united
-from puredelta.commands.dml.source.context import ChangeContext
+from puredelta.commands.dml.source.context import StatementContext
 from puredelta.protocol.table.change_data import ChangeType
 from puredelta.spark.scan.bitmaps import RowsByFile, mark_rows
 from puredelta.spark.session.helper_columns import (
@@ -45,8 +46,8 @@ _FIRST_INSERT = 1 << 20
 """Numbers of INSERT clauses start here, to tell them from those of UPDATE clauses."""
 
 
-def changed_rows(
-    context: ChangeContext, plan: SearchPlan, positions: RowPositions, changes: ChangePlan
+def frame_of_new_rows(
+    context: StatementContext, plan: SearchPlan, decision: Decision
 ) -> DataFrame:
     """Return what is to be written with exactly the table's columns. Some row is, or may be.
 
@@ -54,27 +55,28 @@ def changed_rows(
     the row is one of the feed. Where rows keep their ids, `ROW_ID` is: NULL in new rows.
     Runs nothing. Expressions of clauses that do not fire are never evaluated.
     """
-    parts = _new_parts(context, plan, positions, changes)
-    if changes.recorded:
-        parts = [*map(_doubled, parts), _old_images(context, plan, changes)]
+    parts = _new_parts(context, plan, decision)
+    if decision.rows.recorded:
+        parts = [*map(_doubled, parts), _old_images(context, plan, decision.rows)]
     rows = functools.reduce(DataFrame.unionAll, parts).drop(CLAUSE)
     return context.statement.instant.fix(rows)
 
 
 def _new_parts(
-    context: ChangeContext, plan: SearchPlan, positions: RowPositions, changes: ChangePlan
+    context: StatementContext, plan: SearchPlan, decision: Decision
 ) -> list[DataFrame]:
-    matched = [fired for fired in changes.from_target if not fired.by_source]
-    by_source = [fired for fired in changes.from_target if fired.by_source]
+    row_plan = decision.rows
+    matched = [fired for fired in row_plan.from_target if not fired.by_source]
+    by_source = [fired for fired in row_plan.from_target if fired.by_source]
     parts = []
-    if changes.from_source or changes.inserts:
-        parts.append(_from_source(context, positions, changes))
+    if row_plan.from_source or row_plan.inserts:
+        parts.append(_from_source(context, decision.positions, row_plan))
     if matched:
-        parts.append(_from_pairs(context, plan, changes, matched))
+        parts.append(_from_pairs(context, plan, row_plan, matched))
     if by_source:
-        frame = _old_rows(context, plan, changes, by_source)
+        frame = _old_rows(context, plan, row_plan, by_source)
         clause = _marked_clause(by_source)
-        parts.append(_new_rows(context, changes, frame, clause, _values(by_source)))
+        parts.append(_new_rows(context, row_plan, frame, clause, _values(by_source)))
     return parts
 
 
@@ -89,30 +91,30 @@ def _doubled(rows: DataFrame) -> DataFrame:
     return rows.withColumn(CHANGE, F.explode(F.array(F.lit(None).cast("string"), kind)))
 
 
-def _old_images(context: ChangeContext, plan: SearchPlan, changes: ChangePlan) -> DataFrame:
+def _old_images(context: StatementContext, plan: SearchPlan, row_plan: RowPlan) -> DataFrame:
     """Read updated and deleted rows as they were, in the columns of the table now (M-126)."""
     statement = context.statement
-    sets = {_UPDATED_MARK: changes.updated, _DELETED_MARK: changes.deleted}
+    sets = {_UPDATED_MARK: row_plan.updated, _DELETED_MARK: row_plan.deleted}
     sets = {mark: rows for mark, rows in sets.items() if rows}
     every = frozenset(context.snapshot.config.schema.names)
     frame = statement.frames.target(_marked_rows(context, plan, sets, every))
-    carried = statement.carried()
+    old = statement.pass_through()
     kind = F.lit(ChangeType.UPDATE_PREIMAGE.value)
     if _DELETED_MARK in sets:
         kind = F.when(F.col(_DELETED_MARK), F.lit(ChangeType.DELETE.value)).otherwise(kind)
     return frame.select(
-        *(carried[name].alias(name) for name in statement.schema.names),
+        *(old[name].alias(name) for name in statement.schema.names),
         F.lit(None).cast("int").alias(CLAUSE),
-        *([F.lit(None).cast("long").alias(ROW_ID)] if changes.keeps_row_ids else []),
+        *([F.lit(None).cast("long").alias(ROW_ID)] if row_plan.keeps_row_ids else []),
         kind.alias(CHANGE),
     )
 
 
-def _from_source(context: ChangeContext, positions: RowPositions, changes: ChangePlan) -> DataFrame:
+def _from_source(context: StatementContext, positions: RowPositions, row_plan: RowPlan) -> DataFrame:
     """Make updated and inserted rows in one pass over the staged rows."""
     statement = context.statement
-    inserts = statement.not_matched if changes.inserts else ()
-    fired = changes.from_source
+    inserts = statement.not_matched if row_plan.inserts else ()
+    fired = row_plan.from_source
     columns = _columns_of_inserts(inserts).union(*(f.action.source_columns for f in fired))
     sets: dict[str, RowsByFile] = {_mark(f.number): f.source or {} for f in fired}
     if inserts and positions.matched_source:
@@ -127,42 +129,42 @@ def _from_source(context: ChangeContext, positions: RowPositions, changes: Chang
     actions = _values(fired)
     numbered = identity_values(statement.config, context.source) if inserts else {}
     actions |= {_FIRST_INSERT + n: {**numbered, **c.action.values} for n, c in enumerate(inserts)}
-    if changes.keeps_row_ids:
+    if row_plan.keeps_row_ids:
         frame = frame.withColumn(ROW_ID, F.lit(None).cast("long"))
-    return _new_rows(context, changes, frame, clause, actions)
+    return _new_rows(context, row_plan, frame, clause, actions)
 
 
 def _from_pairs(
-    context: ChangeContext, plan: SearchPlan, changes: ChangePlan, matched: Sequence[Fired]
+    context: StatementContext, plan: SearchPlan, row_plan: RowPlan, matched: Sequence[FiredUpdate]
 ) -> DataFrame:
     """Make updated rows from old rows, joined again with the source rows they match."""
     statement = context.statement
-    old = _old_rows(context, plan, changes, matched, statement.on.target_columns)
+    old = _old_rows(context, plan, rows, matched, statement.on.target_columns)
     source = context.source_frame(
         statement.on.source_columns.union(*(f.action.source_columns for f in matched))
     )
     pairs = old.join(
         F.broadcast(source) if plan.broadcast_source else source, statement.on.column, how="inner"
     )
-    return _new_rows(context, changes, pairs, _marked_clause(matched), _values(matched))
+    return _new_rows(context, row_plan, pairs, _marked_clause(matched), _values(matched))
 
 
 def _old_rows(
-    context: ChangeContext,
+    context: StatementContext,
     plan: SearchPlan,
-    changes: ChangePlan,
-    fired: Sequence[Fired],
+    row_plan: RowPlan,
+    fired: Sequence[FiredUpdate],
     columns: frozenset[str] = frozenset(),
 ) -> DataFrame:
     """Read the rows that clauses fire for, marked by clause: ``columns`` and what values need."""
     needed = columns.union(*(f.action.target_columns | f.action.unchanged for f in fired))
     sets = {_mark(f.number): f.target for f in fired}
-    rows = _marked_rows(context, plan, sets, needed, with_row_ids=changes.keeps_row_ids)
+    rows = _marked_rows(context, plan, sets, needed, with_row_ids=row_plan.keeps_row_ids)
     return context.statement.frames.target(rows)
 
 
 def _marked_rows(
-    context: ChangeContext,
+    context: StatementContext,
     plan: SearchPlan,
     sets: Mapping[str, RowsByFile],
     columns: frozenset[str],
@@ -186,11 +188,11 @@ def _mark(number: int) -> str:
     return f"{MARK}_{number}"
 
 
-def _values(fired: Sequence[Fired]) -> dict[int, Mapping[str, Column]]:
+def _values(fired: Sequence[FiredUpdate]) -> dict[int, Mapping[str, Column]]:
     return {f.number: f.action.values for f in fired}
 
 
-def _marked_clause(fired: Sequence[Fired], otherwise: Column | None = None) -> Column:
+def _marked_clause(fired: Sequence[FiredUpdate], otherwise: Column | None = None) -> Column:
     """Return the number of the clause whose mark a row bears, NULL if it bears none."""
     clause = F.lit(None).cast("int") if otherwise is None else otherwise
     for update in fired:
@@ -222,13 +224,13 @@ def _columns_of_inserts(inserts: Sequence[NotMatchedClause]) -> frozenset[str]:
 
 
 def _new_rows(
-    context: ChangeContext,
-    changes: ChangePlan,
+    context: StatementContext,
+    row_plan: RowPlan,
     frame: DataFrame,
     clause: Column,
     actions: Mapping[int, Mapping[str, Column]],
 ) -> DataFrame:
     """Give every row the values of its clause, which stays as `CLAUSE`; rows without one go."""
     chosen = frame.withColumn(CLAUSE, clause).where(F.col(CLAUSE).isNotNull())
-    helpers = (ROW_ID,) if changes.keeps_row_ids else ()
-    return new_rows(chosen, actions, context.statement.config, helpers=helpers)
+    helpers = (ROW_ID,) if row_plan.keeps_row_ids else ()
+    return rows_with_values(chosen, actions, context.statement.config, helpers=helpers)

@@ -1,4 +1,4 @@
-"""Whether new rows are rows of the source as they are, so that nothing is left to compute. Pure.
+"""Whether new rows are rows of the source as they are, so that nothing has to be computed.
 
 That is so where every clause that fires takes each column of the table from a column of the
 source of the same type, as ``UPDATE SET *`` and ``INSERT *`` do, and the table asks nothing of
@@ -12,36 +12,38 @@ from collections.abc import Mapping
 import pyarrow as pa
 from pyspark.sql import Column
 
-from puredelta.commands.dml.decide.row_plan import ChangePlan
+from puredelta.commands.dml.decide.decide import Decision
+from puredelta.commands.dml.decide.row_plan import RowPlan
 from puredelta.commands.dml.resolve.statement import ResolvedStatement
 from puredelta.commands.dml.search.positions import RowPositions, united
-from puredelta.commands.dml.source.context import ChangeContext
+from puredelta.commands.dml.source.context import StatementContext
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import BOOLEAN, DATE, INTEGRAL, STRING
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.offload.source_copy import Selection
 from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.session.arrow_types import stored_type
+from puredelta.spark.session.session import is_connect
 
 _PARTITION_TYPES = INTEGRAL | {BOOLEAN, DATE, STRING}
 """Types whose values are spelled in one way only."""
 
 
-def gathered_rows(
-    context: ChangeContext, positions: RowPositions, changes: ChangePlan
-) -> Selection | None:
+def copied_rows(context: StatementContext, decision: Decision) -> Selection | None:
     """Return the rows of the source that are written as they are; ``None`` if Spark has to
     make new rows.
     """
-    source, statement = context.source, context.statement
+    source, statement, row_plan = context.source, context.statement, decision.rows
     staged = source.staged
-    if staged is None or changes.from_target or changes.recorded or context.tracked is not None:
+    if context.settings.codec is None or is_connect(context.spark):
         return None
-    columns = _columns(statement, changes)
+    if staged is None or row_plan.from_target or row_plan.recorded or context.tracked is not None:
+        return None
+    columns = _columns(statement, row_plan)
     stored = stored_types(statement.config)
     if columns is None or stored is None:
         return None
-    rows, keeps = _rows(positions, changes)
+    rows, keeps = _rows(decision.positions, row_plan)
     return Selection(
         files=staged.files,
         group_rows=staged.group_rows,
@@ -49,16 +51,16 @@ def gathered_rows(
         rows=rows,
         keeps=keeps,
         columns=tuple(
-            (source.file_column(columns[name]), name, kind) for name, kind in stored.items()
+            (source.names.in_file(columns[name]), name, kind) for name, kind in stored.items()
         ),
         num_partition_columns=len(statement.config.partition_columns),
     )
 
 
-def _rows(positions: RowPositions, changes: ChangePlan) -> tuple[RowsByFile, bool]:
+def _rows(positions: RowPositions, row_plan: RowPlan) -> tuple[RowsByFile, bool]:
     """Return the source rows to write; where there are inserts, those that are not."""
-    updated = united(*(fired.source or {} for fired in changes.from_source))
-    if not changes.inserts:
+    updated = united(*(fired.source or {} for fired in row_plan.from_source))
+    if not row_plan.inserts:
         return updated, True
     left_out = {
         file: rows - updated[file] if file in updated else rows
@@ -67,10 +69,10 @@ def _rows(positions: RowPositions, changes: ChangePlan) -> tuple[RowsByFile, boo
     return {file: rows for file, rows in left_out.items() if len(rows)}, False
 
 
-def _columns(statement: ResolvedStatement, changes: ChangePlan) -> dict[str, str] | None:
+def _columns(statement: ResolvedStatement, row_plan: RowPlan) -> dict[str, str] | None:
     """Return the source column of each of the table's, if all clauses that fire agree on it."""
-    every: list[Mapping[str, Column]] = [fired.action.values for fired in changes.from_source]
-    if changes.inserts:
+    every: list[Mapping[str, Column]] = [fired.action.values for fired in row_plan.from_source]
+    if row_plan.inserts:
         first = statement.not_matched[0]
         if first.condition is not None:
             return None

@@ -18,7 +18,7 @@ from puredelta.spark.session.types import quoted
 from puredelta.spark.values.generated_columns import generated_value
 
 
-def new_rows(
+def rows_with_values(
     frame: DataFrame,
     actions: Mapping[int, Mapping[str, Column]],
     config: TableConfig,

@@ -1,7 +1,8 @@
 """Whether the rows of a statement can be found by looking keys up, without a join. Pure.
 
-MightMatch where ON asks for equality of plain columns, and whatever else decides is something
-that Arrow decides as Spark does. Worth it as long as every task can hold the source's keys.
+A lookup is possible where ON asks for equality of plain columns, and whatever else decides is
+something that Arrow decides as Spark does. It is worth it as long as every task can hold the
+source's keys.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from puredelta.commands.dml.resolve.statement import (
     NotMatchedBySourceClause,
     ResolvedStatement,
 )
+from puredelta.commands.dml.source.staged_source import ColumnNames
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import (
     DATE,
@@ -36,10 +38,13 @@ _TEXT_BYTES = 64
 """Of a value of text, guessed."""
 
 
-def key_probe(
-    statement: ResolvedStatement, num_source_rows: int, memory: WorkerMemory
+def plan_lookup(
+    statement: ResolvedStatement, num_source_rows: int, names: ColumnNames, memory: WorkerMemory
 ) -> KeyLookup | None:
-    """Return how to look the statement's keys up, ``None`` if Spark has to join."""
+    """Return how to look the statement's keys up, ``None`` if Spark has to join.
+
+    ``names`` are those of source columns inside the source's files.
+    """
     pairs, config = statement.on.parts.pairs, statement.config
     # Files have columns under the names and types of the table as it was.
     renamed = statement.schema_evolves or config.column_mapping is ColumnMappingMode.ID
@@ -48,12 +53,16 @@ def key_probe(
     if not all(_is_plain(pair, config) for pair in pairs):
         return None
     keys = tuple(
-        KeyColumn(target=pair.target.path[0], source=pair.source.path[0], null_safe=pair.null_safe)
+        KeyColumn(
+            target=pair.target.path[0],
+            source=names.in_file(pair.source.path[0]),
+            null_safe=pair.null_safe,
+        )
         for pair in pairs
     )
     judgement = None
-    if not _one_fate(statement):
-        judgement = _judgement(statement)
+    if not _has_one_clause(statement):
+        judgement = _judgement(statement, names)
         if judgement is None:
             return None
     texts = sum(pair.source.type == STRING for pair in pairs)
@@ -66,16 +75,18 @@ def key_probe(
     # What has a partner in no part is known at the end only.
     if parts > (1 if statement.not_matched_by_source else memory.parts_max):
         return None
+    part_bytes = -(-task_bytes // parts)
     return KeyLookup(
         keys=keys,
         judgement=judgement,
         clause=0 if statement.matched else IDLE,
-        task_bytes=-(-task_bytes // parts),
+        task_bytes=part_bytes,
         parts=parts,
+        tasks_max=memory.tasks_max(part_bytes),
     )
 
 
-def _one_fate(statement: ResolvedStatement) -> bool:
+def _has_one_clause(statement: ResolvedStatement) -> bool:
     """Tell whether all pairs of equal keys are for the same clause, and nothing else is."""
     parts = statement.on.parts
     if parts.target_only or parts.source_only or parts.other or statement.not_matched_by_source:
@@ -83,7 +94,7 @@ def _one_fate(statement: ResolvedStatement) -> bool:
     return not statement.matched or statement.matched[0].condition is None
 
 
-def _judgement(statement: ResolvedStatement) -> Judgement | None:
+def _judgement(statement: ResolvedStatement, names: ColumnNames) -> Judgement | None:
     """Translate what decides besides keys; ``None`` if Arrow might decide otherwise."""
     parts = statement.on.parts
     translation = Translation(inexact=_inexact_columns(statement.config))
@@ -97,7 +108,9 @@ def _judgement(statement: ResolvedStatement) -> Judgement | None:
         matched=matched,
         by_source=by_source,
         target_columns=tuple(translation.target.items()),
-        source_columns=tuple(translation.source.items()),
+        source_columns=tuple(
+            (names.in_file(staged), kind) for staged, kind in translation.source.items()
+        ),
     )
 
 

@@ -1,90 +1,62 @@
 """What a statement decides before it reads a row of the target: which files, and how to join.
 
 Pure: statistics and partition values of the files meet the predicates of the statement and
-the bounds of the staged source. A file that is pruned wrongly keeps its old rows (M-82), so
-whatever is unknown keeps the file.
+the bounds of the staged source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from puredelta.commands.dml.prune.key_lookup import key_probe
-from puredelta.commands.dml.resolve.statement import (
-    EquiPair,
-    NotMatchedBySourceClause,
-    ResolvedStatement,
-    ResolvedUpdate,
+from puredelta.commands.dml.prune.rules import (
+    Rule,
+    by_source_predicate,
+    match_rules,
+    read_predicate,
 )
+from puredelta.commands.dml.resolve.statement import ResolvedStatement, ResolvedUpdate
+from puredelta.commands.dml.source.staged_source import SourceProfile
+from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.footers.file_stats import LeafPath, LeafStatistics
-from puredelta.protocol.schema.types import (
-    DOUBLE,
-    FLOAT,
-    INTEGRAL,
-    DataType,
-    DecimalType,
-    PrimitiveType,
-)
-from puredelta.protocol.values.predicates import (
-    FALSE,
-    TRUE,
-    And,
-    Compare,
-    CompareOp,
-    Const,
-    IsNull,
-    OneOf,
-    Or,
-    Predicate,
-)
-from puredelta.spark.offload.key_lookup import KeyLookup, WorkerMemory
+from puredelta.log.skipping.pruning import Pruning, SkippedBy
+from puredelta.protocol.values.predicates import TRUE, Predicate
+from puredelta.spark.offload.key_lookup import KeyLookup
 
-Prune: TypeAlias = Callable[[FileTable, Predicate], pa.Array]
-"""True where rows of a file might satisfy the predicate."""
-
-_NEVER_PRUNED = frozenset({FLOAT, DOUBLE})
-"""NaN equals NaN in Spark and lies outside the bounds that writers leave."""
-
+Prune: TypeAlias = Callable[[FileTable, Predicate, FileStatistics], Pruning]
+"""Which files may hold rows that satisfy the predicate; the statistics are of these files."""
 
 _ONE_TASK_BYTES = 16 * 1024 * 1024
 _OPEN_BYTES = 256 * 1024
 """What opening a file costs, as bytes that could be read instead."""
 
 
-class Rule(Enum):
-    """Why a file need not be searched for matches."""
-
-    ON_TARGET = "conjuncts of ON over target columns"
-    SOURCE_KEYS = "keys of the source"
-    MATCHED_CONDITIONS = "conditions of all MATCHED clauses"
-
-
 class Search(Enum):
     """How target rows meet source rows."""
 
     NOTHING = "nothing to search"
+    WHOLE_FILES = "partition values decide, every row of a file goes"
     TARGET_ONLY = "no source row: every target row is unmatched"
     INNER = "inner join"
     LEFT_OUTER = "left outer join from the target"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceProfile:
-    """What is known of the staged source without reading it again."""
+class SkippedByRule:
+    """How many files a rule took from what the rules before it had left."""
 
-    num_rows: int
-    size_bytes: int
-    bounds: Mapping[LeafPath, LeafStatistics] = field(default_factory=dict)
-    """By staged path."""
-    distinct: Mapping[LeafPath, Sequence[Any]] = field(default_factory=dict)
-    """All values but NULL, where they are few; whole numbers in an ``array("q")``."""
+    rule: Rule
+    by: SkippedBy
+    num_files: int
+
+    def describe(self) -> str:
+        """Return it for the log."""
+        return f"{self.num_files} by {self.rule.value} ({self.by.value})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,37 +65,56 @@ class SearchPlan:
 
     candidates: FileTable
     """Files that may hold a row some clause acts on, or a match that keeps a row out."""
+    statistics: FileStatistics = NOTHING_PARSED
+    """Of the candidates, as far as they are parsed."""
     num_files: int
-    skipped: Mapping[Rule, int]
-    """How many files each rule took from what the rules before it had left."""
-    widened: int
+    skipped: tuple[SkippedByRule, ...] = ()
+    """Why the other files are not searched for matches."""
+    extra_candidates: int = 0
     """Files searched only because a NOT MATCHED BY SOURCE clause may reach them."""
     search: Search
-    broadcast_source: bool
-    probe: KeyLookup | None
+    broadcast_source: bool = False
+    lookup: KeyLookup | None = None
     """How keys are looked up in the files instead; ``None``: Spark joins."""
-    reads_little: bool
+    reads_little: bool = False
     """Whether one task reads candidates and source sooner than a shuffle starts."""
-    finds_source_rows: bool
+    finds_source_rows: bool = False
     """Whether the search also tells which staged rows matched."""
-    checks_multiple_matches: bool
+    checks_multiple_matches: bool = False
     """Several matches of one row are an error (M-70), but not of a sole DELETE (M-71)."""
     read_predicate: Predicate
-    """Rows that the result depends on; a rival's row outside of it cannot matter."""
+    """Rows that the result depends on: another writer's row outside of it cannot matter."""
+
+    def skipped_by_rule(self) -> Mapping[Rule, int]:
+        """Return how many files each rule took away."""
+        totals: dict[Rule, int] = {}
+        for some in self.skipped:
+            totals[some.rule] = totals.get(some.rule, 0) + some.num_files
+        return totals
 
     def describe(self) -> str:
         """Return one line for the log."""
-        skipped = ", ".join(f"{count} by {rule.value}" for rule, count in self.skipped.items())
+        skipped = ", ".join(some.describe() for some in self.skipped)
         return (
             f"{len(self.candidates)} of {self.num_files} files are searched "
-            f"(skipped: {skipped or 'none'}; widened: {self.widened}); {self.search.value}, "
-            f"source {self._source_handling()}"
+            f"(skipped: {skipped or 'none'}; only for NOT MATCHED BY SOURCE: "
+            f"{self.extra_candidates}); {self.search.value}, source {self._source_mode()}"
         )
 
-    def _source_handling(self) -> str:
-        if self.probe is not None:
+    def _source_mode(self) -> str:
+        if self.lookup is not None:
             return "keys looked up"
         return "broadcast" if self.broadcast_source else "as Spark chooses"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchLimits:
+    """What a search may take, and how keys could be looked up instead of joined."""
+
+    broadcast_bytes_max: int
+    """Spark's own threshold; -1 switches broadcasting off."""
+    look_up: Callable[[], KeyLookup | None]
+    """Plans a lookup; ``None``: Spark has to join."""
 
 
 def plan_search(
@@ -132,34 +123,33 @@ def plan_search(
     source: SourceProfile,
     *,
     prune: Prune,
-    broadcast_bytes_max: int,
-    memory: WorkerMemory,
+    limits: SearchLimits,
+    statistics: FileStatistics = NOTHING_PARSED,
 ) -> SearchPlan:
     """Choose the candidate files and the join; runs nothing.
 
-    ``broadcast_bytes_max`` is Spark's own threshold; -1 switches broadcasting off.
-    ``memory`` is for the source's keys where they are looked up.
+    ``statistics`` of the files are not parsed again.
     """
-    kept, skipped = _matchable(statement, files, source, prune)
-    reachable = prune(files, by_source_predicate(statement.not_matched_by_source))
-    widened = pc.sum(pc.and_not(reachable, kept)).as_py() or 0
-    candidates = files.select(pc.or_(kept, reachable))
-    finds_source_rows = source.num_rows > 0 and (
-        bool(statement.not_matched) or _may_update_from_source_alone(statement)
+    matchable = _matchable(statement, files, source, prune, statistics)
+    by_source = prune(
+        files, by_source_predicate(statement.not_matched_by_source), matchable.statistics_of_all
     )
+    extra = pc.sum(pc.and_not(by_source.mask, matchable.mask)).as_py() or 0
+    wanted = pc.or_(matchable.mask, by_source.mask)
+    candidates = files.select(wanted)
     search = _search(statement, candidates, source)
     return SearchPlan(
         candidates=candidates,
+        statistics=by_source.statistics.select(wanted) if extra else matchable.statistics,
         num_files=len(files),
-        skipped=skipped,
-        widened=widened,
+        skipped=matchable.skipped,
+        extra_candidates=extra,
         search=search,
-        probe=key_probe(statement, source.num_rows, memory)
-        if search in (Search.INNER, Search.LEFT_OUTER)
-        else None,
-        broadcast_source=0 <= _join_bytes(statement, source) <= broadcast_bytes_max,
+        lookup=limits.look_up() if search in (Search.INNER, Search.LEFT_OUTER) else None,
+        broadcast_source=0 <= _join_bytes(statement, source) <= limits.broadcast_bytes_max,
         reads_little=reads_little([*candidates.rows["size_bytes"].to_pylist(), source.size_bytes]),
-        finds_source_rows=finds_source_rows,
+        finds_source_rows=source.num_rows > 0
+        and (bool(statement.not_matched) or _may_update_from_source_alone(statement)),
         checks_multiple_matches=not statement.is_insert_only
         and not statement.is_single_unconditional_delete,
         read_predicate=read_predicate(statement, source),
@@ -174,96 +164,58 @@ def reads_little(sizes_bytes: Sequence[int]) -> bool:
     return sum(sizes_bytes) + len(sizes_bytes) * _OPEN_BYTES <= _ONE_TASK_BYTES
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Matchable:
+    """Which files may hold a match that matters."""
+
+    mask: pa.Array
+    """One bool per file."""
+    statistics: FileStatistics
+    """Of the files that are left."""
+    statistics_of_all: FileStatistics
+    """Of all the files."""
+    skipped: tuple[SkippedByRule, ...]
+
+
 def _matchable(
-    statement: ResolvedStatement, files: FileTable, source: SourceProfile, prune: Prune
-) -> tuple[pa.Array, Mapping[Rule, int]]:
-    """Return which files may hold a match that matters, and what each rule took away."""
-    kept = pa.array([source.num_rows > 0] * len(files), pa.bool_())
-    skipped: dict[Rule, int] = {}
-    for rule, predicate in _rules(statement, source).items():
+    statement: ResolvedStatement,
+    files: FileTable,
+    source: SourceProfile,
+    prune: Prune,
+    statistics: FileStatistics,
+) -> _Matchable:
+    """Apply the rules one after the other, each to what those before it have left."""
+    if source.num_rows == 0:
+        mask = pa.array([False] * len(files), pa.bool_())
+        left = statistics.select(mask)
+        return _Matchable(mask=mask, statistics=left, statistics_of_all=statistics, skipped=())
+    numbers = pa.array(range(len(files)), pa.int64())
+    left, known = files, statistics
+    skipped: list[SkippedByRule] = []
+    for rule, predicate in match_rules(statement, source).items():
         if predicate == TRUE:
             continue
-        left = pc.and_(kept, prune(files, predicate))
-        if gone := (pc.sum(kept).as_py() or 0) - (pc.sum(left).as_py() or 0):
-            skipped[rule] = gone
-        kept = left
-    return kept, skipped
-
-
-def _rules(statement: ResolvedStatement, source: SourceProfile) -> Mapping[Rule, Predicate]:
-    return {
-        Rule.ON_TARGET: And(statement.on.parts.target_only),
-        Rule.SOURCE_KEYS: _all_of([key_predicate(p, source) for p in statement.on.parts.pairs]),
-        Rule.MATCHED_CONDITIONS: _matched_predicate(statement),
-    }
-
-
-def read_predicate(statement: ResolvedStatement, source: SourceProfile) -> Predicate:
-    """Return a predicate that every target row satisfies on which the result depends."""
-    by_source = by_source_predicate(statement.not_matched_by_source)
-    if source.num_rows == 0:
-        return by_source
-    matched = _all_of(list(_rules(statement, source).values()))
-    if by_source == FALSE:
-        return matched
-    return TRUE if TRUE in (matched, by_source) else Or((matched, by_source))
-
-
-def _matched_predicate(statement: ResolvedStatement) -> Predicate:
-    """M-80: where only MATCHED clauses act, a row none of them can want need not be found."""
-    if statement.not_matched or statement.not_matched_by_source:
-        return TRUE
-    parts = [And(c.condition.parts.target_only) if c.condition else TRUE for c in statement.matched]
-    return TRUE if TRUE in parts else Or(tuple(parts))
-
-
-def by_source_predicate(clauses: tuple[NotMatchedBySourceClause, ...]) -> Predicate:
-    """Return what a row must satisfy for any of these clauses to fire (W-2)."""
-    parts = [And(c.condition.parts.target_only) if c.condition else TRUE for c in clauses]
-    return TRUE if TRUE in parts else Or(tuple(parts))
-
-
-def key_predicate(pair: EquiPair, source: SourceProfile) -> Predicate:
-    """Return what a target row must satisfy to equal any key of the source (W-1).
-
-    Only where both sides are of one kind, so that comparing needs no cast.
-    """
-    path = pair.source.path
-    leaf = source.bounds.get(path)
-    if leaf is None or not _comparable(pair.target.type, pair.source.type):
-        return TRUE
-    values = _values_predicate(pair, leaf, source)
-    if pair.null_safe and values != TRUE and leaf.null_count != 0:
-        return Or((IsNull(pair.target), values))
-    return values
-
-
-def _values_predicate(pair: EquiPair, leaf: LeafStatistics, source: SourceProfile) -> Predicate:
-    if leaf.null_count == source.num_rows:
-        return FALSE
-    if (values := source.distinct.get(pair.source.path)) is not None:
-        return OneOf(pair.target, values) if values else FALSE
-    bounds: list[Predicate] = []
-    if leaf.minimum is not None:
-        bounds.append(Compare(CompareOp.GREATER_OR_EQUAL, pair.target, Const(leaf.minimum)))
-    if leaf.maximum is not None:
-        bounds.append(Compare(CompareOp.LESS_OR_EQUAL, pair.target, Const(leaf.maximum)))
-    return And(tuple(bounds))
-
-
-def _comparable(target: DataType | None, source: DataType | None) -> bool:
-    if target in INTEGRAL and source in INTEGRAL:
-        return True
-    return (
-        target == source
-        and isinstance(target, PrimitiveType | DecimalType)
-        and target not in _NEVER_PRUNED
+        pruning = prune(left, predicate, known)
+        skipped += _by_rule(rule, pruning)
+        known = pruning.statistics
+        if len(left) == len(files):
+            statistics = known
+        if pruning.skipped:
+            left, known = left.select(pruning.mask), known.select(pruning.mask)
+            numbers = numbers.filter(pruning.mask)
+    return _Matchable(
+        mask=pc.is_in(pa.array(range(len(files)), pa.int64()), numbers),
+        statistics=known,
+        statistics_of_all=statistics,
+        skipped=tuple(skipped),
     )
 
 
-def _all_of(parts: list[Predicate]) -> Predicate:
-    needed = tuple(part for part in parts if part != TRUE)
-    return needed[0] if len(needed) == 1 else And(needed)
+def _by_rule(rule: Rule, pruning: Pruning) -> list[SkippedByRule]:
+    totals: dict[SkippedBy, int] = {}
+    for some in pruning.skipped:
+        totals[some.by] = totals.get(some.by, 0) + some.num_files
+    return [SkippedByRule(rule=rule, by=by, num_files=count) for by, count in totals.items()]
 
 
 def _search(statement: ResolvedStatement, candidates: FileTable, source: SourceProfile) -> Search:

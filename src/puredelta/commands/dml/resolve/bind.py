@@ -11,10 +11,10 @@ from puredelta.commands.dml.resolve.columns import (
     TargetNames,
 )
 from puredelta.commands.dml.resolve.drafts import SEARCH_CONDITION, ClauseDraft, StatementDraft
-from puredelta.commands.dml.resolve.merge_errors import (
-    aggregate_flaw,
+from puredelta.commands.dml.resolve.errors import (
+    aggregate_error,
     ambiguous,
-    name_flaw,
+    name_error,
     unresolved,
 )
 from puredelta.commands.dml.spec.merge import Delete, NotMatchedBySource, Star
@@ -42,18 +42,18 @@ class StatementBinder:
     names: TargetNames
     new_names: SourceNames | None
     """The columns a schema evolution may take over; ``None`` without one."""
-    flaws: Mapping[int, ResolutionError]
+    errors: Mapping[int, ResolutionError]
     """By position of the request."""
 
-    def bind(self, draft: StatementDraft) -> tuple[tuple[BoundAssignment, ...], ...]:
+    def bind(self, drafted: StatementDraft) -> tuple[tuple[BoundAssignment, ...], ...]:
         """Return the assignments of every clause; nothing is left to resolve afterwards.
 
         Raises:
             InvalidRequestError: a name that does not exist or is not in scope, an aggregate.
         """
         self._require_names(0, SEARCH_CONDITION, Scope.PAIR)
-        bound = tuple(self._clause(clause) for clause in draft.clauses)
-        self._require_no_aggregates(draft)
+        bound = tuple(self._clause(clause) for clause in drafted.clauses)
+        self._require_no_aggregates(drafted)
         return bound
 
     def _clause(self, clause: ClauseDraft) -> tuple[BoundAssignment, ...]:
@@ -106,22 +106,22 @@ class StatementBinder:
         return one == other if self.names.case_sensitive else one.lower() == other.lower()
 
     def _require_names(self, position: int, words: str, scope: Scope) -> None:
-        flawed = self.flaws.get(position)
-        if flawed is None:
+        found = self.errors.get(position)
+        if found is None:
             return
-        error = name_flaw(flawed, clause=words, columns=self.frames.displayed(scope))
+        error = name_error(found, clause=words, columns=self.frames.displayed(scope))
         if error is not None:
             raise error
 
-    def _require_no_aggregates(self, draft: StatementDraft) -> None:
+    def _require_no_aggregates(self, drafted: StatementDraft) -> None:
         places = {0: (SEARCH_CONDITION, True)}
-        for clause in draft.clauses:
+        for clause in drafted.clauses:
             if clause.condition is not None:
                 places[clause.condition] = (clause.condition_words, True)
             places |= dict.fromkeys(clause.values, (clause.action_words, False))
-        for position, flawed in sorted(self.flaws.items()):
+        for position, error in sorted(self.errors.items()):
             words, is_condition = places[position]
-            raise aggregate_flaw(flawed, words=words, is_condition=is_condition)
+            raise aggregate_error(error, words=words, is_condition=is_condition)
 
 
 def _taken_over(column: SourceColumn) -> BoundAssignment:

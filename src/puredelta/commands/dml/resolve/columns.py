@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from pyspark.sql import functions as F
+
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.filled_columns import Identity
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from puredelta.spark.resolve.expressions import Resolver
+from puredelta.spark.resolve.frames import Scope
 from puredelta.spark.session.identifiers import display_name, parse_name, quote, quote_name
 
 
@@ -235,3 +239,29 @@ def require_no_explicit_identity(
                 code=ErrorCode.IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED,
                 col_name=path.column,
             )
+
+
+def find_set_column(
+    written: str, schema: StructType, resolver: Resolver, *, case_sensitive: bool
+) -> TargetField:
+    """Return what the left side of an assignment of UPDATE means; it may have a qualifier.
+
+    The analyzer resolves the name like any expression, so what it cannot resolve is Spark's own
+    error; what it can resolve, but nobody could write to (a value of a map), is Delta's.
+
+    Raises:
+        InvalidRequestError: it lies inside an array or a map.
+        pyspark.errors.AnalysisException: there is no such column or field.
+    """
+    frames = resolver.frames
+    names = TargetNames(
+        schema=schema,
+        qualifier=frames.target_qualifier,
+        displayed=frames.displayed(Scope.TARGET),
+        case_sensitive=case_sensitive,
+    )
+    try:
+        return names.find(written, clause="UPDATE clause")
+    except InvalidRequestError:
+        resolver.check([F.col(written)], Scope.TARGET)
+        raise

@@ -33,9 +33,9 @@ def resolve_with_defaults(
     """
     resolution = resolver.resolve(requests)
     keywords = frozenset(
-        flaw.position
-        for flaw in resolution.flaws
-        if flaw.position in values and _is_keyword(requests[flaw.position], flaw)
+        error.position
+        for error in resolution.flaws
+        if error.position in values and _is_keyword(requests[error.position], error)
     )
     if keywords:
         plain = [
@@ -45,10 +45,10 @@ def resolve_with_defaults(
     return resolution, keywords
 
 
-def _is_keyword(request: Request, flawed: ResolutionError) -> bool:
+def _is_keyword(request: Request, error: ResolutionError) -> bool:
     given = request.expression
     return (
-        flawed.flaw is ResolutionProblem.UNRESOLVED
+        error.flaw is ResolutionProblem.UNRESOLVED
         and isinstance(given, str)
         and given.strip().lower() == _KEYWORD
     )

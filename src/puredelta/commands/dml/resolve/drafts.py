@@ -69,7 +69,7 @@ class StatementDraft:
         return frozenset().union(*(clause.values for clause in self.clauses))
 
 
-def draft(spec: MergeSpec) -> StatementDraft:
+def draft_statement(spec: MergeSpec) -> StatementDraft:
     """Number the expressions of a statement."""
     requests = [Request(expression=spec.on, scope=Scope.PAIR)]
     clauses: list[ClauseDraft] = []

@@ -89,7 +89,7 @@ def evolved_config(
     return with_schema(config, recorded, config.partition_columns)
 
 
-def spelled(schema: StructType, path: Sequence[str]) -> tuple[str, ...]:
+def canonical_path(schema: StructType, path: Sequence[str]) -> tuple[str, ...]:
     """Return a path as the schema spells it, case ignored; steps it does not know stay."""
     names: list[str] = []
     level: object = schema

@@ -1,41 +1,29 @@
-"""Names, types and rules of a MERGE, judged before anything runs (requirements 1.2 to 1.4).
+"""Names, types and rules of a MERGE, checked before anything runs (requirements 1.2 to 1.4).
 
-The order of the checks is the reference's: shape of the statement, names, conditions,
-conflicts, types. Spark's own errors pass as they are.
+The order of the checks is delta-spark's: shape of the statement, names, conditions, conflicts,
+types. Spark's own errors pass as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
-from typing_extensions import assert_never
+from pyspark.sql import types as T
 
+from puredelta.commands.dml.resolve.assemble import ClauseAssembler
 from puredelta.commands.dml.resolve.bind import BoundAssignment, StatementBinder
-from puredelta.commands.dml.resolve.columns import (
-    SourceNames,
-    TargetNames,
-    require_insertable,
-    require_no_conflict,
-    require_no_explicit_identity,
-    require_no_identity_update,
-)
-from puredelta.commands.dml.resolve.conditions import as_condition
+from puredelta.commands.dml.resolve.columns import SourceNames, TargetNames
 from puredelta.commands.dml.resolve.default_keyword import resolve_with_defaults
 from puredelta.commands.dml.resolve.drafts import (
     SEARCH_CONDITION,
-    ClauseDraft,
     StatementDraft,
-    draft,
+    draft_statement,
 )
-from puredelta.commands.dml.resolve.evolve import Evolution, evolved_config, spelled
+from puredelta.commands.dml.resolve.errors import require_columns, require_same_columns
+from puredelta.commands.dml.resolve.evolve import Evolution, canonical_path, evolved_config
 from puredelta.commands.dml.resolve.frames import StatementFrames
-from puredelta.commands.dml.resolve.merge_errors import (
-    require_columns,
-    require_condition,
-    require_same_columns,
-)
 from puredelta.commands.dml.resolve.settings import MergeSettings
 from puredelta.commands.dml.resolve.statement import (
     MatchedClause,
@@ -44,31 +32,25 @@ from puredelta.commands.dml.resolve.statement import (
     ResolvedClause,
     ResolvedCondition,
     ResolvedDelete,
+    ResolvedInsert,
     ResolvedStatement,
     ResolvedUpdate,
+    StatementKind,
 )
-from puredelta.commands.dml.resolve.values import AssignedValue, RowBuilder
-from puredelta.commands.dml.spec.merge import (
-    Clause,
-    Delete,
-    Matched,
-    MergeSpec,
-    NotMatched,
-    NotMatchedBySource,
-    Star,
-    Update,
-    require_clauses,
-)
+from puredelta.commands.dml.resolve.values import RowBuilder
+from puredelta.commands.dml.spec.merge import Delete, MergeSpec, NotMatchedBySource, Star
+from puredelta.protocol.actions import operations
+from puredelta.protocol.actions.operations import ClauseSummary, Operation
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.resolve.analysis import open_analysis
-from puredelta.spark.resolve.expressions import ResolvedExpression, Resolver
+from puredelta.spark.resolve.analysis import Analysis, open_analysis
+from puredelta.spark.resolve.expressions import Resolution, Resolver
 from puredelta.spark.resolve.frames import Frames, Scope, SourceColumn
 from puredelta.spark.resolve.table_attributes import renewed_identity
 from puredelta.spark.session.helper_columns import require_no_helper_names
 from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.session.types import from_spark, to_spark, without_table_metadata
-from puredelta.spark.values.store_assignment import StoreAssigner, Value, cast_mode
+from puredelta.spark.values.store_assignment import StoreAssigner, cast_mode
 
 
 def resolve_merge(
@@ -92,8 +74,6 @@ def resolve_merge(
         InvalidRequestError: see requirements 1.13; nothing was read or written.
         pyspark.errors.PySparkException: Spark itself refuses an expression.
     """
-    require_clauses(spec)
-    spark = target_rows.sparkSession
     settings = MergeSettings.of(session)
     require_no_helper_names(source_rows.columns)
     current = to_spark(config.schema)
@@ -102,75 +82,115 @@ def resolve_merge(
         require_columns(current)
     require_same_columns(target_rows.schema, current)
     known_rows = renewed_identity(target_rows, config.schema)
+    resolving = _MergeResolver(
+        config=config,
+        current=current,
+        session=session,
+        settings=settings,
+        source=_as_columns(source_rows) if evolves else None,
+        drafted=draft_statement(spec),
+        analysis=open_analysis(target_rows.sparkSession, known_rows, source_rows, session=session),
+    )
+    return resolving.statement()
 
-    source = _as_columns(source_rows) if evolves else None
-    drafted = draft(spec)
-    analysis = open_analysis(spark, known_rows, source_rows, session=session)
-    resolution, keywords = resolve_with_defaults(
-        analysis.resolver, drafted.requests, drafted.values
-    )
-    frames = analysis.resolver.frames
-    binder = StatementBinder(
-        frames=frames,
-        names=TargetNames(
-            schema=config.schema,
-            qualifier=frames.target_qualifier,
-            displayed=frames.displayed(Scope.TARGET),
-            case_sensitive=session.case_sensitive,
-        ),
-        new_names=None
-        if source is None
-        else SourceNames.of(
-            source,
-            displayed=frames.displayed(Scope.SOURCE),
-            case_sensitive=session.case_sensitive,
-        ),
-        flaws={f.position: f for f in resolution.flaws},
-    )
-    bound = binder.bind(drafted)
-    after = (
-        config
-        if source is None
-        else evolved_config(config, source, _evolution(drafted, bound, session), settings)
-    )
-    mode = cast_mode(session, follows_ansi_flag=settings.casts_follow_ansi_flag)
-    assembler = _Assembler(
-        frames=frames,
-        expressions=resolution.expressions,
-        keywords=keywords,
-        rows=RowBuilder(
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MergeResolver:
+    """One MERGE while it is resolved."""
+
+    config: TableConfig
+    current: T.StructType
+    session: SessionInfo
+    settings: MergeSettings
+    source: StructType | None
+    """The source's columns as a table may have them, if the schema may evolve."""
+    drafted: StatementDraft
+    analysis: Analysis
+
+    @property
+    def frames(self) -> Frames:
+        return self.analysis.resolver.frames
+
+    def statement(self) -> ResolvedStatement:
+        resolution, keywords = resolve_with_defaults(
+            self.analysis.resolver, self.drafted.requests, self.drafted.values
+        )
+        bound = self._binder(resolution).bind(self.drafted)
+        after = self._evolved(bound)
+        assembler = ClauseAssembler(
+            frames=self.frames,
+            expressions=resolution.expressions,
+            keywords=keywords,
+            rows=self._row_builder(after),
+        )
+        on = assembler.condition(0, SEARCH_CONDITION)
+        clauses = assembler.clauses(
+            self.drafted.clauses, [_with_canonical_names(b, after.schema) for b in bound]
+        )
+        conditions = [on, *(c.condition for c in clauses if c.condition is not None)]
+        used = _used_source_columns(self.frames, conditions, clauses)
+        _require_types(clauses, self.analysis.resolver, used)
+        matched = tuple(c for c in clauses if isinstance(c, MatchedClause))
+        not_matched = tuple(c for c in clauses if isinstance(c, NotMatchedClause))
+        by_source = tuple(c for c in clauses if isinstance(c, NotMatchedBySourceClause))
+        return ResolvedStatement(
+            kind=StatementKind.MERGE,
+            operation=_operation(on, matched, not_matched, by_source),
+            config=after,
+            schema_evolves=after is not self.config,
+            on=on,
+            matched=matched,
+            not_matched=not_matched,
+            not_matched_by_source=by_source,
+            target_columns=frozenset().union(*(c.target_columns for c in conditions)),
+            source_columns=used,
+            pass_through=assembler.rows.pass_through,
+            frames=StatementFrames(frames=self.frames, source_columns=used),
+            instant=self.analysis.instant,
+        )
+
+    def _binder(self, resolution: Resolution) -> StatementBinder:
+        frames, case_sensitive = self.frames, self.session.case_sensitive
+        return StatementBinder(
             frames=frames,
-            current=current,
+            names=TargetNames(
+                schema=self.config.schema,
+                qualifier=frames.target_qualifier,
+                displayed=frames.displayed(Scope.TARGET),
+                case_sensitive=case_sensitive,
+            ),
+            new_names=None
+            if self.source is None
+            else SourceNames.of(
+                self.source,
+                displayed=frames.displayed(Scope.SOURCE),
+                case_sensitive=case_sensitive,
+            ),
+            errors={error.position: error for error in resolution.flaws},
+        )
+
+    def _evolved(self, bound: Sequence[Sequence[BoundAssignment]]) -> TableConfig:
+        """Return the table after the statement; the very one it was if nothing changes."""
+        if self.source is None:
+            return self.config
+        evolution = _evolution(self.drafted, bound, self.session)
+        return evolved_config(self.config, self.source, evolution, self.settings)
+
+    def _row_builder(self, after: TableConfig) -> RowBuilder:
+        settings = self.settings
+        return RowBuilder(
+            frames=self.frames,
+            current=self.current,
             config=after,
             assigner=StoreAssigner(
-                caster=analysis.caster,
-                mode=mode,
-                fills_missing=evolves,
+                caster=self.analysis.caster,
+                mode=cast_mode(self.session, follows_ansi_flag=settings.casts_follow_ansi_flag),
+                fills_missing=self.source is not None,
                 by_name=settings.structs_by_name,
                 keeps_null_structs=settings.keeps_null_structs,
                 expands_stars=not settings.keeps_null_structs_in_star,
             ),
-        ),
-    )
-    on = assembler.condition(0, SEARCH_CONDITION)
-    clauses = assembler.clauses(drafted.clauses, [_respelled(b, after.schema) for b in bound])
-    conditions = [on, *(c.condition for c in clauses if c.condition is not None)]
-    used = _used_source_columns(frames, conditions, clauses)
-    _require_types(clauses, analysis.resolver, used)
-    return ResolvedStatement(
-        config=after,
-        schema_evolves=after is not config,
-        on=on,
-        matched=tuple(c for c in clauses if isinstance(c, MatchedClause)),
-        not_matched=tuple(c for c in clauses if isinstance(c, NotMatchedClause)),
-        not_matched_by_source=tuple(c for c in clauses if isinstance(c, NotMatchedBySourceClause)),
-        target_columns=frozenset().union(*(c.target_columns for c in conditions)),
-        source_columns=used,
-        carried=assembler.rows.carried,
-        frames=StatementFrames(frames=frames, source_columns=used),
-        is_source_deterministic=analysis.is_source_deterministic,
-        instant=analysis.instant,
-    )
+        )
 
 
 def _as_columns(source_rows: DataFrame) -> StructType:
@@ -187,9 +207,9 @@ def _evolution(
 ) -> Evolution:
     """Return what the clauses that see the source want of the table (M-47, M-48)."""
     introducing = [
-        (draft.clause.action, assigned)
-        for draft, assigned in zip(drafted.clauses, bound, strict=True)
-        if not isinstance(draft.clause, NotMatchedBySource)
+        (clause_draft.clause.action, assigned)
+        for clause_draft, assigned in zip(drafted.clauses, bound, strict=True)
+        if not isinstance(clause_draft.clause, NotMatchedBySource)
     ]
     return Evolution(
         assigned=[a.path.names for _, assigned in introducing for a in assigned],
@@ -201,108 +221,11 @@ def _evolution(
     )
 
 
-def _respelled(bound: Sequence[BoundAssignment], schema: StructType) -> list[BoundAssignment]:
+def _with_canonical_names(bound: Sequence[BoundAssignment], schema: StructType) -> list[BoundAssignment]:
     """Name columns as the table does: a new one was found under the source's spelling."""
-    return [replace(b, path=replace(b.path, names=spelled(schema, b.path.names))) for b in bound]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Assembler:
-    """Puts resolved expressions where positions stand for them."""
-
-    frames: Frames
-    expressions: Sequence[ResolvedExpression]
-    keywords: frozenset[int]
-    """Positions at which DEFAULT stands for a value."""
-    rows: RowBuilder
-
-    def clauses(
-        self, drafts: Sequence[ClauseDraft], bound: Sequence[Sequence[BoundAssignment]]
-    ) -> tuple[ResolvedClause, ...]:
-        """Return the clauses: all conditions are judged before any assignment."""
-        conditions = [
-            None if d.condition is None else self.condition(d.condition, d.condition_words)
-            for d in drafts
-        ]
-        for d, assigned in zip(drafts, bound, strict=True):
-            self._require_consistent(d.clause, assigned)
-        return tuple(
-            self._clause(d.clause, condition, assigned)
-            for d, condition, assigned in zip(drafts, conditions, bound, strict=True)
-        )
-
-    def condition(self, position: int, words: str) -> ResolvedCondition:
-        """Return the condition of a clause, or ON."""
-        resolved = self.expressions[position]
-        require_condition(resolved, words=words)
-        return as_condition(resolved)
-
-    def _clause(
-        self,
-        clause: Clause,
-        condition: ResolvedCondition | None,
-        bound: Sequence[BoundAssignment],
-    ) -> ResolvedClause:
-        match clause:
-            case Matched():
-                return MatchedClause(action=self._change(clause.action, bound), condition=condition)
-            case NotMatchedBySource():
-                return NotMatchedBySourceClause(
-                    action=self._change(clause.action, bound), condition=condition
-                )
-            case NotMatched():
-                row = self.rows.insert(self._assigned(bound))
-                return NotMatchedClause(action=row, condition=condition)
-            case _:
-                assert_never(clause)
-
-    def _change(
-        self, action: Update | Delete, bound: Sequence[BoundAssignment]
-    ) -> ResolvedUpdate | ResolvedDelete:
-        if isinstance(action, Delete):
-            return ResolvedDelete()
-        return self.rows.update(self._assigned(bound))
-
-    def _assigned(self, bound: Sequence[BoundAssignment]) -> list[AssignedValue]:
-        values = (self._value(b) for b in bound)
-        return [value for value in values if value is not None]
-
-    def _require_consistent(self, clause: Clause, bound: Sequence[BoundAssignment]) -> None:
-        identities = self.rows.config.identity_columns
-        if isinstance(clause, NotMatched):
-            given = [b.path for b in bound if b.value not in self.keywords]
-            require_no_explicit_identity(given, identities)
-            require_insertable(
-                [b.path for b in bound],
-                two_spellings=not (identities or self.rows.config.generated_columns),
-            )
-        else:
-            require_no_identity_update([b.path for b in bound], identities)
-            require_no_conflict([b.path for b in bound])
-
-    def _value(self, bound: BoundAssignment) -> AssignedValue | None:
-        if bound.value in self.keywords:
-            return self.rows.default(bound.path)
-        if isinstance(bound.value, SourceColumn):
-            found = bound.value
-            return AssignedValue(
-                path=bound.path,
-                value=Value(
-                    column=self.frames.source_column(found.staged),
-                    type=found.type,
-                    sql=lambda: self.frames.displayed(Scope.SOURCE)[found.ordinal],
-                ),
-                target_columns=frozenset(),
-                source_columns=frozenset({found.staged}),
-                keeps_fields=self.rows.assigner.fills_missing,
-            )
-        resolved = self.expressions[bound.value]
-        return AssignedValue(
-            path=bound.path,
-            value=Value(column=resolved.column, type=resolved.type, sql=resolved.sql),
-            target_columns=resolved.target_columns,
-            source_columns=resolved.source_columns,
-        )
+    return [
+        replace(b, path=replace(b.path, names=canonical_path(schema, b.path.names))) for b in bound
+    ]
 
 
 def _require_types(
@@ -344,3 +267,29 @@ def _used_source_columns(
         if not isinstance(clause.action, ResolvedDelete):
             used |= clause.action.source_columns
     return tuple(c for c in frames.source_columns if c.staged in used)
+
+
+def _operation(
+    on: ResolvedCondition,
+    matched: Iterable[MatchedClause],
+    not_matched: Iterable[NotMatchedClause],
+    not_matched_by_source: Iterable[NotMatchedBySourceClause],
+) -> Operation:
+    """Return what the history says: plain SQL, where delta-spark writes plan ids (W-16)."""
+    return operations.merge(
+        predicate=on.sql,
+        matched=map(_summary, matched),
+        not_matched=map(_summary, not_matched),
+        not_matched_by_source=map(_summary, not_matched_by_source),
+    )
+
+
+def _summary(clause: ResolvedClause) -> ClauseSummary:
+    condition = None if clause.condition is None else clause.condition.sql
+    match clause.action:
+        case ResolvedUpdate():
+            return ClauseSummary(action="update", condition=condition)
+        case ResolvedDelete():
+            return ClauseSummary(action="delete", condition=condition)
+        case ResolvedInsert():
+            return ClauseSummary(action="insert", condition=condition)

@@ -24,11 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TypeAlias
 
 from pyspark.sql import Column
 
 from puredelta.commands.dml.resolve.frames import StatementFrames
+from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import Predicate, Ref
@@ -138,10 +140,22 @@ class NotMatchedBySourceClause:
 ResolvedClause: TypeAlias = MatchedClause | NotMatchedClause | NotMatchedBySourceClause
 
 
+class StatementKind(Enum):
+    """Which statement it is, for what its rows do not tell."""
+
+    MERGE = "MERGE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    REPLACE_WHERE = "replaceWhere"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedStatement:
     """The whole statement, checked: what remains can only fail on rows, files or a race."""
 
+    kind: StatementKind
+    operation: Operation
+    """What the history says of it."""
     config: TableConfig
     """The table after the statement; the very one it had before unless the schema evolves."""
     schema_evolves: bool
@@ -153,13 +167,11 @@ class ResolvedStatement:
     """Target columns that ON or any clause condition reads."""
     source_columns: tuple[SourceColumn, ...]
     """Source columns that anything reads, in the source's order."""
-    carried: Callable[[], Mapping[str, Column]] = field(repr=False)
+    pass_through: Callable[[], Mapping[str, Column]] = field(repr=False)
     """Makes every column of the final schema as an old row has it, over ``frames.target(rows)``."""
     frames: StatementFrames = field(repr=False)
-    is_source_deterministic: bool | None
-    """Whether the source's plan gives the same rows twice; ``None`` on Connect: unknown."""
     instant: StatementTimestamp = field(repr=False)
-    """Its one moment (M-24): ``instant.fix(rows)`` for every frame that is run."""
+    """Its one timestamp (M-24): ``instant.fix(rows)`` for every frame that is run."""
 
     @property
     def schema(self) -> StructType:

@@ -1,7 +1,7 @@
-"""Names, types and rules of an UPDATE or a DELETE, judged before anything runs.
+"""Names, types and rules of an UPDATE or a DELETE, checked before anything runs.
 
-The reference leaves most of it to Spark's analyzer, so most errors here are Spark's own:
-an unknown name is ``UNRESOLVED_COLUMN``, not the class that MERGE has for it.
+delta-spark leaves most of it to Spark's analyzer, so most errors here are Spark's own: an
+unknown name is ``UNRESOLVED_COLUMN``, not the class that MERGE has for it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.commands.dml.resolve.columns import (
+    find_set_column,
     TargetField,
     require_no_conflict,
     require_no_identity_update,
@@ -20,8 +21,6 @@ from puredelta.commands.dml.resolve.columns import (
 from puredelta.commands.dml.resolve.conditions import as_condition
 from puredelta.commands.dml.resolve.default_keyword import resolve_with_defaults
 from puredelta.commands.dml.resolve.frames import StatementFrames
-from puredelta.commands.dml.resolve.merge_errors import require_same_schema
-from puredelta.commands.dml.resolve.set_columns import find_set_column
 from puredelta.commands.dml.resolve.settings import MergeSettings
 from puredelta.commands.dml.resolve.statement import (
     ConditionParts,
@@ -30,15 +29,18 @@ from puredelta.commands.dml.resolve.statement import (
     ResolvedDelete,
     ResolvedStatement,
     ResolvedUpdate,
+    StatementKind,
 )
-from puredelta.commands.dml.resolve.update_delete_errors import (
-    require_condition,
+from puredelta.commands.dml.resolve.errors import (
     require_deterministic,
-    require_no_flaws,
+    require_filter,
+    require_no_errors,
+    require_same_schema,
 )
 from puredelta.commands.dml.resolve.values import AssignedValue, RowBuilder
 from puredelta.commands.dml.spec.merge import Assignment
 from puredelta.commands.dml.spec.update_delete import RowSpec, UpdateSpec, operation_name
+from puredelta.protocol.actions import operations
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import TRUE
 from puredelta.spark.plans.lazy_frame import no_rows
@@ -71,7 +73,7 @@ def resolve_rows(
     spark = target_rows.sparkSession
     nothing = no_rows(spark, T.StructType([]))
     analysis = open_analysis(spark, target_rows, nothing, session=session)
-    resolving = _Resolving(
+    resolving = _RowResolver(
         spec=spec,
         config=config,
         session=session,
@@ -82,8 +84,8 @@ def resolve_rows(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Resolving:
-    """One statement on its way."""
+class _RowResolver:
+    """One statement while it is resolved."""
 
     spec: RowSpec
     config: TableConfig
@@ -104,21 +106,9 @@ class _Resolving:
         # A field inside a column has no default: there DEFAULT is a name like any other.
         whole = {n for n, path in zip(values, paths, strict=True) if len(path.names) == 1}
         resolution, keywords = resolve_with_defaults(resolver, requests, whole)
-        require_no_flaws(resolution.flaws, requests, resolver, values=values)
+        require_no_errors(resolution.flaws, requests, resolver, values=values)
         condition = self._condition(resolution.expressions[0]) if conditions else None
-        rows = RowBuilder(
-            frames=resolver.frames,
-            current=to_spark(self.config.schema),
-            config=self.config,
-            assigner=StoreAssigner(
-                caster=self.analysis.caster,
-                mode=cast_mode(
-                    self.session, follows_ansi_flag=self.settings.casts_follow_ansi_flag
-                ),
-                by_name=self.settings.structs_by_name,
-                keeps_null_structs=self.settings.keeps_null_structs,
-            ),
-        )
+        rows = self._row_builder()
         action: ResolvedUpdate | ResolvedDelete = ResolvedDelete()
         if isinstance(self.spec, UpdateSpec):
             require_no_identity_update(paths, self.config.identity_columns)
@@ -130,7 +120,20 @@ class _Resolving:
             action = rows.update([a for a in assigned if a is not None])
             new = [v for name, v in action.values.items() if name not in action.unchanged]
             resolver.check(new, Scope.TARGET)
+        return self._resolved(action, condition, rows)
+
+    def _resolved(
+        self,
+        action: ResolvedUpdate | ResolvedDelete,
+        condition: ResolvedCondition | None,
+        rows: RowBuilder,
+    ) -> ResolvedStatement:
+        is_update = isinstance(self.spec, UpdateSpec)
+        operation = operations.update if is_update else operations.delete
         return ResolvedStatement(
+            kind=StatementKind.UPDATE if is_update else StatementKind.DELETE,
+            # Plain SQL, where delta-spark writes plan ids (W-16).
+            operation=operation(None if condition is None else condition.sql),
             config=self.config,
             schema_evolves=False,
             on=_any_row(),
@@ -139,10 +142,24 @@ class _Resolving:
             not_matched_by_source=(NotMatchedBySourceClause(action=action, condition=condition),),
             target_columns=frozenset() if condition is None else condition.target_columns,
             source_columns=(),
-            carried=rows.carried,
-            frames=StatementFrames(frames=resolver.frames, source_columns=()),
-            is_source_deterministic=True,
+            pass_through=rows.pass_through,
+            frames=StatementFrames(frames=self.analysis.resolver.frames, source_columns=()),
             instant=self.analysis.instant,
+        )
+
+    def _row_builder(self) -> RowBuilder:
+        return RowBuilder(
+            frames=self.analysis.resolver.frames,
+            current=to_spark(self.config.schema),
+            config=self.config,
+            assigner=StoreAssigner(
+                caster=self.analysis.caster,
+                mode=cast_mode(
+                    self.session, follows_ansi_flag=self.settings.casts_follow_ansi_flag
+                ),
+                by_name=self.settings.structs_by_name,
+                keeps_null_structs=self.settings.keeps_null_structs,
+            ),
         )
 
     def _path(self, assignment: Assignment) -> TargetField:
@@ -154,7 +171,7 @@ class _Resolving:
         )
 
     def _condition(self, resolved: ResolvedExpression) -> ResolvedCondition:
-        require_condition(resolved, operation=operation_name(self.spec))
+        require_filter(resolved, operation=operation_name(self.spec))
         return as_condition(resolved)
 
 

@@ -69,7 +69,7 @@ class RowBuilder:
             source_columns=frozenset().union(*(a.source_columns for a in assigned)),
         )
 
-    def carried(self) -> dict[str, Column]:
+    def pass_through(self) -> dict[str, Column]:
         """Return an old row in the columns the table has after the MERGE (M-126)."""
         return {f.name: self._new_value(f, ()) for f in self.schema.fields}
 

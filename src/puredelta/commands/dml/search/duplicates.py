@@ -8,7 +8,7 @@ from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
 
 from puredelta.commands.dml.prune.plan import SearchPlan
-from puredelta.commands.dml.source.context import ChangeContext
+from puredelta.commands.dml.source.context import StatementContext
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.scan.bitmaps import WORD_INDEX_BITS, packed_word, unpack_word
 from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX, WORD_HITS
@@ -26,7 +26,7 @@ _TEXT = (
 
 
 def multiple_match_error(
-    context: ChangeContext, plan: SearchPlan, repeated: npt.NDArray[np.int64]
+    context: StatementContext, plan: SearchPlan, repeated: npt.NDArray[np.int64]
 ) -> InvalidRequestError:
     """Return the error, with up to five target keys and how many source rows match each.
 
@@ -43,7 +43,7 @@ def multiple_match_error(
 
 
 def _examples(
-    context: ChangeContext, plan: SearchPlan, repeated: npt.NDArray[np.int64]
+    context: StatementContext, plan: SearchPlan, repeated: npt.NDArray[np.int64]
 ) -> list[tuple[str, int]]:
     statement = context.statement
     files = sorted({unpack_word(word)[0] for word in repeated.tolist()})
@@ -72,7 +72,7 @@ def _examples(
     ]
 
 
-def _keys(context: ChangeContext) -> dict[str, Column]:
+def _keys(context: StatementContext) -> dict[str, Column]:
     """Return the target columns that the error shows: the keys of ON, else all ON reads."""
     statement = context.statement
     paths = [pair.target.path for pair in statement.on.parts.pairs]

@@ -1,20 +1,31 @@
-"""What is wrong with a MERGE, in the reference's words (requirements 1.13)."""
+"""What is wrong with a statement, in delta-spark's words (requirements 1.13).
+
+MERGE has Delta's own error classes for most of it. UPDATE and DELETE leave most of it to Spark,
+and so their errors are of Spark's classes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.commands.dml.resolve.drafts import SEARCH_CONDITION
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.resolve.expressions import (
+    Request,
     ResolutionError,
     ResolutionProblem,
     ResolvedExpression,
+    Resolver,
 )
+from puredelta.spark.resolve.frames import Scope
 from puredelta.spark.session.identifiers import display_name
 from puredelta.spark.values.store_assignment import is_same_type, sql_type
+
+_DEFAULT = "default"
 
 
 def unresolved(name: str, *, clause: str, columns: Sequence[str]) -> InvalidRequestError:
@@ -39,15 +50,15 @@ def ambiguous(name: str, *, could_be: Sequence[str]) -> InvalidRequestError:
     )
 
 
-def name_flaw(
-    flawed: ResolutionError, *, clause: str, columns: Sequence[str]
+def name_error(
+    error: ResolutionError, *, clause: str, columns: Sequence[str]
 ) -> InvalidRequestError | None:
     """Return the error of an expression with a column that is not in its scope (M-21, M-30)."""
-    match flawed.flaw:
+    match error.flaw:
         case ResolutionProblem.UNRESOLVED:
-            return unresolved(flawed.names[0], clause=clause, columns=columns)
+            return unresolved(error.names[0], clause=clause, columns=columns)
         case ResolutionProblem.FOREIGN:
-            names = ", ".join(display_name((n,)) for n in flawed.names)
+            names = ", ".join(display_name((n,)) for n in error.names)
             return InvalidRequestError(
                 f"Resolved attribute(s) {names} missing from {', '.join(columns)} in the {clause} "
                 "of MERGE. Take columns from the DataFrames that are merged, or name them through "
@@ -60,28 +71,28 @@ def name_flaw(
             return None
 
 
-def aggregate_flaw(
-    flawed: ResolutionError, *, words: str, is_condition: bool
+def aggregate_error(
+    error: ResolutionError, *, words: str, is_condition: bool
 ) -> InvalidRequestError:
     """Return the error of an aggregate or window function (M-22)."""
     if is_condition:
         operation = f"{words} of MERGE operation"
         return InvalidRequestError(
-            f"Aggregate functions are not supported in the {operation} (condition = {flawed.sql}).",
+            f"Aggregate functions are not supported in the {operation} (condition = {error.sql}).",
             code=ErrorCode.AGGREGATION_NOT_SUPPORTED,
             operation=operation,
-            predicate=flawed.sql,
+            predicate=error.sql,
         )
     return InvalidRequestError(
-        f"Aggregate and window functions are not supported in the {words} of MERGE: {flawed.sql}. "
+        f"Aggregate and window functions are not supported in the {words} of MERGE: {error.sql}. "
         "Compute the value in the source first.",
         code=ErrorCode.UNSUPPORTED_EXPR_FOR_OPERATOR,
         clause=words,
-        invalid_expressions=flawed.sql,
+        invalid_expressions=error.sql,
     )
 
 
-def require_condition(condition: ResolvedExpression, *, words: str) -> None:
+def require_merge_condition(condition: ResolvedExpression, *, words: str) -> None:
     """Refuse a condition that could be evaluated twice with two answers, or not as a join.
 
     Raises:
@@ -159,4 +170,90 @@ def require_columns(schema: T.StructType) -> None:
             "Cannot MERGE INTO a table with no columns. The target table must have columns, or "
             "schema evolution must be enabled.",
             code=ErrorCode.MERGE_INTO_EMPTY_SCHEMA_TARGET,
+        )
+
+
+def require_no_errors(
+    errors: Sequence[ResolutionError],
+    requests: Sequence[Request],
+    resolver: Resolver,
+    *,
+    values: Collection[int],
+) -> None:
+    """Raise the error of the first expression that has no meaning; ``values`` are assigned.
+
+    Raises:
+        InvalidRequestError: an aggregate or window function, or DEFAULT inside a value.
+        pyspark.errors.AnalysisException: an unknown name, or a column of other rows, in
+            Spark's own words.
+    """
+    for error in errors:
+        if error.flaw is ResolutionProblem.AGGREGATE:
+            raise InvalidRequestError(
+                "A query operator contains one or more unsupported expressions. Consider to "
+                "rewrite it to avoid window functions, aggregate functions, and generator "
+                f"functions. Invalid expressions: [{error.sql}].",
+                code=ErrorCode.UNSUPPORTED_EXPR_FOR_OPERATOR,
+                invalid_expressions=error.sql,
+            )
+        request = requests[error.position]
+        if error.position in values and _has_default_inside(request, error):
+            raise InvalidRequestError(
+                "A DEFAULT keyword could not be directly assigned to a target column because it "
+                f"was part of an expression: {error.sql}. `SET column = DEFAULT` is allowed.",
+                code=ErrorCode.DEFAULT_PLACEMENT_INVALID,
+                expression=error.sql,
+            )
+        resolver.check([_column(request)], Scope.TARGET)
+        raise RuntimeError(f"Spark's analyzer takes what it could not resolve: {error.sql}")
+
+
+def _has_default_inside(request: Request, error: ResolutionError) -> bool:
+    whole = request.expression
+    is_whole = isinstance(whole, str) and whole.strip().lower() == _DEFAULT
+    return not is_whole and _DEFAULT in {name.lower() for name in error.names}
+
+
+def _column(request: Request) -> Column:
+    given = request.expression
+    return F.expr(given) if isinstance(given, str) else given
+
+
+def require_filter(condition: ResolvedExpression, *, operation: str) -> None:
+    """Refuse a condition that could be evaluated twice with two answers, or is none.
+
+    Raises:
+        InvalidRequestError: it has a subquery, is not deterministic, or is no boolean.
+    """
+    if condition.has_subquery:
+        raise InvalidRequestError(
+            f"Subqueries are not supported in the {operation} (condition = {condition.sql}). "
+            "A MERGE can look at other tables.",
+            code=ErrorCode.UNSUPPORTED_SUBQUERY,
+            operation=operation,
+            cond=condition.sql,
+        )
+    require_deterministic(condition)
+    if not isinstance(condition.type, T.BooleanType):
+        raise InvalidRequestError(
+            f'Cannot resolve "{condition.sql}" due to data type mismatch: Filter expression '
+            f'"{condition.sql}" of type {sql_type(condition.type)} is not a boolean.',
+            code=ErrorCode.FILTER_NOT_BOOLEAN,
+            sql_expr=condition.sql,
+            type=sql_type(condition.type),
+        )
+
+
+def require_deterministic(expression: ResolvedExpression) -> None:
+    """Refuse what gives another answer each time; it would hit other rows than it found.
+
+    Raises:
+        InvalidRequestError: it does (INVALID_NON_DETERMINISTIC_EXPRESSIONS).
+    """
+    if not expression.is_deterministic:
+        raise InvalidRequestError(
+            "The operator expects a deterministic expression, but the actual expression is "
+            f'"{expression.sql}".',
+            code=ErrorCode.INVALID_NON_DETERMINISTIC_EXPRESSIONS,
+            sql_exprs=expression.sql,
         )

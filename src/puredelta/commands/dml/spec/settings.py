@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
-
-from puredelta.commands.settings import parse_bytes, set_transaction_of
-from puredelta.protocol.actions.actions import SetTransaction
+from puredelta.commands.settings import parse_bytes
+from puredelta.spark.offload.key_lookup import WorkerMemory
 from puredelta.spark.offload.source_copy import COPY_CODECS
 from puredelta.spark.session import delta_conf
-from puredelta.spark.session.session import settings_of
 
 _BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 _USUAL_READING = {
@@ -36,23 +33,25 @@ _WRITER_PREFIXES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLimits:
+    """How much of a source the driver looks at."""
+
+    rows_max: int = 200_000
+    """Source rows up to which the driver reads the keys."""
+    values_max: int = 2_000
+    """Values that are kept as objects; whole numbers are kept as such, however many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionSettings:
-    """How the user wants merges of this session to run (requirements 1.14)."""
+    """How the user wants statements of this session to run (requirements 1.14)."""
 
     broadcast_bytes_max: int = 10 * 1024 * 1024
     """``spark.sql.autoBroadcastJoinThreshold``; negative: never broadcast."""
     rebalance: bool = True
     """``merge.repartitionBeforeWrite.enabled`` (M-140)."""
-    marker: SetTransaction | None = None
-    """``write.txnAppId`` and ``write.txnVersion``: execute this statement once (M-92)."""
-    resets_marker: bool = False
-    """``write.txnVersion.autoReset.enabled``."""
-    user_metadata: str | None = None
-    """``commitInfo.userMetadata``."""
     skips_empty_commits: bool = True
     """``skipRecordingEmptyCommits``: what changes nothing makes no version."""
-    records_metrics: bool = True
-    """``history.metricsEnabled``."""
     checks_row_counts: bool = True
     """``numRecordsValidation.enabled`` (1.11)."""
     skips_by_statistics: bool = True
@@ -65,22 +64,13 @@ class ExecutionSettings:
     """
     must_stage: str | None = None
     """Why a source is never read where it lies, if the session says so."""
-
-    @classmethod
-    def of(cls, spark: SparkSession) -> ExecutionSettings:
-        """Read the settings of ``spark``; runs no job.
-
-        Raises:
-            InvalidRequestError: only half of an application's version is set.
-        """
-        return cls.parse(settings_of(spark))
+    key_limits: KeyLimits = KeyLimits()
+    worker_memory: WorkerMemory | None = None
+    """What Python workers may hold of a source; ``None``: what those of the session may."""
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> ExecutionSettings:
-        """Read them from text by key; what nobody has set may be missing.
-
-        Raises:
-            InvalidRequestError: only half of an application's version is set.
+        """Read the settings from text by key; a key that is not set may be missing.
 
         >>> ExecutionSettings.parse({}).broadcast_bytes_max
         10485760
@@ -88,27 +78,13 @@ class ExecutionSettings:
         return cls(
             broadcast_bytes_max=parse_bytes(settings.get(_BROADCAST_THRESHOLD, "10MB")),
             rebalance=delta_conf.REPARTITION_BEFORE_WRITE.flag(settings),
-            marker=set_transaction_of(
-                delta_conf.TXN_APP_ID.text(settings), delta_conf.TXN_VERSION.text(settings)
-            ),
-            resets_marker=delta_conf.TXN_AUTO_RESET.flag(settings),
-            user_metadata=delta_conf.USER_METADATA.text(settings),
             skips_empty_commits=delta_conf.SKIP_EMPTY_COMMITS.flag(settings),
-            records_metrics=delta_conf.HISTORY_METRICS.flag(settings),
             checks_row_counts=delta_conf.NUM_RECORDS_VALIDATION.flag(settings),
             skips_by_statistics=delta_conf.STATS_SKIPPING.flag(settings),
             collects_statistics=delta_conf.STATS_COLLECT.flag(settings),
             codec=writer_codec(settings),
             must_stage=why_staged(settings),
         )
-
-    def reset_marker(self, spark: SparkSession) -> None:
-        """Let the next statement of the session be another one, if the user wants that.
-
-        Call it when the statement is done or turned out to have been executed.
-        """
-        if self.marker is not None and self.resets_marker:
-            spark.conf.unset(delta_conf.TXN_VERSION.key)
 
 
 def why_staged(settings: Mapping[str, str]) -> str | None:

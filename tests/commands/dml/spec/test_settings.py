@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from puredelta.commands.dml.settings import ExecutionSettings, why_staged
+from puredelta.commands.dml.spec.settings import ExecutionSettings, why_staged
 from puredelta.commands.settings import parse_bytes
 from puredelta.errors import ErrorCode, InvalidRequestError
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from puredelta.commands.dml.prune import statistics as ahead
-from puredelta.commands.dml.prune.statistics import FILES_MIN, StatisticsPrefetch, statistics_ahead
+from puredelta.commands.dml.spec.statistics import FILES_MIN, StatisticsPrefetch, statistics_ahead
 from puredelta.commands.dml.resolve.statement import ConditionParts, EquiPair
 from puredelta.log.files import statistics_cache
 from puredelta.log.files.file_table import FileTable
