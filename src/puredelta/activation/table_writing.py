@@ -18,7 +18,7 @@ from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
 from puredelta.commands.create.run import CreateMode
 from puredelta.commands.create.with_rows import create_table_as
-from puredelta.commands.write import write_table
+from puredelta.commands.write import WriteRequest, write_table
 from puredelta.commands.write_options import SaveMode
 from puredelta.errors import (
     ErrorCode,
@@ -135,7 +135,8 @@ def _write(words: ToldTable, name: TableName, mode: SaveMode, extra: dict[str, s
     if log is None:
         return False
     told = words.told.with_options(extra)
-    write_table(stored(words.rows, log), log, mode=mode, options=write_options(told))
+    request = WriteRequest(mode=mode, options=write_options(told))
+    write_table(stored(words.rows, log), log, request)
     return True
 
 

@@ -76,35 +76,58 @@ def start_command(
     log: TableLog,
     capability: Capability,
     *,
-    may_create: bool = False,
     on_phase: Callable[[Phase], None] = ignore_phase,
     clock: Clock = wall_clock,
 ) -> Command:
-    """Read the session and the newest version of the table. Runs no Spark job.
+    """Start a call on the newest version of a table. Runs no Spark job.
 
     The settings are those of a command that no application id belongs to, and no hook follows
     the commit: a command that wants others puts them in with `dataclasses.replace`.
-    ``capability`` is what the command will do to the table. ``may_create`` allows that there
-    is no table.
+    ``capability`` is what the command will do to the table.
 
     Raises:
-        TableNotFoundError: there is no table, and there must be one.
+        TableNotFoundError: there is no table.
         UnsupportedError: the table has a feature that this library cannot write.
     """
     started = time.monotonic()
     session = SessionInfo.of(spark)
-    existing = log.snapshot() if not may_create or log.exists() else None
+    command = command_on(
+        spark, log, log.snapshot(), capability, session=session, on_phase=on_phase, clock=clock
+    )
+    return replace(command, started=started)
+
+
+def command_on(
+    spark: SparkSession,
+    log: TableLog,
+    existing: Snapshot | None,
+    capability: Capability,
+    *,
+    session: SessionInfo | None = None,
+    on_phase: Callable[[Phase], None] = ignore_phase,
+    clock: Clock = wall_clock,
+) -> Command:
+    """Start a call on a version that is read already, or on None where there is no table yet.
+
+    Raises:
+        UnsupportedError: the table has a feature that this library cannot write.
+    """
+    session = SessionInfo.of(spark) if session is None else session
     return Command(
         spark=spark,
         session=session,
         settings=CommitSettings.parse(session.settings),
         log=log,
         existing=existing,
-        transaction=_transaction(
-            log, existing, session, capability=capability, on_phase=on_phase, clock=clock
+        transaction=Transaction(
+            log,
+            existing,
+            engine_info=engine_info(session.spark_version),
+            capability=capability,
+            on_phase=on_phase,
+            clock=clock,
         ),
         clock=clock,
-        started=started,
     )
 
 
@@ -116,21 +139,15 @@ def next_command(command: Command, capability: Capability) -> Command:
     Raises:
         UnsupportedError: the table has a feature that this library cannot write.
     """
-    snapshot = command.log.snapshot()
-    return replace(
-        command,
-        settings=replace(command.settings, set_transaction=None),
-        existing=snapshot,
-        transaction=_transaction(
-            command.log,
-            snapshot,
-            command.session,
-            capability=capability,
-            on_phase=ignore_phase,
-            clock=command.clock,
-        ),
-        hooks=(),
+    following = command_on(
+        command.spark,
+        command.log,
+        command.log.snapshot(),
+        capability,
+        session=command.session,
+        clock=command.clock,
     )
+    return replace(following, settings=replace(command.settings, set_transaction=None))
 
 
 def engine_info(spark_version: str) -> str:
@@ -140,22 +157,3 @@ def engine_info(spark_version: str) -> str:
     'Apache-Spark/4.1.0 puredelta/...'
     """
     return f"Apache-Spark/{spark_version} puredelta/{__version__}"
-
-
-def _transaction(
-    log: TableLog,
-    snapshot: Snapshot | None,
-    session: SessionInfo,
-    *,
-    capability: Capability,
-    on_phase: Callable[[Phase], None],
-    clock: Clock,
-) -> Transaction:
-    return Transaction(
-        log,
-        snapshot,
-        engine_info=engine_info(session.spark_version),
-        capability=capability,
-        on_phase=on_phase,
-        clock=clock,
-    )

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.dml.merge import MergeOutcome, execute_merge
+from puredelta.commands.dml.actions import Outcome
+from puredelta.commands.dml.pipeline import execute
 from puredelta.commands.dml.spec.merge import (
     Assignment,
     Clause,
@@ -29,6 +30,9 @@ from puredelta.commands.dml.spec.merge import (
     Star,
     Update,
 )
+from puredelta.commands.dml.spec.statement import InputRows, StatementSpec
+from puredelta.commands.dml.start import start_statement
+from puredelta.log.commit.transaction import Phase, ignore_phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.deletion_vector import encode_inline
 from puredelta.spark.scan.scan import scan
@@ -248,16 +252,29 @@ def merge(
     on: Any,
     *clauses: Clause,
     **options: Any,
-) -> MergeOutcome:
+) -> Outcome:
     """Execute with the aliases t and s."""
-    return execute_merge(
-        spark,
-        log,
-        MergeSpec(on=on, clauses=clauses),
-        target_rows=scan(spark, log.snapshot()).alias("t"),
-        source_rows=source.alias("s"),
-        **options,
+    return execute_spec(spark, log, MergeSpec(on=on, clauses=clauses), source, **options)
+
+
+def execute_spec(
+    spark: SparkSession,
+    log: TableLog,
+    spec: StatementSpec,
+    source: DataFrame | None = None,
+    *,
+    on_phase: Callable[[Phase], None] = ignore_phase,
+    **options: Any,
+) -> Outcome:
+    """Execute any statement with the aliases t and s; ``options`` are those of `execute`."""
+    rows = InputRows(
+        target=scan(spark, log.snapshot()).alias("t"),
+        source=None if source is None else source.alias("s"),
     )
+    command = start_statement(spark, log, on_phase=on_phase)
+    outcome = execute(command, spec, rows, **options)
+    command.settings.reset_set_transaction(spark)
+    return outcome
 
 
 def utc(*parts: int) -> dt.datetime:

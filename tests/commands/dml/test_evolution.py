@@ -14,12 +14,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.dml.merge import MergeOutcome, execute_merge
+from puredelta.commands.dml.actions import Outcome
 from puredelta.commands.dml.spec.merge import Assignment, Clause, MergeSpec, NotMatched
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.scan.scan import scan
-from tests.commands.dml.tables import delete, insert, update
+from tests.commands.dml.tables import delete, execute_spec, insert, update
 from tests.merge_cases.target import create_target
 
 
@@ -39,14 +39,8 @@ def lay(
 
 def evolve(
     spark: SparkSession, log: TableLog, source: DataFrame, *clauses: Clause, on: str = "t.id = s.id"
-) -> MergeOutcome:
-    return execute_merge(
-        spark,
-        log,
-        MergeSpec(on=on, clauses=clauses, evolve_schema=True),
-        target_rows=scan(spark, log.snapshot()).alias("t"),
-        source_rows=source.alias("s"),
-    )
+) -> Outcome:
+    return execute_spec(spark, log, MergeSpec(on=on, clauses=clauses, evolve_schema=True), source)
 
 
 def rows(spark: SparkSession, log: TableLog) -> list[tuple]:

@@ -17,8 +17,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
+from puredelta.commands.dml.actions import NOT_COUNTED, Outcome
 from puredelta.commands.dml.spec.update_delete import DeleteSpec, RowSpec, UpdateSpec
-from puredelta.commands.dml.update_delete import NOT_COUNTED, RowOutcome, execute_rows
 from puredelta.errors import (
     ConcurrentAppendException,
     ConcurrentDeleteReadException,
@@ -30,7 +30,14 @@ from puredelta.log.commit.transaction import Phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.scan.scan import scan
 from puredelta.tables import DeltaTable
-from tests.commands.dml.tables import active_files, assigned, data_files, lay_table, table_rows
+from tests.commands.dml.tables import (
+    active_files,
+    assigned,
+    data_files,
+    execute_spec,
+    lay_table,
+    table_rows,
+)
 
 SCHEMA = pa.schema(
     [
@@ -84,10 +91,9 @@ def parted(tmp_path: Path) -> TableLog:
     return lay_table(tmp_path / "parted", SCHEMA, FILES, partition_by=["p"])
 
 
-def execute(spark: SparkSession, log: TableLog, spec: RowSpec, **options: Any) -> RowOutcome:
+def execute(spark: SparkSession, log: TableLog, spec: RowSpec, **options: Any) -> Outcome:
     """Execute with the alias t."""
-    known = scan(spark, log.snapshot()).alias("t")
-    return execute_rows(spark, log, spec, target_rows=known, **options)
+    return execute_spec(spark, log, spec, **options)
 
 
 def update(condition: str | Column | None = None, **values: str) -> UpdateSpec:
@@ -215,7 +221,7 @@ def test_how_many_spark_jobs(spark: SparkSession, log: TableLog) -> None:
 def test_a_delete_of_everything(spark: SparkSession, log: TableLog, tmp_path: Path) -> None:
     for path in active_files(log):
         (tmp_path / "table" / path).unlink()  # it must not be read
-    outcomes: list[RowOutcome] = []
+    outcomes: list[Outcome] = []
     assert jobs_of(spark, lambda: outcomes.append(execute(spark, log, delete()))) == 0
     assert outcomes[0].affected == 6
     assert outcomes[0].metrics["numRemovedFiles"] == 2

@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from puredelta.commands.dml.spec.update_delete import DeleteSpec, RowSpec, UpdateSpec
-from puredelta.commands.dml.update_delete import RowOutcome, execute_rows
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import AddChangeFile
-from puredelta.spark.scan.scan import scan
 from tests.commands.dml.features import (
     FEED,
     TRACKING,
@@ -25,13 +23,9 @@ from tests.commands.dml.features import (
     tracked_rows,
 )
 from tests.commands.dml.tables import assigned
+from tests.commands.dml.tables import execute_spec as execute
 
 ROWS = [(1, "a", "x"), (2, "b", "x"), (3, "c", "x")], [(4, "d", "y"), (5, "e", "y")]
-
-
-def execute(spark: SparkSession, log: TableLog, spec: RowSpec) -> RowOutcome:
-    known = scan(spark, log.snapshot()).alias("t")
-    return execute_rows(spark, log, spec, target_rows=known)
 
 
 def update(condition: str | None, **values: str) -> UpdateSpec:

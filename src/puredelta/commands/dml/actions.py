@@ -21,6 +21,9 @@ from puredelta.log.commit.commit_request import CommitRequest, changed_definitio
 from puredelta.log.commit.row_ids import PRESERVED_TAG
 from puredelta.protocol.table.table_config import TableConfig
 
+NOT_COUNTED = -1
+"""The number of affected rows where files without a row count went as a whole."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -44,6 +47,16 @@ class Outcome:
         """Whether the statement was executed now."""
         return self.plan is not None
 
+    @property
+    def affected(self) -> int | None:
+        """How many rows were inserted, updated or deleted: `NOT_COUNTED` where nobody knows,
+        ``None`` if the statement had been executed before.
+        """
+        rows = self.rows
+        if not self.was_executed:
+            return None
+        return rows.inserted + rows.updated + rows.deleted if rows.is_counted else NOT_COUNTED
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedCommit:
@@ -65,6 +78,7 @@ def prepare_commit(
     plan: SearchPlan,
     decision: Decision,
     written: WrittenFiles,
+    *,
     rows: RowCounts,
     times: StageTimer,
 ) -> PreparedCommit:
@@ -139,9 +153,7 @@ def _file_counts(decision: Decision, written: WrittenFiles) -> FileCounts:
     )
 
 
-def _phase_times(
-    context: StatementContext, decision: Decision, times: StageTimer
-) -> PhaseTimes:
+def _phase_times(context: StatementContext, decision: Decision, times: StageTimer) -> PhaseTimes:
     source = context.source
     return PhaseTimes(
         execution_ms=max(1, context.command.elapsed_ms()),

@@ -33,10 +33,11 @@ def run_merge(
     ):
         command = start_statement(spark, log)
         outcome = execute(command, spec, InputRows(target=target_rows, source=source_rows))
+        command.settings.reset_set_transaction(spark)
         shown.report(outcome.metrics)
     rows = outcome.rows
     counts = {
-        "num_affected_rows": rows.updated + rows.deleted + rows.inserted,
+        "num_affected_rows": outcome.affected or 0,
         "num_updated_rows": rows.updated,
         "num_deleted_rows": rows.deleted,
         "num_inserted_rows": rows.inserted,

@@ -31,7 +31,9 @@ def execute(
     observe: Observer = ignore_stage,
 ) -> Outcome:
     """Execute a statement on the command's snapshot and commit it, unless it changes nothing."""
-    stage = StageTimer(statement=f"{type(spec).__name__} in {command.log.root_uri}", observe=observe)
+    stage = StageTimer(
+        statement=f"{type(spec).__name__} in {command.log.root_uri}", observe=observe
+    )
     asked = stage("1 spec", ask, command, spec, rows, settings)
     statement = stage("2 resolve", resolve, asked)
     if command.already_committed():
@@ -46,6 +48,13 @@ def execute(
         with discarded_on_failure(written.discard):
             counts = stage("9 verify", verify, context, plan, decision, written)
             prepared = stage(
-                "10 actions", prepare_commit, context, plan, decision, written, counts, stage
+                "10 actions",
+                prepare_commit,
+                context,
+                plan,
+                decision,
+                written,
+                rows=counts,
+                times=stage,
             )
     return commit(command, prepared, plan, discard=written.discard)

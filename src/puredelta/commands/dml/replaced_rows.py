@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.commands.dml.prune.plan import by_source_predicate
+from puredelta.commands.dml.prune.rules import by_source_predicate
 from puredelta.commands.dml.prune.whole_files import decides_by_file, matching_files
 from puredelta.commands.dml.resolve.statement import ResolvedCondition, ResolvedStatement
 from puredelta.commands.dml.resolve.update_delete import resolve_rows

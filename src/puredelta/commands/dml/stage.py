@@ -42,9 +42,7 @@ class StageTimer:
     observe: Observer = ignore_stage
     _seconds: dict[str, float] = field(default_factory=dict, init=False, repr=False)
 
-    def __call__(
-        self, name: str, run: Callable[P, R], *args: P.args, **kwargs: P.kwargs
-    ) -> R:
+    def __call__(self, name: str, run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a stage; its outcome describes itself in the debug line."""
         started = time.monotonic()
         outcome = run(*args, **kwargs)

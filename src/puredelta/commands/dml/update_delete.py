@@ -5,17 +5,13 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.dml.pipeline import execute
-from puredelta.commands.dml.start import start_statement
 from puredelta.commands.dml.spec.statement import InputRows
 from puredelta.commands.dml.spec.update_delete import RowSpec, UpdateSpec
-from puredelta.commands.dml.verify import RowCounts
+from puredelta.commands.dml.start import start_statement
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.plans.count_row import count_row
 from puredelta.spark.plans.py4j_quickack import quick_answers
 from puredelta.spark.plans.ui_metrics import shown_in_ui
-
-NOT_COUNTED = -1
-"""The number of affected rows where files without a row count went as a whole."""
 
 
 def run_rows(
@@ -31,12 +27,9 @@ def run_rows(
         quick_answers(spark),
         shown_in_ui(spark, f"{name} delta.`{log.root_uri}`") as shown,
     ):
-        outcome = execute(start_statement(spark, log), spec, InputRows(target=target_rows))
+        command = start_statement(spark, log)
+        outcome = execute(command, spec, InputRows(target=target_rows))
+        command.settings.reset_set_transaction(spark)
         shown.report(outcome.metrics)
-    counts = {"num_affected_rows": num_affected(outcome.rows)}
-    return count_row(spark, counts, exists=outcome.was_executed)
-
-
-def num_affected(rows: RowCounts) -> int:
-    """Return how many rows an UPDATE or a DELETE changed; `NOT_COUNTED` where nobody knows."""
-    return rows.updated + rows.deleted if rows.is_counted else NOT_COUNTED
+    affected = outcome.affected
+    return count_row(spark, {"num_affected_rows": affected or 0}, exists=outcome.was_executed)

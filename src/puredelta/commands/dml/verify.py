@@ -21,6 +21,7 @@ from puredelta.commands.dml.source.context import StatementContext
 from puredelta.commands.dml.write import WrittenFiles
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.files.row_counts import RowChanges, count_file_rows, require_row_counts
+from puredelta.protocol.actions.actions import Action
 from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.session.row_bitmap import count_rows
 from puredelta.spark.write.written_files import WriteResult
@@ -76,9 +77,7 @@ def verify(
     context.source.require_unchanged()
     if plan.search is Search.WHOLE_FILES:
         deleted = plan.candidates.num_records()
-        return RowCounts(
-            source=0, by_source_deleted=deleted or 0, is_counted=deleted is not None
-        )
+        return RowCounts(source=0, by_source_deleted=deleted or 0, is_counted=deleted is not None)
     rows = _counted(context, decision, written)
     name = context.statement.operation.name
     require_changes_recorded(name, rows, decision.rows, written.new)
@@ -139,7 +138,7 @@ def _require_laws(
     context: StatementContext, rows: RowCounts, decision: Decision, written: WrittenFiles
 ) -> None:
     statement = context.statement
-    actions = (*decision.removes, *written.vectors.adds, *written.adds)
+    actions: tuple[Action, ...] = (*decision.removes, *written.vectors.adds, *written.adds)
     require_row_counts(
         statement.operation.name,
         rows.changes,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -135,32 +135,38 @@ class _Writing:
         self.cleanups.extend([self.rewriters.arrow.discard, self.rewriters.spark.discard])
         orders = self.decision.files.rewritten
         if self.rows.frame is None:
-            copied, vectors = self._kept(orders, self.rewriters.in_order)
-            return self._finished(WriteResult.nothing(), copied, vectors)
-        ways, done, new = self.rewriters.in_order, None, None
+            return self._finished(
+                WriteResult.nothing(), *self._kept(orders, self.rewriters.in_order)
+            )
+        make = partial(self._new_rows, self.rows.frame)
         source_copy = self._planned_copy()
-        if source_copy is not None and orders:
-            done, new = self._both(orders, source_copy)
-            source_copy = None
-            ways = (self.rewriters.spark,) if done is None else ways
-        left = orders if done is None else ()
-        keep = partial(self._kept, left, ways)
-        make = partial(self._new_rows, self.rows.frame, source_copy)
-        if new is not None:
-            copied, vectors = keep()
-        elif left or self.decision.files.marked:
-            # The copy runs while Spark analyses and plans what makes the new rows.
-            (copied, vectors), new = run_concurrently(self.context.spark, keep, make)
+        if source_copy is None or not orders:
+            return self._beside(partial(make, source_copy), orders, self.rewriters.in_order)
+        copied, new = self._both(orders, source_copy)
+        left = orders if copied is None else ()
+        if new is None:
+            written = self._beside(partial(make, None), left, (self.rewriters.spark,))
         else:
-            copied, vectors, new = _NOTHING_COPIED, WrittenVectors(), make()
-        return self._finished(new, copied if done is None else done, vectors)
+            written = self._finished(new, *self._kept(left, (self.rewriters.spark,)))
+        return written if copied is None else replace(written, copied=copied)
+
+    def _beside(
+        self,
+        make: Callable[[], WriteResult],
+        orders: Sequence[RewriteOrder],
+        ways: Sequence[Rewriter],
+    ) -> WrittenFiles:
+        """Make the new rows while other rows are kept: Spark analyses and plans meanwhile."""
+        if not orders and not self.decision.files.marked:
+            return self._finished(make(), _NOTHING_COPIED, WrittenVectors())
+        keep = partial(self._kept, orders, ways)
+        (copied, vectors), new = run_concurrently(self.context.spark, keep, make)
+        return self._finished(new, copied, vectors)
 
     def _finished(
         self, new: WriteResult, copied: Rewritten, vectors: WrittenVectors
     ) -> WrittenFiles:
-        return WrittenFiles(
-            new=new, copied=copied, vectors=vectors, cleanups=tuple(self.cleanups)
-        )
+        return WrittenFiles(new=new, copied=copied, vectors=vectors, cleanups=tuple(self.cleanups))
 
     def _both(
         self,

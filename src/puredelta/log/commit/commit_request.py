@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from puredelta.protocol.actions.actions import Action
+from puredelta.protocol.actions.actions import Action, Metadata, Protocol
 from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.table.table_config import TableConfig
 
 
 class IfCreated(Enum):
@@ -31,3 +32,15 @@ class CommitRequest:
     """Filled in by ``finish`` from the settings of the command."""
     tags: Mapping[str, str] | None = None
     if_created: IfCreated = IfCreated.FAIL
+
+
+def changed_definition(
+    before: TableConfig | None, after: TableConfig
+) -> tuple[Metadata | Protocol, ...]:
+    """Return the metadata and protocol that a table gets, where they are not as before."""
+    metadata = before is None or before.metadata != after.metadata
+    protocol = before is None or before.protocol != after.protocol
+    return (
+        *((after.metadata,) if metadata else ()),
+        *((after.protocol,) if protocol else ()),
+    )

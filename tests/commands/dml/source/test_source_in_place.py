@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from puredelta.commands.dml import pipeline as run
-from puredelta.commands.dml.merge import MergeOutcome
+from puredelta.commands.dml.actions import Outcome
 from puredelta.commands.dml.source import source
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
@@ -80,7 +80,7 @@ def handled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def counted(spark: SparkSession, group: str, work: Callable[[], MergeOutcome]) -> int:
+def counted(spark: SparkSession, group: str, work: Callable[[], Outcome]) -> int:
     context = spark.sparkContext
     context.setJobGroup(group, "counted")
     try:
@@ -99,9 +99,9 @@ def test_an_upsert_reads_the_source_where_it_lies(
 ) -> None:
     log, before = new_log(), data_files(directory)
     rows = spark.read.parquet(str(directory))
-    outcomes: list[MergeOutcome] = []
+    outcomes: list[Outcome] = []
 
-    def upsert() -> MergeOutcome:
+    def upsert() -> Outcome:
         outcomes.append(merge(spark, log, rows, "t.id = s.id", update(), insert()))
         return outcomes[-1]
 

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from puredelta.commands.dml.prune import statistics as ahead
-from puredelta.commands.dml.spec.statistics import FILES_MIN, StatisticsPrefetch, statistics_ahead
 from puredelta.commands.dml.resolve.statement import ConditionParts, EquiPair
+from puredelta.commands.dml.spec.statistics import FILES_MIN, StatisticsPrefetch, statistics_ahead
 from puredelta.log.files import statistics_cache
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.skipping.pruning import prune

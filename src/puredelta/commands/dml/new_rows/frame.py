@@ -46,9 +46,7 @@ _FIRST_INSERT = 1 << 20
 """Numbers of INSERT clauses start here, to tell them from those of UPDATE clauses."""
 
 
-def frame_of_new_rows(
-    context: StatementContext, plan: SearchPlan, decision: Decision
-) -> DataFrame:
+def frame_of_new_rows(context: StatementContext, plan: SearchPlan, decision: Decision) -> DataFrame:
     """Return what is to be written with exactly the table's columns. Some row is, or may be.
 
     Where changes are recorded, `CHANGE` is one more column: NULL in rows of the table, else
@@ -62,9 +60,7 @@ def frame_of_new_rows(
     return context.statement.instant.fix(rows)
 
 
-def _new_parts(
-    context: StatementContext, plan: SearchPlan, decision: Decision
-) -> list[DataFrame]:
+def _new_parts(context: StatementContext, plan: SearchPlan, decision: Decision) -> list[DataFrame]:
     row_plan = decision.rows
     matched = [fired for fired in row_plan.from_target if not fired.by_source]
     by_source = [fired for fired in row_plan.from_target if fired.by_source]
@@ -110,7 +106,9 @@ def _old_images(context: StatementContext, plan: SearchPlan, row_plan: RowPlan) 
     )
 
 
-def _from_source(context: StatementContext, positions: RowPositions, row_plan: RowPlan) -> DataFrame:
+def _from_source(
+    context: StatementContext, positions: RowPositions, row_plan: RowPlan
+) -> DataFrame:
     """Make updated and inserted rows in one pass over the staged rows."""
     statement = context.statement
     inserts = statement.not_matched if row_plan.inserts else ()
@@ -139,7 +137,7 @@ def _from_pairs(
 ) -> DataFrame:
     """Make updated rows from old rows, joined again with the source rows they match."""
     statement = context.statement
-    old = _old_rows(context, plan, rows, matched, statement.on.target_columns)
+    old = _old_rows(context, plan, row_plan, matched, statement.on.target_columns)
     source = context.source_frame(
         statement.on.source_columns.union(*(f.action.source_columns for f in matched))
     )

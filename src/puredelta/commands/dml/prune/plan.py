@@ -187,10 +187,15 @@ def _matchable(
     """Apply the rules one after the other, each to what those before it have left."""
     if source.num_rows == 0:
         mask = pa.array([False] * len(files), pa.bool_())
-        left = statistics.select(mask)
-        return _Matchable(mask=mask, statistics=left, statistics_of_all=statistics, skipped=())
-    numbers = pa.array(range(len(files)), pa.int64())
-    left, known = files, statistics
+        return _Matchable(
+            mask=mask,
+            statistics=statistics.select(mask),
+            statistics_of_all=statistics,
+            skipped=(),
+        )
+    numbers = every = pa.array(range(len(files)), pa.int64())
+    left: FileTable = files
+    known: FileStatistics = statistics
     skipped: list[SkippedByRule] = []
     for rule, predicate in match_rules(statement, source).items():
         if predicate == TRUE:
@@ -204,7 +209,7 @@ def _matchable(
             left, known = left.select(pruning.mask), known.select(pruning.mask)
             numbers = numbers.filter(pruning.mask)
     return _Matchable(
-        mask=pc.is_in(pa.array(range(len(files)), pa.int64()), numbers),
+        mask=pc.is_in(every, numbers),
         statistics=known,
         statistics_of_all=statistics,
         skipped=tuple(skipped),

@@ -123,5 +123,3 @@ def _comparable(target: DataType | None, source: DataType | None) -> bool:
 def _all_of(parts: list[Predicate]) -> Predicate:
     needed = tuple(part for part in parts if part != TRUE)
     return needed[0] if len(needed) == 1 else And(needed)
-
-

@@ -137,5 +137,3 @@ class ClauseAssembler:
             target_columns=resolved.target_columns,
             source_columns=resolved.source_columns,
         )
-
-

@@ -221,7 +221,9 @@ def _evolution(
     )
 
 
-def _with_canonical_names(bound: Sequence[BoundAssignment], schema: StructType) -> list[BoundAssignment]:
+def _with_canonical_names(
+    bound: Sequence[BoundAssignment], schema: StructType
+) -> list[BoundAssignment]:
     """Name columns as the table does: a new one was found under the source's spelling."""
     return [
         replace(b, path=replace(b.path, names=canonical_path(schema, b.path.names))) for b in bound

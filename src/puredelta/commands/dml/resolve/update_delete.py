@@ -13,13 +13,19 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.commands.dml.resolve.columns import (
-    find_set_column,
     TargetField,
+    find_set_column,
     require_no_conflict,
     require_no_identity_update,
 )
 from puredelta.commands.dml.resolve.conditions import as_condition
 from puredelta.commands.dml.resolve.default_keyword import resolve_with_defaults
+from puredelta.commands.dml.resolve.errors import (
+    require_deterministic,
+    require_filter,
+    require_no_errors,
+    require_same_schema,
+)
 from puredelta.commands.dml.resolve.frames import StatementFrames
 from puredelta.commands.dml.resolve.settings import MergeSettings
 from puredelta.commands.dml.resolve.statement import (
@@ -30,12 +36,6 @@ from puredelta.commands.dml.resolve.statement import (
     ResolvedStatement,
     ResolvedUpdate,
     StatementKind,
-)
-from puredelta.commands.dml.resolve.errors import (
-    require_deterministic,
-    require_filter,
-    require_no_errors,
-    require_same_schema,
 )
 from puredelta.commands.dml.resolve.values import AssignedValue, RowBuilder
 from puredelta.commands.dml.spec.merge import Assignment

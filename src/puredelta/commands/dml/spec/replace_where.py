@@ -36,7 +36,9 @@ class ReplaceSpec:
 
     def as_merge(self) -> MergeSpec:
         """Return the MERGE that matches nothing: new rows are inserted, old ones deleted."""
-        values = tuple(Assignment(quoted(name), f"{SOURCE}.{quoted(name)}") for name in self.columns)
+        values = tuple(
+            Assignment(quoted(name), f"{SOURCE}.{quoted(name)}") for name in self.columns
+        )
         return MergeSpec(
             on=F.lit(False),  # noqa: FBT003 - that is the value
             clauses=(
