@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.dml.actions import Outcome
+from puredelta.commands.dml.options import ExecutionOptions
 from puredelta.commands.dml.pipeline import execute
 from puredelta.commands.dml.spec.merge import (
     Assignment,
@@ -30,6 +31,7 @@ from puredelta.commands.dml.spec.merge import (
     Star,
     Update,
 )
+from puredelta.commands.dml.spec.settings import ExecutionSettings
 from puredelta.commands.dml.spec.statement import InputRows, StatementSpec
 from puredelta.commands.dml.start import start_statement
 from puredelta.log.commit.transaction import Phase, ignore_phase
@@ -264,15 +266,21 @@ def execute_spec(
     source: DataFrame | None = None,
     *,
     on_phase: Callable[[Phase], None] = ignore_phase,
+    change: Callable[[ExecutionSettings], ExecutionSettings] | None = None,
     **options: Any,
 ) -> Outcome:
-    """Execute any statement with the aliases t and s; ``options`` are those of `execute`."""
+    """Execute any statement with the aliases t and s.
+
+    ``change`` changes the session's settings, ``options`` are those of `ExecutionOptions`.
+    """
     rows = InputRows(
         target=scan(spark, log.snapshot()).alias("t"),
         source=None if source is None else source.alias("s"),
     )
     command = start_statement(spark, log, on_phase=on_phase)
-    outcome = execute(command, spec, rows, **options)
+    if change is not None:
+        options["settings"] = change(ExecutionSettings.parse(command.session.settings))
+    outcome = execute(command, spec, rows, ExecutionOptions(**options))
     command.settings.reset_set_transaction(spark)
     return outcome
 

@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 
 from puredelta.commands.dml.merge import run_merge
 from puredelta.commands.dml.prune.plan import Search
-from puredelta.commands.dml.search import positions
 from puredelta.commands.dml.spec.merge import MergeSpec
 from puredelta.errors import (
     ConcurrentAppendException,
@@ -560,7 +559,6 @@ def test_spark_joins_where_workers_cannot_look_keys_up(
     spark: SparkSession,
     log: TableLog,
     source: Callable[..., DataFrame],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     refused: list[NotApplicable] = []
 
@@ -568,10 +566,16 @@ def test_spark_joins_where_workers_cannot_look_keys_up(
         refused.append(NotApplicable(reason="as asked"))
         return refused[-1]
 
-    monkeypatch.setattr(positions, "look_up_keys", refuse)
     new = source((3, "b", 300), (None, "b", 5), (50, "b", 5000))
-    outcome = merge(spark, log, new, "t.id = s.id", update(), insert())
+    outcome = merge(spark, log, new, "t.id = s.id", update(), insert(), look_up=refuse)
     assert len(refused) == 1
     assert (outcome.rows.matched_updated, outcome.rows.inserted) == (1, 2)
     with pytest.raises(InvalidRequestError, match=r"\(id = 7\) matches 2 source rows"):
-        merge(spark, log, source((7, "b", 1), (7, "c", 2)), "t.id = s.id", update())
+        merge(
+            spark,
+            log,
+            source((7, "b", 1), (7, "c", 2)),
+            "t.id = s.id",
+            update(),
+            look_up=refuse,
+        )

@@ -41,6 +41,9 @@ from puredelta.spark.write.written_files import WriteResult, discard
 
 logger = logging.getLogger(__name__)
 
+NOBODY = "no new rows"
+WORKERS = "workers copied rows of the source"
+SPARK = "Spark computed the new rows"
 _NOTHING_COPIED = Rewritten(adds=(), num_rows=0)
 
 
@@ -50,6 +53,8 @@ class WrittenFiles:
 
     new: WriteResult
     """Of new rows, and of change rows."""
+    made_by: str = NOBODY
+    """What made the new rows: `WORKERS`, or Spark and why."""
     copied: Rewritten
     vectors: WrittenVectors
     cleanups: tuple[Callable[[], None], ...] = field(default=(), repr=False)
@@ -63,8 +68,9 @@ class WrittenFiles:
     def describe(self) -> str:
         """Return one line for the log."""
         return (
-            f"{len(self.new.adds)} files of {self.new.num_rows} new rows, {len(self.copied.adds)} "
-            f"of {self.copied.num_rows} copied ones, {len(self.vectors.adds)} deletion vectors"
+            f"{len(self.new.adds)} files of {self.new.num_rows} new rows ({self.made_by}), "
+            f"{len(self.copied.adds)} of {self.copied.num_rows} copied ones, "
+            f"{len(self.vectors.adds)} deletion vectors"
         )
 
     def discard(self) -> None:
@@ -120,6 +126,12 @@ def write(
         raise
 
 
+@dataclass(frozen=True, slots=True)
+class _NewFiles:
+    files: WriteResult
+    made_by: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Writing:
     """One statement while its files are written."""
@@ -135,24 +147,24 @@ class _Writing:
         self.cleanups.extend([self.rewriters.arrow.discard, self.rewriters.spark.discard])
         orders = self.decision.files.rewritten
         if self.rows.frame is None:
-            return self._finished(
-                WriteResult.nothing(), *self._kept(orders, self.rewriters.in_order)
-            )
+            nothing = _NewFiles(WriteResult.nothing(), NOBODY)
+            return self._finished(nothing, *self._kept(orders, self.rewriters.in_order))
         make = partial(self._new_rows, self.rows.frame)
         source_copy = self._planned_copy()
         if source_copy is None or not orders:
             return self._beside(partial(make, source_copy), orders, self.rewriters.in_order)
         copied, new = self._both(orders, source_copy)
         left = orders if copied is None else ()
-        if new is None:
-            written = self._beside(partial(make, None), left, (self.rewriters.spark,))
+        if isinstance(new, NotApplicable):
+            make_new = partial(make, None, fallback=new.reason)
+            written = self._beside(make_new, left, (self.rewriters.spark,))
         else:
             written = self._finished(new, *self._kept(left, (self.rewriters.spark,)))
         return written if copied is None else replace(written, copied=copied)
 
     def _beside(
         self,
-        make: Callable[[], WriteResult],
+        make: Callable[[], _NewFiles],
         orders: Sequence[RewriteOrder],
         ways: Sequence[Rewriter],
     ) -> WrittenFiles:
@@ -163,25 +175,27 @@ class _Writing:
         (copied, vectors), new = run_concurrently(self.context.spark, keep, make)
         return self._finished(new, copied, vectors)
 
-    def _finished(
-        self, new: WriteResult, copied: Rewritten, vectors: WrittenVectors
-    ) -> WrittenFiles:
-        return WrittenFiles(new=new, copied=copied, vectors=vectors, cleanups=tuple(self.cleanups))
+    def _finished(self, new: _NewFiles, copied: Rewritten, vectors: WrittenVectors) -> WrittenFiles:
+        return WrittenFiles(
+            new=new.files,
+            made_by=new.made_by,
+            copied=copied,
+            vectors=vectors,
+            cleanups=tuple(self.cleanups),
+        )
 
     def _both(
         self,
         orders: Sequence[RewriteOrder],
         source_copy: WritePlan[WriteResult | NotApplicable],
-    ) -> tuple[Rewritten | None, WriteResult | None]:
-        """Let workers write copies and new rows in one job; ``None`` for what they cannot."""
+    ) -> tuple[Rewritten | None, _NewFiles | NotApplicable]:
+        """Let workers write copies and new rows in one job, as far as they can."""
         rewriting = self.rewriters.arrow.plan(orders)
         copied, new = write_both(self.context.spark.sparkContext, rewriting, source_copy)
         if isinstance(copied, NotApplicable):
             _log_fallback(self.rewriters.arrow, copied)
-        return (
-            None if isinstance(copied, NotApplicable) else copied,
-            self._known_to_cleanup(new),
-        )
+            return None, self._by_workers(new)
+        return copied, self._by_workers(new)
 
     def _kept(
         self, orders: Sequence[RewriteOrder], ways: Sequence[Rewriter]
@@ -199,11 +213,14 @@ class _Writing:
         self,
         frame: Callable[[], DataFrame],
         source_copy: WritePlan[WriteResult | NotApplicable] | None,
-    ) -> WriteResult:
+        *,
+        fallback: str | None = None,
+    ) -> _NewFiles:
         if source_copy is not None:
-            copied = write_alone(self.context.spark.sparkContext, source_copy)
-            if (new := self._known_to_cleanup(copied)) is not None:
+            new = self._by_workers(write_alone(self.context.spark.sparkContext, source_copy))
+            if isinstance(new, _NewFiles):
                 return new
+            fallback = new.reason
         row_plan, config = self.decision.rows, self.context.statement.config
         rows = frame()
         # A task per touched file would write a file each.
@@ -220,7 +237,7 @@ class _Writing:
             hidden=self._hidden_columns(),
         )
         self.cleanups.append(partial(discard, written, self.context.store))
-        return written
+        return _NewFiles(written, SPARK if fallback is None else f"{SPARK}: {fallback}")
 
     def _planned_copy(self) -> WritePlan[WriteResult | NotApplicable] | None:
         """Plan to write new rows that are rows of the source; ``None``: Spark makes them."""
@@ -239,12 +256,12 @@ class _Writing:
             parallelism=context.spark.sparkContext.defaultParallelism,
         )
 
-    def _known_to_cleanup(self, written: WriteResult | NotApplicable) -> WriteResult | None:
+    def _by_workers(self, written: WriteResult | NotApplicable) -> _NewFiles | NotApplicable:
         if isinstance(written, NotApplicable):
             logger.info("Spark writes the new rows: %s", written.reason)
-            return None
+            return written
         self.cleanups.append(partial(discard, written, self.context.store))
-        return written
+        return _NewFiles(written, WORKERS)
 
     def _config_of_new_files(self) -> TableConfig:
         config = self.context.statement.config

@@ -112,7 +112,12 @@ class WorkerMemory:
     @classmethod
     def of(cls, spark: SparkSession) -> WorkerMemory:
         """Return what the workers of this session may take."""
-        if is_connect(spark) or not _runs_here(spark.sparkContext.master):
+        return cls.on(None if is_connect(spark) else spark.sparkContext.master)
+
+    @classmethod
+    def on(cls, master: str | None) -> WorkerMemory:
+        """Return what the workers of a master may take; ``None``: of one nobody knows."""
+        if not _runs_here(master):
             return cls(task_max=_ELSEWHERE_BYTES_MAX, parts_max=_ELSEWHERE_PARTS_MAX)
         here = min(_HERE_BYTES_MAX, _memory_bytes() // _HERE_SHARE)
         return cls(task_max=here, all_max=here)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from puredelta.commands.dml.decide.file_plan import uses_deletion_vectors
-from puredelta.commands.dml.decide.row_plan import ChangePlan, plan_changes
+from puredelta.commands.dml.decide.row_plan import RowPlan, plan_rows
 from puredelta.commands.dml.resolve.statement import (
     MatchedClause,
     NotMatchedBySourceClause,
@@ -72,18 +72,14 @@ def plan(
     num_source_rows: int = 3,
     properties: dict[str, str] | None = None,
     **options: Any,
-) -> ChangePlan:
+) -> RowPlan:
     """Of: WHEN MATCHED UPDATE, WHEN NOT MATCHED INSERT, WHEN NOT MATCHED BY SOURCE DELETE."""
     config = config_of(properties or {})
-    context: Any = SimpleNamespace(
-        statement=SimpleNamespace(
-            config=config,
-            matched=(MatchedClause(action=FROM_SOURCE, condition=None),),
-            not_matched=(INSERT,),
-            not_matched_by_source=(DELETE_THE_REST,),
-        ),
-        source=SimpleNamespace(num_rows=num_source_rows),
-        tracked=tracked_columns(config),
+    statement: Any = SimpleNamespace(
+        config=config,
+        matched=(MatchedClause(action=FROM_SOURCE, condition=None),),
+        not_matched=(INSERT,),
+        not_matched_by_source=(DELETE_THE_REST,),
     )
     positions = RowPositions(
         matched=(rows(*updated),),
@@ -91,7 +87,13 @@ def plan(
         matched_source=rows(*range(len(updated))),
         source_of=(rows(*range(len(updated))),),
     )
-    return plan_changes(context, positions, **options)
+    return plan_rows(
+        statement,
+        positions,
+        num_source_rows=num_source_rows,
+        tracks_rows=tracked_columns(config) is not None,
+        **options,
+    )
 
 
 def test_the_counts_of_updates_and_inserts() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.commands.dml import write as files
 from puredelta.commands.dml.new_rows.source_copy import plain_columns, stored_types
+from puredelta.commands.dml.spec.settings import ExecutionSettings
+from puredelta.commands.dml.write import SPARK, WORKERS
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add, Metadata, Protocol
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.schema.types import LONG, VOID, DecimalType, StructField, StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.session.fallback import NotApplicable
 from tests.commands.dml.tables import (
     delete,
     insert,
@@ -92,26 +93,21 @@ def made(tmp_path: Path) -> Callable[..., TableLog]:
     return new
 
 
-class Gathered(list[Any]):
-    """What came of every attempt to write without Spark."""
+class Makers(list[str]):
+    """What made the new rows of each statement."""
 
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        super().__init__()
-        self._patch, self._original = patch, files.plan_copy
-        patch.setattr(files, "plan_copy", self._watched)
-
-    def _watched(self, *args: Any, **options: Any) -> Any:
-        done = yield from self._original(*args, **options)
-        self.append(done)
-        return done
-
-    def switch_off(self) -> None:
-        self._patch.setattr(files, "gathered_rows", lambda *_: None)
+    def __call__(self, stage: str, outcome: Any) -> None:
+        if stage == "8 write":
+            self.append(outcome.made_by)
 
 
 @pytest.fixture
-def gathered(monkeypatch: pytest.MonkeyPatch) -> Gathered:
-    return Gathered(monkeypatch)
+def makers() -> Makers:
+    return Makers()
+
+
+def by_spark(settings: ExecutionSettings) -> ExecutionSettings:
+    return replace(settings, codec=None)
 
 
 def contents(spark: SparkSession, log: TableLog) -> list[str]:
@@ -133,20 +129,19 @@ def test_the_table_is_the_one_spark_would_have_written(
     spark: SparkSession,
     made: Callable[..., TableLog],
     source: DataFrame,
-    gathered: Gathered,
+    makers: Makers,
     name: str,
     *,
     staged: bool,
 ) -> None:
     rows = source.where(F.lit(1) == 1).repartition(2) if staged else source
     log = made()
-    outcome = merge(spark, log, rows, "t.id = s.id", *CLAUSES[name])
-    (written,) = gathered
-    assert not isinstance(written, NotApplicable)
-    assert 0 < written.num_rows <= len(SOURCE)
-    gathered.switch_off()
+    outcome = merge(spark, log, rows, "t.id = s.id", *CLAUSES[name], observe=makers)
     other = made()
-    expected = merge(spark, other, rows, "t.id = s.id", *CLAUSES[name])
+    expected = merge(
+        spark, other, rows, "t.id = s.id", *CLAUSES[name], observe=makers, change=by_spark
+    )
+    assert makers == [WORKERS, SPARK]
     assert contents(spark, log) == contents(spark, other)
     assert outcome.rows == expected.rows
     assert stats(log) == stats(other)
@@ -158,19 +153,17 @@ def test_partitions_are_those_spark_would_have_written(
     spark: SparkSession,
     made: Callable[..., TableLog],
     source: DataFrame,
-    gathered: Gathered,
+    makers: Makers,
     column: str,
 ) -> None:
     def new() -> TableLog:
         return made([[row(n, n)] for n in range(1, 15)], partition_by=[column])
 
     log, clauses = new(), (update(), insert())
-    outcome = merge(spark, log, source, "t.id = s.id", *clauses)
-    (written,) = gathered
-    assert not isinstance(written, NotApplicable)
-    gathered.switch_off()
+    outcome = merge(spark, log, source, "t.id = s.id", *clauses, observe=makers)
     other = new()
-    expected = merge(spark, other, source, "t.id = s.id", *clauses)
+    expected = merge(spark, other, source, "t.id = s.id", *clauses, observe=makers, change=by_spark)
+    assert makers == [WORKERS, SPARK]
     assert contents(spark, log) == contents(spark, other)
     assert outcome.rows == expected.rows
     assert partitions(log) == partitions(other)
@@ -213,40 +206,41 @@ def test_what_asks_for_more_is_left_to_spark(
     spark: SparkSession,
     made: Callable[..., TableLog],
     source: DataFrame,
-    gathered: Gathered,
+    makers: Makers,
     case: tuple[dict[str, str], tuple[Any, ...]],
 ) -> None:
     properties, clauses = case
     log = made(properties=properties, protocol={"minReaderVersion": 1, "minWriterVersion": 4})
-    outcome = merge(spark, log, source, "t.id = s.id", *clauses)
-    assert gathered == []
+    outcome = merge(spark, log, source, "t.id = s.id", *clauses, observe=makers)
+    assert makers == [SPARK]
     assert outcome.rows.matched_updated == 3
 
 
 def test_settings_of_sparks_writer_are_left_to_spark(
-    spark: SparkSession, made: Callable[..., TableLog], source: DataFrame, gathered: Gathered
+    spark: SparkSession, made: Callable[..., TableLog], source: DataFrame, makers: Makers
 ) -> None:
     key = "spark.sql.files.maxRecordsPerFile"
     spark.conf.set(key, "2")
     try:
         log = made()
-        merge(spark, log, source, "t.id = s.id", insert())
+        merge(spark, log, source, "t.id = s.id", insert(), observe=makers)
     finally:
         spark.conf.unset(key)
-    assert gathered == []
+    assert makers == [SPARK]
     assert [json.loads(a.stats or "")["numRecords"] for a in new_adds(log)] == [2, 1]
 
 
 def test_what_arrow_cannot_copy_spark_writes(
-    spark: SparkSession, made: Callable[..., TableLog], tmp_path: Path, gathered: Gathered
+    spark: SparkSession, made: Callable[..., TableLog], tmp_path: Path, makers: Makers
 ) -> None:
     old = {**row(70, 5), "day": dt.date(1500, 1, 1)}
     pq.write_table(pa.Table.from_pylist([old], SCHEMA), tmp_path / "source.parquet")
     log = made()
-    merge(spark, log, spark.read.parquet(str(tmp_path / "source.parquet")), "t.id = s.id", insert())
-    (refused,) = gathered
-    assert isinstance(refused, NotApplicable)
-    assert "days from 1970" in refused.reason
+    source = spark.read.parquet(str(tmp_path / "source.parquet"))
+    merge(spark, log, source, "t.id = s.id", insert(), observe=makers)
+    (maker,) = makers
+    assert maker.startswith(SPARK)
+    assert "days from 1970" in maker
     (add,) = new_adds(log)
     assert json.loads(add.stats or "")["minValues"]["day"] == "1500-01-01"
 
@@ -259,13 +253,13 @@ def test_files_bear_the_codec_of_the_table(
     spark: SparkSession,
     made: Callable[..., TableLog],
     source: DataFrame,
-    gathered: Gathered,
+    makers: Makers,
     case: tuple[str, str, str],
 ) -> None:
     codec, suffix, stored = case
     log = made(properties={"delta.parquet.compression.codec": codec})
-    merge(spark, log, source, "t.id = s.id", insert())
-    assert len(gathered) == 1
+    merge(spark, log, source, "t.id = s.id", insert(), observe=makers)
+    assert makers == [WORKERS]
     (add,) = new_adds(log)
     assert add.path.endswith(suffix)
     footer = pq.read_metadata(log_root(log) / add.path)

@@ -8,16 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from puredelta.commands.dml.prune.key_lookup import key_probe
+from puredelta.commands.dml.prune.key_lookup import plan_lookup
 from puredelta.commands.dml.prune.plan import (
-    Rule,
     Search,
+    SearchLimits,
     SearchPlan,
-    SourceProfile,
-    key_predicate,
     plan_search,
     reads_little,
 )
+from puredelta.commands.dml.prune.rules import Rule, key_predicate
 from puredelta.commands.dml.resolve.statement import (
     ConditionParts,
     EquiPair,
@@ -30,9 +29,10 @@ from puredelta.commands.dml.resolve.statement import (
     ResolvedStatement,
     ResolvedUpdate,
 )
+from puredelta.commands.dml.source.staged_source import ColumnNames, SourceProfile
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.footers.file_stats import LeafStatistics
-from puredelta.log.skipping.pruning import prune_files
+from puredelta.log.skipping.pruning import prune
 from puredelta.protocol.actions.actions import Add, Metadata, Protocol
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.schema.types import (
@@ -171,16 +171,20 @@ def planned(
     profile: SourceProfile | None = None,
     *,
     broadcast_bytes_max: int = 10_000,
-    probe_bytes_max: int = 1_000_000,
-    probe_parts_max: int = 1,
+    lookup_bytes_max: int = 1_000_000,
+    lookup_parts_max: int = 1,
 ) -> SearchPlan:
+    known = profile or source()
+    memory = WorkerMemory(task_max=lookup_bytes_max, parts_max=lookup_parts_max)
     return plan_search(
         statement,
         files,
-        profile or source(),
-        prune=lambda some, predicate: prune_files(some, config, predicate),
-        broadcast_bytes_max=broadcast_bytes_max,
-        memory=WorkerMemory(task_max=probe_bytes_max, parts_max=probe_parts_max),
+        known,
+        prune=lambda some, predicate, parsed: prune(some, config, predicate, statistics=parsed),
+        limits=SearchLimits(
+            broadcast_bytes_max=broadcast_bytes_max,
+            look_up=lambda: plan_lookup(statement, known.num_rows, ColumnNames(), memory),
+        ),
     )
 
 
@@ -195,7 +199,7 @@ def test_keys_of_the_source_skip_files(files: FileTable, config: TableConfig) ->
     """W-1: the reference never uses the source's keys."""
     plan = planned(merge(condition(pairs=(PAIR,)), matched=(MATCHED_UPDATE,)), files, config)
     assert names(plan) == ["f1", "f2", "f3"]
-    assert plan.skipped == {Rule.SOURCE_KEYS: 7}
+    assert plan.skipped_by_rule() == {Rule.SOURCE_KEYS: 7}
     assert plan.search is Search.INNER
 
 
@@ -210,7 +214,7 @@ def test_target_only_conjuncts_of_on_skip_files(files: FileTable, config: TableC
     on = condition(Compare(CompareOp.EQUAL, PART, Const("a")), pairs=(PAIR,))
     plan = planned(merge(on, matched=(MATCHED_UPDATE,)), files, config, source(30, 70))
     assert names(plan) == ["f3", "f4"]
-    assert plan.skipped == {Rule.ON_TARGET: 5, Rule.SOURCE_KEYS: 3}
+    assert plan.skipped_by_rule() == {Rule.ON_TARGET: 5, Rule.SOURCE_KEYS: 3}
 
 
 def test_conditions_of_matched_clauses_skip_files_only_where_nothing_else_acts(
@@ -242,7 +246,7 @@ def test_by_source_clauses_widen_to_what_their_conditions_reach(
     on = condition(pairs=(PAIR,))
     plan = planned(merge(on, matched=(MATCHED_UPDATE,), by_source=(clause,)), files, config)
     assert names(plan) == ["f1", "f2", "f3", "f8"]
-    assert plan.widened == 1
+    assert plan.extra_candidates == 1
     assert plan.search is Search.LEFT_OUTER
     everything = NotMatchedBySourceClause(action=ResolvedDelete(), condition=None)
     plan = planned(merge(on, by_source=(everything,)), files, config)
@@ -331,13 +335,13 @@ def test_keys_are_looked_up(files: FileTable, config: TableConfig) -> None:
         merge(on, matched=(MatchedClause(action=ResolvedDelete(), condition=None),)),
     ):
         plan = planned(statement, files, config)
-        assert plan.probe is not None
-        assert plan.probe.keys == found
-        assert plan.probe.judgement is None  # every pair has the same fate
-        assert plan.probe.clause == (0 if statement.matched else -1)
+        assert plan.lookup is not None
+        assert plan.lookup.keys == found
+        assert plan.lookup.judgement is None  # every pair has the same fate
+        assert plan.lookup.clause == (0 if statement.matched else -1)
         assert "keys looked up" in plan.describe()
-    assert planned(merge(on), files, config, source(num_rows=0)).probe is None
-    assert planned(merge(condition(V_IS_SMALL)), files, config).probe is None
+    assert planned(merge(on), files, config, source(num_rows=0)).lookup is None
+    assert planned(merge(condition(V_IS_SMALL)), files, config).lookup is None
 
 
 def test_what_else_decides_is_judged_in_arrow(files: FileTable, config: TableConfig) -> None:
@@ -351,79 +355,71 @@ def test_what_else_decides_is_judged_in_arrow(files: FileTable, config: TableCon
     )
     plan = planned(statement, files, config)
     assert plan.search is Search.LEFT_OUTER
-    assert plan.probe is not None
+    assert plan.lookup is not None
     small = ("less", ("target", 0), ("value", 9, pa.int64()))
     differs = ("invert", ("equal", ("target", 0), ("source", 0)))
-    assert plan.probe.judgement == Judgement(
+    assert plan.lookup.judgement == Judgement(
         on=small,
         matched=(differs, ALWAYS),
         by_source=(small,),
         target_columns=(("v", pa.int64()),),
         source_columns=(("s1", pa.int64()),),
     )
-    renamed = plan.probe.renamed({"s0": "key", "s1": "value"}.__getitem__)
-    assert renamed.keys[0].source == "key"
+    names = ColumnNames(in_files={"s0": "key", "s1": "value"})
+    renamed = plan_lookup(statement, 3, names, WorkerMemory(task_max=1_000_000))
+    assert renamed is not None
     assert renamed.judgement is not None
+    assert [key.source for key in renamed.keys] == ["key"]
     assert renamed.judgement.source_columns == (("value", pa.int64()),)
-    unknown = Opaque(frozenset({ID, KEY}))
-    for statement in (
-        merge(condition(other=(unknown,), pairs=(PAIR,))),
-        merge(condition(other=(unknown,))),
-        merge(
-            condition(pairs=(PAIR,)),
-            matched=(MatchedClause(action=update(), condition=condition(unknown)),),
-        ),
-    ):
-        assert planned(statement, files, config).probe is None
 
 
 def test_keys_are_looked_up_as_far_as_they_fit_into_memory(
     files: FileTable, config: TableConfig
 ) -> None:
     statement = merge(condition(pairs=(PAIR,)), matched=(MATCHED_UPDATE,))
-    probe = planned(statement, files, config, source(num_rows=1000)).probe
-    assert probe is not None
-    assert 8_000 <= probe.task_bytes <= 100_000
-    for limit, fits in ((probe.task_bytes, True), (probe.task_bytes - 1, False)):
-        plan = planned(statement, files, config, source(num_rows=1000), probe_bytes_max=limit)
-        assert (plan.probe is not None) is fits
+    lookup = planned(statement, files, config, source(num_rows=1000)).lookup
+    assert lookup is not None
+    assert 8_000 <= lookup.task_bytes <= 100_000
+    for limit, fits in ((lookup.task_bytes, True), (lookup.task_bytes - 1, False)):
+        plan = planned(statement, files, config, source(num_rows=1000), lookup_bytes_max=limit)
+        assert (plan.lookup is not None) is fits
 
 
 def test_a_source_is_looked_up_in_parts_where_memory_is_scarce(
     files: FileTable, config: TableConfig
 ) -> None:
     statement = merge(condition(pairs=(PAIR,)), matched=(MATCHED_UPDATE,))
-    whole = planned(statement, files, config, source(num_rows=1000)).probe
+    whole = planned(statement, files, config, source(num_rows=1000)).lookup
     assert whole is not None
     assert whole.parts == 1
     limit = whole.task_bytes * 2 // 5  # two and a half times as much is needed
     for parts_max, parts in ((4, 3), (3, 3), (2, None)):
-        probe = planned(
+        lookup = planned(
             statement,
             files,
             config,
             source(num_rows=1000),
-            probe_bytes_max=limit,
-            probe_parts_max=parts_max,
-        ).probe
-        assert (None if probe is None else probe.parts) == parts
-        assert probe is None or probe.task_bytes <= limit
-    lonely = merge(
+            lookup_bytes_max=limit,
+            lookup_parts_max=parts_max,
+        ).lookup
+        assert (None if lookup is None else lookup.parts) == parts
+        assert lookup is None or lookup.task_bytes <= limit
+    with_by_source = merge(
         condition(pairs=(PAIR,)),
         matched=(MATCHED_UPDATE,),
         by_source=(NotMatchedBySourceClause(action=ResolvedDelete(), condition=None),),
     )
     for limit, fits in ((1_000_000, True), (whole.task_bytes * 2 // 5, False)):
         plan = planned(
-            lonely,
+            with_by_source,
             files,
             config,
             source(num_rows=1000),
-            probe_bytes_max=limit,
-            probe_parts_max=4,
+            lookup_bytes_max=limit,
+            lookup_parts_max=4,
         )
         assert plan.search is Search.LEFT_OUTER
-        assert (plan.probe is not None) is fits
+        assert (plan.lookup is not None) is fits
 
 
 @pytest.mark.parametrize(
@@ -443,7 +439,9 @@ def test_types_whose_equal_values_are_equal_bytes(
 ) -> None:
     pair = EquiPair(target=Ref(Side.TARGET, ("id",), target), source=Ref(Side.SOURCE, ("s0",), key))
     statement = merge(condition(pairs=(pair,)), matched=(MATCHED_UPDATE,))
-    assert (key_probe(statement, 3, WorkerMemory(task_max=1000)) is not None) is looked_up
+    assert (
+        plan_lookup(statement, 3, ColumnNames(), WorkerMemory(task_max=1000)) is not None
+    ) is looked_up
 
 
 def test_few_small_files_are_read_by_one_task(files: FileTable, config: TableConfig) -> None:

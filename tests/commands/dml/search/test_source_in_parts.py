@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.dml.search import positions
+from puredelta.commands.dml.prune.plan import SearchPlan
+from puredelta.commands.dml.search.search import look_up
+from puredelta.commands.dml.source.context import StatementContext
+from puredelta.commands.dml.spec.settings import ExecutionSettings
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.offload import key_lookup
 from puredelta.spark.offload.key_lookup import KeyLookup, WorkerMemory
 from puredelta.spark.session.fallback import NotApplicable
 from tests.commands.dml.tables import (
@@ -48,35 +51,33 @@ def source(spark: SparkSession, tmp_path: Path) -> Callable[[list[tuple[int, int
     return make
 
 
-@pytest.fixture
-def probed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
+class Lookups(list[tuple[int, bool]]):
     """In how many parts each source was looked up, and whether workers refused."""
-    seen: list[tuple[int, bool]] = []
-    probe = positions.look_up_keys
 
-    def watched(*args: Any, **options: Any) -> Any:
-        answer = probe(*args, **options)
-        (asked,) = (one for one in args if isinstance(one, KeyLookup))
-        seen.append((asked.parts, isinstance(answer, NotApplicable)))
+    def __call__(self, context: StatementContext, plan: SearchPlan, lookup: KeyLookup) -> Any:
+        answer = look_up(context, plan, lookup)
+        self.append((lookup.parts, isinstance(answer, NotApplicable)))
         return answer
 
-    monkeypatch.setattr(positions, "look_up_keys", watched)
-    return seen
+
+@pytest.fixture
+def lookups() -> Lookups:
+    return Lookups()
 
 
-@pytest.fixture(autouse=True)
-def scarce_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    scarce = WorkerMemory(task_max=1024, parts_max=12)
-    monkeypatch.setattr(WorkerMemory, "of", lambda _: scarce)
+def scarce(settings: ExecutionSettings) -> ExecutionSettings:
+    return replace(settings, worker_memory=WorkerMemory(task_max=1024, parts_max=12))
 
 
 def test_rows_and_conditions(
-    spark: SparkSession, log: TableLog, source: Any, probed: list[tuple[int, bool]]
+    spark: SparkSession, log: TableLog, source: Any, lookups: Lookups
 ) -> None:
     changed = [(n, n % 3) for n in range(10, 250, 3)]
     clauses = (delete("s.v = 0 AND t.v = 0"), update("s.v = 1"), insert("s.v < 2"))
-    outcome = merge(spark, log, source(changed), "t.id = s.id", *clauses)
-    ((parts, refused),) = probed
+    outcome = merge(
+        spark, log, source(changed), "t.id = s.id", *clauses, change=scarce, look_up=lookups
+    )
+    ((parts, refused),) = lookups
     assert 2 < parts <= 12
     assert not refused
     new = dict(changed)
@@ -90,19 +91,28 @@ def test_rows_and_conditions(
 
 
 def test_partners_in_several_parts_are_several(
-    spark: SparkSession, log: TableLog, source: Any, probed: list[tuple[int, bool]], tmp_path: Path
+    spark: SparkSession, log: TableLog, source: Any, lookups: Lookups, tmp_path: Path
 ) -> None:  # M-70
     before = data_files(tmp_path / "t")
     doubled = source([(n % 40, 1) for n in range(41)])
     with pytest.raises(InvalidRequestError, match="id = 0") as failure:
-        merge(spark, log, doubled, "t.id = s.id", update(), insert())
+        merge(
+            spark,
+            log,
+            doubled,
+            "t.id = s.id",
+            update(),
+            insert(),
+            change=scarce,
+            look_up=lookups,
+        )
     assert failure.value.code is ErrorCode.MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW
     assert data_files(tmp_path / "t") == before
-    assert [(parts > 1, refused) for parts, refused in probed] == [(True, False)]
+    assert [(parts > 1, refused) for parts, refused in lookups] == [(True, False)]
 
 
 def test_rows_without_a_partner_are_left_to_a_join(
-    spark: SparkSession, log: TableLog, source: Any, probed: list[tuple[int, bool]]
+    spark: SparkSession, log: TableLog, source: Any, lookups: Lookups
 ) -> None:
     outcome = merge(
         spark,
@@ -111,19 +121,16 @@ def test_rows_without_a_partner_are_left_to_a_join(
         "t.id = s.id",
         update(),
         delete_by_source(),
+        change=scarce,
+        look_up=lookups,
     )
     assert (outcome.rows.matched_updated, outcome.rows.by_source_deleted) == (60, 140)
-    assert probed == []
+    assert lookups == []
 
 
-def test_workers_of_a_cluster_may_hold_little(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.undo()
-    here = WorkerMemory.of(spark)
+def test_workers_of_a_cluster_may_hold_little() -> None:
+    here, there = WorkerMemory.on("local[4]"), WorkerMemory.on("spark://head:7077")
     assert (here.parts_max, here.all_max) == (1, here.task_max)
-    monkeypatch.setattr(key_lookup, "_runs_here", lambda _: False)
-    there = WorkerMemory.of(spark)
     assert there.task_max < here.task_max
     assert there.parts_max > 1
     assert there.tasks_max(there.task_max) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.dml.prune.plan import Rule
-from puredelta.commands.dml.search import positions
-from puredelta.commands.dml.source import source as source_module
+from puredelta.commands.dml.prune.rules import Rule
+from puredelta.commands.dml.search.search import look_up
+from puredelta.commands.dml.spec.settings import ExecutionSettings, KeyLimits
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.fallback import NotApplicable
 from tests.commands.dml.tables import delete_by_source, insert, lay_table, merge, update
@@ -21,10 +22,9 @@ FILES = [[{"id": n, "day": n // 100, "v": 0} for n in range(k, k + 10)] for k in
 SKIPPING = "spark.databricks.delta.stats.skipping"
 
 
-@pytest.fixture(autouse=True)
-def many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plan knows the keys by heart and would prune with them; of very many it does not."""
-    monkeypatch.setattr(source_module, "_DISTINCT_ROWS_MAX", 0)
+def many_keys(settings: ExecutionSettings) -> ExecutionSettings:
+    """Few keys are known by heart, and the plan would prune with them; very many are not."""
+    return replace(settings, key_limits=KeyLimits(rows_max=0))
 
 
 @pytest.fixture
@@ -39,18 +39,17 @@ def source(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(rows, "id long, day int, v long")
 
 
-@pytest.fixture
-def probed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+class Lookups(list[Any]):
     """What came of every lookup."""
-    answers: list[Any] = []
-    probe = positions.look_up_keys
 
-    def watched(*args: Any, **options: Any) -> Any:
-        answers.append(probe(*args, **options))
-        return answers[-1]
+    def __call__(self, *args: Any) -> Any:
+        self.append(look_up(*args))
+        return self[-1]
 
-    monkeypatch.setattr(positions, "look_up_keys", watched)
-    return answers
+
+@pytest.fixture
+def lookups() -> Lookups:
+    return Lookups()
 
 
 def break_middle(log: TableLog) -> None:
@@ -60,12 +59,12 @@ def break_middle(log: TableLog) -> None:
 
 @pytest.mark.parametrize("on", ["t.id = s.id", "t.day = s.day AND t.id = s.id"])
 def test_a_file_between_the_keys_is_not_opened(
-    spark: SparkSession, log: TableLog, source: DataFrame, probed: list[Any], on: str
+    spark: SparkSession, log: TableLog, source: DataFrame, lookups: Lookups, on: str
 ) -> None:
     break_middle(log)
-    outcome = merge(spark, log, source, on, update(), insert())
+    outcome = merge(spark, log, source, on, update(), insert(), change=many_keys, look_up=lookups)
     assert (outcome.rows.matched_updated, outcome.rows.inserted) == (2, 1)
-    assert not isinstance(probed[0], NotApplicable)
+    assert not isinstance(lookups[0], NotApplicable)
 
 
 @pytest.mark.parametrize(
@@ -76,26 +75,35 @@ def test_a_file_between_the_keys_is_not_opened(
     ],
 )
 def test_a_file_that_may_matter_is_opened(
-    spark: SparkSession, log: TableLog, source: DataFrame, probed: list[Any], case: Any
+    spark: SparkSession, log: TableLog, source: DataFrame, lookups: Lookups, case: Any
 ) -> None:
     on, clauses = case
     break_middle(log)
     with pytest.raises(Exception, match="part-00001"):
-        merge(spark, log, source, on, *clauses)
-    assert [isinstance(answer, NotApplicable) for answer in probed] == [True]
+        merge(spark, log, source, on, *clauses, change=many_keys, look_up=lookups)
+    assert [isinstance(answer, NotApplicable) for answer in lookups] == [True]
 
 
 def test_statistics_that_nobody_trusts_leave_nothing_out(
-    spark: SparkSession, log: TableLog, source: DataFrame, probed: list[Any]
+    spark: SparkSession, log: TableLog, source: DataFrame, lookups: Lookups
 ) -> None:
     break_middle(log)
     spark.conf.set(SKIPPING, "false")
     try:
         with pytest.raises(Exception, match="part-00001"):
-            merge(spark, log, source, "t.id = s.id", update(), insert())
+            merge(
+                spark,
+                log,
+                source,
+                "t.id = s.id",
+                update(),
+                insert(),
+                change=many_keys,
+                look_up=lookups,
+            )
     finally:
         spark.conf.unset(SKIPPING)
-    assert [isinstance(answer, NotApplicable) for answer in probed] == [True]
+    assert [isinstance(answer, NotApplicable) for answer in lookups] == [True]
 
 
 @pytest.mark.parametrize("values_max", [0, 3])
@@ -103,14 +111,21 @@ def test_the_plan_skips_a_file_between_whole_numbers_however_many(
     spark: SparkSession,
     log: TableLog,
     source: DataFrame,
-    monkeypatch: pytest.MonkeyPatch,
     values_max: int,
 ) -> None:
-    monkeypatch.setattr(source_module, "_DISTINCT_ROWS_MAX", 3)
-    monkeypatch.setattr(source_module, "_DISTINCT_VALUES_MAX", values_max)
+    limits = KeyLimits(rows_max=3, values_max=values_max)
     break_middle(log)
-    outcome = merge(spark, log, source, "t.id = s.id", update(), insert())
-    assert outcome.plan.skipped == {Rule.SOURCE_KEYS: 1}
+    outcome = merge(
+        spark,
+        log,
+        source,
+        "t.id = s.id",
+        update(),
+        insert(),
+        change=lambda settings: replace(settings, key_limits=limits),
+    )
+    assert outcome.plan is not None
+    assert outcome.plan.skipped_by_rule() == {Rule.SOURCE_KEYS: 1}
     assert (outcome.rows.matched_updated, outcome.rows.inserted) == (2, 1)
 
 
@@ -118,17 +133,24 @@ def test_the_plan_skips_a_file_between_whole_numbers_however_many(
 def test_other_keys_are_known_by_heart_where_they_are_few(
     spark: SparkSession,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     values_max: int,
     skipped: dict[Rule, int],
 ) -> None:
-    monkeypatch.setattr(source_module, "_DISTINCT_ROWS_MAX", 5)
-    monkeypatch.setattr(source_module, "_DISTINCT_VALUES_MAX", values_max)
+    limits = KeyLimits(rows_max=5, values_max=values_max)
     schema = pa.schema([("id", pa.string()), ("v", pa.int64())])
     files = [[{"id": f"{letter}{n}", "v": 0} for n in range(3)] for letter in "abc"]
     log = lay_table(tmp_path / "text", schema, files)
     rows = [("a1", 1), ("c1", 1), ("c9", 1), ("c9", 1), (None, 1)]
     source = spark.createDataFrame(rows, "id string, v long")
-    outcome = merge(spark, log, source, "t.id = s.id", update(), insert())
-    assert outcome.plan.skipped == skipped
+    outcome = merge(
+        spark,
+        log,
+        source,
+        "t.id = s.id",
+        update(),
+        insert(),
+        change=lambda settings: replace(settings, key_limits=limits),
+    )
+    assert outcome.plan is not None
+    assert outcome.plan.skipped_by_rule() == skipped
     assert (outcome.rows.matched_updated, outcome.rows.inserted) == (2, 3)

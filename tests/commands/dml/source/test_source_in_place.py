@@ -13,9 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.commands.dml import pipeline as run
 from puredelta.commands.dml.actions import Outcome
-from puredelta.commands.dml.source import source
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.scan.table_rows import table_rows as shown_rows
@@ -65,19 +63,17 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path / "the source"
 
 
+class Modes(list[str]):
+    """How the source of each statement was read."""
+
+    def __call__(self, stage: str, outcome: Any) -> None:
+        if stage == "3 source":
+            self.append(outcome.source.mode)
+
+
 @pytest.fixture
-def handled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What became of the source of each statement."""
-    seen: list[str] = []
-    original = run.stage_source
-
-    def watched(*args: Any, **options: Any) -> source.StagedSource:
-        staged = original(*args, **options)
-        seen.append(staged.handling)
-        return staged
-
-    monkeypatch.setattr(run, "stage_source", watched)
-    return seen
+def modes() -> Modes:
+    return Modes()
 
 
 def counted(spark: SparkSession, group: str, work: Callable[[], Outcome]) -> int:
@@ -95,19 +91,19 @@ def test_an_upsert_reads_the_source_where_it_lies(
     spark: SparkSession,
     new_log: Callable[[], TableLog],
     directory: Path,
-    handled: list[str],
+    modes: Modes,
 ) -> None:
     log, before = new_log(), data_files(directory)
     rows = spark.read.parquet(str(directory))
     outcomes: list[Outcome] = []
 
     def upsert() -> Outcome:
-        outcomes.append(merge(spark, log, rows, "t.id = s.id", update(), insert()))
+        outcomes.append(merge(spark, log, rows, "t.id = s.id", update(), insert(), observe=modes))
         return outcomes[-1]
 
     jobs = counted(spark, "in place", upsert)
     assert jobs == JOBS_OF_AN_UPSERT
-    assert handled == ["4 source rows are read from its own 2 files"]
+    assert modes == ["4 source rows are read from its own 2 files"]
     found = {r["id"]: (r["p"], r["v"]) for r in table_rows(spark, log)}
     assert found == {
         **{n: ("a", n) for n in range(20)},
@@ -125,13 +121,13 @@ def test_all_sources_are_copied_if_the_user_wants_that(
     spark: SparkSession,
     new_log: Callable[[], TableLog],
     directory: Path,
-    handled: list[str],
+    modes: Modes,
     conf: Callable[[str, str], None],
 ) -> None:
     conf(ALL, "all")
     rows = spark.read.parquet(str(directory))
-    outcome = merge(spark, new_log(), rows, "t.id = s.id", update())
-    assert handled == [f"4 source rows were staged ({ALL} is all)"]
+    outcome = merge(spark, new_log(), rows, "t.id = s.id", update(), observe=modes)
+    assert modes == [f"4 source rows were staged ({ALL} is all)"]
     assert outcome.metrics["materializeSourceTimeMs"] > 0
 
 
@@ -165,7 +161,7 @@ def test_the_result_is_that_of_a_copy(  # noqa: PLR0917 - one per fixture
     spark: SparkSession,
     new_log: Callable[[], TableLog],
     directory: Path,
-    handled: list[str],
+    modes: Modes,
     conf: Callable[[str, str], None],
     shape: Callable[[DataFrame], DataFrame],
     on: str,
@@ -176,10 +172,10 @@ def test_the_result_is_that_of_a_copy(  # noqa: PLR0917 - one per fixture
         conf(ALL, mode)
         log = new_log()
         rows = shape(spark.read.parquet(str(directory)))
-        outcome = merge(spark, log, rows, on, *clauses)
+        outcome = merge(spark, log, rows, on, *clauses, observe=modes)
         results.append((table_rows(spark, log), outcome.rows))
     assert results[0] == results[1]
-    assert ["own" in how for how in handled] == [True, False]
+    assert ["own" in how for how in modes] == [True, False]
 
 
 def test_several_matches_are_named(
@@ -195,25 +191,20 @@ def test_a_source_that_changes_meanwhile_commits_nothing(
     spark: SparkSession,
     new_log: Callable[[], TableLog],
     directory: Path,
-    monkeypatch: pytest.MonkeyPatch,
     change: str,
 ) -> None:
     log = new_log()
     path = min(directory.glob("*.parquet"))
-    search = run.find_positions
 
-    def changing(*args: Any, **options: Any) -> Any:
-        found = search(*args, **options)
-        if change == "gone":
+    def change_source(stage: str, _: Any) -> None:
+        if stage == "5 search" and change == "gone":
             path.unlink()
-        else:
+        elif stage == "5 search":
             os.utime(path)
-        return found
 
-    monkeypatch.setattr(run, "find_positions", changing)
     rows, before = spark.read.parquet(str(directory)), data_files(Path(log.root_uri[5:]))
     with pytest.raises(DeltaError, match="Nothing was committed") as raised:
-        merge(spark, log, rows, "t.id = s.id", update(), insert())
+        merge(spark, log, rows, "t.id = s.id", update(), insert(), observe=change_source)
     assert raised.value.code is ErrorCode.MERGE_SOURCE_CHANGED
     assert log.latest_version() == 0
     assert data_files(Path(log.root_uri[5:])) == before
@@ -277,14 +268,14 @@ def test_names_over_a_scan(spark: SparkSession, directory: Path) -> None:
 
 
 def test_a_version_of_a_table_is_a_plain_scan(
-    spark: SparkSession, new_log: Callable[[], TableLog], tmp_path: Path, handled: list[str]
+    spark: SparkSession, new_log: Callable[[], TableLog], tmp_path: Path, modes: Modes
 ) -> None:
     """Its files are those of the version, whatever happens to the table."""
     log, other = new_log(), new_log()
     rows = shown_rows(spark, log.snapshot(), time_travel=False)
-    merge(spark, log, rows, "t.id = s.id AND s.id = 3", update(v="-1"))
-    merge(spark, other, rows, "t.id = s.id AND s.id = 3", update(v="s.v + 100"))
-    assert handled == ["20 source rows are read from its own 2 files"] * 2
+    merge(spark, log, rows, "t.id = s.id AND s.id = 3", update(v="-1"), observe=modes)
+    merge(spark, other, rows, "t.id = s.id AND s.id = 3", update(v="s.v + 100"), observe=modes)
+    assert modes == ["20 source rows are read from its own 2 files"] * 2
     assert {r["id"]: r["v"] for r in table_rows(spark, other)} == {
         n: 103 if n == 3 else n for n in range(20)
     }

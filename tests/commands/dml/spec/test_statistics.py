@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any, TypeAlias
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from puredelta.commands.dml.prune import statistics as ahead
-from puredelta.commands.dml.resolve.statement import ConditionParts, EquiPair
-from puredelta.commands.dml.spec.statistics import FILES_MIN, StatisticsPrefetch, statistics_ahead
-from puredelta.log.files import statistics_cache
+from puredelta.commands.dml.spec.statistics import FILES_MIN, StatisticsPrefetch
+from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.skipping.pruning import prune
 from puredelta.protocol.schema.types import INTEGER, LONG
@@ -24,88 +23,70 @@ ID, PART, SUB = (
 )
 
 
-@pytest.fixture
-def parsed(monkeypatch: pytest.MonkeyPatch) -> list[set[tuple[str, ...]]]:
-    """The columns that were parsed each time."""
-    seen: list[set[tuple[str, ...]]] = []
-    parse = statistics_cache.read_stats_columns
-
-    def noted(stats: Any, leaves: Any) -> Any:
-        seen.append(set(leaves))
-        return parse(stats, leaves)
-
-    monkeypatch.setattr(statistics_cache, "read_stats_columns", noted)
-    return seen
-
-
-def statement(*targets: Ref, condition: Ref | None = None) -> Any:
-    pairs = [EquiPair(target=t, source=Ref(Side.SOURCE, t.path, t.type)) for t in targets]
-    only = () if condition is None else (Compare(CompareOp.GREATER, condition, Const(5)),)
-    parts = ConditionParts(pairs=tuple(pairs), target_only=only)
-    return SimpleNamespace(on=SimpleNamespace(parts=parts))
+CONDITION = "t.id = s.key AND t.sub > 5"
 
 
 def files(count: int = FILES_MIN, **more: Any) -> FileTable:
     return FileTable.of(add(f"{n}.parquet", ids=(n, n + 1), **more) for n in range(count))
 
 
-Act: TypeAlias = Callable[[StatisticsPrefetch], None]
+def prefetch(known: FileTable, **options: Any) -> StatisticsPrefetch:
+    table = config(partitioned_by=("part",)) if "part" in options else config()
+    options.pop("part", None)
+    return StatisticsPrefetch(files=known, config=table, **options)
 
 
-def asking(*targets: Ref, condition: Ref | None = None) -> Act:
-    return lambda ahead: ahead.ask(statement(*targets, condition=condition))
-
-
-def guessing(on: str) -> Act:
-    return lambda ahead: ahead.guess(on)
+def parsed(statistics: FileStatistics) -> set[tuple[str, ...]]:
+    return {path for path, _ in statistics.columns}
 
 
 @pytest.mark.parametrize(
-    "act",
+    "ask",
     [
-        asking(ID, condition=SUB),
-        guessing("t.id = s.key AND t.sub > 5"),
-        guessing("Column<'and(=(t.ID, s.key), >(`sub`, 5))'>"),
+        lambda fetch: fetch.including(frozenset({ID, SUB})),
+        lambda fetch: fetch.guess(CONDITION),
+        lambda fetch: fetch.guess("Column<'and(=(t.ID, s.key), >(`sub`, 5))'>"),
     ],
 )
-def test_what_on_asks_for_is_there_afterwards(parsed: list[set[tuple[str, ...]]], act: Act) -> None:
-    table, known = config(), files()
-    with statistics_ahead(known, table) as ahead:
-        act(ahead)
-    assert parsed == [{("id",), ("sub",)}]
-    found = prune(known, table, Compare(CompareOp.LESS, ID, Const(10)))
-    assert found.mask.to_pylist() == [n < 10 for n in range(FILES_MIN)]
-    assert len(parsed) == 1
-
-
-def test_only_what_was_not_guessed_is_parsed_once_the_statement_is_known(
-    parsed: list[set[tuple[str, ...]]],
+def test_what_on_asks_for_is_handed_over(
+    ask: Callable[[StatisticsPrefetch], StatisticsPrefetch],
 ) -> None:
-    with statistics_ahead(files(), config()) as ahead:
-        ahead.guess("t.id = s.key")
-        ahead.ask(statement(ID))
-        ahead.ask(statement(ID, condition=SUB))
-        ahead.wait()
-        assert parsed == [{("id",)}, {("sub",)}]
+    known = files()
+    statistics = ask(prefetch(known)).result()
+    assert parsed(statistics) == {("id",), ("sub",)}
+    found = prune(known, config(), Compare(CompareOp.LESS, ID, Const(10)), statistics=statistics)
+    assert found.mask.to_pylist() == [n < 10 for n in range(FILES_MIN)]
+    assert found.statistics is statistics, "nothing is parsed again"
+
+
+def test_only_what_was_not_guessed_is_parsed_once_the_statement_is_known() -> None:
+    guessed = prefetch(files()).guess("t.id = s.key")
+    assert guessed.including(frozenset({ID})) is guessed
+    more = guessed.including(frozenset({ID, SUB}))
+    assert more.refs == {ID, SUB}
+    (id_column,) = guessed.result().columns.values()
+    assert id_column in more.result().columns.values()
+    assert parsed(more.result()) == {("id",), ("sub",)}
 
 
 @pytest.mark.parametrize(
-    ("known", "act"),
+    "fetch",
     [
-        (lambda: files(FILES_MIN - 1), asking(ID)),
-        (lambda: files(FILES_MIN - 1), guessing("t.id = s.id")),
-        (files, asking()),
-        (files, guessing("false")),
-        (lambda: files(part={"part": "1"}), asking(ID, PART)),
-        (lambda: files(part={"part": "1"}), guessing("t.id = s.id AND s.part = t.part")),
+        lambda: prefetch(files(FILES_MIN - 1)).including(frozenset({ID})),
+        lambda: prefetch(files(FILES_MIN - 1)).guess("t.id = s.id"),
+        lambda: prefetch(files()).including(frozenset()),
+        lambda: prefetch(files()).guess("false"),
+        lambda: prefetch(files(part={"part": "1"}), part=True).including(frozenset({ID, PART})),
+        lambda: prefetch(files(part={"part": "1"}), part=True).guess("t.id = s.id, t.part"),
+        lambda: prefetch(files(), by_statistics=False).guess("t.id = s.id"),
+        lambda: prefetch(files(), by_statistics=False).including(frozenset({ID})),
     ],
 )
 def test_nothing_is_parsed_that_may_not_be_asked_for(
-    parsed: list[set[tuple[str, ...]]], known: Callable[[], FileTable], act: Act
+    fetch: Callable[[], StatisticsPrefetch],
 ) -> None:
-    with statistics_ahead(known(), config(partitioned_by=("part",))) as ahead:
-        act(ahead)
-    assert parsed == []
+    assert fetch().parsing is None
+    assert fetch().result() is NOTHING_PARSED
 
 
 def test_few_files_do_not_ask_what_a_condition_says() -> None:
@@ -113,38 +94,13 @@ def test_few_files_do_not_ask_what_a_condition_says() -> None:
         def __str__(self) -> str:
             raise AssertionError("asked for its text, of the JVM")
 
-    with statistics_ahead(files(FILES_MIN - 1), config()) as ahead:
-        ahead.guess(Condition())
-    with statistics_ahead(files(), config(), by_statistics=False) as ahead:
-        ahead.guess(Condition())
+    prefetch(files(FILES_MIN - 1)).guess(Condition())
+    prefetch(files(), by_statistics=False).guess(Condition())
 
 
-def test_nothing_is_parsed_where_statistics_do_not_count(
-    parsed: list[set[tuple[str, ...]]],
-) -> None:
-    with statistics_ahead(files(), config(), by_statistics=False) as ahead:
-        ahead.guess("t.id = s.id")
-        ahead.ask(statement(ID))
-        ahead.wait()
-    assert parsed == []
-
-
-def test_errors_are_left_to_who_asks_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: Any) -> None:
-        raise ValueError("no statistics")
-
-    monkeypatch.setattr(ahead, "read_statistics", broken)
-    with statistics_ahead(files(), config()) as statistics:
-        statistics.ask(statement(ID))
-        statistics.wait()
-
-
-def test_the_callers_own_error_passes(parsed: list[set[tuple[str, ...]]]) -> None:
-    def staging() -> None:
-        with statistics_ahead(files(), config()) as statistics:
-            statistics.ask(statement(ID))
-            raise KeyError("staging")
-
-    with pytest.raises(KeyError, match="staging"):
-        staging()
-    assert parsed == [{("id",)}]
+def test_errors_are_left_to_who_asks_next() -> None:
+    broken: Future[FileStatistics] = Future()
+    broken.set_exception(ValueError("no statistics"))
+    fetch = replace(prefetch(files()), parsing=broken)
+    assert fetch.result() is NOTHING_PARSED
+    assert parsed(fetch.including(frozenset({ID})).result()) == {("id",)}
