@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-_MERGE, _ROWS = "puredelta.commands.merge.run", "puredelta.commands.row_changes"
+_MERGE, _ROWS = "puredelta.commands.dml.merge", "puredelta.commands.dml"
 _CONVERT = "puredelta.commands.convert.plan"
 
 PHASES: tuple[tuple[str, str], ...] = (

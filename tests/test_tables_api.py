@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from typing_extensions import Self
 
 from puredelta import tables
-from puredelta.commands.merge.clauses import (
+from puredelta.commands.dml.spec.merge import (
     Assignment,
     Delete,
     Insert,

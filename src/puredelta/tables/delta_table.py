@@ -9,27 +9,24 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from puredelta.commands.arguments import (
-    require_integer,
-    require_string,
-)
+from puredelta.commands.arguments import require_integer, require_string
 from puredelta.commands.clone.clone_table import clone_table
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from puredelta.commands.create.create_table import CreateMode
-from puredelta.commands.generate import generate
-from puredelta.commands.merge.arguments import (
+from puredelta.commands.dml.spec.arguments import (
     assignments,
     optional_condition,
     require_merge_condition,
     require_source,
 )
-from puredelta.commands.merge.clauses import MergeSpec
+from puredelta.commands.dml.spec.merge import MergeSpec
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, RowSpec, UpdateSpec
+from puredelta.commands.dml.update_delete import run_rows
+from puredelta.commands.generate import generate
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.read.detail import detail_rows
 from puredelta.commands.read.history import history_rows
 from puredelta.commands.read.read_table import resolve_instant
-from puredelta.commands.update_delete.run import run_rows
-from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from puredelta.api import read, read_changes, write
-from puredelta.commands.overwritten import partition_predicate, partitions_of
+from puredelta.commands.dml.replaced_rows import partition_predicate, partitions_of
 from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.planned_write import WriteOutcome
 from puredelta.commands.write.write_table import WriteRequest, write_table

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import ParseException
 
-from puredelta.commands.merge.clauses import (
+from puredelta.commands.dml.spec.merge import (
     Assignment,
     Delete,
     Insert,
@@ -21,7 +21,7 @@ from puredelta.commands.merge.clauses import (
     Star,
     Update,
 )
-from puredelta.commands.update_delete.spec import DeleteSpec, UpdateSpec
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
 from puredelta.errors import InvalidRequestError
 from puredelta.sql.parse.parse import find_kind, parse_head, parse_statement
 from puredelta.sql.parse.statement import (
