@@ -19,7 +19,7 @@ from puredelta.activation.patches import Method, Patches
 from puredelta.activation.reading import load, rows_at
 from puredelta.activation.told import Told
 from puredelta.activation.writing import insert_into, save, save_as_table
-from puredelta.spark.catalog.relation_cache import named_relations, pinned
+from puredelta.spark.catalog.relation_cache import cached_relations, named_relations
 from puredelta.spark.session.formats import is_delta
 from puredelta.spark.session.session import is_connect
 from puredelta.sql.execute.run import run_ours
@@ -162,7 +162,7 @@ def open_table(patches: Patches, owner: type, session_of: Callable[[Any], SparkS
                 return rows_at(spark, told, location)
             if is_connect(spark):
                 return original(self, tableName)
-            with pinned(spark, [name.parts]):
+            with cached_relations(spark, [name.parts]):
                 return original(self, tableName)
 
         return ours
@@ -177,7 +177,7 @@ def pinned_for(spark: SparkSession, text: str) -> AbstractContextManager[None]:
     """
     if is_connect(spark) or _MAY_NAME_TABLES.search(text) is None:
         return nullcontext()
-    return pinned(spark, named_relations(spark, text))
+    return cached_relations(spark, named_relations(spark, text))
 
 
 def reader_session(reader: Any) -> SparkSession:

@@ -7,7 +7,6 @@ import threading
 import warnings
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from puredelta.activation.doors import (
@@ -26,6 +25,7 @@ from puredelta.activation.table_doors import open_merge_into, open_table_writer
 from puredelta.activation.told import record_reader, record_writer
 from puredelta.activation.told_stream import record_stream_writer
 from puredelta.activation.told_table import record_table_writer
+from puredelta.spark.jvm.classes import has_class
 from puredelta.spark.session.session import is_connect
 
 _JAR_CLASS = "io.delta.sql.DeltaSparkSessionExtension"
@@ -128,10 +128,4 @@ def _has_jar(spark: SparkSession) -> bool:
         return True
     if is_connect(spark):
         return False  # a client cannot see the server's classes
-    jvm: Any = spark._jvm  # noqa: SLF001 - no public way
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    try:
-        loader.loadClass(_JAR_CLASS)
-    except Py4JError:
-        return False
-    return True
+    return has_class(spark, _JAR_CLASS)

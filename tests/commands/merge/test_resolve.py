@@ -256,7 +256,6 @@ def test_what_stages_need_to_know(merge: Any) -> None:
     assert isinstance(kept, ResolvedUpdate)
     assert kept.target_columns == {"name"}
     assert (resolved.is_insert_only, resolved.is_single_unconditional_delete) == (False, False)
-    assert resolved.is_source_deterministic is True
     assert not resolved.schema_evolves
 
 

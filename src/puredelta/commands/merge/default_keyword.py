@@ -34,7 +34,7 @@ def resolve_with_defaults(
     resolution = resolver.resolve(requests)
     keywords = frozenset(
         flaw.position
-        for flaw in resolution.flaws
+        for flaw in resolution.errors
         if flaw.position in values and _is_keyword(requests[flaw.position], flaw)
     )
     if keywords:
@@ -48,7 +48,7 @@ def resolve_with_defaults(
 def _is_keyword(request: Request, flawed: ResolutionError) -> bool:
     given = request.expression
     return (
-        flawed.flaw is ResolutionProblem.UNRESOLVED
+        flawed.problem is ResolutionProblem.UNRESOLVED
         and isinstance(given, str)
         and given.strip().lower() == _KEYWORD
     )

@@ -43,7 +43,7 @@ def name_flaw(
     flawed: ResolutionError, *, clause: str, columns: Sequence[str]
 ) -> InvalidRequestError | None:
     """Return the error of an expression with a column that is not in its scope (M-21, M-30)."""
-    match flawed.flaw:
+    match flawed.problem:
         case ResolutionProblem.UNRESOLVED:
             return unresolved(flawed.names[0], clause=clause, columns=columns)
         case ResolutionProblem.FOREIGN:

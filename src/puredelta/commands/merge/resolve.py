@@ -120,7 +120,7 @@ def resolve_merge(
             displayed=frames.displayed(Scope.SOURCE),
             case_sensitive=session.case_sensitive,
         ),
-        flaws={f.position: f for f in resolution.flaws},
+        flaws={f.position: f for f in resolution.errors},
     )
     bound = binder.bind(drafted)
     after = (
@@ -163,8 +163,7 @@ def resolve_merge(
         source_columns=used,
         carried=assembler.rows.carried,
         frames=StatementFrames(frames=frames, source_columns=used),
-        is_source_deterministic=analysis.is_source_deterministic,
-        instant=analysis.instant,
+        timestamp=analysis.timestamp,
     )
 
 

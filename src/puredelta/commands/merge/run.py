@@ -21,10 +21,10 @@ from puredelta.commands.row_changes.settings import ExecutionSettings, persisten
 from puredelta.log.commit.transaction import Phase, Transaction, ignore_phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_registry import Capability
-from puredelta.spark.plans.count_row import count_row
-from puredelta.spark.plans.py4j_quickack import quick_answers
-from puredelta.spark.plans.ui_metrics import shown_in_ui
+from puredelta.spark.jvm.py4j_quickack import quick_answers
 from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.small_frames import count_row
+from puredelta.spark.session.ui_metrics import shown_in_ui
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

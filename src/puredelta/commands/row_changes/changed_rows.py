@@ -58,7 +58,7 @@ def changed_rows(
     if changes.recorded:
         parts = [*map(_doubled, parts), _old_images(context, plan, changes)]
     rows = functools.reduce(DataFrame.unionAll, parts).drop(CLAUSE)
-    return context.statement.instant.fix(rows)
+    return context.statement.timestamp.bind(rows)
 
 
 def _new_parts(

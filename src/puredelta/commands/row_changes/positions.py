@@ -136,7 +136,7 @@ def _probed_words(
 
 
 def _joined_words(context: ChangeContext, plan: SearchPlan) -> CountedWords:
-    pairs = context.statement.instant.fix(_pairs(context, plan))
+    pairs = context.statement.timestamp.bind(_pairs(context, plan))
     if plan.reads_little:
         pairs = pairs.coalesce(1)  # rows of one partition are aggregated without a shuffle
     return collect_words(

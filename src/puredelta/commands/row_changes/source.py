@@ -152,7 +152,7 @@ def _staged(
     source_rows: DataFrame, statement: ResolvedStatement, *, store: Store, reason: str
 ) -> StagedSource:
     rows = statement.frames.staging(source_rows)
-    staged = stage_rows(statement.instant.fix(_storable_rows(rows)), store=store)
+    staged = stage_rows(statement.timestamp.bind(_storable_rows(rows)), store=store)
     try:
         distinct = _distinct_keys(
             staged,

@@ -156,10 +156,8 @@ class ResolvedStatement:
     carried: Callable[[], Mapping[str, Column]] = field(repr=False)
     """Makes every column of the final schema as an old row has it, over ``frames.target(rows)``."""
     frames: StatementFrames = field(repr=False)
-    is_source_deterministic: bool | None
-    """Whether the source's plan gives the same rows twice; ``None`` on Connect: unknown."""
-    instant: StatementTimestamp = field(repr=False)
-    """Its one moment (M-24): ``instant.fix(rows)`` for every frame that is run."""
+    timestamp: StatementTimestamp = field(repr=False)
+    """Of the statement (M-24): ``timestamp.bind(rows)`` for every frame that is run."""
 
     @property
     def schema(self) -> StructType:

@@ -41,7 +41,7 @@ def require_no_flaws(
             Spark's own words.
     """
     for flawed in flaws:
-        if flawed.flaw is ResolutionProblem.AGGREGATE:
+        if flawed.problem is ResolutionProblem.AGGREGATE:
             raise InvalidRequestError(
                 "A query operator contains one or more unsupported expressions. Consider to "
                 "rewrite it to avoid window functions, aggregate functions, and generator "

@@ -41,11 +41,11 @@ from puredelta.commands.update_delete.set_columns import find_set_column
 from puredelta.commands.update_delete.spec import RowSpec, UpdateSpec, operation_name
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import TRUE
-from puredelta.spark.plans.lazy_frame import no_rows
 from puredelta.spark.resolve.analysis import Analysis, open_analysis
 from puredelta.spark.resolve.expressions import Request, ResolvedExpression
 from puredelta.spark.resolve.frames import Scope
 from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.small_frames import no_rows
 from puredelta.spark.session.types import to_spark
 from puredelta.spark.values.store_assignment import StoreAssigner, Value, cast_mode
 
@@ -104,7 +104,7 @@ class _Resolving:
         # A field inside a column has no default: there DEFAULT is a name like any other.
         whole = {n for n, path in zip(values, paths, strict=True) if len(path.names) == 1}
         resolution, keywords = resolve_with_defaults(resolver, requests, whole)
-        require_no_flaws(resolution.flaws, requests, resolver, values=values)
+        require_no_flaws(resolution.errors, requests, resolver, values=values)
         condition = self._condition(resolution.expressions[0]) if conditions else None
         rows = RowBuilder(
             frames=resolver.frames,
@@ -141,8 +141,7 @@ class _Resolving:
             source_columns=(),
             carried=rows.carried,
             frames=StatementFrames(frames=resolver.frames, source_columns=()),
-            is_source_deterministic=True,
-            instant=self.analysis.instant,
+            timestamp=self.analysis.timestamp,
         )
 
     def _path(self, assignment: Assignment) -> TargetField:

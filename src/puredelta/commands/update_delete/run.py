@@ -33,10 +33,10 @@ from puredelta.protocol.actions.actions import Action
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.spark.catalog.cached_frames import refresh_cached_frames
-from puredelta.spark.plans.count_row import count_row
-from puredelta.spark.plans.py4j_quickack import quick_answers
-from puredelta.spark.plans.ui_metrics import shown_in_ui
+from puredelta.spark.jvm.py4j_quickack import quick_answers
 from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.small_frames import count_row
+from puredelta.spark.session.ui_metrics import shown_in_ui
 
 NOT_COUNTED = -1
 """The number of affected rows where files without a row count went as a whole."""
