@@ -27,9 +27,9 @@ from puredelta.log.replay.segment import (
     list_log,
 )
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.protocol.actions.actions import Action, Add, Metadata, Protocol
+from puredelta.protocol.actions.actions import Action, Add
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.store.base import Store, StoredFile
+from puredelta.store.base import Store
 
 LISTINGS_MAX = 3
 """From the hint on, in full, and in full once more."""
@@ -77,30 +77,17 @@ def advance_snapshot(
     recreated = known.commit_file is None or listing.commits.get(known.version) != known.commit_file
     if recreated or first_gap(listing, after=known.version, through=through) is not None:
         return None
-    checkpoint = listing.newest_checkpoint(through)
-    checkpoint_version = known.last_checkpoint_version if checkpoint is None else checkpoint.version
-    if through == known.version:
-        if checkpoint_version == known.last_checkpoint_version:
-            return known
-        return replace(known, last_checkpoint_version=checkpoint_version)
-    ranges = choose_ranges(listing, after=known.version, through=through)
-    state = LogState(
-        protocol=known.protocol,
-        metadata=known.metadata,
-        files=known.files,
-        tombstones=known.tombstones,
-        set_transactions=known.set_transactions,
-        domain_metadata=known.domain_metadata,
-    )
-    return _snapshot(
-        store,
-        replay(state, _read_ranges(store, ranges)),
+    segment = LogSegment(
         version=through,
-        commit_file=listing.commits[through],
-        modified_ms=listing.commits[through].modified_ms,
-        last_checkpoint_version=checkpoint_version,
-        known_config=known.config,
+        checkpoint=listing.newest_checkpoint(through),
+        ranges=choose_ranges(listing, after=known.version, through=through),
+        commit=listing.commits[through],
     )
+    if through == known.version:
+        seen = _last_checkpoint_version(segment, known)
+        unchanged = seen == known.last_checkpoint_version
+        return known if unchanged else replace(known, last_checkpoint_version=seen)
+    return _snapshot(store, segment, base=known.state, known=known)
 
 
 def first_snapshot(
@@ -113,17 +100,13 @@ def first_snapshot(
     """
     adds = FileTable.of(action for action in actions if isinstance(action, Add))
     others = (action for action in actions if not isinstance(action, Add))
-    state = replay(EMPTY_STATE, [*others, adds])
     return Snapshot(
         root_uri=root_uri,
         version=0,
         timestamp_ms=timestamp_ms,
         in_commit_timestamp_ms=timestamp_ms if config.is_active(IN_COMMIT_TIMESTAMP) else None,
         config=config,
-        files=state.files,
-        tombstones=state.tombstones,
-        set_transactions=state.set_transactions,
-        domain_metadata=state.domain_metadata,
+        state=replay(EMPTY_STATE, [*others, adds]),
         commit_file=None,
         last_checkpoint_version=None,
     )
@@ -141,15 +124,7 @@ def _load_listed(
         )
     except CorruptTableError as error:
         return _load_around(store, segment, error, unreadable)
-    return _snapshot(
-        store,
-        replay(base, _read_ranges(store, segment.ranges)),
-        version=segment.version,
-        commit_file=segment.commit,
-        modified_ms=segment.modified_ms,
-        last_checkpoint_version=None if segment.checkpoint is None else segment.checkpoint.version,
-        known_config=None,
-    )
+    return _snapshot(store, segment, base=base, known=None)
 
 
 def _load_around(
@@ -178,49 +153,42 @@ def _read_ranges(store: Store, ranges: tuple[CommitRange, ...]) -> Iterator[Acti
 
 
 def _snapshot(
-    store: Store,
-    state: LogState,
-    *,
-    version: int,
-    commit_file: StoredFile | None,
-    modified_ms: int,
-    last_checkpoint_version: int | None,
-    known_config: TableConfig | None,
+    store: Store, segment: LogSegment, *, base: LogState, known: Snapshot | None
 ) -> Snapshot:
-    config = _config(store, state, version, known_config)
+    """Replay the commits of a segment on a state: that of its checkpoint, or of ``known``."""
+    state = replay(base, _read_ranges(store, segment.ranges))
+    config = _config(store, state, segment.version, known)
     in_commit_ms = None
-    if config.is_active(IN_COMMIT_TIMESTAMP) and commit_file is not None:
-        info = read_commit_info(store, commit_file.path)
+    if config.is_active(IN_COMMIT_TIMESTAMP) and segment.commit is not None:
+        info = read_commit_info(store, segment.commit.path)
         in_commit_ms = None if info is None else info.in_commit_timestamp_ms
     return Snapshot(
         root_uri=store.root_uri,
-        version=version,
-        timestamp_ms=modified_ms if in_commit_ms is None else in_commit_ms,
+        version=segment.version,
+        timestamp_ms=segment.modified_ms if in_commit_ms is None else in_commit_ms,
         in_commit_timestamp_ms=in_commit_ms,
         config=config,
-        files=state.files,
-        tombstones=state.tombstones,
-        set_transactions=state.set_transactions,
-        domain_metadata=state.domain_metadata,
-        commit_file=commit_file,
-        last_checkpoint_version=last_checkpoint_version,
+        state=state,
+        commit_file=segment.commit,
+        last_checkpoint_version=_last_checkpoint_version(segment, known),
     )
 
 
-def _config(store: Store, state: LogState, version: int, known: TableConfig | None) -> TableConfig:
-    """Validate protocol and metadata together, unless both are the known ones."""
-    protocol, metadata = _require_recovered(store, state, version)
-    if known is not None and protocol is known.protocol and metadata is known.metadata:
-        return known
-    return TableConfig.of(protocol, metadata)
+def _last_checkpoint_version(segment: LogSegment, known: Snapshot | None) -> int | None:
+    if segment.checkpoint is not None:
+        return segment.checkpoint.version
+    return None if known is None else known.last_checkpoint_version
 
 
-def _require_recovered(store: Store, state: LogState, version: int) -> tuple[Protocol, Metadata]:
+def _config(store: Store, state: LogState, version: int, known: Snapshot | None) -> TableConfig:
+    """Validate protocol and metadata together, unless ``known`` has the very same."""
     if state.protocol is None:
         raise _not_recovered(store, "protocol", version)
     if state.metadata is None:
         raise _not_recovered(store, "metadata", version)
-    return state.protocol, state.metadata
+    if known is not None and (state.protocol, state.metadata) == (known.protocol, known.metadata):
+        return known.config
+    return TableConfig.of(state.protocol, state.metadata)
 
 
 def _not_recovered(store: Store, what: str, version: int) -> CorruptTableError:

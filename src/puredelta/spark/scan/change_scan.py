@@ -95,11 +95,8 @@ def _alike(items: Iterable[_T], file_of: Callable[[_T], ChangedFile]) -> Iterabl
 
 def _as_table(read: Snapshot, files: Sequence[ChangedFile]) -> Snapshot:
     """Return a table of just these files, which are partitioned alike, with the feed's columns."""
-    return dataclasses.replace(
-        read,
-        config=_with_change_columns(read.config, files),
-        files=FileTable.of(map(with_change_values, files)),
-    )
+    changed = dataclasses.replace(read, config=_with_change_columns(read.config, files))
+    return changed.with_files(FileTable.of(map(with_change_values, files)))
 
 
 def _with_change_columns(config: TableConfig, files: Sequence[ChangedFile]) -> TableConfig:
