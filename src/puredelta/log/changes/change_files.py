@@ -19,6 +19,7 @@ from puredelta.log.replay.commit_files import Commit
 from puredelta.log.vectors.read import read_positions
 from puredelta.protocol.actions.actions import Add, AddChangeFile, DeletionVectorDescriptor, Remove
 from puredelta.protocol.actions.deletion_vector import RowIndexes
+from puredelta.protocol.actions.file_action_key import FileActionKey
 from puredelta.protocol.actions.paths import canonical_path
 from puredelta.protocol.table.change_data import (
     CHANGE_TYPE,
@@ -99,7 +100,7 @@ def _sort_data_files(commit: Commit, timestamp_ms: int, found: ChangeFiles) -> N
         remove = removed.pop(canonical_path(add.path), None)
         if remove is None:
             found.whole.append(_changed(add, ChangeType.INSERT, version, timestamp_ms))
-        elif _vector_id(remove) != _vector_id(add):
+        elif FileActionKey.of(remove) != FileActionKey.of(add):
             found.redrawn.append(
                 VectorChange(
                     file=replace(add, deletion_vector=None),
@@ -116,11 +117,6 @@ def _sort_data_files(commit: Commit, timestamp_ms: int, found: ChangeFiles) -> N
 
 def _changed(file: Add, change: ChangeType | None, version: int, timestamp_ms: int) -> ChangedFile:
     return ChangedFile(file=file, change=change, version=version, timestamp_ms=timestamp_ms)
-
-
-def _vector_id(action: Add | Remove) -> str | None:
-    vector = action.deletion_vector
-    return None if vector is None else vector.unique_id
 
 
 def _as_add(recorded: AddChangeFile) -> Add:

@@ -26,7 +26,8 @@ from puredelta.protocol.actions.actions import (
     SetTransaction,
     Sidecar,
 )
-from puredelta.protocol.actions.paths import canonical_path
+from puredelta.protocol.actions.file_action_key import FileActionKey
+from puredelta.protocol.actions.paths import CanonicalPath
 from puredelta.protocol.table.table_config import TableConfig
 
 _APPEND_ONLY = (
@@ -148,20 +149,15 @@ def _require_removable(actions: Iterable[Action], before: TableConfig | None) ->
 
 def _require_distinct_files(actions: Iterable[Action]) -> None:
     """X-06: one add and one remove per path; both only if their deletion vectors differ."""
-    seen: dict[tuple[str, str], str | None] = {}
+    seen: dict[tuple[str, CanonicalPath], FileActionKey] = {}
     for kind, action in _file_actions(actions):
-        key = canonical_path(action.path)
-        vector = action.deletion_vector
-        vector_id = None if vector is None else vector.unique_id
-        if (kind, key) in seen:
-            raise _duplicate(kind, action.path, kind, action.path)
+        key = FileActionKey.of(action)
         other = "remove" if kind == "add" else "add"
-        if seen.get((other, key), _ABSENT) == vector_id:
+        if (kind, key.path) in seen:
+            raise _duplicate(kind, action.path, kind, action.path)
+        if seen.get((other, key.path)) == key:
             raise _duplicate(kind, action.path, other, action.path)
-        seen[kind, key] = vector_id
-
-
-_ABSENT = "\0absent"
+        seen[kind, key.path] = key
 
 
 def _file_actions(actions: Iterable[Action]) -> Iterator[tuple[str, Add | Remove]]:

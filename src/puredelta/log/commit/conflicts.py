@@ -40,7 +40,7 @@ from puredelta.protocol.actions.actions import (
     Protocol,
     Remove,
 )
-from puredelta.protocol.actions.paths import canonical_path
+from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
 from puredelta.protocol.table.table_config import TableConfig
 
 
@@ -221,7 +221,7 @@ def _deleted_deletes(
 ) -> tuple[Conflict, ...]:
     """Rule 9: a file we remove, or commit again, is gone already, whatever for."""
     deleted = {canonical_path(remove.path): remove for remove in winner.removes}
-    mine: dict[str, Mapping[str, str | None]] = {
+    mine: dict[CanonicalPath, Mapping[str, str | None]] = {
         canonical_path(a.path): a.partition_values or {}
         for a in ours.actions
         if isinstance(a, Add | Remove)
@@ -234,9 +234,9 @@ def _deleted_deletes(
 
 def _deletion(
     kind: ConflictKind,
-    hits: Iterable[str],
-    deleted: Mapping[str, Remove],
-    known: Mapping[str, Mapping[str, str | None]],
+    hits: Iterable[CanonicalPath],
+    deleted: Mapping[CanonicalPath, Remove],
+    known: Mapping[CanonicalPath, Mapping[str, str | None]],
     config: TableConfig,
 ) -> Conflict:
     ordered = sorted(hits)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from puredelta.log.files.file_table import FileTable
-from puredelta.protocol.actions.paths import canonical_path
+from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
 from puredelta.protocol.values.predicates import Predicate
 
 
@@ -44,7 +44,7 @@ class ReadSet:
         return self.whole_table or bool(self.predicates) or any(map(len, self.scans))
 
     @cached_property
-    def files(self) -> Mapping[str, Mapping[str, str | None]]:
+    def files(self) -> Mapping[CanonicalPath, Mapping[str, str | None]]:
         """Partition values by canonical path; built when a race is lost, not before."""
         return {
             canonical_path(path): dict(values or ())

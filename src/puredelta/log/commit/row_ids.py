@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.row_counts import physical_rows
 from puredelta.protocol.actions.actions import Action, Add, DomainMetadata, Remove
-from puredelta.protocol.actions.paths import canonical_path
+from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
 from puredelta.protocol.table.table_config import TableConfig
 
 ROW_TRACKING = "rowTracking"
@@ -51,7 +51,7 @@ def assign_row_ids(
     *,
     version: int,
     highest: int,
-    recommitted: Mapping[str, RowIds],
+    recommitted: Mapping[CanonicalPath, RowIds],
 ) -> tuple[Action, ...]:
     """Give ids above ``highest`` to new files and put the new high water mark in front.
 

@@ -21,6 +21,7 @@ from puredelta.log.files.row_counts import LEADING_NUM_RECORDS, num_records
 from puredelta.log.files.statistics_cache import StatisticsCache
 from puredelta.log.files.stats_json import Path, StatsColumns
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, FileAction, Remove
+from puredelta.protocol.actions.file_action_key import VECTOR_SEPARATOR, FileActionKey
 from puredelta.protocol.actions.paths import canonical_path
 from puredelta.protocol.schema.types import DataType
 
@@ -105,7 +106,6 @@ DELETION_VECTOR_WIRE_NAMES: Mapping[str, str] = {
 }
 """Field of `DELETION_VECTOR_TYPE` to the name checkpoints give it."""
 
-_KEY_SEPARATOR = "\0"
 # Paths that `canonical_path` may change: absolute ones, escapes, empty or dotted segments.
 _SPELLED_FREELY = r"^$|^/|[%:]|//|/$|(^|/)\.{1,2}(/|$)"
 
@@ -191,25 +191,15 @@ def tombstone_table(removes: Iterable[Remove]) -> pa.Table:
     return _table(list(removes), TOMBSTONE_SCHEMA)
 
 
-def file_key(action: FileAction) -> str:
-    """Return what identifies a logical file: canonical path and deletion vector (X-31, X-81).
-
-    Two actions speak of the same logical file exactly when their keys are equal.
-    """
-    path = _canonical_path(action.path)
-    vector = action.deletion_vector
-    return path if vector is None else f"{path}{_KEY_SEPARATOR}{vector.unique_id}"
-
-
 def file_keys(rows: pa.Table) -> pa.ChunkedArray:
-    """Return `file_key` of every row of a file or tombstone table, column-wise."""
+    """Return the encoded `FileActionKey` of every row of a file or tombstone table."""
     paths = _canonical_paths(rows["path"])
     vectors = rows["deletion_vector"]
     if vectors.null_count == len(vectors):
         return paths
     offset = pc.cast(pc.struct_field(vectors, "offset"), pa.string())
     vector_id = pc.binary_join_element_wise(
-        _KEY_SEPARATOR,
+        VECTOR_SEPARATOR,
         pc.struct_field(vectors, "storage_type"),
         pc.struct_field(vectors, "path_or_inline"),
         pc.fill_null(pc.binary_join_element_wise("@", offset, ""), ""),
@@ -222,14 +212,8 @@ def _canonical_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:
     free = pc.match_substring_regex(paths, _SPELLED_FREELY)
     if not pc.any(free).as_py():
         return paths
-    rewritten = pa.array([_canonical_path(p) for p in paths.filter(free).to_pylist()], pa.string())
-    return _replaced(paths, free, rewritten)
-
-
-def _canonical_path(encoded: str) -> str:
-    """Return the canonical path as text Arrow can hold: escaped bytes may be no UTF-8 at all."""
-    path = canonical_path(encoded)
-    return path if path.isascii() else path.encode("utf-8", "backslashreplace").decode()
+    keys = (FileActionKey(canonical_path(p), None) for p in paths.filter(free).to_pylist())
+    return _replaced(paths, free, pa.array([key.encoded for key in keys], pa.string()))
 
 
 def _record_counts(stats: pa.ChunkedArray) -> pa.ChunkedArray:

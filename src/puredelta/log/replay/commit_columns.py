@@ -23,13 +23,13 @@ from puredelta.log.files.file_table import (
     FILE_WIRE_NAMES,
     TEXT_MAP,
     FileTable,
-    file_key,
     file_keys,
 )
 from puredelta.log.replay.commit_files import parse_actions
 from puredelta.log.replay.parsed_columns import partition_values_maps
 from puredelta.protocol.actions.action_json import parse_action
 from puredelta.protocol.actions.actions import Action, Add, Remove
+from puredelta.protocol.actions.file_action_key import FileActionKey
 
 LARGE_BYTES = 512 * 1024
 """Below this there is nothing to gain."""
@@ -172,7 +172,7 @@ def _require_no_null(column: pa.ChunkedArray) -> None:
 def _require_one_of_each(parsed: CommitColumns) -> None:
     """Where a file is named twice the order of the actions matters, or somebody was wrong."""
     keys = file_keys(parsed.adds.rows)
-    others = [file_key(a) for a in parsed.others if isinstance(a, Add | Remove)]
+    others = [FileActionKey.of(a).encoded for a in parsed.others if isinstance(a, Add | Remove)]
     twice = pc.count_distinct(keys).as_py() < len(keys)
     if twice or pc.any(pc.is_in(keys, value_set=pa.array(others, pa.string()))).as_py():
         raise _UnsupportedLayoutError

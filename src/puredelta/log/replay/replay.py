@@ -17,7 +17,6 @@ from puredelta.log.files.file_table import (
     FILE_SCHEMA,
     TOMBSTONE_SCHEMA,
     FileTable,
-    file_key,
     file_keys,
     tombstone_table,
 )
@@ -31,6 +30,7 @@ from puredelta.protocol.actions.actions import (
     Remove,
     SetTransaction,
 )
+from puredelta.protocol.actions.file_action_key import FileActionKey
 
 _CHUNKS_MAX = 32
 """Incremental replay appends a chunk per refresh; beyond this they are copied together."""
@@ -83,7 +83,7 @@ class _Overlay:
     def __init__(self) -> None:
         self._protocol: Protocol | None = None
         self._metadata: Metadata | None = None
-        self._files: dict[str, FileAction] = {}
+        self._files: dict[FileActionKey, FileAction] = {}
         self._transactions: dict[str, SetTransaction] = {}
         self._domains: dict[str, DomainMetadata] = {}
 
@@ -91,7 +91,7 @@ class _Overlay:
         """Note one action; it replaces an older one of the same key."""
         match action:
             case Add() | Remove():
-                key = file_key(action)
+                key = FileActionKey.of(action)
                 # A file that comes back stands where it came back, not where it was.
                 self._files.pop(key, None)
                 self._files[key] = action
@@ -123,7 +123,7 @@ class _Overlay:
     def _lay_files(self, state: LogState) -> tuple[FileTable, pa.Table]:
         if not self._files:
             return state.files, state.tombstones
-        keys = pa.array(self._files, pa.string())
+        keys = pa.array([key.encoded for key in self._files], pa.string())
         added = FileTable.of(a for a in self._files.values() if isinstance(a, Add))
         removed = tombstone_table(a for a in self._files.values() if isinstance(a, Remove))
         return (

@@ -11,7 +11,11 @@ import functools
 import posixpath
 import re
 from collections.abc import Sequence
+from typing import NewType
 from urllib.parse import quote, unquote
+
+CanonicalPath = NewType("CanonicalPath", str)
+"""The one spelling of a path in which files are compared; `canonical_path` makes it."""
 
 # "scheme:/": the slash keeps a raw colon in a relative name from looking like a scheme.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
@@ -55,8 +59,8 @@ def is_absolute_path(encoded: str) -> bool:
     return encoded.startswith("/") or _SCHEME.match(encoded) is not None
 
 
-def canonical_path(encoded: str) -> str:
-    """Return the key under which all spellings of one path are equal (X-81).
+def canonical_path(encoded: str) -> CanonicalPath:
+    """Return the spelling that all spellings of one path have in common (X-81).
 
     Percent-encoding, ``file:`` spellings, doubled slashes and ``.`` segments do not matter.
     A relative path and the absolute path of the same file stay different, as in the
@@ -66,15 +70,14 @@ def canonical_path(encoded: str) -> str:
     True
     """
     if _is_plain(encoded):
-        return encoded
-    scheme = _SCHEME.match(encoded)
+        return CanonicalPath(encoded)
     decoded = decode_path(encoded)
-    if scheme is None:
-        return _normal(decoded)
+    if _SCHEME.match(encoded) is None:
+        return CanonicalPath(_normal(decoded))
     short = short_uri(decoded)
     if short.startswith("file:"):
-        return _normal(short.removeprefix("file:"))
-    return _normal_uri(short)
+        return CanonicalPath(_normal(short.removeprefix("file:")))
+    return CanonicalPath(_normal_uri(short))
 
 
 _NOT_PLAIN = ("%", ":", "//", "/.", "\n/", "\n.", "/\n", "\n\n")
