@@ -20,6 +20,7 @@ from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.log.files.row_counts import LEADING_NUM_RECORDS, num_records
 from puredelta.log.files.statistics_cache import StatisticsCache
 from puredelta.log.files.stats_json import Path, StatsColumns
+from puredelta.protocol.actions.action_keys import ACTION_KEYS, VECTOR_KEYS, wire_names
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, FileAction, Remove
 from puredelta.protocol.actions.file_action_key import VECTOR_SEPARATOR, FileActionKey
 from puredelta.protocol.actions.paths import canonical_path
@@ -68,42 +69,13 @@ TOMBSTONE_SCHEMA = pa.schema(
 )
 """One row per removed file: what a checkpoint keeps of a `Remove` (no stats, no tags, X-35)."""
 
-FILE_WIRE_NAMES: Mapping[str, str] = {
-    "path": "path",
-    "partition_values": "partitionValues",
-    "size_bytes": "size",
-    "modified_ms": "modificationTime",
-    "data_change": "dataChange",
-    "stats": "stats",
-    "tags": "tags",
-    "deletion_vector": "deletionVector",
-    "base_row_id": "baseRowId",
-    "default_row_commit_version": "defaultRowCommitVersion",
-    "clustering_provider": "clusteringProvider",
-}
+FILE_WIRE_NAMES = wire_names(FILE_SCHEMA.names, ACTION_KEYS[Add][1])
 """Column of `FILE_SCHEMA` to the name checkpoints give it."""
 
-TOMBSTONE_WIRE_NAMES: Mapping[str, str] = {
-    "path": "path",
-    "deleted_ms": "deletionTimestamp",
-    "data_change": "dataChange",
-    "extended_file_metadata": "extendedFileMetadata",
-    "partition_values": "partitionValues",
-    "size_bytes": "size",
-    "deletion_vector": "deletionVector",
-    "base_row_id": "baseRowId",
-    "default_row_commit_version": "defaultRowCommitVersion",
-}
+TOMBSTONE_WIRE_NAMES = wire_names(TOMBSTONE_SCHEMA.names, ACTION_KEYS[Remove][1])
 """Column of `TOMBSTONE_SCHEMA` to the name checkpoints give it."""
 
-DELETION_VECTOR_WIRE_NAMES: Mapping[str, str] = {
-    "storage_type": "storageType",
-    "path_or_inline": "pathOrInlineDv",
-    "offset": "offset",
-    "size_bytes": "sizeInBytes",
-    "cardinality": "cardinality",
-    "max_row_index": "maxRowIndex",
-}
+DELETION_VECTOR_WIRE_NAMES = wire_names([field.name for field in DELETION_VECTOR_TYPE], VECTOR_KEYS)
 """Field of `DELETION_VECTOR_TYPE` to the name checkpoints give it."""
 
 # Paths that `canonical_path` may change: absolute ones, escapes, empty or dotted segments.
