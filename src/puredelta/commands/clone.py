@@ -29,13 +29,13 @@ from puredelta.protocol.features.property_checks import (
     checked_properties,
     require_sound_properties,
 )
-from puredelta.protocol.features.protocol_versions import (
+from puredelta.protocol.features.protocol_changes import (
     feature_named,
     required_protocol,
     stored_configuration,
-    supported_features,
     with_features,
 )
+from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES

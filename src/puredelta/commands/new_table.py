@@ -21,7 +21,7 @@ from puredelta.protocol.features.properties import (
     ColumnMappingMode,
     TableProperties,
 )
-from puredelta.protocol.features.protocol_versions import (
+from puredelta.protocol.features.protocol_changes import (
     protocol_for_new_table,
     stored_configuration,
 )

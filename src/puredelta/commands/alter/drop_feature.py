@@ -47,8 +47,7 @@ from puredelta.protocol.actions.table_operations import (
 )
 from puredelta.protocol.features.feature_registry import FEATURES_BY_NAME
 from puredelta.protocol.features.property_checks import is_delta_property
-from puredelta.protocol.features.protocol_changes import dependents, without_feature
-from puredelta.protocol.features.protocol_versions import with_features
+from puredelta.protocol.features.protocol_changes import dependents, with_features, without_feature
 from puredelta.protocol.table.table_config import TableConfig
 
 BARRIER_CHECKPOINTS = 3

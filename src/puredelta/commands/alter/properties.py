@@ -29,13 +29,13 @@ from puredelta.protocol.features.property_checks import (
     canonical_key,
     checked_properties,
 )
-from puredelta.protocol.features.protocol_changes import upgraded
-from puredelta.protocol.features.protocol_versions import (
+from puredelta.protocol.features.protocol_changes import (
     feature_named,
     stored_configuration,
-    supported_features,
+    upgraded,
     with_features,
 )
+from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.table.clustering import CLUSTERING
 from puredelta.protocol.table.table_config import TableConfig

@@ -19,7 +19,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.action_json import action_object
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import upgrade_protocol
-from puredelta.protocol.features.protocol_versions import with_features
+from puredelta.protocol.features.protocol_changes import with_features
 from puredelta.protocol.table.table_config import TableConfig
 
 FILES_PER_COMMIT_MAX = 100_000
