@@ -1,8 +1,8 @@
-"""What ``commitInfo`` says about a command: its name and parameters, as the reference does.
+"""What ``commitInfo`` says about a command: its name and parameters, as delta-spark writes them.
 
-History readers parse these, so the quirks are kept (1.12, C-56): lists and nested objects
-are *text that holds JSON*, numbers and booleans stand as they are. Predicates are plain
-SQL: the reference writes Catalyst's text with expression ids, which nobody can parse back.
+History readers parse these, so the quirks are kept (M-161, C-56): lists and nested objects
+are *text that holds JSON*, numbers and booleans are JSON values. Predicates are plain SQL.
+delta-spark writes Catalyst's text with expression ids there, which no parser can read back.
 """
 
 from __future__ import annotations
@@ -61,32 +61,11 @@ def write(
         name="WRITE",
         parameters={
             "mode": mode.value,
-            "partitionBy": _json_text(list(partition_by)),
+            "partitionBy": json_text(list(partition_by)),
             **({} if replace_where is None else {"predicate": replace_where}),
             **({"canMergeSchema": True} if merges_schema else {}),
             **({"canOverwriteSchema": True} if overwrites_schema else {}),
             **({"isDynamicPartitionOverwrite": True} if overwrites_partitions else {}),
-        },
-    )
-
-
-def create_table(
-    *,
-    partition_by: Sequence[str] = (),
-    properties: Mapping[str, str] | None = None,
-    description: str | None = None,
-    as_select: bool = False,
-    is_managed: bool = False,
-) -> Operation:
-    """Describe the creation of a table, with rows (``as_select``) or without."""
-    return Operation(
-        name="CREATE TABLE AS SELECT" if as_select else "CREATE TABLE",
-        parameters={
-            "partitionBy": _json_text(list(partition_by)),
-            "clusterBy": "[]",
-            "description": description,
-            "isManaged": "true" if is_managed else "false",
-            "properties": _json_text(dict(properties or {})),
         },
     )
 
@@ -102,7 +81,7 @@ def merge(
     return Operation(
         name="MERGE",
         parameters={
-            "predicate": _json_text([predicate]),
+            "predicate": json_text([predicate]),
             "matchedPredicates": _clauses(matched),
             "notMatchedPredicates": _clauses(not_matched),
             "notMatchedBySourcePredicates": _clauses(not_matched_by_source),
@@ -145,7 +124,7 @@ def convert(
         name="CONVERT",
         parameters={
             "numFiles": num_files,
-            "partitionedBy": _json_text(list(partitioned_by)),
+            "partitionedBy": json_text(list(partitioned_by)),
             "collectStats": collect_stats,
             **({} if catalog_table is None else {"catalogTable": catalog_table}),
             "sourceFormat": source_format,
@@ -154,11 +133,11 @@ def convert(
 
 
 def _predicates(predicate: str | None) -> str:
-    return _json_text([] if predicate is None else [predicate])
+    return json_text([] if predicate is None else [predicate])
 
 
 def _clauses(clauses: Iterable[ClauseSummary]) -> str:
-    return _json_text(
+    return json_text(
         [
             {
                 **({} if clause.condition is None else {"predicate": clause.condition}),
@@ -169,5 +148,6 @@ def _clauses(clauses: Iterable[ClauseSummary]) -> str:
     )
 
 
-def _json_text(value: object) -> str:
+def json_text(value: object) -> str:
+    """Return a list or an object as the text in which operation parameters hold it."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
