@@ -30,8 +30,8 @@ from puredelta.commands.merge.clauses import (
 )
 from puredelta.commands.merge.run import MergeOutcome, execute_merge
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.deletion_vector import encode_inline
 from puredelta.spark.scan.scan import scan
+from tests.deletion_vectors import encode_inline
 
 _DELTA_TYPES = {
     pa.int64(): "long",

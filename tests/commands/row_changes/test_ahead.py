@@ -13,7 +13,7 @@ from puredelta.commands.row_changes.ahead import FILES_MIN, StatisticsPrefetch, 
 from puredelta.commands.row_changes.statement import ConditionParts, EquiPair
 from puredelta.log.files import statistics_cache
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.skipping.pruning import prune
+from puredelta.log.skipping.pruning import prune_files
 from puredelta.protocol.schema.types import INTEGER, LONG
 from puredelta.protocol.values.predicates import Compare, CompareOp, Const, Ref, Side
 from tests.log.tables import add, config
@@ -73,8 +73,8 @@ def test_what_on_asks_for_is_there_afterwards(parsed: list[set[tuple[str, ...]]]
     with statistics_ahead(known, table) as ahead:
         act(ahead)
     assert parsed == [{("id",), ("sub",)}]
-    found = prune(known, table, Compare(CompareOp.LESS, ID, Const(10)))
-    assert found.mask.to_pylist() == [n < 10 for n in range(FILES_MIN)]
+    found = prune_files(known, table, Compare(CompareOp.LESS, ID, Const(10)))
+    assert found.to_pylist() == [n < 10 for n in range(FILES_MIN)]
     assert len(parsed) == 1
 
 

@@ -24,8 +24,9 @@ from puredelta.protocol.actions.actions import (
     DeletionVectorDescriptor,
     Remove,
 )
-from puredelta.protocol.actions.deletion_vector import encode_file, encode_inline, vector_path
+from puredelta.protocol.actions.deletion_vector import vector_path
 from puredelta.protocol.table.change_data import ChangeType
+from tests.deletion_vectors import encode_file, encode_inline
 from tests.log.tables import add
 
 UNCHANGED = CommitInfo(

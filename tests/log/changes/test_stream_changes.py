@@ -16,9 +16,9 @@ from puredelta.log.changes.stream_changes import ChangeStream
 from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import AddChangeFile
-from puredelta.protocol.actions.deletion_vector import encode_inline
 from puredelta.protocol.schema.types import INTEGER, StructField, StructType
 from puredelta.store.local import LocalStore
+from tests.deletion_vectors import encode_inline
 from tests.log.tables import (
     SCHEMA,
     WRITE,

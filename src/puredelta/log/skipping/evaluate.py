@@ -51,27 +51,27 @@ class MightMatch:
     false: Mask
 
 
-def possible(predicate: Predicate, files: FileBounds) -> MightMatch:
+def might_match(predicate: Predicate, files: FileBounds) -> MightMatch:
     """Answer both questions for every file; whatever is not known might be either."""
     match predicate:
         case And(parts):
-            some = [possible(p, files) for p in parts]
+            some = [might_match(p, files) for p in parts]
             return MightMatch(
                 _all([p.true for p in some], files), _any([p.false for p in some], files)
             )
         case Or(parts):
-            some = [possible(p, files) for p in parts]
+            some = [might_match(p, files) for p in parts]
             return MightMatch(
                 _any([p.true for p in some], files), _all([p.false for p in some], files)
             )
         case Not(child):
-            inner = possible(child, files)
+            inner = might_match(child, files)
             return MightMatch(inner.false, inner.true)
         case _:
-            return _possible_leaf(predicate, files)
+            return _leaf_might_match(predicate, files)
 
 
-def _possible_leaf(
+def _leaf_might_match(
     predicate: Ref | Const | Compare | OneOf | IsNull | StartsWith | Opaque, files: FileBounds
 ) -> MightMatch:
     match predicate:
@@ -116,7 +116,7 @@ def _any(masks: list[Mask], files: FileBounds) -> Mask:
 def _is_null(column: Bounds | None, files: FileBounds) -> MightMatch:
     if column is None:
         return _unknown(files)
-    return MightMatch(column.may_be_null, column.may_have_value)
+    return MightMatch(column.might_be_null, column.might_have_value)
 
 
 # --- comparisons ------------------------------------------------------------------------------
@@ -140,20 +140,22 @@ def _compare(predicate: Compare, files: FileBounds) -> MightMatch:
 
 def _any_value(column: Bounds) -> MightMatch:
     """Answer for a question about values of which nothing is known."""
-    return MightMatch(column.may_have_value, column.may_have_value)
+    return MightMatch(column.might_have_value, column.might_have_value)
 
 
 def _compare_bounds(op: CompareOp, column: Bounds, limits: Thresholds | None) -> MightMatch:
     if limits is None or column.low is None or column.high is None:
         if op is CompareOp.NULL_SAFE_EQUAL:
-            return MightMatch(column.may_have_value, column.may_have_value | column.may_be_null)
+            return MightMatch(
+                column.might_have_value, column.might_have_value | column.might_be_null
+            )
         return _any_value(column)
     less = _holds(pc.less, column.low, limits.below)
     at_most = _holds(pc.less_equal, column.low, limits.at_most)
     # NaN lies above every bound.
-    greater = _holds(pc.greater, column.high, limits.above) | column.may_be_nan
-    at_least = _holds(pc.greater_equal, column.high, limits.at_least) | column.may_be_nan
-    value = column.may_have_value
+    greater = _holds(pc.greater, column.high, limits.above) | column.might_be_nan
+    at_least = _holds(pc.greater_equal, column.high, limits.at_least) | column.might_be_nan
+    value = column.might_have_value
     match op:
         case CompareOp.LESS:
             return MightMatch(value & less, value & at_least)
@@ -169,7 +171,7 @@ def _compare_bounds(op: CompareOp, column: Bounds, limits: Thresholds | None) ->
             equal = value & at_most & upper & _is_interval(limits)
             different = value & (less | greater)
             if op is CompareOp.NULL_SAFE_EQUAL:
-                different = different | column.may_be_null
+                different = different | column.might_be_null
             return MightMatch(equal, different)
         case _:
             assert_never(op)
@@ -213,9 +215,9 @@ def _one_of(column: Bounds | None, values: Sequence[Any], files: FileBounds) -> 
     pairs = list(zip(_comparable(column.low), _comparable(column.high), strict=True))
     found = np.array([might_hold(*pair) for pair in pairs], bool)
     if None in values:  # a value that is not in the list compares as NULL, not as FALSE
-        return MightMatch(column.may_have_value & found, _always(files, False))  # noqa: FBT003
-    lacking = np.array([might_lack(*pair) for pair in pairs], bool) | column.may_be_nan
-    return MightMatch(column.may_have_value & found, column.may_have_value & lacking)
+        return MightMatch(column.might_have_value & found, _always(files, False))  # noqa: FBT003
+    lacking = np.array([might_lack(*pair) for pair in pairs], bool) | column.might_be_nan
+    return MightMatch(column.might_have_value & found, column.might_have_value & lacking)
 
 
 def _one_of_longs(
@@ -228,7 +230,7 @@ def _one_of_longs(
     highs = pc.fill_null(high, LONG_MAX).to_numpy(zero_copy_only=False)
     found = np.searchsorted(values, lows, "left") < np.searchsorted(values, highs, "right")
     lacking = ~(np.logical_and(*known) & (lows == highs) & found)
-    return MightMatch(column.may_have_value & found, column.may_have_value & lacking)
+    return MightMatch(column.might_have_value & found, column.might_have_value & lacking)
 
 
 def _is_long(value: Any) -> bool:
@@ -254,13 +256,13 @@ def _starts_with(column: Bounds | None, prefix: str, files: FileBounds) -> Might
     if column.low is None or column.high is None or order_value(prefix, column.data_type) is None:
         return _any_value(column)
     if not prefix:
-        return MightMatch(column.may_have_value, _always(files, False))  # noqa: FBT003
+        return MightMatch(column.might_have_value, _always(files, False))  # noqa: FBT003
     low_start = pc.utf8_slice_codeunits(column.low, 0, len(prefix))
     high_start = pc.utf8_slice_codeunits(column.high, 0, len(prefix))
     reached = _holds(pc.greater_equal, column.high, prefix)
     begun = _holds(pc.less_equal, low_start, prefix)
     lacking = _holds(pc.not_equal, low_start, prefix) | _holds(pc.not_equal, high_start, prefix)
     return MightMatch(
-        column.may_have_value & reached & begun,
-        column.may_have_value & lacking,
+        column.might_have_value & reached & begun,
+        column.might_have_value & lacking,
     )

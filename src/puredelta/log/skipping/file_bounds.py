@@ -44,11 +44,11 @@ class Bounds:
     (`puredelta.log.files.value_order`); ``None`` for a type without an order."""
     high: pa.Array | None
     """A value not below any value of the file but NaN."""
-    may_be_null: Mask
+    might_be_null: Mask
     """Whether the file might hold a NULL."""
-    may_have_value: Mask
+    might_have_value: Mask
     """Whether the file might hold a value that is not NULL."""
-    may_be_nan: Mask
+    might_be_nan: Mask
     """Whether the file might hold a NaN, which Spark puts above every number."""
 
 
@@ -103,9 +103,9 @@ class FileBounds:
             high=None
             if ordered is None
             else pa.array([s.high for s in spans], ordered).take(chosen),
-            may_be_null=np.array([s.may_be_null for s in spans])[chosen.to_numpy()],
-            may_have_value=np.array([s.may_have_value for s in spans])[chosen.to_numpy()],
-            may_be_nan=np.array([s.may_be_nan for s in spans])[chosen.to_numpy()],
+            might_be_null=np.array([s.might_be_null for s in spans])[chosen.to_numpy()],
+            might_have_value=np.array([s.might_have_value for s in spans])[chosen.to_numpy()],
+            might_be_nan=np.array([s.might_be_nan for s in spans])[chosen.to_numpy()],
         )
 
     def _stats_bounds(self, column: _Column) -> Bounds:
@@ -118,9 +118,9 @@ class FileBounds:
             data_type=column.data_type,
             low=leaf.low,
             high=leaf.high,
-            may_be_null=_mask(pc.not_equal(leaf.null_count, 0)),
-            may_have_value=~_mask(all_null, unknown=False),
-            may_be_nan=np.full(len(self), column.data_type in FLOATING),
+            might_be_null=_mask(pc.not_equal(leaf.null_count, 0)),
+            might_have_value=~_mask(all_null, unknown=False),
+            might_be_nan=np.full(len(self), column.data_type in FLOATING),
         )
 
     def _leaves(self, columns: Mapping[Ref, _Column]) -> dict[tuple[str, ...], DataType]:
@@ -168,13 +168,13 @@ def _find(ref: Ref, config: TableConfig) -> _Column | None:
 class _Span:
     low: Any = None
     high: Any = None
-    may_be_null: bool = False
-    may_have_value: bool = True
-    may_be_nan: bool = False
+    might_be_null: bool = False
+    might_have_value: bool = True
+    might_be_nan: bool = False
 
 
-_NULL = _Span(may_be_null=True, may_have_value=False)
-_UNKNOWN = _Span(may_be_null=True, may_be_nan=True)
+_NULL = _Span(might_be_null=True, might_have_value=False)
+_UNKNOWN = _Span(might_be_null=True, might_be_nan=True)
 
 
 def _partition_span(text: str, data_type: DataType) -> _Span:
@@ -187,7 +187,7 @@ def _partition_span(text: str, data_type: DataType) -> _Span:
     except DeltaError:
         return _UNKNOWN
     if isinstance(value, float) and math.isnan(value):
-        return _Span(may_be_nan=True)
+        return _Span(might_be_nan=True)
     exact = order_value(value, data_type)
     if exact is None:
         return _UNKNOWN

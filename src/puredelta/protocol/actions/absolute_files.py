@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor
-from puredelta.protocol.actions.deletion_vector import vector_path
+from puredelta.protocol.actions.deletion_vector import BY_PATH, vector_path
 from puredelta.protocol.actions.paths import absolute_uri, encode_uri
-
-_BY_PATH = "p"
 
 
 def absolute_file(add: Add, root_uri: str) -> Add:
@@ -27,4 +25,4 @@ def _absolute_vector(vector: DeletionVectorDescriptor, root_uri: str) -> Deletio
     if path is None:
         return vector
     uri = encode_uri(absolute_uri(root_uri, path))
-    return replace(vector, storage_type=_BY_PATH, path_or_inline=uri)
+    return replace(vector, storage_type=BY_PATH, path_or_inline=uri)

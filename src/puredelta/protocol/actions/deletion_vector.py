@@ -27,7 +27,8 @@ RowIndexes: TypeAlias = npt.NDArray[np.uint64]
 
 PORTABLE_MAGIC = 1681511377
 FILE_VERSION = 1
-RELATIVE, ABSOLUTE, INLINE = "u", "p", "i"
+RELATIVE, BY_PATH, INLINE = "u", "p", "i"
+"""The storage types: a file named by UUID, a file named by URI, the log itself."""
 
 _UUID_LENGTH = 20
 _FRAME_BYTES = 8
@@ -45,6 +46,9 @@ _FROM_Z85, _TO_Z85 = str.maketrans(_Z85, _B85), str.maketrans(_B85, _Z85)
 def decode_bitmap(data: bytes) -> RowIndexes:
     """Read a 64-bit Roaring bitmap in the portable format, magic number first.
 
+    >>> decode_bitmap(encode_vector(np.array([7, 2**40], np.uint64)).data).tolist()
+    [7, 1099511627776]
+
     Raises:
         CorruptTableError: DELTA_DELETION_VECTOR_INVALID.
     """
@@ -55,15 +59,6 @@ def decode_bitmap(data: bytes) -> RowIndexes:
     except (ValueError, IndexError) as error:
         raise _invalid(f"its bitmap cannot be read ({error})") from error
     return np.frombuffer(bitmap.to_array(), dtype=np.uint64)
-
-
-def encode_bitmap(positions: RowIndexes) -> bytes:
-    """Write positions, in any order, as `decode_bitmap` reads them.
-
-    >>> decode_bitmap(encode_bitmap(np.array([7, 2**40], np.uint64))).tolist()
-    [7, 1099511627776]
-    """
-    return encode_vector(positions).data
 
 
 # --- where a vector is ----------------------------------------------------------------------
@@ -148,17 +143,6 @@ def decode_block(block: bytes, descriptor: DeletionVectorDescriptor) -> RowIndex
     return _checked(data, descriptor)
 
 
-def decode_file(content: bytes, descriptor: DeletionVectorDescriptor) -> RowIndexes:
-    """Return the positions of one vector out of the whole content of its file.
-
-    Raises:
-        CorruptTableError: an unknown file version, or as `decode_block`.
-    """
-    require_file_version(content[:1], descriptor)
-    start, length = vector_range(descriptor)
-    return decode_block(content[start : start + length], descriptor)
-
-
 def require_file_version(first_byte: bytes, descriptor: DeletionVectorDescriptor) -> None:
     """Check the first byte of a vector's file.
 
@@ -222,26 +206,6 @@ def encode_vectors(
         )
         content += struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
     return bytes(content), tuple(descriptors)
-
-
-def encode_file(
-    vectors: Sequence[RowIndexes], file_id: uuid.UUID, *, prefix: str = ""
-) -> tuple[bytes, tuple[DeletionVectorDescriptor, ...]]:
-    """Encode positions and pack them as `encode_vectors` does."""
-    return encode_vectors([encode_vector(p) for p in vectors], file_id, prefix=prefix)
-
-
-def encode_inline(positions: RowIndexes) -> DeletionVectorDescriptor:
-    """Return a descriptor that holds a small vector itself."""
-    vector = encode_vector(positions)
-    data = vector.data
-    return DeletionVectorDescriptor(
-        storage_type=INLINE,
-        path_or_inline=z85_encode(data + bytes(-len(data) % 4)),
-        offset=None,
-        size_bytes=len(data),
-        cardinality=vector.cardinality,
-    )
 
 
 # --- Z85 ------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import Enum
 from typing import TypeAlias
 
 LOG_DIRECTORY = "_delta_log"
@@ -16,13 +15,6 @@ SIDECAR_DIRECTORY = "_delta_log/_sidecars"
 CHANGE_DATA_DIRECTORY = "_change_data"
 LAST_CHECKPOINT = "_last_checkpoint"
 VERSION_MAX = 2**63 - 1
-
-
-class CheckpointFormat(Enum):
-    """How the top file of a V2 checkpoint is written."""
-
-    JSON = "json"
-    PARQUET = "parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +59,6 @@ class V2Checkpoint:
     """``<version>.checkpoint.<uuid>.{json,parquet}``."""
 
     version: int
-    uuid: str
-    format: CheckpointFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +89,7 @@ _MULTI_PART = re.compile(
 )
 _V2 = re.compile(
     rf"{_V}\.checkpoint\."
-    r"(?P<uuid>[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.(?P<format>json|parquet)"
+    r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\.(?:json|parquet)"
 )
 
 
@@ -118,7 +108,7 @@ def parse_log_name(name: str) -> LogName | None:
     if match := _CHECKSUM.fullmatch(name):
         return ChecksumFile(int(match["version"]))
     if match := _V2.fullmatch(name):
-        return V2Checkpoint(int(match["version"]), match["uuid"], CheckpointFormat(match["format"]))
+        return V2Checkpoint(int(match["version"]))
     if match := _MULTI_PART.fullmatch(name):
         return _multi_part(int(match["version"]), int(match["part"]), int(match["parts"]))
     if match := _COMPACTED.fullmatch(name):
@@ -150,11 +140,6 @@ def commit_name(version: int) -> str:
     return f"{version_prefix(version)}.json"
 
 
-def compacted_name(low: int, high: int) -> str:
-    """Return the name of the log compaction file of ``low`` to ``high``, both included."""
-    return f"{version_prefix(low)}.{version_prefix(high)}.compacted.json"
-
-
 def classic_checkpoint_name(version: int) -> str:
     """Return the name of the checkpoint in one Parquet file."""
     return f"{version_prefix(version)}.checkpoint.parquet"
@@ -167,16 +152,6 @@ def v2_checkpoint_name(version: int, uuid: str) -> str:
     '00000000000000000003.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json'
     """
     return f"{version_prefix(version)}.checkpoint.{uuid}.json"
-
-
-def multi_part_checkpoint_name(version: int, part: int, parts: int) -> str:
-    """Return the name of part ``part`` (from 1) of a checkpoint in ``parts`` files."""
-    return f"{version_prefix(version)}.checkpoint.{part:010d}.{parts:010d}.parquet"
-
-
-def checksum_name(version: int) -> str:
-    """Return the name of the version checksum."""
-    return f"{version_prefix(version)}.crc"
 
 
 def log_path(name: str) -> str:

@@ -127,10 +127,6 @@ class TableConfig:
         """The keys of ``partitionValues``, in partitioning order (X-82)."""
         return tuple(physical_name(f, self.column_mapping) for f in self.partition_schema.fields)
 
-    def physical_schema(self, *, field_ids: bool = False) -> StructType:
-        """Return the whole schema as files spell it."""
-        return physical_schema(self.schema, self.column_mapping, field_ids=field_ids)
-
     def physical_data_schema(self, *, field_ids: bool = False) -> StructType:
         """Return the schema of a data file that leaves the partition columns out."""
         return physical_schema(self.data_schema, self.column_mapping, field_ids=field_ids)
