@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.engine import engine_info
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.commit.row_ids import ROW_TRACKING
 from puredelta.log.commit.transaction import Transaction
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.replay.snapshot import Snapshot
@@ -37,6 +36,7 @@ from puredelta.protocol.features.protocol_changes import (
 )
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 

@@ -23,7 +23,7 @@ from puredelta.commands.alter.removable import (
     settings_to_change,
 )
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.commit.row_ids import ROW_TRACKING, ROW_TRACKING_DOMAIN
+from puredelta.log.commit.row_ids import ROW_TRACKING_DOMAIN
 from puredelta.log.commit.transaction import CheckpointWish
 from puredelta.log.files.clock import wall_clock
 from puredelta.log.replay.segment import list_log
@@ -48,6 +48,7 @@ from puredelta.protocol.actions.table_operations import (
 from puredelta.protocol.features.feature_registry import FEATURES_BY_NAME
 from puredelta.protocol.features.property_checks import is_delta_property
 from puredelta.protocol.features.protocol_changes import dependents, with_features, without_feature
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
 
 BARRIER_CHECKPOINTS = 3

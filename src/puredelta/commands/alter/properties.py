@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 from puredelta.commands.alter.change import TableChange, changed_config, finish, start
 from puredelta.commands.alter.row_ids import give_row_ids
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.commit.row_ids import ROW_TRACKING
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Metadata, Protocol
@@ -38,6 +37,7 @@ from puredelta.protocol.features.protocol_changes import (
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.table.clustering import CLUSTERING
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 

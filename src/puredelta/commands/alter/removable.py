@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.commit.row_ids import ROW_TRACKING
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.features.column_mapping import all_fields
 from puredelta.protocol.features.feature_usage import TYPE_CHANGES
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 
 CHECKPOINT_PROTECTION = "checkpointProtection"
 CHECKPOINT_PROTECTION_PROPERTY = "delta.requireCheckpointProtectionBeforeVersion"

@@ -14,7 +14,7 @@ from typing_extensions import assert_never
 
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.replay.commit_files import Commit
-from puredelta.log.replay.history import adjusted_times, find_version_at, find_version_from
+from puredelta.log.replay.history import file_times, find_version_at, find_version_from
 from puredelta.log.replay.segment import LogListing
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import Metadata
@@ -162,15 +162,8 @@ def commit_times(commits: Sequence[Commit], listing: LogListing) -> Mapping[int,
     That is its in-commit timestamp, or else the time of its file as the history shows it;
     ``listing`` is that of the whole log.
     """
-    times = file_times(listing)
+    times = file_times(listing.commits)
     return {commit.version: commit_time(commit, times) for commit in commits}
-
-
-def file_times(listing: LogListing) -> Mapping[int, int]:
-    """Return the times of the commit files as the history shows them, by version."""
-    versions = sorted(listing.commits)
-    adjusted = adjusted_times(listing.commits[v].modified_ms for v in versions)
-    return dict(zip(versions, adjusted, strict=True))
 
 
 def commit_time(commit: Commit, times: Mapping[int, int]) -> int:

@@ -17,9 +17,10 @@ from puredelta.log.changes.change_files import (
     find_change_files,
     with_change_values,
 )
-from puredelta.log.changes.change_range import commit_time, file_times, require_feed
+from puredelta.log.changes.change_range import commit_time, require_feed
 from puredelta.log.changes.file_rows import ReadableFile
 from puredelta.log.changes.stream_schema import StreamedTable, metadata_of
+from puredelta.log.replay.history import file_times
 from puredelta.log.replay.segment import list_log
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, Metadata
@@ -71,7 +72,7 @@ class ChangeStream:
             CorruptTableError: a commit is gone from the log, or lacks what the feed needs.
         """
         start, files = after + 1, list[ReadableFile]()
-        times = file_times(list_log(log.store))
+        times = file_times(list_log(log.store).commits)
         metadata: Metadata | None = None
         for commit in log.read_commits(after, through=through):
             own = metadata_of(commit)

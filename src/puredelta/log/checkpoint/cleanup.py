@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, timezone
 from typing_extensions import assert_never
 
 from puredelta.log.replay.checkpoint_read import sidecar_names
-from puredelta.log.replay.history import adjusted_times
+from puredelta.log.replay.history import file_times
 from puredelta.log.replay.segment import LogListing, list_log
 from puredelta.protocol.actions.log_paths import (
     LOG_DIRECTORY,
@@ -91,9 +91,8 @@ def find_expired(
     ``protected_before`` is the version up to which checkpoints may only go all together
     (feature ``checkpointProtection``). Names that are none of a log are left alone.
     """
-    versions = sorted(listing.commits)
-    times = adjusted_times(listing.commits[version].modified_ms for version in versions)
-    old = [v for v, time_ms in zip(versions, times, strict=True) if time_ms <= cutoff_ms]
+    times = file_times(listing.commits)
+    old = [version for version, time_ms in times.items() if time_ms <= cutoff_ms]
     checkpoint = listing.newest_checkpoint(old[-1]) if old else None
     if checkpoint is None or checkpoint.version < protected_before:
         return NOTHING_EXPIRED

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from puredelta.log.commit.row_ids import ROW_TRACKING
 from puredelta.protocol.actions.actions import Metadata, Protocol
+from puredelta.protocol.features.column_mapping import without_mapping
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.schema_json import parse_schema
-from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 
 FEATURES_SAFE_TO_GAIN = frozenset(
     {
@@ -39,7 +39,6 @@ or only what each attempt does anew (row ids, in-commit timestamps). Any other f
 or not, may."""
 
 _MAPPING_MODE = "delta.columnMapping.mode"
-_MAPPING_PREFIX = "delta.columnMapping."
 _ROW_TRACKING = "delta.enableRowTracking"
 
 _SWITCHED_ON: Mapping[str, tuple[str, str]] = {
@@ -117,26 +116,6 @@ def _only_mapped(ours: Metadata, winning: Metadata) -> bool:
     """Tell whether the schemas differ in nothing but column mapping that was switched on."""
     if ours.configuration.get(_MAPPING_MODE, "none") != "none":
         return False
-    return _without_mapping(parse_schema(ours.schema_string)) == _without_mapping(
+    return without_mapping(parse_schema(ours.schema_string)) == without_mapping(
         parse_schema(winning.schema_string)
-    )
-
-
-def _without_mapping(data_type: DataType) -> DataType:
-    match data_type:
-        case StructType(fields):
-            return StructType(tuple(_field_without_mapping(field) for field in fields))
-        case ArrayType(element, contains_null):
-            return ArrayType(_without_mapping(element), contains_null)
-        case MapType(key, value, contains_null):
-            return MapType(_without_mapping(key), _without_mapping(value), contains_null)
-        case _:
-            return data_type
-
-
-def _field_without_mapping(field: StructField) -> StructField:
-    return replace(
-        field,
-        type=_without_mapping(field.type),
-        metadata={k: v for k, v in field.metadata.items() if not k.startswith(_MAPPING_PREFIX)},
     )

@@ -15,9 +15,9 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.row_counts import physical_rows
 from puredelta.protocol.actions.actions import Action, Add, DomainMetadata, Remove
 from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
 
-ROW_TRACKING = "rowTracking"
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 PRESERVED_TAG = "delta.rowTracking.preserved"
 NO_ROW_ID = -1

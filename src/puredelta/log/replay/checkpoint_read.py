@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from puredelta.errors import CorruptTableError, ErrorCode
-from puredelta.log.files.action_columns import mapped, struct_columns
 from puredelta.log.files.file_table import (
     FILE_SCHEMA,
     FILE_WIRE_NAMES,
@@ -22,8 +21,13 @@ from puredelta.log.files.file_table import (
     TOMBSTONE_WIRE_NAMES,
     FileTable,
 )
+from puredelta.log.replay.action_columns import (
+    mapped,
+    partition_values_maps,
+    stats_text,
+    struct_columns,
+)
 from puredelta.log.replay.commit_files import log_file_not_found, read_actions
-from puredelta.log.replay.parsed_columns import partition_values_maps, stats_text
 from puredelta.log.replay.replay import EMPTY_STATE, LogState, replay
 from puredelta.log.replay.segment import CheckpointFiles
 from puredelta.protocol.actions.action_json import parse_action

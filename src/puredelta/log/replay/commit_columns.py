@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from puredelta.errors import CorruptTableError
-from puredelta.log.files.action_columns import mapped, struct_columns
 from puredelta.log.files.file_table import (
     DELETION_VECTOR_TYPE,
     DELETION_VECTOR_WIRE_NAMES,
@@ -25,8 +24,8 @@ from puredelta.log.files.file_table import (
     FileTable,
     file_keys,
 )
+from puredelta.log.replay.action_columns import mapped, partition_values_maps, struct_columns
 from puredelta.log.replay.commit_files import parse_actions
-from puredelta.log.replay.parsed_columns import partition_values_maps
 from puredelta.protocol.actions.action_json import parse_action
 from puredelta.protocol.actions.actions import Action, Add, Remove
 from puredelta.protocol.actions.file_action_key import FileActionKey

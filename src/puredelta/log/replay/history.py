@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from puredelta.errors import ErrorCode, InvalidRequestError
@@ -18,7 +18,7 @@ from puredelta.log.replay.segment import LogListing
 from puredelta.protocol.actions.actions import CommitInfo
 from puredelta.protocol.actions.log_paths import commit_name, log_path
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.store.base import Store
+from puredelta.store.base import Store, StoredFile
 
 IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
 """The table feature."""
@@ -34,15 +34,13 @@ class HistoryEntry:
     """None where the commit says nothing about itself."""
 
 
-def adjusted_times(modified_ms: Iterable[int]) -> list[int]:
-    """Make the times of consecutive commit files strictly increasing, as the reference does.
-
-    >>> adjusted_times([5, 3, 9])
-    [5, 6, 9]
-    """
-    times: list[int] = []
-    for time_ms in modified_ms:
-        times.append(max(time_ms, times[-1] + 1) if times else time_ms)
+def file_times(commits: Mapping[int, StoredFile]) -> Mapping[int, int]:
+    """Return the times of commit files by version, made strictly increasing as in delta-spark."""
+    times: dict[int, int] = {}
+    newest = None
+    for version in sorted(commits):
+        own = commits[version].modified_ms
+        times[version] = newest = own if newest is None else max(own, newest + 1)
     return times
 
 
@@ -63,13 +61,10 @@ def read_history(
 
     ``listing`` is that of the whole log, ``config`` that of its newest version.
     """
-    versions = sorted(listing.commits)
-    times = dict(
-        zip(versions, adjusted_times(listing.commits[v].modified_ms for v in versions), strict=True)
-    )
+    times = file_times(listing.commits)
     timestamped_from = first_timestamped_version(config)
     entries = []
-    for version in versions[::-1][:limit]:
+    for version in sorted(times, reverse=True)[:limit]:
         info = read_commit_info(store, listing.commits[version].path)
         time_ms = times[version]
         if timestamped_from is not None and version >= timestamped_from and info is not None:
@@ -150,8 +145,7 @@ def _last_not_after(
 def _clock(
     store: Store, listing: LogListing, versions: Sequence[int], timestamped_from: int | None
 ) -> Callable[[int], int]:
-    adjusted = adjusted_times(listing.commits[v].modified_ms for v in versions)
-    by_file = dict(zip(versions, adjusted, strict=True))
+    by_file = file_times({v: listing.commits[v] for v in versions})
 
     def time_of(version: int) -> int:
         if timestamped_from is None or version < timestamped_from:

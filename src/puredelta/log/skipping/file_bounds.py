@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from puredelta.errors import DeltaError
 from puredelta.log.files.file_table import FileTable
+from puredelta.log.files.stats_columns import find_timestamp_span
 from puredelta.log.files.stats_json import StatsColumns
-from puredelta.log.files.stats_text import find_timestamp_span
 from puredelta.log.files.value_order import FLOATING, order_type, order_value, single_precision
 from puredelta.protocol.schema.types import FLOAT, TIMESTAMP, DataType, StructField, StructType
 from puredelta.protocol.table.table_config import TableConfig

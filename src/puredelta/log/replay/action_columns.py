@@ -1,19 +1,68 @@
-"""Typed columns of a checkpoint turned back into the text the log uses elsewhere (X-34).
+"""Actions that are Arrow structs under the names of the protocol, as columns under our names.
 
-A writer may keep statistics only as ``stats_parsed`` and partition values only as
-``partitionValues_parsed``. Everything here works on whole columns; a row is never touched
-in Python, except text with control characters.
+Checkpoints and large commits arrive in this shape. A checkpoint may hold statistics only as
+``stats_parsed`` and partition values only as ``partitionValues_parsed`` (X-34): typed columns,
+which become the text that the log has elsewhere. Everything works on whole columns; rows are
+handled in Python only where a text has control characters.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from puredelta.log.files.file_table import DELETION_VECTOR_TYPE, DELETION_VECTOR_WIRE_NAMES
+
 _CONTROL_CHARACTERS = r"[\x00-\x1f]"
+
+
+def struct_columns(
+    structs: pa.ChunkedArray, schema: pa.Schema, wire_names: Mapping[str, str]
+) -> dict[str, pa.ChunkedArray]:
+    """Return the columns of ``schema``; those that the structs lack are null."""
+    known = {field.name for field in structs.type}
+    columns = {}
+    for field in schema:
+        name = wire_names[field.name]
+        if name not in known:
+            columns[field.name] = pa.chunked_array([pa.nulls(len(structs), field.type)])
+        elif field.type == DELETION_VECTOR_TYPE:
+            columns[field.name] = mapped(structs, name, _vectors, DELETION_VECTOR_TYPE)
+        else:
+            columns[field.name] = pc.cast(pc.struct_field(structs, name), field.type)
+    return columns
+
+
+def mapped(
+    structs: pa.ChunkedArray,
+    name: str,
+    function: Callable[[pa.StructArray], pa.Array],
+    result: pa.DataType,
+) -> pa.ChunkedArray:
+    """Apply a function to a field of the structs, which is a struct itself."""
+    chunks = pc.struct_field(structs, name).chunks
+    return pa.chunked_array([function(chunk) for chunk in chunks], type=result)
+
+
+def _vectors(structs: pa.StructArray) -> pa.StructArray:
+    """Give the fields of a deletion vector our names; a vector without a type is none."""
+    known = {field.name for field in structs.type}
+    children = [
+        pc.cast(pc.struct_field(structs, name), field.type)
+        if (name := DELETION_VECTOR_WIRE_NAMES[field.name]) in known
+        else pa.nulls(len(structs), field.type)
+        for field in DELETION_VECTOR_TYPE
+    ]
+    return pa.StructArray.from_arrays(
+        children, fields=list(DELETION_VECTOR_TYPE), mask=pc.is_null(children[0])
+    )
+
+
+# --- typed columns as text -----------------------------------------------------------------
 
 
 def stats_text(parsed: pa.StructArray) -> pa.Array:
