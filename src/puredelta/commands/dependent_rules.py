@@ -8,7 +8,8 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.properties import CONSTRAINT_PREFIX
 from puredelta.protocol.schema.expression_names import referenced_paths
 from puredelta.protocol.schema.schema_json import simple_string
-from puredelta.protocol.schema.types import VOID, ArrayType, DataType, MapType, StructType, shape
+from puredelta.protocol.schema.traversal import shape
+from puredelta.protocol.schema.types import VOID, ArrayType, DataType, MapType, StructType
 from puredelta.protocol.table.table_config import TableConfig
 
 _Path = tuple[str, ...]

@@ -17,7 +17,8 @@ from puredelta.commands.identity_marks import config_with_marks
 from puredelta.commands.write_schema import respelled
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.filled_columns import Identity
-from puredelta.protocol.schema.types import StructType, shape
+from puredelta.protocol.schema.traversal import shape
+from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.scan.scan import scan_parquet
 from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX, source_column_name

@@ -19,6 +19,7 @@ from puredelta.protocol.features.column_mapping import assign_columns
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.features.protocol_changes import required_protocol
 from puredelta.protocol.schema.schema_json import encode_schema, simple_string
+from puredelta.protocol.schema.traversal import shape
 from puredelta.protocol.schema.types import (
     ArrayType,
     DataType,
@@ -26,7 +27,6 @@ from puredelta.protocol.schema.types import (
     MapType,
     PrimitiveType,
     StructType,
-    shape,
 )
 from puredelta.protocol.table.schema_checks import require_valid_schema
 from puredelta.protocol.table.schema_merge import merge_schemas

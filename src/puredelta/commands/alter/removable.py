@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.protocol.features.column_mapping import all_fields
 from puredelta.protocol.features.feature_usage import TYPE_CHANGES
+from puredelta.protocol.schema.traversal import all_fields
 from puredelta.protocol.table.row_tracking import ROW_TRACKING
 
 CHECKPOINT_PROTECTION = "checkpointProtection"

@@ -15,11 +15,11 @@ from puredelta.commands.dependent_rules import require_independent
 from puredelta.commands.merge.settings import MergeSettings
 from puredelta.commands.write_schema import require_storable_types, with_schema
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.features.feature_usage import fields_by_path
 from puredelta.protocol.features.type_widening import AutomaticWidening, with_type_changes
 from puredelta.protocol.schema.implicit_casts import is_implicit_cast
 from puredelta.protocol.schema.schema_json import simple_string
-from puredelta.protocol.schema.types import VOID, StructField, StructType, shape
+from puredelta.protocol.schema.traversal import fields_by_path, shape
+from puredelta.protocol.schema.types import VOID, StructField, StructType
 from puredelta.protocol.table.schema_merge import merge_schemas
 from puredelta.protocol.table.table_config import TableConfig
 

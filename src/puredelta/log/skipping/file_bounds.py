@@ -22,7 +22,8 @@ from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.stats_columns import find_timestamp_span
 from puredelta.log.files.stats_json import StatsColumns
 from puredelta.log.files.value_order import FLOATING, order_type, order_value, single_precision
-from puredelta.protocol.schema.types import FLOAT, TIMESTAMP, DataType, StructField, StructType
+from puredelta.protocol.schema.traversal import find_fields
+from puredelta.protocol.schema.types import FLOAT, TIMESTAMP, DataType, StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.partition_values import parse_partition_value
 from puredelta.protocol.values.predicates import Ref, Side
@@ -150,15 +151,13 @@ def _find(ref: Ref, config: TableConfig) -> _Column | None:
     """
     if ref.side is not Side.TARGET or ref.type is None:
         return None
-    level: DataType = config.schema
-    for name in ref.path:
-        field: StructField | None = level.find(name) if isinstance(level, StructType) else None
-        if field is None or _COLLATIONS in field.metadata:
-            return None
-        level = field.type
-    if level != ref.type or isinstance(level, StructType):
+    fields = find_fields(config.schema, ref.path)
+    if not fields or any(_COLLATIONS in field.metadata for field in fields):
         return None
-    return _Column(config.physical_path(ref.path), level)
+    data_type = fields[-1].type
+    if data_type != ref.type or isinstance(data_type, StructType):
+        return None
+    return _Column(config.physical_path(ref.path), data_type)
 
 
 # --- partition values -----------------------------------------------------------------------

@@ -21,7 +21,7 @@ class Operation:
     name: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
-    def saying(self, more: Mapping[str, Any]) -> Operation:
+    def with_parameters(self, more: Mapping[str, Any]) -> Operation:
         """Return the command with further parameters before its own."""
         return Operation(name=self.name, parameters={**more, **self.parameters})
 

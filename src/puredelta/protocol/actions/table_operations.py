@@ -75,7 +75,7 @@ def overwrite_as_table(
     options = replacement_options(
         overwrites_schema=overwrites_schema, overwrites_partitions=overwrites_partitions
     )
-    return with_rows(definition).saying({**SAVED_OVER, **options})
+    return with_rows(definition).with_parameters({**SAVED_OVER, **options})
 
 
 SAVED_OVER: Mapping[str, object] = MappingProxyType({"isV1SaveAsTableOverwrite": True})

@@ -7,7 +7,7 @@ for an error message; an empty answer means the feature is not active.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeAlias
 
 from typing_extensions import assert_never
@@ -18,13 +18,13 @@ from puredelta.protocol.features.properties import (
     ColumnMappingMode,
     TableProperties,
 )
+from puredelta.protocol.schema.traversal import fields_by_path
 from puredelta.protocol.schema.types import (
     ArrayType,
     DataType,
     DecimalType,
     MapType,
     PrimitiveType,
-    StructField,
     StructType,
 )
 
@@ -107,35 +107,6 @@ def v2_checkpoints(properties: TableProperties, _schema: StructType) -> tuple[st
     if policy is CheckpointPolicy.CLASSIC:
         return ()
     return (f"property delta.checkpointPolicy={policy.value}",)
-
-
-def fields_by_path(schema: StructType) -> Iterator[tuple[str, StructField]]:
-    """Yield every field with its dotted path; inside arrays and maps with Spark's words.
-
-    >>> inner = StructType((StructField("x", PrimitiveType("integer")),))
-    >>> schema = StructType((StructField("a", ArrayType(inner)),))
-    >>> [path for path, _ in fields_by_path(schema)]
-    ['a', 'a.element.x']
-    """
-    yield from _fields("", schema)
-
-
-def _fields(prefix: str, data_type: DataType) -> Iterator[tuple[str, StructField]]:
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                path = f"{prefix}.{field.name}" if prefix else field.name
-                yield path, field
-                yield from _fields(path, field.type)
-        case ArrayType(element):
-            yield from _fields(f"{prefix}.element", element)
-        case MapType(key, value):
-            yield from _fields(f"{prefix}.key", key)
-            yield from _fields(f"{prefix}.value", value)
-        case PrimitiveType() | DecimalType():
-            return
-        case _:
-            assert_never(data_type)
 
 
 def _holds(data_type: DataType, names: tuple[str, ...]) -> bool:

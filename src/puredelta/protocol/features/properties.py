@@ -180,6 +180,11 @@ _whole = _at_least(0)
 _positive = _at_least(1)
 
 
+def _switch(key: str) -> _Property[bool]:
+    """Return a property that is off unless it is switched on."""
+    return _Property(key, _flag, default=False)
+
+
 # --- the properties -------------------------------------------------------------------------
 
 
@@ -197,7 +202,7 @@ class TableProperties:
 
     configuration: Mapping[str, str]
 
-    append_only: ClassVar = _Property("delta.appendOnly", _flag, default=False)
+    append_only: ClassVar = _switch("delta.appendOnly")
     auto_compact: ClassVar = _Property[str | None]("delta.autoOptimize.autoCompact", str, None)
     checkpoint_interval: ClassVar = _Property("delta.checkpointInterval", _positive, default=10)
     checkpoint_policy: ClassVar = _Property(
@@ -222,41 +227,27 @@ class TableProperties:
     deleted_file_retention: ClassVar = _Property(
         "delta.deletedFileRetentionDuration", parse_interval, default=timedelta(weeks=1)
     )
-    enable_change_data_feed: ClassVar = _Property(
-        "delta.enableChangeDataFeed", _flag, default=False
-    )
-    enable_deletion_vectors: ClassVar = _Property(
-        "delta.enableDeletionVectors", _flag, default=False
-    )
+    enable_change_data_feed: ClassVar = _switch("delta.enableChangeDataFeed")
+    enable_deletion_vectors: ClassVar = _switch("delta.enableDeletionVectors")
     enable_expired_log_cleanup: ClassVar = _Property(
         "delta.enableExpiredLogCleanup", _flag, default=True
     )
-    enable_iceberg_compat_v1: ClassVar = _Property(
-        "delta.enableIcebergCompatV1", _flag, default=False
+    enable_iceberg_compat_v1: ClassVar = _switch("delta.enableIcebergCompatV1")
+    enable_iceberg_compat_v2: ClassVar = _switch("delta.enableIcebergCompatV2")
+    enable_iceberg_compat_v3: ClassVar = _switch("delta.enableIcebergCompatV3")
+    enable_materialized_partition_columns: ClassVar = _switch(
+        "delta.enableMaterializePartitionColumnsFeature"
     )
-    enable_iceberg_compat_v2: ClassVar = _Property(
-        "delta.enableIcebergCompatV2", _flag, default=False
-    )
-    enable_iceberg_compat_v3: ClassVar = _Property(
-        "delta.enableIcebergCompatV3", _flag, default=False
-    )
-    enable_materialized_partition_columns: ClassVar = _Property(
-        "delta.enableMaterializePartitionColumnsFeature", _flag, default=False
-    )
-    enable_row_tracking: ClassVar = _Property("delta.enableRowTracking", _flag, default=False)
-    enable_type_widening: ClassVar = _Property("delta.enableTypeWidening", _flag, default=False)
-    enable_variant_shredding: ClassVar = _Property(
-        "delta.enableVariantShredding", _flag, default=False
-    )
+    enable_row_tracking: ClassVar = _switch("delta.enableRowTracking")
+    enable_type_widening: ClassVar = _switch("delta.enableTypeWidening")
+    enable_variant_shredding: ClassVar = _switch("delta.enableVariantShredding")
     in_commit_timestamp_enablement_timestamp_ms: ClassVar = _Property[int | None](
         "delta.inCommitTimestampEnablementTimestamp", _whole, None
     )
     in_commit_timestamp_enablement_version: ClassVar = _Property[int | None](
         "delta.inCommitTimestampEnablementVersion", _whole, None
     )
-    in_commit_timestamps: ClassVar = _Property(
-        "delta.enableInCommitTimestamps", _flag, default=False
-    )
+    in_commit_timestamps: ClassVar = _switch("delta.enableInCommitTimestamps")
     isolation_level: ClassVar = _Property(
         "delta.isolationLevel", _isolation_level, default="Serializable"
     )
@@ -264,13 +255,11 @@ class TableProperties:
         "delta.logRetentionDuration", parse_interval, default=timedelta(days=30)
     )
     random_prefix_length: ClassVar = _Property("delta.randomPrefixLength", _positive, default=2)
-    randomize_file_prefixes: ClassVar = _Property(
-        "delta.randomizeFilePrefixes", _flag, default=False
-    )
+    randomize_file_prefixes: ClassVar = _switch("delta.randomizeFilePrefixes")
     require_checkpoint_protection_before_version: ClassVar = _Property(
         "delta.requireCheckpointProtectionBeforeVersion", _whole, default=0
     )
-    row_tracking_suspended: ClassVar = _Property("delta.rowTrackingSuspended", _flag, default=False)
+    row_tracking_suspended: ClassVar = _switch("delta.rowTrackingSuspended")
     set_transaction_retention: ClassVar = _Property[timedelta | None](
         "delta.setTransactionRetentionDuration", parse_interval, None
     )

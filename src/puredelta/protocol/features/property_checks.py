@@ -18,7 +18,8 @@ from puredelta.protocol.features.properties import (
     TableProperties,
 )
 from puredelta.protocol.schema.schema_json import simple_string
-from puredelta.protocol.schema.types import DataType, StructType
+from puredelta.protocol.schema.traversal import find_fields
+from puredelta.protocol.schema.types import StructType
 
 _ARBITRARY_PROPERTIES_KEY = "spark.databricks.delta.allowArbitraryProperties.enabled"
 
@@ -195,14 +196,10 @@ def _days(duration: timedelta) -> str:
 
 
 def _require_field(schema: StructType, path: tuple[str, ...]) -> None:
-    level: DataType = schema
-    for name in path:
-        field = level.find_ignoring_case(name) if isinstance(level, StructType) else None
-        if field is None:
-            raise InvalidRequestError(
-                f"Couldn't find column {'.'.join(path)}, which delta.dataSkippingStatsColumns "
-                f"names, in: {simple_string(schema)}.",
-                code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
-                column=".".join(path),
-            )
-        level = field.type
+    if find_fields(schema, path, ignores_case=True) is None:
+        raise InvalidRequestError(
+            f"Couldn't find column {'.'.join(path)}, which delta.dataSkippingStatsColumns "
+            f"names, in: {simple_string(schema)}.",
+            code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
+            column=".".join(path),
+        )

@@ -6,7 +6,7 @@ Only shapes live here; JSON is read and written by `puredelta.protocol.schema.sc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 
@@ -96,18 +96,3 @@ VOID = PrimitiveType("void")
 VARIANT = PrimitiveType("variant")
 
 INTEGRAL = frozenset({BYTE, SHORT, INTEGER, LONG})
-
-
-def shape(data_type: DataType) -> DataType:
-    """Return the type without what enforcement ignores: nullability and metadata."""
-    match data_type:
-        case StructType(fields):
-            return StructType(
-                tuple(replace(f, type=shape(f.type), nullable=True, metadata={}) for f in fields)
-            )
-        case ArrayType(element):
-            return ArrayType(shape(element))
-        case MapType(key, value):
-            return MapType(shape(key), shape(value))
-        case _:
-            return data_type

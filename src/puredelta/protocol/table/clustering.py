@@ -14,6 +14,7 @@ from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
 from puredelta.protocol.actions.actions import DomainMetadata
 from puredelta.protocol.features.column_mapping import physical_name
 from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.traversal import find_fields
 from puredelta.protocol.schema.types import (
     DataType,
     DecimalType,
@@ -99,19 +100,15 @@ def resolve_clustering_columns(
 
 
 def _find(schema: StructType, wanted: ColumnPath) -> tuple[ColumnPath, DataType]:
-    path: ColumnPath = ()
-    level: DataType = schema
-    for name in wanted:
-        field = level.find_ignoring_case(name) if isinstance(level, StructType) else None
-        if field is None:
-            raise InvalidRequestError(
-                f"Couldn't find column {'.'.join(wanted)} in: {simple_string(schema)}. A table is "
-                "clustered by columns and by fields of structs.",
-                code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
-                column=".".join(wanted),
-            )
-        path, level = (*path, field.name), field.type
-    return path, level
+    fields = find_fields(schema, wanted, ignores_case=True)
+    if not fields:
+        raise InvalidRequestError(
+            f"Couldn't find column {'.'.join(wanted)} in: {simple_string(schema)}. A table is "
+            "clustered by columns and by fields of structs.",
+            code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
+            column=".".join(wanted),
+        )
+    return tuple(field.name for field in fields), fields[-1].type
 
 
 def _require_distinct(paths: Sequence[ColumnPath]) -> None:

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.features.feature_usage import fields_by_path
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.traversal import fields_by_path
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.protocol.values.partition_values import is_partition_type
 

@@ -10,10 +10,9 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from typing_extensions import assert_never
-
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.traversal import as_nullable
 from puredelta.protocol.schema.types import (
     BYTE,
     INTEGER,
@@ -23,7 +22,6 @@ from puredelta.protocol.schema.types import (
     DataType,
     DecimalType,
     MapType,
-    PrimitiveType,
     StructField,
     StructType,
 )
@@ -63,25 +61,6 @@ def merge_schemas(
     """
     require_no_duplicates(update)
     return _merge_structs(current, update, _Choice(keeps_type, widens_type))
-
-
-def as_nullable(data_type: DataType) -> DataType:
-    """Return the type with every field, element and value allowed to be null."""
-    match data_type:
-        case StructType(fields):
-            return StructType(
-                tuple(
-                    dataclasses.replace(f, type=as_nullable(f.type), nullable=True) for f in fields
-                )
-            )
-        case ArrayType(element):
-            return ArrayType(as_nullable(element))
-        case MapType(key, value):
-            return MapType(as_nullable(key), as_nullable(value))
-        case PrimitiveType() | DecimalType():
-            return data_type
-        case _:
-            assert_never(data_type)
 
 
 @dataclass(frozen=True, slots=True)
