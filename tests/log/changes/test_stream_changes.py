@@ -51,7 +51,7 @@ def log(tmp_path: Path) -> TableLog:
 
 
 def stream(log: TableLog, version: int) -> ChangeStream:
-    return ChangeStream(known=StreamedTable.of(log.snapshot(version=version)))
+    return ChangeStream(table=StreamedTable.of(log.snapshot(version=version)))
 
 
 def said(files: tuple[ReadableFile, ...]) -> list[tuple[Any, ...]]:

@@ -40,7 +40,7 @@ from puredelta.spark.source.in_place import SourceFiles, plain_type, source_file
 from puredelta.spark.source.plain_scan import plain_scan
 from puredelta.spark.source.staging import StagedRows, stage_rows
 from puredelta.store.base import Store
-from puredelta.store.loose_files import open_file
+from puredelta.store.local_files import open_file
 from puredelta.worker.key_index import run_starts
 
 _NO_COLUMN = f"{PREFIX}present"

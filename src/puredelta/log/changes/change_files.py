@@ -65,7 +65,7 @@ class ChangeFiles:
     """Change files."""
     whole: list[ChangedFile] = field(default_factory=list)
     """Files that came or went: all rows but those their deletion vector deletes."""
-    redrawn: list[VectorChange] = field(default_factory=list)
+    vector_changes: list[VectorChange] = field(default_factory=list)
     """Files of which only some rows came or went."""
 
 
@@ -101,7 +101,7 @@ def _sort_data_files(commit: Commit, timestamp_ms: int, found: ChangeFiles) -> N
         if remove is None:
             found.whole.append(_changed(add, ChangeType.INSERT, version, timestamp_ms))
         elif FileActionKey.of(remove) != FileActionKey.of(add):
-            found.redrawn.append(
+            found.vector_changes.append(
                 VectorChange(
                     file=replace(add, deletion_vector=None),
                     before=remove.deletion_vector,
@@ -173,7 +173,7 @@ class ChangedRows:
     """Physical row positions, sorted; at least one."""
 
 
-def read_redrawn(changes: Sequence[VectorChange], root_uri: str) -> list[ChangedRows]:
+def read_vector_changes(changes: Sequence[VectorChange], root_uri: str) -> list[ChangedRows]:
     """Compare old and new deletion vectors: rows deleted since are deletes, restored ones inserts.
 
     Raises:

@@ -60,10 +60,10 @@ class ReadableFile:
 
 def list_files(snapshot: Snapshot) -> tuple[ReadableFile, ...]:
     """Return the files of a version."""
-    return rows_of_adds(snapshot.files.adds(), snapshot.root_uri)
+    return readable_files(snapshot.files.adds(), snapshot.root_uri)
 
 
-def rows_of_adds(adds: Iterable[Add], root_uri: str) -> tuple[ReadableFile, ...]:
+def readable_files(adds: Iterable[Add], root_uri: str) -> tuple[ReadableFile, ...]:
     """Return files of the table at ``root_uri``."""
     return tuple(
         ReadableFile(

@@ -33,13 +33,13 @@ from puredelta.protocol.table.change_data import ChangeType, require_no_change_c
 class ChangeStream:
     """What the commits of a table did to its rows."""
 
-    known: StreamedTable
+    table: StreamedTable
     _last: tuple[int, Metadata] | None = field(default=None, init=False)
     """The last version that was delivered, with its metadata: the next batch needs it."""
 
     def __post_init__(self) -> None:
         require_no_change_columns(
-            parse_schema(self.known.metadata.schema_string).names, was_enabled=False
+            parse_schema(self.table.metadata.schema_string).names, was_enabled=False
         )
 
     def whole(self, log: TableLog, version: int) -> tuple[ReadableFile, ...]:
@@ -50,7 +50,7 @@ class ChangeStream:
         """
         snapshot = log.snapshot(version=version)
         require_feed(snapshot.metadata, version, start=version, end=version)
-        self.known.require_columns(snapshot.metadata, version)
+        self.table.require_columns(snapshot.metadata, version)
         self._last = (version, snapshot.metadata)
         inserted = (
             ChangedFile(
@@ -79,10 +79,10 @@ class ChangeStream:
             if metadata is None and not own:
                 metadata = self._metadata_at(log, start)
                 require_feed(metadata, start, start=start, end=through)
-                self.known.require_columns(metadata, start)
+                self.table.require_columns(metadata, start)
             for metadata in own:
                 require_feed(metadata, commit.version, start=start, end=through)
-            self.known.require_readable(commit)
+            self.table.require_readable(commit)
             when = {commit.version: commit_time(commit, times)}
             files += feed_files(find_change_files([commit], when), log.root_uri)
         if metadata is not None:
@@ -100,15 +100,15 @@ def feed_files(changes: ChangeFiles, root_uri: str) -> Iterator[ReadableFile]:
     """Yield the files that hold the changed rows, with the columns of the feed as partitions."""
     for file in (*changes.recorded, *changes.whole):
         yield _whole_file(file, root_uri)
-    for redrawn in changes.redrawn:
-        yield from _redrawn_file(redrawn, root_uri)
+    for change in changes.vector_changes:
+        yield from _rows_of_vectors(change, root_uri)
 
 
 def _whole_file(changed: ChangedFile, root_uri: str) -> ReadableFile:
     return _file(changed, root_uri, deleted=changed.file.deletion_vector, only=None)
 
 
-def _redrawn_file(changed: VectorChange, root_uri: str) -> Iterable[ReadableFile]:
+def _rows_of_vectors(changed: VectorChange, root_uri: str) -> Iterable[ReadableFile]:
     """Rows that were deleted since are deletes, rows that came back are inserts."""
     for kind, only, deleted in (
         (ChangeType.DELETE, changed.after, changed.before),

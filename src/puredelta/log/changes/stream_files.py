@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.changes.file_rows import ReadableFile, list_files, rows_of_adds
+from puredelta.log.changes.file_rows import ReadableFile, list_files, readable_files
 from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.replay.commit_files import Commit
 from puredelta.log.replay.table_log import TableLog
@@ -34,13 +34,13 @@ class StreamRules:
 class RowStream:
     """The rows that commits added to a table."""
 
-    known: StreamedTable
+    table: StreamedTable
     rules: StreamRules
 
     def whole(self, log: TableLog, version: int) -> tuple[ReadableFile, ...]:
         """Return the files of a whole version, with which a stream begins."""
         snapshot = log.snapshot(version=version)
-        self.known.require_columns(snapshot.metadata, version)
+        self.table.require_columns(snapshot.metadata, version)
         return list_files(snapshot)
 
     def between(self, log: TableLog, *, after: int, through: int) -> tuple[ReadableFile, ...]:
@@ -54,9 +54,9 @@ class RowStream:
         """
         adds: list[Add] = []
         for commit in log.read_commits(after, through=through):
-            self.known.require_readable(commit)
-            adds += _delivered(commit, self.rules, self.known.root_uri)
-        return rows_of_adds(adds, self.known.root_uri)
+            self.table.require_readable(commit)
+            adds += _delivered(commit, self.rules, self.table.root_uri)
+        return readable_files(adds, self.table.root_uri)
 
 
 def _delivered(commit: Commit, rules: StreamRules, root_uri: str) -> Iterator[Add]:

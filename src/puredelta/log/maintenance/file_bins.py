@@ -50,13 +50,13 @@ def plan_compaction(files: Iterable[Add], limits: BinLimits) -> tuple[Bin, ...]:
     wanted = [
         (number, add)
         for number, add in enumerate(files)
-        if add.size_bytes < limits.min_file_size or is_worn(add, limits)
+        if add.size_bytes < limits.min_file_size or has_many_deletes(add, limits)
     ]
     return tuple(
         Bin(files=tuple(add for _, add in sorted(members, key=_number)))
         for partition in _by_partition(wanted)
         for members in _filled(partition, limits.max_file_size)
-        if len(members) > 1 or is_worn(members[0][1], limits)
+        if len(members) > 1 or has_many_deletes(members[0][1], limits)
     )
 
 
@@ -71,7 +71,7 @@ def plan_z_order(files: Iterable[Add], limits: BinLimits) -> tuple[Bin, ...]:
     )
 
 
-def is_worn(add: Add, limits: BinLimits) -> bool:
+def has_many_deletes(add: Add, limits: BinLimits) -> bool:
     """Tell whether a deletion vector hides too many rows, or nobody knows of how many."""
     if add.deletion_vector is None:
         return False

@@ -26,7 +26,7 @@ from puredelta.protocol.actions.deletion_vector import (
     vector_path,
 )
 from puredelta.protocol.actions.paths import absolute_uri
-from puredelta.protocol.table.loose_bounds import wide_statistics
+from puredelta.protocol.table.loose_bounds import loosen_bounds
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.store.base import FileEnd, Store
 from puredelta.store.registry import open_store
@@ -88,7 +88,7 @@ def write_vectors(
             path = str(vector_path(descriptors[0]))
             written.append(path)
             store.put(path, content)
-            adds += [_hiding(files[n], d) for n, d in zip(chosen, descriptors, strict=True)]
+            adds += [_with_vector(files[n], d) for n, d in zip(chosen, descriptors, strict=True)]
     except BaseException:
         discard_vectors(WrittenVectors(paths=tuple(written)), store)
         raise
@@ -118,14 +118,14 @@ def packed(sizes: Sequence[int], limit: int) -> Iterator[range]:
         yield range(start, len(sizes))
 
 
-def _hiding(file: Add, vector: DeletionVectorDescriptor) -> Add:
+def _with_vector(file: Add, vector: DeletionVectorDescriptor) -> Add:
     """Return the file with this vector; all the log knew of it stays."""
     already = 0 if file.deletion_vector is None else file.deletion_vector.cardinality
     return replace(
         file,
         data_change=True,
         deletion_vector=vector,
-        stats=wide_statistics(str(file.stats), num_hidden=already),
+        stats=loosen_bounds(str(file.stats), num_deleted=already),
     )
 
 

@@ -17,20 +17,20 @@ class _Verbatim(str):
     __slots__ = ()
 
 
-def wide_statistics(text: str, *, num_hidden: int) -> str:
+def loosen_bounds(text: str, *, num_deleted: int) -> str:
     """Return the statistics for a file that is about to get a deletion vector.
 
-    ``num_hidden`` is how many rows a vector hides from readers now: where the bounds were
+    ``num_deleted`` is how many rows a vector hides from readers now: where the bounds were
     tight, a column with NULLs in all others is NULL in every row that counts, and says so
     with the number of physical rows.
 
-    >>> wide_statistics('{"numRecords":3,"maxValues":{"a":0.10}}', num_hidden=0)
+    >>> loosen_bounds('{"numRecords":3,"maxValues":{"a":0.10}}', num_deleted=0)
     '{"numRecords":3,"maxValues":{"a":0.10},"tightBounds":false}'
     """
     content = json.loads(text, parse_float=_Verbatim, parse_constant=_Verbatim)
     rows = content["numRecords"]
-    if num_hidden and content.get("tightBounds", True) and "nullCount" in content:
-        content["nullCount"] = _null_counts(content["nullCount"], rows - num_hidden, rows)
+    if num_deleted and content.get("tightBounds", True) and "nullCount" in content:
+        content["nullCount"] = _null_counts(content["nullCount"], rows - num_deleted, rows)
     content["tightBounds"] = False
     return _dumped(content)
 

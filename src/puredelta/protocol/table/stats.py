@@ -99,12 +99,12 @@ def _leaf_paths(struct: StructType, prefix: LeafPath = ()) -> Iterator[LeafPath]
 # --- widening -------------------------------------------------------------------------------
 
 
-def truncate_minimum(text: str, length: int = STRING_PREFIX_LENGTH) -> str:
+def truncate_text_minimum(text: str, length: int = STRING_PREFIX_LENGTH) -> str:
     """Return a text of at most ``length`` code points that is not above ``text`` (X-63)."""
     return text[:length]
 
 
-def truncate_maximum(text: str, length: int = STRING_PREFIX_LENGTH) -> str | None:
+def truncate_text_maximum(text: str, length: int = STRING_PREFIX_LENGTH) -> str | None:
     r"""Return a short text that is not below ``text``, ``None`` where there is none (X-63).
 
     Cuts after ``length`` UTF-16 units, never inside a surrogate pair, and appends a
@@ -112,7 +112,7 @@ def truncate_maximum(text: str, length: int = STRING_PREFIX_LENGTH) -> str | Non
     Where the cut-off part starts with U+10FFFF nothing is above it, so the prefix grows
     past those, up to twice ``length``. These are the reference's rules, unit for unit.
 
-    >>> truncate_maximum("ab", 1)
+    >>> truncate_text_maximum("ab", 1)
     'a\x7f'
     """
     kept = units = 0
@@ -131,18 +131,18 @@ def truncate_maximum(text: str, length: int = STRING_PREFIX_LENGTH) -> str | Non
     return text[:kept] + (_ASCII_MAX if text[kept] < _ASCII_MAX else _CODE_POINT_MAX)
 
 
-def floor_to_millisecond(value: datetime) -> datetime:
+def truncate_timestamp_minimum(value: datetime) -> datetime:
     """Return the last millisecond that is not after ``value``."""
     return value.replace(microsecond=value.microsecond // 1000 * 1000)
 
 
-def ceil_to_millisecond(value: datetime) -> datetime:
+def truncate_timestamp_maximum(value: datetime) -> datetime:
     """Return the first millisecond that is not before ``value``.
 
     Raises:
         ValueError: it would lie in the year 10000.
     """
-    floor = floor_to_millisecond(value)
+    floor = truncate_timestamp_minimum(value)
     return floor if floor == value else shift(floor, _MILLISECOND)
 
 
@@ -207,9 +207,9 @@ def encode_minimum(value: Bound | None, length: int) -> str | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return _quoted(truncate_minimum(value, length))
+        return _quoted(truncate_text_minimum(value, length))
     if isinstance(value, datetime):
-        return _encode_timestamp(floor_to_millisecond(value))
+        return _encode_timestamp(truncate_timestamp_minimum(value))
     return _encode_exact(value)
 
 
@@ -218,11 +218,11 @@ def encode_maximum(value: Bound | None, length: int) -> str | None:
     if value is None:
         return None
     if isinstance(value, str):
-        short = truncate_maximum(value, length)
+        short = truncate_text_maximum(value, length)
         return None if short is None else _quoted(short)
     if isinstance(value, datetime):
         try:
-            return _encode_timestamp(ceil_to_millisecond(value))
+            return _encode_timestamp(truncate_timestamp_maximum(value))
         except ValueError:
             return None
     return _encode_exact(value)

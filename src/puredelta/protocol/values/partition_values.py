@@ -1,8 +1,8 @@
-"""Partition values as text: the values of ``add.partitionValues`` and directory names.
+"""Partition values as text, as ``add.partitionValues`` holds them.
 
-Section "Partition Value Serialization" and X-82, X-83. In the log null is JSON null, and
-an empty text reads as null for every type. Directory names are cosmetic and never read
-back, except by CONVERT, which finds nothing else.
+Section "Partition Value Serialization" and X-82, X-83. In the log null is JSON null, and an
+empty text reads as null for every type. How values stand in directory names is the topic of
+`puredelta.protocol.values.partition_escape`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
@@ -33,9 +33,6 @@ from puredelta.protocol.values.timestamps import (
     parse_date,
     parse_timestamp,
 )
-
-HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The directory name that stands for null, as Hive and Spark write it (C-43)."""
 
 _BITS: Mapping[str, int] = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _DECIMALS = Context(prec=80, rounding=ROUND_HALF_UP)
@@ -233,34 +230,3 @@ _ENCODERS: Mapping[str, Callable[[Any], str]] = {
     "double": _encode_double,
     "binary": _encode_binary,
 }
-
-
-# --- directories ----------------------------------------------------------------------------
-
-_ESCAPED = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
-_ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
-
-
-def hive_escape(text: str) -> str:
-    """Spell a column name or value inside a directory name, as Hive and Spark do.
-
-    >>> hive_escape("10:30 a/b")
-    '10%3A30 a%2Fb'
-    """
-    return _ESCAPED.sub(lambda m: f"%{ord(m[0]):02X}", text)
-
-
-def hive_unescape(text: str) -> str:
-    """Undo `hive_escape`; a ``%`` without two hex digits stands for itself (C-42)."""
-    return _ESCAPE.sub(lambda m: chr(int(m[1], 16)), text)
-
-
-def partition_directory(values: Iterable[tuple[str, str | None]]) -> str:
-    """Return ``col=value/...`` for column names and values in partitioning order (X-84).
-
-    >>> partition_directory([("p", "a b"), ("q", None)])
-    'p=a b/q=__HIVE_DEFAULT_PARTITION__'
-    """
-    return "/".join(
-        f"{hive_escape(name)}={hive_escape(text) if text else HIVE_NULL}" for name, text in values
-    )
