@@ -1,8 +1,8 @@
 """Which rows of which files a range of commits inserted, updated or deleted.
 
-A commit is taken by its change files alone where it has any (M-123), else by the files it
-added and removed (section "Change Data Files", reader requirements). Nothing here reads a
-data file; deletion vectors are read only where a commit gave a file a different one.
+The changes of a commit are in its change files, if it has any (M-123). Otherwise they follow from
+the files that it added and removed (section "Change Data Files", reader requirements). Nothing
+here reads a data file; deletion vectors are read only if a commit changed that of a file.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFile:
-    """A file whose rows one commit changed, as far as its deletion vector leaves them."""
+    """A file whose rows one commit changed: those that its deletion vector does not delete."""
 
     file: Add
     change: ChangeType | None
-    """What happened to the rows; None for a change file, where every row says it."""
+    """What happened to the rows; None for a change file, which has it in a column."""
     version: int
     timestamp_ms: int
     """When the version was committed."""
@@ -47,10 +47,10 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorChange:
-    """A file that stayed in the table with a different deletion vector."""
+    """A file that stayed in the table and got another deletion vector."""
 
     file: Add
-    """Without any vector."""
+    """The file without a deletion vector."""
     before: DeletionVectorDescriptor | None
     after: DeletionVectorDescriptor | None
     version: int
@@ -59,21 +59,21 @@ class VectorChange:
 
 @dataclass(slots=True)
 class ChangeFiles:
-    """The files of a range, by how their rows are to be read."""
+    """The files of a range of commits, by the way to read their rows."""
 
     recorded: list[ChangedFile] = field(default_factory=list)
     """Change files."""
     whole: list[ChangedFile] = field(default_factory=list)
-    """Files that came or went: all rows but those their deletion vector deletes."""
+    """Added and removed files: all rows that their deletion vector does not delete."""
     vector_changes: list[VectorChange] = field(default_factory=list)
-    """Files of which only some rows came or went."""
+    """Files of which some rows were deleted or restored."""
 
 
 def find_change_files(commits: Iterable[Commit], timestamps_ms: Mapping[int, int]) -> ChangeFiles:
     """Sort the file actions of ``commits``; ``timestamps_ms`` has the time of every version.
 
     Raises:
-        CorruptTableError: a removed file lacks what reading it takes
+        CorruptTableError: the action of a removed file lacks what readers need
             (DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA).
     """
     found = ChangeFiles()
@@ -150,7 +150,7 @@ def _as_data_file(remove: Remove, version: int) -> Add:
 
 
 def with_change_values(changed: ChangedFile) -> Add:
-    """Return the file as one of a table that is partitioned by the columns of the feed, too."""
+    """Return the file with the columns of the feed as further partition values."""
     committed = _EPOCH + dt.timedelta(milliseconds=changed.timestamp_ms)
     return replace(
         changed.file,
@@ -158,7 +158,7 @@ def with_change_values(changed: ChangedFile) -> Add:
             **changed.file.partition_values,
             CHANGE_TYPE: None if changed.change is None else changed.change.value,
             COMMIT_VERSION: str(changed.version),
-            # With its zone, so that the session's does not matter.
+            # With a zone, so that the session's zone does not matter.
             COMMIT_TIMESTAMP: encode_utc(committed),
         },
     )
@@ -170,11 +170,11 @@ class ChangedRows:
 
     file: ChangedFile
     rows: RowIndexes
-    """Physical row positions, sorted; at least one."""
+    """Physical row positions, sorted; there is at least one."""
 
 
 def read_vector_changes(changes: Sequence[VectorChange], root_uri: str) -> list[ChangedRows]:
-    """Compare old and new deletion vectors: rows deleted since are deletes, restored ones inserts.
+    """Compare old and new deletion vectors: newly deleted rows are deletes, restored rows inserts.
 
     Raises:
         CorruptTableError: a vector is missing or damaged (see `read_positions`).

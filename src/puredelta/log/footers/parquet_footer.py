@@ -56,7 +56,7 @@ class ParquetWriter:
     version: tuple[int, ...]
     """``()`` if the file does not say."""
     hybrid_calendar: bool = False
-    """Whether dates and timestamps may be in the Julian calendar: Spark before 3.0, or a setting."""
+    """Whether dates may be in the Julian calendar: written by Spark before 3.0, or by a setting."""
 
     @classmethod
     def of(cls, footer: pq.FileMetaData) -> ParquetWriter:

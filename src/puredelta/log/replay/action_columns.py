@@ -23,37 +23,37 @@ _CONTROL_CHARACTERS = r"[\x00-\x1f]"
 def struct_columns(
     structs: pa.ChunkedArray, schema: pa.Schema, wire_names: Mapping[str, str]
 ) -> dict[str, pa.ChunkedArray]:
-    """Return the columns of ``schema``; those that the structs lack are null."""
-    known = {field.name for field in structs.type}
+    """Return the columns of ``schema``; columns that the structs lack are null."""
+    present = {field.name for field in structs.type}
     columns = {}
     for field in schema:
         name = wire_names[field.name]
-        if name not in known:
+        if name not in present:
             columns[field.name] = pa.chunked_array([pa.nulls(len(structs), field.type)])
         elif field.type == DELETION_VECTOR_TYPE:
-            columns[field.name] = mapped(structs, name, _vectors, DELETION_VECTOR_TYPE)
+            columns[field.name] = map_struct_field(structs, name, _vectors, DELETION_VECTOR_TYPE)
         else:
             columns[field.name] = pc.cast(pc.struct_field(structs, name), field.type)
     return columns
 
 
-def mapped(
+def map_struct_field(
     structs: pa.ChunkedArray,
     name: str,
     function: Callable[[pa.StructArray], pa.Array],
     result: pa.DataType,
 ) -> pa.ChunkedArray:
-    """Apply a function to a field of the structs, which is a struct itself."""
+    """Apply a function to a field of the structs that is a struct itself."""
     chunks = pc.struct_field(structs, name).chunks
     return pa.chunked_array([function(chunk) for chunk in chunks], type=result)
 
 
 def _vectors(structs: pa.StructArray) -> pa.StructArray:
-    """Give the fields of a deletion vector our names; a vector without a type is none."""
-    known = {field.name for field in structs.type}
+    """Rename the fields of deletion vectors; a vector without a type becomes null."""
+    present = {field.name for field in structs.type}
     children = [
         pc.cast(pc.struct_field(structs, name), field.type)
-        if (name := DELETION_VECTOR_WIRE_NAMES[field.name]) in known
+        if (name := DELETION_VECTOR_WIRE_NAMES[field.name]) in present
         else pa.nulls(len(structs), field.type)
         for field in DELETION_VECTOR_TYPE
     ]
@@ -65,17 +65,31 @@ def _vectors(structs: pa.StructArray) -> pa.StructArray:
 # --- typed columns as text -----------------------------------------------------------------
 
 
-def stats_text(parsed: pa.StructArray) -> pa.Array:
-    """Write ``stats_parsed`` as the JSON text of ``stats``, null where there is none.
+def stats_text(parsed: pa.Array) -> pa.Array:
+    """Return ``stats_parsed`` as the JSON text of ``stats``, null where there is none.
 
-    Names and nesting are taken over. Types that have no place in statistics are left out.
-    Timestamps keep milliseconds, cut off downward, as the reference writes them (X-65).
+    Names and nesting are kept. Types that statistics do not have are left out. Timestamps are
+    truncated to milliseconds, as delta-spark writes them (X-65).
     """
-    return _json_text(parsed)
+    kind = parsed.type
+    if pa.types.is_struct(kind):
+        return _json_object(parsed)
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        return pc.cast(parsed, pa.string())
+    if pa.types.is_floating(kind):
+        return _json_number(parsed)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _quoted(_escaped(pc.cast(parsed, pa.string())))
+    if pa.types.is_date(kind):
+        return _quoted(pc.cast(parsed, pa.string()))
+    if pa.types.is_timestamp(kind):
+        floored = pc.floor_temporal(_without_zone(parsed), unit="millisecond")
+        return _quoted(_iso(pc.cast(floored, pa.timestamp("ms")), utc=kind.tz is not None))
+    return pa.nulls(len(parsed), pa.string())
 
 
 def partition_values_maps(parsed: pa.StructArray) -> pa.MapArray:
-    """Write ``partitionValues_parsed`` as the map of ``partitionValues`` (X-82, X-83)."""
+    """Return ``partitionValues_parsed`` as the map of ``partitionValues`` (X-82, X-83)."""
     names = [field.name for field in parsed.type]
     rows, width = len(parsed), len(names)
     by_column = [_partition_text(pc.struct_field(parsed, [i])) for i in range(width)]
@@ -88,28 +102,10 @@ def partition_values_maps(parsed: pa.StructArray) -> pa.MapArray:
     )
 
 
-def _json_text(values: pa.Array) -> pa.Array:
-    kind = values.type
-    if pa.types.is_struct(kind):
-        return _json_object(values)
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-        return pc.cast(values, pa.string())
-    if pa.types.is_floating(kind):
-        return _json_number(values)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _quoted(_escaped(pc.cast(values, pa.string())))
-    if pa.types.is_date(kind):
-        return _quoted(pc.cast(values, pa.string()))
-    if pa.types.is_timestamp(kind):
-        floored = pc.floor_temporal(_without_zone(values), unit="millisecond")
-        return _quoted(_iso(pc.cast(floored, pa.timestamp("ms")), utc=kind.tz is not None))
-    return pa.nulls(len(values), pa.string())
-
-
 def _json_object(values: pa.StructArray) -> pa.Array:
     members = []
     for index, field in enumerate(values.type):
-        text = _json_text(pc.struct_field(values, [index]))
+        text = stats_text(pc.struct_field(values, [index]))
         if text.null_count < len(text):
             member = pc.binary_join_element_wise(f",{json.dumps(field.name)}:", text, "")
             members.append(pc.fill_null(member, ""))
@@ -120,7 +116,7 @@ def _json_object(values: pa.StructArray) -> pa.Array:
 
 
 def _json_number(values: pa.Array) -> pa.Array:
-    """JSON has no NaN and no infinity: they are written as text, as the reference does (X-67)."""
+    """Return numbers as JSON; NaN and infinities become text, as in delta-spark (X-67)."""
     infinite = pc.if_else(pc.less(values, 0), '"-Infinity"', '"Infinity"')
     special = pc.if_else(pc.is_nan(values), '"NaN"', infinite)
     return pc.if_else(pc.is_finite(values), pc.cast(values, pa.string()), special)
@@ -147,13 +143,13 @@ def _partition_text(values: pa.Array) -> pa.Array:
     return pc.cast(values, pa.string())
 
 
-def _without_zone(instants: pa.Array) -> pa.Array:
-    """Reinterpret instants as wall clock time in UTC."""
-    return instants.view(pa.timestamp(instants.type.unit))
+def _without_zone(timestamps: pa.Array) -> pa.Array:
+    """Return the same timestamps without a zone, as clock time in UTC."""
+    return timestamps.view(pa.timestamp(timestamps.type.unit))
 
 
-def _iso(instants: pa.Array, *, utc: bool) -> pa.Array:
-    text = pc.replace_substring(pc.cast(instants, pa.string()), " ", "T")
+def _iso(timestamps: pa.Array, *, utc: bool) -> pa.Array:
+    text = pc.replace_substring(pc.cast(timestamps, pa.string()), " ", "T")
     return pc.binary_join_element_wise(text, "Z", "") if utc else text
 
 

@@ -1,7 +1,7 @@
-"""Listing, segment, replay: how a `Snapshot` comes about, from scratch or from an older one.
+"""Loading a `Snapshot`: list the log, choose the files of a version, replay them.
 
-A listing is not atomic and log cleanup deletes files that were just listed, so a log that
-looks damaged is listed again before anyone is told.
+A listing is not atomic, and a clean-up of the log may delete files that were just listed. So a log
+that looks damaged is listed again before an error is raised.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from puredelta.protocol.table.table_config import TableConfig
 from puredelta.store.base import Store
 
 LISTINGS_MAX = 3
-"""From the hint on, in full, and in full once more."""
+"""First from the hint on, then in full, then in full once more."""
 
-_MAY_BE_A_RACE = frozenset(
+_MIGHT_BE_A_RACE = frozenset(
     {
         ErrorCode.TRUNCATED_TRANSACTION_LOG,
         ErrorCode.VERSIONS_NOT_CONTIGUOUS,
         ErrorCode.LOG_FILE_NOT_FOUND,
     }
 )
-_MAY_BE_THE_HINT = _MAY_BE_A_RACE | {ErrorCode.TABLE_NOT_FOUND, ErrorCode.VERSION_NOT_FOUND}
+_MIGHT_BE_THE_HINT = _MIGHT_BE_A_RACE | {ErrorCode.TABLE_NOT_FOUND, ErrorCode.VERSION_NOT_FOUND}
 
 
 def load_snapshot(store: Store, *, version: int | None = None) -> Snapshot:
-    """Load a version, the newest unless told, from the files of the log alone.
+    """Load a version, by default the newest, from the files of the log.
 
     Raises:
         TableNotFoundError: no log, or no such version.
         CorruptTableError: the log is damaged (see `find_segment`, `read_actions`,
             `read_checkpoint`), or has no protocol or metadata (DELTA_STATE_RECOVER_ERROR).
-        UnsupportedError: the table needs reader features this library lacks (X-51).
+        UnsupportedError: the table needs reader features that this library lacks (X-51).
     """
     hint = read_checkpoint_hint(store)
     start = hint if hint is not None and (version is None or hint <= version) else 0
@@ -59,7 +59,7 @@ def load_snapshot(store: Store, *, version: int | None = None) -> Snapshot:
         try:
             return _load_listed(store, list_log(store, start=start), version)
         except DeltaError as error:
-            recoverable = _MAY_BE_THE_HINT if start else _MAY_BE_A_RACE
+            recoverable = _MIGHT_BE_THE_HINT if start else _MIGHT_BE_A_RACE
             if remaining == 0 or error.code not in recoverable:
                 raise
         start = 0
@@ -71,8 +71,8 @@ def advance_snapshot(
 ) -> Snapshot | None:
     """Apply the commits after a known snapshot, up to a listed version.
 
-    ``listing`` starts at the known version. None where that is not enough: the table was
-    made anew since, or commits between are missing; `load_snapshot` then decides.
+    ``listing`` starts at the known version. Returns None if that is not enough: the table was
+    created anew, or commits in between are missing. Then `load_snapshot` decides.
     """
     recreated = known.commit_file is None or listing.commits.get(known.version) != known.commit_file
     if recreated or first_gap(listing, after=known.version, through=through) is not None:
@@ -93,10 +93,10 @@ def advance_snapshot(
 def first_snapshot(
     root_uri: str, config: TableConfig, actions: Sequence[Action], *, timestamp_ms: int
 ) -> Snapshot:
-    """Return version 0 as its writer knows it, from the actions of its commit alone.
+    """Return version 0 from the actions of its commit, without reading the log.
 
-    ``config`` is what those actions make of the table, ``timestamp_ms`` when it was committed.
-    No file is named twice, as in every commit of ours (X-06).
+    ``config`` is the configuration that the actions set, ``timestamp_ms`` the time of the commit.
+    No file may be named twice, which commits of this library guarantee (X-06).
     """
     adds = FileTable.of(action for action in actions if isinstance(action, Add))
     others = (action for action in actions if not isinstance(action, Add))
@@ -130,7 +130,7 @@ def _load_listed(
 def _load_around(
     store: Store, segment: LogSegment, error: CorruptTableError, unreadable: frozenset[int]
 ) -> Snapshot:
-    """Rebuild the version without an unreadable checkpoint, where older files still allow it."""
+    """Rebuild the version without an unreadable checkpoint, if older files allow that."""
     if segment.checkpoint is None or error.code is not ErrorCode.LOG_CORRUPTED:
         raise error
     avoided = unreadable | {segment.checkpoint.version}
@@ -181,7 +181,7 @@ def _last_checkpoint_version(segment: LogSegment, known: Snapshot | None) -> int
 
 
 def _config(store: Store, state: LogState, version: int, known: Snapshot | None) -> TableConfig:
-    """Validate protocol and metadata together, unless ``known`` has the very same."""
+    """Validate protocol and metadata together; those of ``known`` are valid already."""
     if state.protocol is None:
         raise _not_recovered(store, "protocol", version)
     if state.metadata is None:

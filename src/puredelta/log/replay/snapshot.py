@@ -1,4 +1,4 @@
-"""One version of a table: configuration, active files and what else the log remembers."""
+"""One version of a table: its configuration and the state of its log."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Snapshot:
     timestamp_ms: int
     """When the version was committed: its in-commit timestamp, else the file's time."""
     in_commit_timestamp_ms: int | None
-    """None where in-commit timestamps are not enabled, or the commit lacks its own (X-11)."""
+    """None if in-commit timestamps are not enabled, or the commit lacks its own (X-11)."""
     config: TableConfig
     """Protocol, metadata and schema, validated together; readable by this library."""
     state: LogState
-    """What the actions of the log add up to."""
+    """Files, tombstones, transactions and domains after all commits."""
     commit_file: StoredFile | None
-    """The commit file of this version as listed; None where only its checkpoint is left, or
-    where it was not listed because it has just been written."""
+    """The commit file of this version as listed; None if only its checkpoint is left, or if
+    the commit has just been written and not been listed."""
     last_checkpoint_version: int | None
-    """The newest complete checkpoint seen at or below this version."""
+    """The version of the newest complete checkpoint that was listed, at most this version."""
 
     def with_files(self, files: FileTable) -> Snapshot:
         """Return the version as if these were its active files: some of them, or change files."""

@@ -1,7 +1,8 @@
-"""A predicate over the bounds of files: might it be TRUE for some row, might it be FALSE.
+"""Evaluate a predicate on the bounds of files: might a row make it TRUE, might a row make it FALSE.
 
-Every node answers both questions per file. NOT swaps the answers; NULL is neither, so a column
-of NULLs satisfies neither a comparison nor its negation. "Might" always errs towards yes.
+Every node of a predicate answers both questions for each file. NOT swaps the answers. NULL is
+neither TRUE nor FALSE, so a column of NULLs satisfies neither a comparison nor its negation. Where
+a bound is unknown, both answers are yes.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class MightMatch:
 
 
 def might_match(predicate: Predicate, files: FileBounds) -> MightMatch:
-    """Answer both questions for every file; whatever is not known might be either."""
+    """Return for every file whether the predicate might be TRUE, and whether it might be FALSE."""
     match predicate:
         case And(parts):
             some = [might_match(p, files) for p in parts]
@@ -139,7 +140,7 @@ def _compare(predicate: Compare, files: FileBounds) -> MightMatch:
 
 
 def _any_value(column: Bounds) -> MightMatch:
-    """Answer for a question about values of which nothing is known."""
+    """Return the answer if nothing is known about the values."""
     return MightMatch(column.might_have_value, column.might_have_value)
 
 
@@ -178,7 +179,7 @@ def _compare_bounds(op: CompareOp, column: Bounds, limits: Thresholds | None) ->
 
 
 def _holds(compare: Callable[[Any, Any], Any], bound: pa.Array, threshold: Any) -> Mask:
-    """Compare the known bounds; an unknown one might compare in any way."""
+    """Compare bounds with a threshold; an unknown bound might compare in any way."""
     if isinstance(threshold, bool):
         unknown: Mask = bound.is_null().to_numpy(zero_copy_only=False)
         return np.ones_like(unknown) if threshold else unknown
@@ -188,7 +189,7 @@ def _holds(compare: Callable[[Any, Any], Any], bound: pa.Array, threshold: Any) 
 
 
 def _one_of(column: Bounds | None, values: Sequence[Any], files: FileBounds) -> MightMatch:
-    """A value of the list lies between the bounds: one binary search per file."""
+    """Evaluate ``column IN (values)`` by one binary search per file."""
     if column is None:
         return _unknown(files)
     if column.low is None or column.high is None:
@@ -214,7 +215,7 @@ def _one_of(column: Bounds | None, values: Sequence[Any], files: FileBounds) -> 
 
     pairs = list(zip(_comparable(column.low), _comparable(column.high), strict=True))
     found = np.array([might_hold(*pair) for pair in pairs], bool)
-    if None in values:  # a value that is not in the list compares as NULL, not as FALSE
+    if None in values:  # a value that is not in the list gives NULL, not FALSE
         return MightMatch(column.might_have_value & found, _always(files, False))  # noqa: FBT003
     lacking = np.array([might_lack(*pair) for pair in pairs], bool) | column.might_be_nan
     return MightMatch(column.might_have_value & found, column.might_have_value & lacking)
@@ -223,7 +224,7 @@ def _one_of(column: Bounds | None, values: Sequence[Any], files: FileBounds) -> 
 def _one_of_longs(
     column: Bounds, low: pa.Array, high: pa.Array, values: npt.NDArray[np.int64]
 ) -> MightMatch:
-    """The same for whole numbers, which most keys are, without a step of Python for each."""
+    """Evaluate ``IN`` for whole numbers, which most keys are, without a Python loop."""
     values = np.sort(values)
     known = (pc.is_valid(bound).to_numpy(zero_copy_only=False) for bound in (low, high))
     lows = pc.fill_null(low, LONG_MIN).to_numpy(zero_copy_only=False)
@@ -238,14 +239,14 @@ def _is_long(value: Any) -> bool:
 
 
 def _is_interval(limits: Thresholds) -> bool:
-    """Tell whether any value of the column may equal the constant (2.5 is no integer)."""
+    """Return whether any value of the column might equal the constant (2.5 is no integer)."""
     if isinstance(limits.at_least, bool) or isinstance(limits.at_most, bool):
         return False
     return bool(limits.at_least <= limits.at_most)
 
 
 def _comparable(bound: pa.Array) -> list[Any]:
-    """Python values whose order is the array's: text by code points is text by bytes."""
+    """Return Python values that compare as the array does: code points order text as bytes do."""
     values: list[Any] = bound.to_pylist()
     return values
 

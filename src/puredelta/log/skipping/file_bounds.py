@@ -1,7 +1,7 @@
-"""What is known of one column in each of many files: bounds, and whether NULLs are there.
+"""The bounds of one column in each of many files, and whether it might contain NULL or NaN.
 
-Partition values are exact, statistics only bound, and both come out in the same shape, so
-that `puredelta.log.skipping.pruning` need not care which of them it evaluates.
+Partition values are exact and statistics are bounds, but both become `Bounds`, so that predicates
+are evaluated in one way.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _COLLATIONS = "__COLLATIONS"
 _ZONE_OFFSET_MICROS_MAX = 18 * 3600 * 1_000_000
-"""No time zone is further from UTC than this."""
+"""The largest offset of a time zone from UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,23 +41,22 @@ class Bounds:
 
     data_type: DataType
     low: pa.Array | None
-    """A value not above any value of the file; null where unknown. In the column's order type
-    (`puredelta.log.files.value_order`); ``None`` for a type without an order."""
+    """At most as great as every value of the file; null where unknown. In the order type of the
+    column (`puredelta.log.files.value_order`); ``None`` for a type without an order."""
     high: pa.Array | None
-    """A value not below any value of the file but NaN."""
+    """At least as great as every value of the file except NaN."""
     might_be_null: Mask
-    """Whether the file might hold a NULL."""
+    """Whether the file might contain a NULL."""
     might_have_value: Mask
-    """Whether the file might hold a value that is not NULL."""
+    """Whether the file might contain a value that is not NULL."""
     might_be_nan: Mask
-    """Whether the file might hold a NaN, which Spark puts above every number."""
+    """Whether the file might contain a NaN, which Spark orders above every number."""
 
 
 class FileBounds:
-    """Looks up `Bounds` for the columns that predicates refer to.
+    """Finds the `Bounds` of the columns that predicates refer to.
 
-    The statistics of all columns that will be asked for are parsed together, at the first
-    question that needs any.
+    The statistics of all these columns are parsed together, when the first of them is needed.
     """
 
     def __init__(self, files: FileTable, config: TableConfig, refs: Iterable[Ref]) -> None:
@@ -67,24 +66,24 @@ class FileBounds:
         )
         self._columns = {ref: found for ref in refs if (found := _find(ref, config)) is not None}
         self._stats: StatsColumns | None = None
-        self._known: dict[Ref, Bounds] = {}
+        self._bounds: dict[Ref, Bounds] = {}
 
     def __len__(self) -> int:
         return len(self._files)
 
     def find(self, ref: Ref) -> Bounds | None:
-        """Return what is known of a column, ``None`` if nothing is."""
+        """Return the bounds of a column, ``None`` if nothing is known about it."""
         column = self._columns.get(ref)
         if column is None:
             return None
-        if ref not in self._known:
+        if ref not in self._bounds:
             is_partition = ref.path[0] in self._partitions
             read = self._partition_bounds if is_partition else self._stats_bounds
-            self._known[ref] = read(column)
-        return self._known[ref]
+            self._bounds[ref] = read(column)
+        return self._bounds[ref]
 
     def read(self) -> StatsColumns:
-        """Parse the statistics of all columns, unless that was done."""
+        """Return the statistics of all columns, parsed at the first call."""
         if self._stats is None:
             self._stats = self._files.statistics(self._leaves(self._columns))
         return self._stats
@@ -94,7 +93,7 @@ class FileBounds:
         texts = pc.map_lookup(self._files.rows["partition_values"], name, "first")
         encoded = pc.dictionary_encode(texts).combine_chunks()
         spans = [_partition_span(text, column.data_type) for text in encoded.dictionary.to_pylist()]
-        # One element more than the dictionary: the NULL that files without a text share.
+        # One more element than the dictionary: NULL, for files without a text.
         ordered = order_type(column.data_type)
         chosen = pc.fill_null(encoded.indices.cast(pa.int64()), len(spans))
         spans.append(_NULL)
@@ -113,8 +112,8 @@ class FileBounds:
         stats = self.read()
         leaf = stats.leaves[column.physical_path]
         all_null = pc.equal(leaf.null_count, stats.num_records)
-        # With wide bounds the null count of a file means something only where it is none or
-        # all of its rows; with tight ones nothing is lost by asking for no more (X-69).
+        # With loose bounds a null count is exact only if it is zero or the number of all rows;
+        # with tight bounds nothing is lost by using only these two cases (X-69).
         return Bounds(
             data_type=column.data_type,
             low=leaf.low,
@@ -144,10 +143,10 @@ class _Column:
 
 
 def _find(ref: Ref, config: TableConfig) -> _Column | None:
-    """Resolve a reference against the table; ``None`` if it must not be pruned with.
+    """Find a column in the table; ``None`` if files must not be pruned by it.
 
-    A type that is not the table's means that somebody resolved against another schema, and
-    a collation orders text in a way that no bound follows.
+    A type other than that of the table means that the reference was resolved against another
+    schema. A collation orders text in another way than bounds do.
     """
     if ref.side is not Side.TARGET or ref.type is None:
         return None
@@ -197,7 +196,7 @@ def _partition_span(text: str, data_type: DataType) -> _Span:
 
 
 def _timestamp_span(text: str) -> _Span:
-    """Text without a zone is in the zone of whoever reads the table, and that is not known here."""
+    """Return the range of a timestamp; text without a zone may be in any zone a reader has."""
     slack = 0
     span = find_timestamp_span(text, zoned=True)
     if span is None:
