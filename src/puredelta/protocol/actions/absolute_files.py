@@ -1,4 +1,4 @@
-"""Files of one table as another table can name them: by absolute paths."""
+"""Files of one table as another table refers to them: by absolute paths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from puredelta.protocol.actions.paths import absolute_uri, encode_uri
 
 
 def absolute_file(add: Add, root_uri: str) -> Add:
-    """Return a file of the table at ``root_uri`` with absolute paths, its vector's too."""
+    """Return a file of the table at ``root_uri`` with absolute paths, also of its vector."""
     return replace(
         add,
         path=encode_uri(absolute_uri(root_uri, add.path)),

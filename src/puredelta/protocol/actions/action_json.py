@@ -33,8 +33,8 @@ _as_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan
 def parse_action(line: str | bytes | Json) -> Action | None:
     """Read one action, or ``None`` where its kind is unknown to this library.
 
-    Takes the text of a line, or the object itself: a row of a checkpoint, in which the
-    other kinds are null and maps may be lists of pairs (as Arrow hands them over).
+    Takes the text of a line, or the object itself. The object may be a row of a checkpoint, in
+    which the other kinds are null and maps may be lists of pairs (as Arrow returns them).
 
     Raises:
         CorruptTableError: not JSON, or a required key is missing or of the wrong type
@@ -92,7 +92,7 @@ def _encode_metadata(metadata: Metadata) -> dict[str, Any]:
 
 
 def _parse_commit_info(body: Json) -> CommitInfo:
-    """Read provenance, which may hold any JSON: what does not fit is kept as it stands."""
+    """Read provenance, which may be any JSON: values that do not fit are kept unchanged."""
     values: dict[str, Any] = {}
     extra = dict(body)
     for key in COMMIT_INFO_KEYS:
@@ -107,7 +107,7 @@ def _parse_commit_info(body: Json) -> CommitInfo:
 
 
 def _unnamed(info: CommitInfo) -> dict[str, Any]:
-    """Return the extra keys that no attribute of ``info`` speaks for."""
+    """Return the extra keys that no attribute of ``info`` replaces."""
     named = {key.name for key in COMMIT_INFO_KEYS if getattr(info, key.attribute) not in (None, {})}
     return {k: v for k, v in info.extra.items() if k not in named}
 

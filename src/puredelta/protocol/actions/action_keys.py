@@ -101,12 +101,12 @@ def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _nullable_texts(value: Any) -> dict[str, str | None]:
-    """Read a map whose null is a value of its own: null and "" differ in partition values."""
+    """Read a map that may have null values: null and "" differ in partition values."""
     return {_text(k): None if v is None else _text(v) for k, v in _pairs(value)}
 
 
 def _texts(value: Any) -> dict[str, str]:
-    """Read a map of texts; null values, which some writers leave in, say nothing."""
+    """Read a map of texts; null values, which some writers produce, are left out."""
     return {_text(k): _text(v) for k, v in _pairs(value) if v is not None}
 
 
@@ -119,7 +119,7 @@ def _text_set(value: Any) -> frozenset[str]:
 
 
 def _metric_texts(value: Any) -> dict[str, str]:
-    """Read operation metrics: text by rule, but some writers put numbers and objects."""
+    """Read operation metrics: they should be text, but some writers use numbers and objects."""
     return {k: v if isinstance(v, str) else json.dumps(v) for k, v in _pairs(value)}
 
 

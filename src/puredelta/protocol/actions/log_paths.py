@@ -1,7 +1,6 @@
 """Names of the files in ``_delta_log``, parsed once (section "File Types").
 
-A name that no rule covers is nobody's business here: ``None``, never an error, because
-other tools keep their own files beside the log.
+An unknown name gives ``None`` and is no error, because other tools keep files beside the log.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class CompactedFile:
 
 @dataclass(frozen=True, slots=True)
 class ClassicCheckpoint:
-    """``<version>.checkpoint.parquet``: V1 or V2 content, told apart by what is inside."""
+    """``<version>.checkpoint.parquet``: V1 or V2, which only its content shows."""
 
     version: int
 
@@ -94,7 +93,7 @@ _V2 = re.compile(
 
 
 def parse_log_name(name: str) -> LogName | None:
-    """Tell what a file directly in ``_delta_log`` is, from its name alone.
+    """Return the kind of a file directly in ``_delta_log`` by its name.
 
     >>> parse_log_name("00000000000000000042.json")
     CommitFile(version=42)
@@ -125,7 +124,7 @@ def _compacted(low: int, high: int) -> CompactedFile | None:
 
 
 def version_prefix(version: int) -> str:
-    """Return the 20 digits every name of this version starts with: where a listing begins."""
+    """Return the 20 digits that all names of a version start with: a listing may start there."""
     if not 0 <= version <= VERSION_MAX:
         raise ValueError(f"a table version is between 0 and {VERSION_MAX}, not {version}")
     return f"{version:020d}"

@@ -27,7 +27,7 @@ class Operation:
 
 
 class WriteMode(Enum):
-    """How a DataFrame write treats what is there, in the words of the log."""
+    """How a DataFrame write treats existing rows, in the words of the log."""
 
     APPEND = "Append"
     OVERWRITE = "Overwrite"
@@ -52,7 +52,7 @@ def write(
     overwrites_schema: bool = False,
     overwrites_partitions: bool = False,
 ) -> Operation:
-    """Describe a DataFrame write; ``partition_by`` as the caller spelt it, not the table's.
+    """Describe a DataFrame write; ``partition_by`` is what the caller gave, not the table's.
 
     >>> write(WriteMode.APPEND).parameters
     {'mode': 'Append', 'partitionBy': '[]'}
@@ -90,7 +90,7 @@ def merge(
 
 
 def update(predicate: str | None = None) -> Operation:
-    """Describe an UPDATE; ``None`` stands for one without a condition.
+    """Describe an UPDATE; ``None`` means that it has no condition.
 
     >>> update("id = 1").parameters
     {'predicate': '["id = 1"]'}
@@ -99,7 +99,7 @@ def update(predicate: str | None = None) -> Operation:
 
 
 def delete(predicate: str | None = None) -> Operation:
-    """Describe a DELETE; without a condition it is one of every row.
+    """Describe a DELETE; without a condition it deletes every row.
 
     >>> delete().parameters
     {'predicate': '["true"]'}

@@ -18,7 +18,7 @@ from puredelta.protocol.schema.types import ArrayType, DataType, MapType, Struct
 
 
 class Definition(Enum):
-    """How a table comes to be what a statement says; the value is the operation's name."""
+    """The statements that define a table; the value is the name of the operation."""
 
     CREATE = "CREATE TABLE"
     REPLACE = "REPLACE TABLE"
@@ -79,13 +79,13 @@ def overwrite_as_table(
 
 
 SAVED_OVER: Mapping[str, object] = MappingProxyType({"isV1SaveAsTableOverwrite": True})
-"""What the history says, too, of a table that ``saveAsTable`` replaces or would have replaced."""
+"""What the history adds for a table that ``saveAsTable`` replaces, or would have replaced."""
 
 
 def replacement_options(
     *, overwrites_schema: bool, overwrites_partitions: bool
 ) -> Mapping[str, object]:
-    """Return what the history says of the options of a replacement."""
+    """Return the parameters for the options of a replacement."""
     return {
         **({"canOverwriteSchema": True} if overwrites_schema else {}),
         **({"isDynamicPartitionOverwrite": True} if overwrites_partitions else {}),
@@ -132,12 +132,12 @@ class ColumnChange:
 
     path: tuple[str, ...]
     field: StructField
-    """Under its own name; ``path`` is what is recorded."""
+    """The field under its own name; the history has ``path``."""
     place: str | None = None
-    """``FIRST`` or ``AFTER x``; None where nothing was said."""
+    """``FIRST`` or ``AFTER x``; None if the statement gives no place."""
 
     def described(self) -> dict[str, Any]:
-        """Return the column as the history shows it; of nested types the kind alone."""
+        """Return the column as the history shows it; of nested types only the kind is shown."""
         column = {
             "name": ".".join(self.path),
             "type": _type_name(self.field.type),
@@ -155,7 +155,7 @@ def add_columns(columns: Sequence[ColumnChange]) -> Operation:
 
 
 def replace_columns(fields: Sequence[StructField]) -> Operation:
-    """Describe REPLACE COLUMNS; the fields as the statement has them."""
+    """Describe REPLACE COLUMNS; ``fields`` are those of the statement."""
     changes = (ColumnChange(path=(field.name,), field=field) for field in fields)
     described = [change.described()["column"] for change in changes]
     return Operation(name="REPLACE COLUMNS", parameters={"columns": json_text(described)})
@@ -195,7 +195,7 @@ def add_constraint(name: str, expression: str) -> Operation:
 
 
 def drop_constraint(name: str, expression: str | None) -> Operation:
-    """Describe DROP CONSTRAINT; ``expression`` is that of a constraint that was there."""
+    """Describe DROP CONSTRAINT; ``expression`` is None if there was no such constraint."""
     found = {} if expression is None else {"expr": expression}
     existed = "false" if expression is None else "true"
     return Operation(name="DROP CONSTRAINT", parameters={"name": name, **found, "existed": existed})
@@ -225,17 +225,17 @@ def drop_feature(name: str, *, truncate_history: bool) -> Operation:
 
 
 EMPTY_COMMIT = Operation(name="Empty Commit")
-"""A commit for the sake of its version: a barrier before a feature is dropped."""
+"""A commit that only makes a version: a barrier before a feature is dropped."""
 
 
 TRUNCATE = Operation(name="TRUNCATE", parameters={})
-"""Every row goes."""
+"""Every row is removed."""
 
 
 def vacuum_start(
     *, retention_check: bool, default_retention: timedelta, retention: timedelta | None
 ) -> Operation:
-    """Describe the begin of a VACUUM; ``retention`` is what the caller asked for."""
+    """Describe the start of a VACUUM; ``retention`` is the one that the caller gave."""
     asked = {} if retention is None else {"specifiedRetentionMillis": _millis(retention)}
     return Operation(
         name="VACUUM START",
@@ -255,7 +255,7 @@ def vacuum_end(*, completed: bool) -> Operation:
 
 
 def restore(*, version: int | None, timestamp: str | None) -> Operation:
-    """Describe RESTORE; one of the two is given, as the caller said it."""
+    """Describe RESTORE; the caller gives either a version or a timestamp."""
     return Operation(name="RESTORE", parameters={"version": version, "timestamp": timestamp})
 
 
@@ -270,7 +270,7 @@ def optimize(
     z_order_by: Sequence[str] = (),
     auto: bool = False,
 ) -> Operation:
-    """Describe an OPTIMIZE; ``auto``: nobody asked for it, it followed another command.
+    """Describe an OPTIMIZE; ``auto`` means that it ran after another command by itself.
 
     >>> optimize(predicates=["p = 1"]).parameters
     {'predicate': '["p = 1"]', 'zOrderBy': '[]', 'clusterBy': '[]', 'auto': False}

@@ -1,8 +1,8 @@
 """Column mapping: which names and ids the columns of a schema have inside files.
 
-In modes ``name`` and ``id`` every field, nested ones too, carries a physical name and an
-id in its metadata (section "Column Mapping"). Data files, statistics and partition values
-speak in physical names (M-109); in mode ``none`` both names are the same.
+In the modes ``name`` and ``id`` every field, nested ones too, has a physical name and an id in its
+metadata (section "Column Mapping"). Data files, statistics and partition values use physical
+names (M-109). In mode ``none`` physical and logical names are the same.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def physical_path(
     """Translate a path of struct fields to physical names.
 
     Raises:
-        KeyError: no such field; the caller resolved names against another schema.
+        KeyError: there is no such field: the path was resolved in another schema.
     """
     fields = find_fields(schema, path)
     if fields is None:
@@ -67,12 +67,12 @@ def physical_path(
 def physical_schema(
     schema: StructType, mode: ColumnMappingMode, *, field_ids: bool = False
 ) -> StructType:
-    """Return the schema as files spell it, all the way down.
+    """Return the schema with the names that files use, at every level.
 
-    Nullability is kept and metadata dropped, but for the Parquet field ids that
-    ``field_ids`` asks for (both mapped modes write them; only mode ``id`` reads by them). A
-    field without an id stays without: files hold columns, such as that of the change data
-    feed, which are no columns of the table and are found by name in every mode.
+    Nullability is kept and metadata is dropped. With ``field_ids`` fields have Parquet field ids:
+    both mapped modes write them, but only mode ``id`` reads by them. A field without an id gets
+    none: files also have columns that are not in the table, such as that of the change data
+    feed, and these are found by name in every mode.
     """
     with_ids = field_ids and mode is not ColumnMappingMode.NONE
 
@@ -89,10 +89,10 @@ def assign_columns(
     max_column_id: int,
     new_name: Callable[[], str] = lambda: f"col-{uuid.uuid4()}",
 ) -> tuple[StructType, int]:
-    """Give every field that lacks them an id and a physical name (M-109).
+    """Give an id and a physical name to every field that lacks them (M-109).
 
-    Fields that have both keep them. Returns the schema and the highest id in use, which
-    goes into ``delta.columnMapping.maxColumnId``.
+    Returns the schema and the highest id in use, which becomes
+    ``delta.columnMapping.maxColumnId``.
     """
     highest = max((max_column_id, *(field_id(f) for f in all_fields(schema) if _has_id(f))))
 
@@ -110,7 +110,7 @@ def assign_columns(
 
 
 def map_existing_columns(schema: StructType) -> tuple[StructType, int]:
-    """Give every field its own name as physical name: so the files there are stay readable.
+    """Make the name of every field its physical name, so that existing files stay readable.
 
     Returns the schema and the highest id, as `assign_columns`.
     """
@@ -119,7 +119,7 @@ def map_existing_columns(schema: StructType) -> tuple[StructType, int]:
 
 
 def without_mapping(schema: StructType) -> StructType:
-    """Return the schema without ids and physical names, all the way down."""
+    """Return the schema without ids and physical names, at every level."""
 
     def unmapped(field: StructField) -> StructField:
         kept = {k: v for k, v in field.metadata.items() if not k.startswith(_KEYS)}
@@ -133,7 +133,7 @@ def _has_id(field: StructField) -> bool:
 
 
 def require_complete_mapping(schema: StructType, mode: ColumnMappingMode) -> None:
-    """Check that a mapped schema names every field, and no two of them alike.
+    """Require an id and a physical name for every field of a mapped schema, all different.
 
     Raises:
         CorruptTableError: an id or physical name is missing or used twice.

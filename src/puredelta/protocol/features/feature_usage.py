@@ -1,8 +1,8 @@
 """What in a table's metadata makes a feature *active* (section "Active Features").
 
-A listed feature obliges a writer to obey its rules only while something uses it (X-53).
-Every function here answers with the names of the properties and columns that do, ready
-for an error message; an empty answer means the feature is not active.
+A writer must obey the rules of a listed feature only while something uses it (X-53). Every function
+here returns the properties and columns that use a feature, as error messages name them. No name
+means that the feature is not active.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ IDENTITY_HIGH_WATER_MARK = "delta.identity.highWaterMark"
 
 
 def never(_properties: TableProperties, _schema: StructType) -> tuple[str, ...]:
-    """Nothing in the metadata uses the feature (it shows in other actions, or not at all)."""
+    """Nothing in the metadata uses the feature; other actions may."""
     return ()
 
 
@@ -110,7 +110,7 @@ def v2_checkpoints(properties: TableProperties, _schema: StructType) -> tuple[st
 
 
 def _holds(data_type: DataType, names: tuple[str, ...]) -> bool:
-    """Tell whether the type is named, or what it holds other than fields of its own."""
+    """Return whether the type, an element, a key or a value has one of the names."""
     match data_type:
         case PrimitiveType(name):
             return any(name == n or name.startswith(n + "(") for n in names)

@@ -1,7 +1,7 @@
 """Table properties as typed values: the ``delta.*`` keys of ``metaData.configuration``.
 
-Each property is read when it is asked for, so that a bad value of a property nobody
-needs never makes a table unreadable. `TableProperties.validate` reads them all.
+Each property is parsed when it is used, so that a bad value of an unused property does not make a
+table unreadable. `TableProperties.validate` parses all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class CheckpointPolicy(Enum):
 
 
 class _Property(Generic[T]):
-    """A property as an attribute: key, how its text is read, what it is without text."""
+    """A property as an attribute: its key, the parser of its text, and its default."""
 
     def __init__(self, key: str, parse: Callable[[str], T], default: T) -> None:
         self.key = key
@@ -190,13 +190,13 @@ def _switch(key: str) -> _Property[bool]:
 
 @dataclass(frozen=True)
 class TableProperties:
-    """The properties of one table; defaults are the reference's (delta-spark 4.4.0).
+    """The properties of one table; defaults are those of delta-spark 4.4.0.
 
     >>> TableProperties.of({"delta.checkpointInterval": "100"}).checkpoint_interval
     100
 
     Raises:
-        InvalidRequestError: when a property is asked for and its text is no value of it
+        InvalidRequestError: raised when a property is used and its text is no value of it
             (DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED).
     """
 
@@ -289,7 +289,7 @@ class TableProperties:
 
     @property
     def requested_features(self) -> frozenset[str]:
-        """Names that ``delta.feature.<name> = supported`` asks a new table to list."""
+        """Names of the features that ``delta.feature.<name> = supported`` requests."""
         return frozenset(
             key.removeprefix(FEATURE_PREFIX)
             for key, text in self.configuration.items()
@@ -297,10 +297,10 @@ class TableProperties:
         )
 
     def validate(self) -> None:
-        """Read every property once; for a writer, before it stores new ones.
+        """Parse every property; writers do so before they store new properties.
 
         Raises:
-            InvalidRequestError: the first one whose text is no value of it.
+            InvalidRequestError: the text of a property is no value of it.
         """
         for name in PROPERTY_KEYS:
             getattr(self, name)

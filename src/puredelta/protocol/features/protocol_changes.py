@@ -24,7 +24,7 @@ from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.types import StructType
 
 DEFAULT_PROTOCOL = Protocol(min_reader_version=1, min_writer_version=2)
-"""What a new table gets that needs nothing special (C-54)."""
+"""The protocol of a new table without special needs (C-54)."""
 
 _PROTOCOL_KEYS = frozenset(
     {"delta.minReaderVersion", "delta.minWriterVersion", "delta.ignoreProtocolDefaults"}
@@ -32,11 +32,11 @@ _PROTOCOL_KEYS = frozenset(
 
 
 def protocol_for_new_table(schema: StructType, configuration: Mapping[str, str]) -> Protocol:
-    """Return the protocol that supports what schema and properties use, and no more (X-55).
+    """Return the weakest protocol that supports what schema and properties use (X-55).
 
-    ``configuration`` may hold ``delta.feature.<name>=supported`` and
-    ``delta.minReaderVersion``/``delta.minWriterVersion``; `stored_configuration` drops
-    those again before the rest becomes metadata.
+    ``configuration`` may have ``delta.feature.<name>=supported`` and
+    ``delta.minReaderVersion``/``delta.minWriterVersion``; `stored_configuration` removes these
+    before the rest is stored.
 
     Raises:
         InvalidRequestError: a requested feature or version does not exist.
@@ -55,7 +55,7 @@ def _enabled_by_use(properties: TableProperties, schema: StructType) -> tuple[Fe
 
 
 def stored_configuration(configuration: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the properties without those that only shape the protocol."""
+    """Return the properties without those that only set the protocol."""
     return {
         key: value
         for key, value in configuration.items()
@@ -66,14 +66,13 @@ def stored_configuration(configuration: Mapping[str, str]) -> Mapping[str, str]:
 def required_protocol(
     protocol: Protocol, schema: StructType, properties: TableProperties
 ) -> Protocol:
-    """Return ``protocol``, raised where a changed schema or property needs more of it.
+    """Return ``protocol`` with the features that a changed schema or property needs.
 
-    Compare with the old one to see whether a ``protocol`` action has to be committed.
+    If the result differs, a ``protocol`` action must be committed.
 
     Raises:
-        InvalidRequestError: a new column type would raise it so far that older readers
-            are locked out, which the user has to ask for
-            (DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT).
+        InvalidRequestError: a new column type needs a feature that locks out older readers,
+            which users must request (DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT).
     """
     missing = [
         f for f in _enabled_by_use(properties, schema) if f.name not in supported_features(protocol)
@@ -93,10 +92,10 @@ def required_protocol(
 
 
 def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
-    """Return the protocol that supports these features, and what they require, as well.
+    """Return the protocol with further features, and the features that these require.
 
-    Never removes a feature, and never adds one that was not asked for: legacy versions
-    are kept only where they imply exactly the wanted features, as in the reference.
+    No feature is removed, and no other feature is added: legacy versions are kept only if they
+    imply exactly the wanted features, as in delta-spark.
     """
     supported = supported_features(protocol)
     missing = _closure(names) - supported
@@ -109,8 +108,8 @@ def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
 def listing_protocol(names: frozenset[str], reader_version: int = 1) -> Protocol:
     """Return a protocol at writer version 7 that lists exactly these features.
 
-    The reader version rises to 3 only for a reader feature that has no legacy version:
-    column mapping alone is content with reader version 2.
+    The reader version becomes 3 only for a reader feature without a legacy version: column
+    mapping alone needs reader version 2.
     """
     readers = [f for f in map(FEATURES_BY_NAME.get, names) if f is not None and f.reader]
     needed = max((f.legacy[0] if f.legacy else READER_VERSION_MAX for f in readers), default=1)
@@ -125,7 +124,7 @@ def listing_protocol(names: frozenset[str], reader_version: int = 1) -> Protocol
 
 
 def normalized(protocol: Protocol) -> Protocol:
-    """Return a protocol that lists features with versions alone where they say exactly the same.
+    """Return a protocol without feature lists, if its versions alone mean exactly the same.
 
     >>> normalized(listing_protocol(frozenset({"appendOnly", "invariants"}))).min_writer_version
     2
@@ -151,7 +150,7 @@ def _closure(names: Iterable[str]) -> frozenset[str]:
 
 
 def feature_named(requested: str) -> str:
-    """Return a feature's own spelling: the reference stores such keys in lower case.
+    """Return the canonical name of a feature; delta-spark stores such keys in lower case.
 
     Raises:
         InvalidRequestError: there is no such feature.
@@ -182,7 +181,7 @@ def _requested_versions(configuration: Mapping[str, str]) -> Protocol:
     reader = version("delta.minReaderVersion", 1, READER_VERSION_MAX)
     writer = version("delta.minWriterVersion", 2, WRITER_VERSION_MAX)
     if reader == READER_VERSION_MAX and "delta.minWriterVersion" not in configuration:
-        return DEFAULT_PROTOCOL  # it stands for no feature
+        return DEFAULT_PROTOCOL  # reader version 3 alone implies no feature
     writer = WRITER_VERSION_MAX if reader == READER_VERSION_MAX else writer
     if writer < WRITER_VERSION_MAX:
         return Protocol(min_reader_version=reader, min_writer_version=writer)
@@ -195,7 +194,7 @@ def _requested_versions(configuration: Mapping[str, str]) -> Protocol:
 
 
 def upgraded(protocol: Protocol, *, reader: int, writer: int) -> Protocol:
-    """Return the protocol that also supports what a pair of versions stands for.
+    """Return the protocol that also supports the features of a pair of versions.
 
     Raises:
         InvalidRequestError: a version does not exist (INVALID_TABLE_PROPERTY), or reader
@@ -215,7 +214,7 @@ def upgraded(protocol: Protocol, *, reader: int, writer: int) -> Protocol:
 
 
 def without_feature(protocol: Protocol, name: str) -> Protocol:
-    """Return the protocol without one feature, in its weakest form.
+    """Return the weakest protocol without one feature.
 
     >>> legacy = Protocol(min_reader_version=1, min_writer_version=3)
     >>> without_feature(legacy, "checkConstraints").min_writer_version
@@ -225,13 +224,13 @@ def without_feature(protocol: Protocol, name: str) -> Protocol:
 
 
 def dependents(protocol: Protocol, name: str) -> tuple[str, ...]:
-    """Return the supported features that cannot be without another one."""
+    """Return the supported features that require a feature."""
     supported = supported_features(protocol)
     return tuple(f.name for f in FEATURES if name in f.requires and f.name in supported)
 
 
 def _implied(reader: int, writer: int) -> frozenset[str]:
-    """Return what versions alone stand for; 7 stands for nothing by itself."""
+    """Return the features that versions alone imply; writer version 7 implies none."""
     if writer == WRITER_VERSION_MAX:
         return frozenset()
     return supported_features(Protocol(min_reader_version=reader, min_writer_version=writer))

@@ -36,26 +36,26 @@ def supported_features(protocol: Protocol) -> frozenset[str]:
 
 
 def supports(protocol: Protocol, name: str) -> bool:
-    """Tell whether the protocol supports one feature."""
+    """Return whether the protocol supports a feature."""
     return name in supported_features(protocol)
 
 
 def active_features(
     protocol: Protocol, properties: TableProperties, schema: StructType
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return the supported features something uses, each with what uses it."""
+    """Return the supported features that are in use, each with what uses it."""
     names = supported_features(protocol)
     used = {f.name: f.used(properties, schema) for f in FEATURES if f.name in names}
     return {name: what for name, what in used.items() if what}
 
 
 def require_consistent(protocol: Protocol) -> None:
-    """Check that versions and lists of a protocol go together.
+    """Check that versions and lists of a protocol fit.
 
     Raises:
         CorruptTableError: reader version 3 without writer version 7
-            (DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE), or lists where the versions
-            allow none, or none where they demand them (DELTA_LOG_CORRUPTED).
+            (DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE), or a list that the version
+            does not allow, or no list where it requires one (DELTA_LOG_CORRUPTED).
     """
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader >= READER_VERSION_MAX and writer < WRITER_VERSION_MAX:
@@ -79,7 +79,7 @@ def require_consistent(protocol: Protocol) -> None:
 def require_capability(
     capability: Capability, protocol: Protocol, properties: TableProperties, schema: StructType
 ) -> None:
-    """Refuse what a feature of the table does not let this library do (X-51, X-53, X-56).
+    """Require that the features of a table allow a capability (X-51, X-53, X-56).
 
     Raises:
         UnsupportedError: the version is too new (DELTA_INVALID_PROTOCOL_VERSION), or
@@ -159,7 +159,7 @@ def _is_implied(feature: Feature, protocol: Protocol) -> bool:
 
 
 def _implied_reader_features(protocol: Protocol) -> frozenset[str]:
-    """Return what a reader version without a list implies; writer lists do not matter to it."""
+    """Return the reader features that the reader version implies, whatever the writer version."""
     return frozenset(
         f.name
         for f in FEATURES

@@ -1,7 +1,7 @@
 """Clustering columns: the domain ``delta.clustering`` that names them (section "Clustered Table").
 
-The domain speaks in physical names, people in logical ones; both directions are here, and
-the rules for what may cluster a table.
+The domain uses physical names, users use logical names. This module translates both ways, and
+checks which columns may cluster a table.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _SKIPPABLE = frozenset(
 def clustering_columns(
     config: TableConfig, domains: Mapping[str, DomainMetadata]
 ) -> tuple[ColumnPath, ...]:
-    """Return the logical paths of the clustering columns; empty where there are none.
+    """Return the logical paths of the clustering columns; empty if there are none.
 
     Raises:
-        CorruptTableError: the domain cannot be read, or names a column that does not exist.
+        CorruptTableError: the domain cannot be read, or a column of it does not exist.
     """
     domain = domains.get(CLUSTERING_DOMAIN)
     if domain is None or domain.removed:
@@ -77,7 +77,7 @@ def clustering_domain(config: TableConfig, columns: Sequence[ColumnPath]) -> Dom
 def resolve_clustering_columns(
     config: TableConfig, columns: Sequence[ColumnPath]
 ) -> tuple[ColumnPath, ...]:
-    """Find columns in the schema, case ignored, and check that they may cluster the table.
+    """Find columns in the schema, ignoring case, and check that they may cluster the table.
 
     Raises:
         InvalidRequestError: there are too many (CLUSTER_BY_INVALID_NUM_COLUMNS), one is

@@ -1,8 +1,7 @@
-"""Statistics of a file of which rows are hidden: true bounds become wide ones (M-134, X-71).
+"""Statistics of a file that gets a deletion vector: tight bounds become loose (M-134, X-71).
 
-With ``tightBounds`` false a reader takes the bounds for limits that no row need reach, and
-a ``nullCount`` for exact only where it is zero or the number of *physical* rows. Everything
-else in the text stays as it is, digit for digit.
+If ``tightBounds`` is false, no row need reach the bounds, and a ``nullCount`` is exact only if it
+is zero or the number of *physical* rows. The rest of the text is kept digit for digit.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 
 
 class _Verbatim(str):
-    """A number in the spelling of its writer."""
+    """A number as its writer spelled it."""
 
     __slots__ = ()
 
@@ -20,9 +19,9 @@ class _Verbatim(str):
 def loosen_bounds(text: str, *, num_deleted: int) -> str:
     """Return the statistics for a file that is about to get a deletion vector.
 
-    ``num_deleted`` is how many rows a vector hides from readers now: where the bounds were
-    tight, a column with NULLs in all others is NULL in every row that counts, and says so
-    with the number of physical rows.
+    ``num_deleted`` is the number of rows that the present vector deletes. A column that is NULL
+    in all other rows gets the number of physical rows as its null count: with loose bounds,
+    that means "only NULLs".
 
     >>> loosen_bounds('{"numRecords":3,"maxValues":{"a":0.10}}', num_deleted=0)
     '{"numRecords":3,"maxValues":{"a":0.10},"tightBounds":false}'

@@ -41,9 +41,9 @@ _DECIMALS = Context(prec=80, rounding=ROUND_HALF_UP)
 def parse_partition_value(text: str | None, data_type: DataType, time_zone: tzinfo) -> Any:
     """Read one partition value; ``None`` and empty text are null.
 
-    ``time_zone`` is the writer's zone, in which a ``timestamp`` without zone is meant;
-    one with an offset or ``Z`` needs none. Timestamps come back aware, in UTC;
-    ``timestamp_ntz`` naive.
+    ``time_zone`` is the zone of the writer; a ``timestamp`` without an offset or ``Z`` is in that
+    zone. A ``timestamp`` is returned as an aware datetime in UTC, a ``timestamp_ntz`` as a naive
+    one.
 
     Raises:
         CorruptTableError: the text is no value of the type (DELTA_FAILED_CAST_PARTITION_VALUE).
@@ -67,10 +67,10 @@ def parse_partition_value(text: str | None, data_type: DataType, time_zone: tzin
 
 
 def encode_partition_value(value: Any, data_type: DataType) -> str | None:
-    """Write one partition value as the log spells it; null is ``None``.
+    """Return one partition value as text for the log; null is ``None``.
 
-    Timestamps are written in UTC with a ``Z``, so that no reader needs our zone. An empty
-    string or binary becomes null: the format cannot tell them apart (X-82, M-108).
+    Timestamps are in UTC with a ``Z``, so that readers need no other zone. An empty string or
+    binary becomes null, because the format cannot distinguish them (X-82, M-108).
 
     Raises:
         InvalidRequestError: the type cannot partition a table, or the value has no text.
@@ -95,7 +95,7 @@ def encode_partition_value(value: Any, data_type: DataType) -> str | None:
 
 
 def is_partition_type(data_type: DataType) -> bool:
-    """Tell whether a column of this type may partition a table: atomic types only (X-07)."""
+    """Return whether a column of this type may partition a table: atomic types only (X-07)."""
     return isinstance(data_type, DecimalType) or (
         isinstance(data_type, PrimitiveType) and data_type.name in _ENCODERS
     )
@@ -179,14 +179,14 @@ def _encode_boolean(value: bool) -> str:  # noqa: FBT001 - the value itself
 
 
 def _encode_double(value: float) -> str:
-    """Write a float as Java reads it: ``NaN``, ``Infinity``, else Python's shortest text."""
+    """Return a float as Java reads it: ``NaN``, ``Infinity``, else Python's shortest text."""
     if math.isfinite(value):
         return repr(float(value))
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _encode_float(value: float) -> str:
-    """Write a single-precision float with no more digits than tell it apart."""
+    """Return a single-precision float with as few digits as identify it."""
     if not math.isfinite(value):
         return _encode_double(value)
     texts = (f"{value:.{digits}g}" for digits in range(1, 18))
@@ -202,9 +202,9 @@ def _single(text: str) -> bytes | None:
 
 
 def _encode_binary(value: bytes) -> str:
-    """Write binary as the text its bytes spell, as the reference casts it.
+    """Return binary as the text that its bytes are in UTF-8, as delta-spark casts it.
 
-    Bytes that are no UTF-8 have no text: the reference replaces them and loses the value.
+    Other bytes have no text: delta-spark replaces them and loses the value.
     """
     try:
         return bytes(value).decode("utf-8")
