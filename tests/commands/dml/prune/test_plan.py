@@ -371,6 +371,16 @@ def test_what_else_decides_is_judged_in_arrow(files: FileTable, config: TableCon
     assert renamed.judgement is not None
     assert [key.source for key in renamed.keys] == ["key"]
     assert renamed.judgement.source_columns == (("value", pa.int64()),)
+    unknown = Opaque(frozenset({ID, KEY}))
+    for statement in (
+        merge(condition(other=(unknown,), pairs=(PAIR,))),
+        merge(condition(other=(unknown,))),
+        merge(
+            condition(pairs=(PAIR,)),
+            matched=(MatchedClause(action=update(), condition=condition(unknown)),),
+        ),
+    ):
+        assert planned(statement, files, config).lookup is None
 
 
 def test_keys_are_looked_up_as_far_as_they_fit_into_memory(

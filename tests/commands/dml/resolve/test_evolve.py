@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from puredelta.commands.dml.resolve.evolve import Evolution, evolved_config, spelled
+from puredelta.commands.dml.resolve.evolve import Evolution, canonical_path, evolved_config
 from puredelta.commands.dml.resolve.settings import MergeSettings
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.actions.actions import Metadata, Protocol
@@ -288,6 +288,6 @@ def test_settings_of_the_session() -> None:
 
 def test_paths_are_spelled_as_the_table_spells_them() -> None:
     schema = struct(Key=LONG, S=struct(A=LONG))
-    assert spelled(schema, ("key",)) == ("Key",)
-    assert spelled(schema, ("s", "a")) == ("S", "A")
-    assert spelled(schema, ("s", "b", "c")) == ("S", "b", "c")
+    assert canonical_path(schema, ("key",)) == ("Key",)
+    assert canonical_path(schema, ("s", "a")) == ("S", "A")
+    assert canonical_path(schema, ("s", "b", "c")) == ("S", "b", "c")
