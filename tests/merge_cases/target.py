@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.new_table import NewTableProperties, plan_new_table
+from puredelta.commands.definition.new_table import NewTableProperties, plan_new_table
 from puredelta.log.commit.transaction import Transaction
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import create_table

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 
 from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command, PostCommitHook
@@ -44,7 +43,7 @@ def finish(
     """
     with discarded_on_failure(discard or _nothing):
         committed = _commit(command, request, checkpoint)
-    for hook in (_CACHED_FRAMES, *command.hooks):
+    for hook in (_SET_TRANSACTION, _CACHED_FRAMES, *command.hooks):
         _run(hook, command, committed)
     return committed
 
@@ -52,20 +51,15 @@ def finish(
 def _commit(command: Command, request: CommitRequest, checkpoint: CheckpointWish) -> Committed:
     settings = command.settings
     marks = () if settings.set_transaction is None else (settings.set_transaction,)
-    whole = replace(
-        request,
-        actions=(*request.actions, *marks),
-        metrics=request.metrics if settings.records_metrics else None,
-        user_metadata=settings.user_metadata,
-    )
+    recorded = settings.records_metrics or request.always_records_metrics
     return command.transaction.commit(
-        whole.actions,
-        whole.operation,
-        metrics=whole.metrics,
-        is_blind_append=whole.is_blind_append,
-        user_metadata=whole.user_metadata,
-        tags=whole.tags,
-        if_created=whole.if_created,
+        (*request.actions, *marks),
+        request.operation,
+        metrics=request.metrics if recorded else None,
+        is_blind_append=request.is_blind_append,
+        user_metadata=settings.user_metadata,
+        tags=request.tags,
+        if_created=request.if_created,
         checkpoint=checkpoint,
     )
 
@@ -91,8 +85,13 @@ def _refresh(command: Command, committed: Committed) -> None:
         refresh_cached_frames(command.spark, command.log)
 
 
+def _reset(command: Command, _: Committed) -> None:
+    command.settings.reset_set_transaction(command.spark)
+
+
 def _nothing() -> None:
     """Remove nothing: the commit names no new data file."""
 
 
+_SET_TRANSACTION = PostCommitHook(name="reset of txnVersion", run=_reset)
 _CACHED_FRAMES = PostCommitHook(name="refresh of cached frames", run=_refresh)

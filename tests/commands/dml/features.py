@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.changes import read_changes
+from puredelta.commands.read.changes import read_changes
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Action
 from puredelta.protocol.table.row_tracking import tracked_columns

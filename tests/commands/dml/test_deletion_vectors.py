@@ -78,6 +78,7 @@ def test_changed_rows_are_hidden_and_nothing_is_copied(spark: SparkSession, tmp_
 
 
 def test_a_vector_grows_until_the_file_is_empty(spark: SparkSession, tmp_path: Path) -> None:
+    """M-131, M-132: positions count the rows that are hidden already."""
     log = make_table(spark, tmp_path, OLD, properties=VECTORS)
     merge(spark, log, source(spark, (1, "", A)), "t.k = s.k", delete())
     second = merge(spark, log, source(spark, (2, "", A)), "t.k = s.k", delete())

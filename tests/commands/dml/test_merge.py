@@ -309,7 +309,7 @@ def test_conditions_without_an_equality(
 def test_a_merge_that_changes_nothing_commits_nothing(
     spark: SparkSession, log: TableLog, root: Path, source: Callable[..., DataFrame]
 ) -> None:
-    """1.12, W-3: matched rows no clause wants leave their files alone."""
+    """M-162, W-3: matched rows no clause wants leave their files alone."""
     before = data_files(root)
     same = source(*[(n, "a", n) for n in range(40)])
     outcome = merge(spark, log, same, "t.id = s.id", update("s.v <> t.v"), insert())
@@ -507,7 +507,7 @@ def test_an_append_only_table_takes_inserts_and_nothing_else(
 def test_a_source_that_changes_its_mind_is_evaluated_once(
     spark: SparkSession, log: TableLog
 ) -> None:
-    """M-156: keys that are random each time would match here and be inserted there."""
+    """M-153, M-156: keys that are random each time would match here and be inserted there."""
     moody = spark.range(200).select(
         (F.rand() * 80).cast("long").alias("id"), F.lit("a").alias("p"), F.lit(-1).alias("v")
     )

@@ -1,4 +1,4 @@
-"""The names of the metrics, and what is counted where, as in delta-spark (1.11)."""
+"""The names of the metrics, and what is counted where, as in delta-spark (M-160)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """UPDATE and DELETE: rows, files, history, and what is refused.
 
-What is expected here was seen in delta-spark 4.4.0 on Spark 4.2.0 (requirements, section 7).
+What is expected here was seen in delta-spark 4.4.0 on Spark 4.2.0.
 """
 
 from __future__ import annotations

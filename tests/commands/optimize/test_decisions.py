@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.commands.optimize.auto import added_partitions, crowded_partitions
-from puredelta.commands.optimize.metrics import operation_metrics
-from puredelta.commands.optimize.settings import AutoCompactSettings, OptimizeSettings
+from puredelta.commands.compaction.auto import added_partitions, crowded_partitions
+from puredelta.commands.compaction.metrics import operation_metrics
+from puredelta.commands.compaction.settings import AutoCompactSettings, OptimizeSettings
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.optimize.z_columns import resolve_z_columns
 from puredelta.errors import ErrorCode, InvalidRequestError

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.commands.optimize import auto
-from puredelta.commands.optimize.run import execute_optimize
+from puredelta.commands.compaction import auto
+from puredelta.commands.optimize.optimize import execute_optimize
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.commit.transaction import Phase

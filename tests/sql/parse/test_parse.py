@@ -77,7 +77,7 @@ def test_space_comments_and_case_between_words_change_nothing(
     assert statement.source == SourceTable(name=TableName(("updates",)), alias="s")
 
 
-def test_all_kinds_of_clauses() -> None:
+def test_all_kinds_of_clauses() -> None:  # M-02, M-03, M-04, M-05, M-06
     statement = merge(
         """MERGE WITH SCHEMA EVOLUTION INTO delta.`/table` t USING src ON t.k = src.k
         WHEN MATCHED AND src.gone THEN DELETE

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from puredelta.commands.command import Command
+from puredelta.commands.definition.identity_marks import identity_tags
 from puredelta.commands.dml.decide.decide import Decision
 from puredelta.commands.dml.metrics import FileCounts, count_files, operation_metrics
 from puredelta.commands.dml.new_rows.identities import with_generated_identities
@@ -16,7 +17,6 @@ from puredelta.commands.dml.stage import PhaseTimes, StageTimer
 from puredelta.commands.dml.verify import RowCounts
 from puredelta.commands.dml.write import WrittenFiles
 from puredelta.commands.finish import finish
-from puredelta.commands.identity_marks import identity_tags
 from puredelta.log.commit.commit_request import CommitRequest, changed_definition
 from puredelta.log.commit.row_ids import PRESERVED_TAG
 from puredelta.protocol.table.table_config import TableConfig

@@ -1,4 +1,4 @@
-"""``operationMetrics`` of every statement, under the names that delta-spark writes (1.11).
+"""``operationMetrics`` of every statement, under the names that delta-spark writes (M-160).
 
 Row counts mean what they mean there. File counts are those of this implementation, where a
 file that stays under another deletion vector was neither added nor removed; but an UPDATE

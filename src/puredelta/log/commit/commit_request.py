@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from puredelta.protocol.actions.actions import Action, Metadata, Protocol
@@ -25,11 +25,11 @@ class CommitRequest:
 
     actions: Sequence[Action]
     operation: Operation
-    metrics: Mapping[str, int | str] | None = None
+    metrics: Mapping[str, int | str] = field(default_factory=dict)
+    always_records_metrics: bool = False
+    """Also where the session wants no metrics: RESTORE, CLONE and CONVERT, as in delta-spark."""
     is_blind_append: bool | None = None
     """Found out (no file removed, nothing read) unless it is given as False."""
-    user_metadata: str | None = None
-    """Filled in by ``finish`` from the settings of the command."""
     tags: Mapping[str, str] | None = None
     if_created: IfCreated = IfCreated.FAIL
 

@@ -188,7 +188,7 @@ class Transaction:
 
         Raises:
             ConflictError: a rival's commit and this one cannot both stand; the subclass and
-                code say why (requirements 3.2).
+                code say why (X-20 to X-27).
             InvalidRequestError: the actions would break the table.
             UnsupportedError: a rival made the table one that this library cannot write.
             CommitUnknownError: the store does not say whether the commit landed; the data

@@ -31,7 +31,6 @@ from puredelta.commands.dml.resolve.statement import (
 )
 from puredelta.commands.dml.source.staged_source import ColumnNames, SourceProfile
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.footers.file_stats import LeafStatistics
 from puredelta.log.skipping.pruning import prune
 from puredelta.protocol.actions.actions import Add, Metadata, Protocol
 from puredelta.protocol.schema.schema_json import encode_schema
@@ -45,6 +44,7 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
+from puredelta.protocol.table.stats import LeafStatistics
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import (
     FALSE,
@@ -56,7 +56,6 @@ from puredelta.protocol.values.predicates import (
     IsNull,
     Not,
     OneOf,
-    Opaque,
     Or,
     Predicate,
     Ref,

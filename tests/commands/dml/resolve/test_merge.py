@@ -292,7 +292,7 @@ def test_conditions_that_are_not_understood_still_name_their_columns(merge: Any)
 
 @pytest.mark.parametrize("clause", [Matched(Update(STAR)), NotMatched(Insert(STAR))])
 def test_stars_go_by_name(merge: Any, spark: SparkSession, clause: Clause) -> None:
-    """M-40, M-41: case ignored, extra columns ignored, order free."""
+    """M-03, M-40, M-41: case ignored, extra columns ignored, order free."""
     source = "NAME string, extra int, St struct<a:int,b:struct<c:int,d:int>>, vALUE int, key int"
     merge(clause, source=source)
     with pytest.raises(InvalidRequestError) as missing:

@@ -1,4 +1,4 @@
-"""Settings of the session that a MERGE honours (1.14): what they change in table and history."""
+"""Settings of the session that a MERGE honours (S-01): what they change in table and history."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from pyspark.sql import Column
 
+from puredelta.commands.definition.identity_marks import config_with_marks
 from puredelta.commands.dml.resolve.statement import ResolvedStatement
 from puredelta.commands.dml.source.staged_source import StagedSource
-from puredelta.commands.identity_marks import config_with_marks
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.features.filled_columns import Identity
 from puredelta.protocol.table.table_config import TableConfig

@@ -14,7 +14,6 @@ from puredelta.commands.dml.resolve.statement import (
     ResolvedStatement,
 )
 from puredelta.commands.dml.source.staged_source import SourceProfile
-from puredelta.log.footers.file_stats import LeafStatistics
 from puredelta.protocol.schema.types import (
     DOUBLE,
     FLOAT,
@@ -23,6 +22,7 @@ from puredelta.protocol.schema.types import (
     DecimalType,
     PrimitiveType,
 )
+from puredelta.protocol.table.stats import LeafStatistics
 from puredelta.protocol.values.predicates import (
     FALSE,
     TRUE,

@@ -1,4 +1,4 @@
-"""What is wrong with a statement, in delta-spark's words (requirements 1.13).
+"""What is wrong with a statement, in delta-spark's words (E-01).
 
 MERGE has Delta's own error classes for most of it. UPDATE and DELETE leave most of it to Spark,
 and so their errors are of Spark's classes.

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from puredelta.commands.dependent_rules import require_independent
+from puredelta.commands.definition.dependent_rules import require_same_types
+from puredelta.commands.definition.schema_change import require_storable_types, with_schema
 from puredelta.commands.dml.resolve.settings import MergeSettings
-from puredelta.commands.write_schema import require_storable_types, with_schema
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.feature_usage import fields_by_path
 from puredelta.protocol.features.type_widening import AutomaticWidening, with_type_changes
@@ -83,7 +83,7 @@ def evolved_config(
     if shape(merged) == shape(config.schema):
         return config
     _require_no_new_void(config.schema, merged, settings)
-    require_independent(config, merged)
+    require_same_types(config, merged)
     require_storable_types(merged)
     recorded = with_type_changes(config.schema, merged)
     return with_schema(config, recorded, config.partition_columns)

@@ -1,4 +1,4 @@
-"""Names, types and rules of a MERGE, checked before anything runs (requirements 1.2 to 1.4).
+"""Names, types and rules of a MERGE, checked before anything runs (M-20 to M-63).
 
 The order of the checks is delta-spark's: shape of the statement, names, conditions, conflicts,
 types. Spark's own errors pass as they are.
@@ -71,7 +71,7 @@ def resolve_merge(
         session: settings read at the start of the command.
 
     Raises:
-        InvalidRequestError: see requirements 1.13; nothing was read or written.
+        InvalidRequestError: see E-01; nothing was read or written.
         pyspark.errors.PySparkException: Spark itself refuses an expression.
     """
     settings = MergeSettings.of(session)

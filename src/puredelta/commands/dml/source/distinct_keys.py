@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from puredelta.commands.dml.resolve.statement import EquiPair
 from puredelta.commands.dml.source.staged_source import ColumnNames
 from puredelta.commands.dml.spec.settings import KeyLimits
-from puredelta.log.footers.file_stats import LeafPath
 from puredelta.protocol.schema.types import INTEGRAL, DecimalType, PrimitiveType
+from puredelta.protocol.table.stats import LeafPath
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.source.in_place import plain_type
 from puredelta.spark.source.staging import StagedRows

@@ -44,7 +44,7 @@ class KeyLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionSettings:
-    """How the user wants statements of this session to run (requirements 1.14)."""
+    """How the user wants statements of this session to run (S-01)."""
 
     broadcast_bytes_max: int = 10 * 1024 * 1024
     """``spark.sql.autoBroadcastJoinThreshold``; negative: never broadcast."""
@@ -53,7 +53,7 @@ class ExecutionSettings:
     skips_empty_commits: bool = True
     """``skipRecordingEmptyCommits``: what changes nothing makes no version."""
     checks_row_counts: bool = True
-    """``numRecordsValidation.enabled`` (1.11)."""
+    """``numRecordsValidation.enabled`` (M-94)."""
     skips_by_statistics: bool = True
     """``stats.skipping``."""
     collects_statistics: bool = True
