@@ -63,25 +63,6 @@ AUTO_COMPACTION = PostCommitHook(name="auto compaction", run=_compact)
 """For every command that adds files to a table, but OPTIMIZE itself."""
 
 
-def compact_after(spark: SparkSession, log: TableLog, version: int, config: TableConfig) -> None:
-    """Do the same for a command that does not commit through ``finish``. Never raises."""
-    try:
-        (commit,) = log.commits_after(version - 1, through=version)
-        command = start_command(spark, log, Capability.MERGE)
-        committed = Committed(
-            version=version, timestamp_ms=0, actions=commit.actions, config=config
-        )
-        _compact(command, committed)
-    except Exception as error:
-        logger.warning(
-            "Version %d of %s is committed, but the auto compaction after it failed: %s",
-            version,
-            log.root_uri,
-            error,
-            exc_info=True,
-        )
-
-
 def added_partitions(adds: Iterable[Add]) -> frozenset[PartitionKey]:
     """Return the partitions that get files with new rows."""
     return frozenset(partition_key(add) for add in adds if add.data_change)

@@ -56,6 +56,7 @@ from puredelta.protocol.values.predicates import (
     IsNull,
     Not,
     OneOf,
+    Opaque,
     Or,
     Predicate,
     Ref,
