@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from puredelta.spark.plans.catalyst import Catalyst
-from puredelta.spark.scan.table_rows import PlanOrigin, find_shown_table, shown_tables
+from puredelta.spark.jvm.expressions import Expression
+from puredelta.spark.jvm.frames import analyzed_plan
+from puredelta.spark.jvm.plans import Plan
+from puredelta.spark.scan.table_rows import PlanOrigin, find_origin, find_origins
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import quoted
 
-_WRAPPERS = frozenset({"View", "SubqueryAlias", "Project"})
+_WRAPPERS = frozenset({"View", "SubqueryAlias"})
 
 
 @dataclass(frozen=True, slots=True)
-class ViewedTable:
+class ViewOrigin:
     """The table below a temporary view."""
 
     table: PlanOrigin
@@ -32,7 +33,7 @@ class ViewedTable:
         return self.table.root_uri
 
 
-def find_viewed_table(spark: SparkSession, view: str) -> ViewedTable | None:
+def find_view_origin(spark: SparkSession, view: str) -> ViewOrigin | None:
     """Return the table whose rows a temporary view shows; None if there is no such view,
     or it shows something else, or several tables.
 
@@ -49,46 +50,43 @@ def find_viewed_table(spark: SparkSession, view: str) -> ViewedTable | None:
     except AnalysisException:
         return None
     rows = spark.table(name)
-    catalyst = Catalyst(spark)
-    plan = catalyst.analyzed(rows)
-    tables = {shown for _, shown in shown_tables(catalyst, plan)}
-    if len({shown.root_uri for shown in tables}) != 1:
+    plan = analyzed_plan(rows)
+    tables = {origin for _, origin in find_origins(plan)}
+    if len({table.root_uri for table in tables}) != 1:
         return None
-    return ViewedTable(
-        table=min(tables, key=lambda shown: not shown.is_time_travel),
+    return ViewOrigin(
+        table=min(tables, key=lambda table: not table.is_time_travel),
         columns=tuple(rows.columns),
-        is_plain=_is_plain(catalyst, plan),
+        is_plain=_is_plain(plan),
     )
 
 
-def _is_plain(catalyst: Catalyst, node: Any) -> bool:
+def _is_plain(plan: Plan) -> bool:
     """Tell whether nothing but wrappers lies above the scan."""
-    while find_shown_table(catalyst, node) is None:
-        children = catalyst.items(node.children())
-        if len(children) != 1 or not _is_wrapper(catalyst, node):
+    while find_origin(plan) is None:
+        children = plan.children()
+        if len(children) != 1 or not _is_wrapper(plan):
             return False
-        (node,) = children
+        (plan,) = children
     return True
 
 
-def _is_wrapper(catalyst: Catalyst, node: Any) -> bool:
-    kind = node.getClass().getSimpleName()
-    if kind not in _WRAPPERS:
-        return False
+def _is_wrapper(plan: Plan) -> bool:
+    kind = plan.kind
     if kind != "Project":
-        return True
-    chosen = catalyst.items(node.projectList())
-    return all(_is_plain_column(column) for column in chosen)
+        return kind in _WRAPPERS
+    return all(_is_plain_column(column) for column in plan.projections())
 
 
-def _is_plain_column(column: Any) -> bool:
+def _is_plain_column(column: Expression) -> bool:
     """Tell a column of the child under its own name.
 
     A view of SQL text wraps each in a cast to the type it has already.
     """
     name = column.name()
-    while (kind := column.getClass().getSimpleName()) in {"Alias", "Cast"}:
-        if kind == "Cast" and not column.dataType().equals(column.child().dataType()):
+    while (kind := column.kind) in {"Alias", "Cast"}:
+        child = column.child()
+        if kind == "Cast" and not column.has_type_of(child):
             return False
-        column = column.child()
-    return bool(kind == "AttributeReference" and column.name() == name)
+        column = child
+    return kind == "AttributeReference" and column.name() == name

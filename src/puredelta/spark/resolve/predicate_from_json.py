@@ -67,7 +67,7 @@ _FLIPPED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class SideColumn:
     """What an expression id stands for: a column of one side."""
 
     side: Side
@@ -120,7 +120,7 @@ class _Part:
 
 
 def predicate_of(
-    nodes: Sequence[Node], attributes: Mapping[int, Attribute], *, time_zone: str
+    nodes: Sequence[Node], columns: Mapping[int, SideColumn], *, time_zone: str
 ) -> Predicate:
     """Translate one expression.
 
@@ -130,17 +130,17 @@ def predicate_of(
     stack: list[_Part] = []
     for node in reversed(nodes):
         kids = [stack.pop() for _ in range(node["num-children"])]
-        stack.append(_part(node, kids, attributes, time_zone))
+        stack.append(_part(node, kids, columns, time_zone))
     (whole,) = stack
     return whole.tree
 
 
 def _part(
-    node: Node, kids: Sequence[_Part], attributes: Mapping[int, Attribute], time_zone: str
+    node: Node, kids: Sequence[_Part], columns: Mapping[int, SideColumn], time_zone: str
 ) -> _Part:
     match class_name(node), kids:
         case "AttributeReference", []:
-            known = attributes.get(node["exprId"]["id"])
+            known = columns.get(node["exprId"]["id"])
             if known is not None:
                 return _Part(known.ref(), known.type)
         case "Literal", []:
@@ -157,7 +157,7 @@ def _part(
             made = _known(name, [k.tree for k in kids])
             if made is not None:
                 return _Part(made)
-    return _Part(Opaque(_references_below(node, kids, attributes)))
+    return _Part(Opaque(_references_below(node, kids, columns)))
 
 
 def _widens(narrow: str, cast: Node) -> bool:
@@ -201,10 +201,10 @@ def comparison(op: CompareOp, left: Predicate, right: Predicate) -> Predicate | 
 
 
 def _references_below(
-    node: Node, kids: Iterable[_Part], attributes: Mapping[int, Attribute]
+    node: Node, kids: Iterable[_Part], columns: Mapping[int, SideColumn]
 ) -> frozenset[Ref]:
     inner = attribute_ids([v for v in node.values() if isinstance(v, list)])
-    outer = frozenset(attributes[i].ref() for i in inner if i in attributes)
+    outer = frozenset(columns[i].ref() for i in inner if i in columns)
     return outer.union(*(references(k.tree) for k in kids))
 
 

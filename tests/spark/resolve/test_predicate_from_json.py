@@ -24,18 +24,18 @@ from puredelta.protocol.values.predicates import (
     Side,
     StartsWith,
 )
-from puredelta.spark.plans.predicate_from_json import Attribute, attribute_ids, predicate_of
+from puredelta.spark.resolve.predicate_from_json import SideColumn, attribute_ids, predicate_of
 
 STRUCT = T.StructType(
     [T.StructField("A", T.IntegerType()), T.StructField("b", T.StringType("UTF8_LCASE"))]
 )
 ATTRIBUTES = {
-    1: Attribute(Side.TARGET, "id", T.LongType()),
-    2: Attribute(Side.SOURCE, "__puredelta_s0", T.LongType()),
-    3: Attribute(Side.TARGET, "p", T.StringType()),
-    4: Attribute(Side.TARGET, "st", STRUCT),
-    5: Attribute(Side.TARGET, "c", T.StringType("UTF8_LCASE")),
-    6: Attribute(Side.TARGET, "n", T.IntegerType()),
+    1: SideColumn(Side.TARGET, "id", T.LongType()),
+    2: SideColumn(Side.SOURCE, "__puredelta_s0", T.LongType()),
+    3: SideColumn(Side.TARGET, "p", T.StringType()),
+    4: SideColumn(Side.TARGET, "st", STRUCT),
+    5: SideColumn(Side.TARGET, "c", T.StringType("UTF8_LCASE")),
+    6: SideColumn(Side.TARGET, "n", T.IntegerType()),
 }
 ID = Ref(Side.TARGET, ("id",), LONG)
 KEY = Ref(Side.SOURCE, ("__puredelta_s0",), LONG)

@@ -1,7 +1,7 @@
 """Statements on tables as Spark's own parser reads them: what they name and say, as plain values.
 
-Classic sessions only. Nothing is analyzed here; the query inside a statement comes out as
-rows, which Spark analyzes then.
+Classic sessions only. Nothing is analyzed here; the query inside a statement comes out as the
+plan that Spark has parsed.
 """
 
 from __future__ import annotations
@@ -11,11 +11,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.spark.catalog.relation_cache import pinned, plan_relations
-from puredelta.spark.plans.catalyst import Catalyst
+from puredelta.spark.jvm.classes import (
+    class_name,
+    scala_seq,
+    seq_items,
+    text_items,
+    text_map,
+    text_option,
+)
+from puredelta.spark.jvm.parser import parsed_plan
+from puredelta.spark.jvm.plans import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +73,8 @@ class StatedTable:
     properties: Mapping[str, str]
     options: Mapping[str, str]
     has_constraints: bool
-    query: Any
-    """The plan behind AS, or None."""
+    query: Plan | None
+    """Behind AS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +96,7 @@ class InsertInto:
     """``WITH SCHEMA EVOLUTION``."""
     beyond: str | None
     """A clause that is more than this, by its words."""
-    query: Any
+    query: Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,66 +115,57 @@ def parse_plan(spark: SparkSession, text: str) -> StatedTable | InsertInto | Sev
     Raises:
         pyspark.errors.ParseException: Spark's parser refuses the text.
     """
-    plan: Any = Catalyst(spark).session.sessionState().sqlParser().parsePlan(text)
+    plan = parsed_plan(spark, text).java
     ctes = None
-    if _kind(plan) == "UnresolvedWith":
+    if class_name(plan) == "UnresolvedWith":
         plan, ctes = plan.child(), plan
-    match _kind(plan):
+    match class_name(plan):
         case "CreateTable" | "ReplaceTable":
             return _table(plan, tuple(_columns(plan.columns())), None)
         case "CreateTableAsSelect" | "ReplaceTableAsSelect":
-            return _table(plan, (), plan.query())
+            return _table(plan, (), Plan(plan.query()))
         case kind if kind in _INSERTS:
-            return _one_insert(spark, plan, ctes)
+            return _one_insert(plan, ctes)
         case "Union":
-            return _several(spark, plan, ctes)
+            return _several(plan, ctes)
         case _:
             return None
 
 
-def _one_insert(spark: SparkSession, plan: Any, ctes: Any) -> InsertInto | None:
-    query = _with_ctes(spark, ctes, plan.query())
-    if _kind(plan) == "InsertIntoStatement":
+def _one_insert(plan: Any, ctes: Any) -> InsertInto | None:
+    query = _with_ctes(ctes, plan.query())
+    if class_name(plan) == "InsertIntoStatement":
         return _insert(plan, query)
     return _replace_where(plan, query)  # before 4.3: INSERT INTO ... REPLACE WHERE
 
 
-def _several(spark: SparkSession, plan: Any, ctes: Any) -> SeveralInserts | None:
-    children = list(_items(plan.children()))
-    if any(_kind(child) not in _INSERTS for child in children):
+def _several(plan: Any, ctes: Any) -> SeveralInserts | None:
+    children = list(seq_items(plan.children()))
+    if any(class_name(child) not in _INSERTS for child in children):
         return None
-    inserts = [_one_insert(spark, child, ctes) for child in children]
+    inserts = [_one_insert(child, ctes) for child in children]
     known = tuple(insert for insert in inserts if insert is not None)
     return SeveralInserts(known) if len(known) == len(inserts) else None
 
 
-def query_rows(spark: SparkSession, query: Any) -> DataFrame:
-    """Return the rows of the query inside a statement; Spark analyzes it now.
-
-    It may name Delta tables of the catalog.
-    """
-    with pinned(spark, plan_relations(query)):
-        return Catalyst(spark).rows(query)
-
-
-def _with_ctes(spark: SparkSession, ctes: Any, query: Any) -> Any:
+def _with_ctes(ctes: Any, query: Any) -> Plan:
     """Return the query with the common table expressions that stand before its statement."""
-    return query if ctes is None else ctes.withNewChildren(Catalyst(spark).seq([query]))
+    return Plan(query if ctes is None else ctes.withNewChildren(scala_seq(query, [query])))
 
 
 # --- CREATE and REPLACE ---------------------------------------------------------------------
 
 
-def _table(plan: Any, columns: tuple[StatedColumn, ...], query: Any) -> StatedTable | None:
+def _table(plan: Any, columns: tuple[StatedColumn, ...], query: Plan | None) -> StatedTable | None:
     name = plan.name()
-    if _kind(name) != "UnresolvedIdentifier":
+    if class_name(name) != "UnresolvedIdentifier":
         return None  # IDENTIFIER(...)
     said = plan.tableSpec()
-    replaces = _kind(plan).startswith("Replace")
-    layout = [_Layout.of(transform) for transform in _items(plan.partitioning())]
+    replaces = class_name(plan).startswith("Replace")
+    layout = [_Layout.of(transform) for transform in seq_items(plan.partitioning())]
     return StatedTable(
-        name=_strings(name.nameParts()),
-        provider=_option(said.provider()),
+        name=text_items(name.nameParts()),
+        provider=text_option(said.provider()),
         creates=not replaces or bool(plan.orCreate()),
         replaces=replaces,
         if_not_exists=not replaces and bool(plan.ignoreIfExists()),
@@ -174,10 +173,10 @@ def _table(plan: Any, columns: tuple[StatedColumn, ...], query: Any) -> StatedTa
         partition_by=tuple(at.column for at in layout if at.column is not None),
         cluster_by=next((at.cluster_by for at in layout if at.cluster_by is not None), None),
         other_layout=next((at.words for at in layout if at.is_other), None),
-        buckets=any(str(t.name()).endswith("bucket") for t in _items(plan.partitioning())),
-        location=_option(said.location()),
-        comment=_option(said.comment()),
-        properties=_mapping(said.properties()),
+        buckets=any(str(t.name()).endswith("bucket") for t in seq_items(plan.partitioning())),
+        location=text_option(said.location()),
+        comment=text_option(said.comment()),
+        properties=text_map(said.properties()),
         options=_options(said),
         has_constraints="constraints" in _fields(said) and said.constraints().nonEmpty(),
         query=query,
@@ -206,20 +205,20 @@ class _Layout:
             return cls(words=words, column=parts[0] if len(parts) == 1 else None)
         if not kind.endswith("cluster_by"):  # delta-spark has a kind of its own
             return cls(words=words)
-        references = _items(transform.columnNames())
+        references = seq_items(transform.columnNames())
         paths = tuple(tuple(map(str, reference.fieldNames())) for reference in references)
         return cls(words=words, cluster_by=paths)
 
 
 def _columns(columns: Any) -> Iterator[StatedColumn]:
-    for column in _items(columns):
+    for column in seq_items(columns):
         kind = json.loads(str(column.dataType().json()))
         default, generated = column.defaultValue(), column.generationExpression()
         yield StatedColumn(
             name=str(column.name()),
-            type=T._parse_datatype_json_value(kind),  # noqa: SLF001 - the one JSON reader there is
+            type=T._parse_datatype_json_value(kind),
             nullable=bool(column.nullable()),
-            comment=_option(column.comment()),
+            comment=text_option(column.comment()),
             default=str(default.get().originalSQL()) if default.isDefined() else None,
             generated_as=_sql(generated.get()) if generated.isDefined() else None,
             identity=_identity(column.identityColumnSpec()),
@@ -245,37 +244,34 @@ def _identity(spec: Any) -> StatedIdentity | None:
 def _options(said: Any) -> dict[str, str]:
     """Return what stands behind OPTIONS; values that are no literals are left out."""
     options = {}
-    for pair in _items(said.optionExpression().options()):
-        value = pair._2()  # noqa: SLF001 - Scala's name
-        if _kind(value) == "Literal":
-            options[str(pair._1())] = str(value.toString())  # noqa: SLF001 - Scala's name
+    for pair in seq_items(said.optionExpression().options()):
+        value = pair._2()
+        if class_name(value) == "Literal":
+            options[str(pair._1())] = str(value.toString())
     return options
 
 
 # --- INSERT ---------------------------------------------------------------------------------
 
 
-def _insert(plan: Any, query: Any) -> InsertInto | None:
+def _insert(plan: Any, query: Plan) -> InsertInto | None:
     table = plan.table()
-    if _kind(table) != "UnresolvedRelation":
+    if class_name(table) != "UnresolvedRelation":
         return None
     where, beyond = None, None
     # 4.2 has REPLACE ON | USING and WITH SCHEMA EVOLUTION here, 4.3 REPLACE WHERE, too.
     fields = _fields(plan)
     if "replaceCriteriaOpt" in fields and plan.replaceCriteriaOpt().isDefined():
         criteria = plan.replaceCriteriaOpt().get()
-        if _kind(criteria) == "InsertReplaceWhere":
+        if class_name(criteria) == "InsertReplaceWhere":
             where = str(criteria.cond().sql())
         else:
             beyond = "REPLACE ON or REPLACE USING"
     evolves = "withSchemaEvolution" in fields and bool(plan.withSchemaEvolution())
-    partition = {
-        str(pair._1()): pair._2()  # noqa: SLF001 - Scala's name
-        for pair in _items(plan.partitionSpec().toSeq())
-    }
+    partition = {str(pair._1()): pair._2() for pair in seq_items(plan.partitionSpec().toSeq())}
     return InsertInto(
-        name=_strings(table.multipartIdentifier()),
-        columns=_strings(plan.userSpecifiedCols()),
+        name=text_items(table.multipartIdentifier()),
+        columns=text_items(plan.userSpecifiedCols()),
         partition={
             name: None if value.get() is None else str(value.get())
             for name, value in partition.items()
@@ -292,11 +288,11 @@ def _insert(plan: Any, query: Any) -> InsertInto | None:
     )
 
 
-def _replace_where(plan: Any, query: Any) -> InsertInto | None:
-    if _kind(plan.table()) != "UnresolvedRelation":
+def _replace_where(plan: Any, query: Plan) -> InsertInto | None:
+    if class_name(plan.table()) != "UnresolvedRelation":
         return None
     return InsertInto(
-        name=_strings(plan.table().multipartIdentifier()),
+        name=text_items(plan.table().multipartIdentifier()),
         columns=(),
         partition={},
         open_partition=(),
@@ -310,30 +306,6 @@ def _replace_where(plan: Any, query: Any) -> InsertInto | None:
     )
 
 
-# --- Scala's values -------------------------------------------------------------------------
-
-
-def _kind(value: Any) -> str:
-    return str(value.getClass().getSimpleName())
-
-
 def _fields(product: Any) -> set[str]:
-    return {str(field) for field in _items(product.productElementNames().toSeq())}
-
-
-def _items(seq: Any) -> Iterator[Any]:
-    for n in range(seq.size()):
-        yield seq.apply(n)
-
-
-def _strings(seq: Any) -> tuple[str, ...]:
-    return tuple(str(item) for item in _items(seq))
-
-
-def _option(option: Any) -> str | None:
-    return str(option.get()) if option.isDefined() else None
-
-
-def _mapping(mapping: Any) -> dict[str, str]:
-    pairs = mapping.toSeq()
-    return {str(pair._1()): str(pair._2()) for pair in _items(pairs)}  # noqa: SLF001 - Scala's name
+    """Return the names of the fields that a Scala case class has in this version of Spark."""
+    return set(text_items(product.productElementNames().toSeq()))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from puredelta.spark.plans import ui_metrics
-from puredelta.spark.plans.ui_metrics import shown_in_ui
+from puredelta.spark.jvm.ui_entry import UiEntry
+from puredelta.spark.session.ui_metrics import shown_in_ui
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +59,7 @@ def test_a_command_that_fails_is_shown_as_failed(spark: SparkSession) -> None:
 def test_a_broken_ui_breaks_no_command(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ui_metrics._Entry, "_post", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(UiEntry, "_post", lambda *_, **__: 1 / 0)
     with shown_in_ui(spark, "MERGE INTO events, unseen") as shown:
         shown.report({"numTargetRowsUpdated": 1})
     assert spark.sparkContext.getLocalProperty("spark.sql.execution.root.id") is None

@@ -1,7 +1,9 @@
-"""Rows that go into a table by name, each value cast to the column it is for.
+"""New rows of a table, each value cast to the type of its column.
 
-So the reference stores rows of ``df.writeTo(name)`` and of ``saveAsTable`` in mode append. Unlike
-SQL's INSERT every cast Spark knows is made; a value that does not fit is an error of its row.
+Spark has two sets of rules. Rows of an INSERT statement follow Spark's own for INSERT: types that
+do not match may be an error before a job runs. Rows of ``df.writeTo(name)`` and of
+``saveAsTable`` in mode append go by the names of columns, and are cast however Spark can cast
+them: a value that does not fit is an error of its row. delta-spark does the same.
 """
 
 from __future__ import annotations
@@ -10,9 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.spark.plans.catalyst import Catalyst
+from puredelta.spark.jvm.casts import inserted_rows
 from puredelta.spark.session.session import SessionInfo
-from puredelta.spark.session.types import quoted
+from puredelta.spark.session.types import quoted, struct_as_nullable, without_table_metadata
 from puredelta.spark.values.casters import ClassicCaster, ConnectCaster
 from puredelta.spark.values.store_assignment import (
     Caster,
@@ -23,6 +25,19 @@ from puredelta.spark.values.store_assignment import (
 )
 
 _NESTED = (T.StructType, T.ArrayType, T.MapType, T.NullType)
+
+
+def stored_as(rows: DataFrame, columns: T.StructType, *, table: str, by_name: bool) -> DataFrame:
+    """Return the rows of an INSERT with exactly these columns, by name or by position.
+
+    ``table`` is what errors call the table. Classic sessions only. Runs no job.
+
+    Raises:
+        pyspark.errors.AnalysisException: too many or too few columns, or a type that does not
+            fit (INSERT_COLUMN_ARITY_MISMATCH, INCOMPATIBLE_DATA_FOR_TABLE).
+    """
+    plain = without_table_metadata(struct_as_nullable(columns))
+    return inserted_rows(rows, plain, table=table, by_name=by_name)
 
 
 def stored_by_name(rows: DataFrame, columns: T.StructType) -> DataFrame:
@@ -61,8 +76,6 @@ def _is_cast(given: T.DataType, to: T.DataType) -> bool:
 def _assigner(rows: DataFrame) -> StoreAssigner:
     session = SessionInfo.of(rows.sparkSession)
     caster: Caster = (
-        ConnectCaster(ansi=session.ansi)
-        if session.is_connect
-        else ClassicCaster(Catalyst(rows.sparkSession))
+        ConnectCaster(ansi=session.ansi) if session.is_connect else ClassicCaster(rows.sparkSession)
     )
     return StoreAssigner(caster=caster, mode=cast_mode(session, follows_ansi_flag=False))

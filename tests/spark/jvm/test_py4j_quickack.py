@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from puredelta.spark.plans.py4j_quickack import QuickackReader, quick_answers
+from puredelta.spark.jvm.py4j_quickack import QuickackReader, quick_answers
 
 pytestmark = pytest.mark.skipif(
     not hasattr(socket, "TCP_QUICKACK"), reason="acknowledgements are this kernel's business"

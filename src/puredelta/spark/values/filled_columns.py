@@ -1,7 +1,8 @@
-"""Values of identity columns: a function of where a row lies in staged files (M-102).
+"""Values that a table fills in itself: generated columns, defaults and identity columns.
 
-A staged row's place never changes, whatever runs again, so no value is lost or given twice;
-and places are dense, so values are, too.
+Each is a Spark expression over rows of the table. An identity value is a function of where a row
+lies in staged files (M-102). A staged row's place never changes, whatever runs again, so no value
+is lost or given twice; and places are dense, so values are, too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,23 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from puredelta.protocol.features.filled_columns import Identity
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.types import as_nullable, to_spark_type
+
+
+def generated_value(config: TableConfig, column: str) -> Column:
+    """Return what a generated column holds (M-101), over rows with the table's columns by name."""
+    return _typed(config.generated_columns[column], config, column)
+
+
+def default_value(config: TableConfig, column: str) -> Column:
+    """Return the default of a column (M-100); it refers to no row."""
+    return _typed(config.column_defaults[column], config, column)
+
+
+def _typed(sql: str, config: TableConfig, column: str) -> Column:
+    field = next(f for f in config.schema.fields if f.name == column)
+    return F.expr(f"({sql})").cast(as_nullable(to_spark_type(field.type)))
 
 
 def identity_value(identity: Identity, row_counts: Sequence[int], *, file: str, row: str) -> Column:
