@@ -10,14 +10,12 @@ from collections import Counter
 from collections.abc import Iterable
 
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
 
-from puredelta.commands.command import Command, PostCommitHook, next_command, start_command
+from puredelta.commands.command import Command, PostCommitHook, next_command
 from puredelta.commands.compaction.optimization import Optimization, compactable_files
 from puredelta.commands.compaction.settings import AutoCompactSettings
 from puredelta.log.commit.transaction import Committed
 from puredelta.log.maintenance.file_bins import PartitionKey, partition_key, plan_compaction
-from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.table_operations import optimize
 from puredelta.protocol.features.feature_registry import Capability
