@@ -106,7 +106,7 @@ def statement(
         source_columns=(),
         pass_through=dict,
         frames=frames,
-        instant=NOTHING,
+        timestamp=NOTHING,
     )
 
 

@@ -151,7 +151,7 @@ def merge(
         "not_matched_by_source": by_source,
         "target_columns": frozenset({"id"}),
         "source_columns": (nothing,),
-        "instant": nothing,
+        "timestamp": nothing,
     }.items():
         object.__setattr__(made, name, value)
     return made
