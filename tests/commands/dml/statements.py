@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import Column
 
-from puredelta.commands.command import command_on
+from puredelta.commands.command import Command, command_on
 from puredelta.commands.dml.resolve.statement import (
     ConditionParts,
     EquiPair,
@@ -36,6 +36,7 @@ from puredelta.protocol.values.predicates import And, Predicate, Ref, Side
 from puredelta.spark.offload.key_lookup import WorkerMemory
 from puredelta.spark.scan.bitmaps import CountedWords
 from puredelta.spark.session.row_bitmap import RowBitmap
+from puredelta.spark.session.session import SessionInfo, StoreAssignment
 from tests.commands.sessions import FakeSession
 from tests.faults import MemoryStore
 from tests.log.tables import config as config_of
@@ -110,6 +111,21 @@ def statement(
     )
 
 
+def command_of(log: TableLog, settings: Mapping[str, str] | None = None) -> Command:
+    """Return a call on the newest version; ``settings`` spells dots as two underscores."""
+    session = SessionInfo(
+        spark_version="4.1.0",
+        is_connect=False,
+        time_zone="UTC",
+        case_sensitive=False,
+        ansi=True,
+        store_assignment=StoreAssignment.ANSI,
+        settings={key.replace("__", "."): value for key, value in (settings or {}).items()},
+    )
+    spark: Any = FakeSession()
+    return command_on(spark, log, log.snapshot(), Capability.MERGE, session=session)
+
+
 def context_of(
     of: Callable[[TableConfig], ResolvedStatement] | ResolvedStatement,
     *files: Add,
@@ -122,10 +138,7 @@ def context_of(
 
     ``table`` is what `create_table` takes, ``session`` spells dots as two underscores.
     """
-    store = MemoryStore()
-    log: TableLog = create_table(store, *files, **table)
-    spark: Any = FakeSession(**(session or {}))
-    command = command_on(spark, log, log.snapshot(), Capability.MERGE)
+    command = command_of(create_table(MemoryStore(), *files, **table), session)
     config = command.snapshot.config
     memory = WorkerMemory(task_max=1_000_000)
     return StatementContext(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from puredelta.commands.command import Command, command_on
+from puredelta.commands.command import Command
 from puredelta.commands.dml.spec.merge import Delete, Matched, MergeSpec
 from puredelta.commands.dml.spec.replace_where import ReplaceSpec
 from puredelta.commands.dml.spec.settings import ExecutionSettings
@@ -14,8 +14,7 @@ from puredelta.commands.dml.spec.statement import InputRows, ask
 from puredelta.commands.dml.spec.statistics import FILES_MIN
 from puredelta.commands.dml.spec.update_delete import DeleteSpec
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.features.feature_registry import Capability
-from tests.commands.sessions import FakeSession
+from tests.commands.dml.statements import command_of
 from tests.faults import MemoryStore
 from tests.log.tables import WRITE, add, column, create_table
 
@@ -25,9 +24,7 @@ CLAUSES = (Matched(Delete()),)
 
 def command(**settings: str) -> Command:
     files = (add(f"{n}.parquet", ids=(n, n + 1)) for n in range(FILES_MIN))
-    log = create_table(MemoryStore(), *files)
-    session: Any = FakeSession(**settings)
-    return command_on(session, log, log.snapshot(), Capability.MERGE)
+    return command_of(create_table(MemoryStore(), *files), settings)
 
 
 def test_statistics_of_the_condition_are_parsed_from_here_on() -> None:
