@@ -20,7 +20,7 @@ def run_rows(
     """Execute an UPDATE or a DELETE and return its result row.
 
     One long column ``num_affected_rows``; no row if the session's ``txnVersion`` had been
-    executed (M-92). -1 stands for rows that nobody counted.
+    executed (M-92). -1 stands for rows that were not counted.
     """
     name = "UPDATE" if isinstance(spec, UpdateSpec) else "DELETE FROM"
     with (

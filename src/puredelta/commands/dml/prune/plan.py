@@ -135,12 +135,14 @@ def plan_search(
         files, by_source_predicate(statement.not_matched_by_source), matchable.statistics_of_all
     )
     extra = pc.sum(pc.and_not(by_source.mask, matchable.mask)).as_py() or 0
-    wanted = pc.or_(matchable.mask, by_source.mask)
-    candidates = files.select(wanted)
+    candidates, known = matchable.files, matchable.statistics
+    if extra:
+        wanted = pc.or_(matchable.mask, by_source.mask)
+        candidates, known = files.select(wanted), by_source.statistics.select(wanted)
     search = _search(statement, candidates, source)
     return SearchPlan(
         candidates=candidates,
-        statistics=by_source.statistics.select(wanted) if extra else matchable.statistics,
+        statistics=known,
         num_files=len(files),
         skipped=matchable.skipped,
         extra_candidates=extra,
@@ -169,7 +171,9 @@ class _Matchable:
     """Which files may hold a match that matters."""
 
     mask: pa.Array
-    """One bool per file."""
+    """One bool per file of the table."""
+    files: FileTable
+    """The files that are left."""
     statistics: FileStatistics
     """Of the files that are left."""
     statistics_of_all: FileStatistics
@@ -189,6 +193,7 @@ def _matchable(
         mask = pa.array([False] * len(files), pa.bool_())
         return _Matchable(
             mask=mask,
+            files=files.select(mask),
             statistics=statistics.select(mask),
             statistics_of_all=statistics,
             skipped=(),
@@ -210,6 +215,7 @@ def _matchable(
             numbers = numbers.filter(pruning.mask)
     return _Matchable(
         mask=pc.is_in(every, numbers),
+        files=left,
         statistics=known,
         statistics_of_all=statistics,
         skipped=tuple(skipped),
