@@ -41,7 +41,7 @@ from puredelta.spark.scan.table_rows import table_rows
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 from puredelta.sql.relations.names import find_catalog_name, find_location
 from puredelta.sql.relations.table_argument import require_table
-from puredelta.sql.text.computed_name import parse_table_name
+from puredelta.sql.text.table_name import parse_table_name
 from puredelta.table_builder import DeltaTableBuilder, IdentityGenerator
 from puredelta.table_upkeep import TableUpkeep
 

@@ -72,8 +72,12 @@ def named_plan(spark: SparkSession, name: str, plan: Any) -> Any:
     return scala_object(jvm, f"{_CATALYST}.plans.logical.SubqueryAlias").apply(name, plan)
 
 
-def no_rows(spark: SparkSession, schema: T.StructType) -> DataFrame:
-    """Return a frame of no rows; runs no job."""
+def no_rows(spark: SparkSession, schema: T.StructType | None = None) -> DataFrame:
+    """Return a frame of no rows, by default without columns as Spark does for a command.
+
+    Runs no job.
+    """
+    schema = T.StructType([]) if schema is None else schema
     return spark.createDataFrame([], schema) if is_connect(spark) else late_frame(spark, schema)
 
 

@@ -1,4 +1,4 @@
-"""CREATE and REPLACE TABLE, as Spark's parser reads them, made tables of ours."""
+"""CREATE and REPLACE TABLE, as Spark's parser reads them, for Delta tables."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _definition(statement: StatedTable) -> TableDefinition:
 def _options(statement: StatedTable) -> dict[str, str]:
     """Return the properties that OPTIONS give a table.
 
-    As in the reference: CREATE TABLE keeps every option twice, AS SELECT and the
+    As in delta-spark: CREATE TABLE keeps every option twice, AS SELECT and the
     replacements keep what is a property of Delta.
     """
     options = statement.options

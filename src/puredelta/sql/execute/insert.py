@@ -1,4 +1,4 @@
-"""INSERT, as Spark's parser reads it, on tables of ours."""
+"""INSERT, as Spark's parser reads it, into Delta tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def insert(
     text: str,
     parse: Callable[[str], InsertInto],
 ) -> bool:
-    """Execute the statement; False if the table is not ours.
+    """Execute the statement; False if the table is no Delta table.
 
     ``text`` is what was parsed, and ``parse`` does so once more when ``DEFAULT`` has become
     values in it.
@@ -51,10 +51,10 @@ def insert(
 def insert_all(spark: SparkSession, statements: Sequence[InsertInto]) -> bool:
     """Execute several statements over the same rows, each in a commit of its own.
 
-    All of them are checked before the first one is executed. False if no table is ours.
+    All of them are checked before the first one is executed. False if none is a Delta table.
 
     Raises:
-        UnsupportedError: a clause that is not implemented, or some tables are not ours.
+        UnsupportedError: a clause that is not implemented, or some tables are no Delta tables.
         InvalidRequestError, pyspark.errors.AnalysisException: what `plan_insert` raises.
     """
     found = {s.name: find_location(spark, TableName(s.name)) for s in statements}

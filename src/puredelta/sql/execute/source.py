@@ -1,4 +1,4 @@
-"""The rows a MERGE statement names behind USING."""
+"""The rows that a MERGE statement names after USING."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.session import is_connect
 from puredelta.sql.parse.statement import MergeStatement, SourceQuery, SourceTable
 from puredelta.sql.relations.names import resolve_name
-from puredelta.sql.relations.time_travel import with_views
+from puredelta.sql.relations.query_tables import with_views
 from puredelta.sql.relations.views import TemporaryViews
 
 

@@ -1,4 +1,4 @@
-"""CREATE, REPLACE and INSERT statements: which are ours, and what executes them."""
+"""CREATE TABLE, REPLACE TABLE and INSERT, whose text Spark's own parser reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
 from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.spark.plans.lazy_frame import no_rows
 from puredelta.spark.session.formats import FORMAT, is_delta
+from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.statements.statement_plans import (
     InsertInto,
@@ -19,27 +21,25 @@ from puredelta.spark.statements.statement_plans import (
 )
 from puredelta.sql.execute.create import create
 from puredelta.sql.execute.insert import insert, insert_all
-from puredelta.sql.execute.results import no_rows
-from puredelta.sql.execute.table_head import read_head
-from puredelta.sql.relations.names import find_location
+from puredelta.sql.parse.statement import SparkParsedStatement
+from puredelta.sql.relations.names import find_location, resolve_name
+from puredelta.sql.relations.query_tables import with_views
 from puredelta.sql.relations.views import TemporaryViews
 from puredelta.sql.text.table_name import ComputedName, TableReference
 
 _USING = re.compile(r"\busing\s+`?(\w+)", re.IGNORECASE)
 
 
-def is_table_statement(spark: SparkSession, text: str) -> bool:
-    """Tell whether a text is CREATE or REPLACE TABLE with format delta, or INSERT into our table.
-
-    Fields and parameters need no values yet.
+def concerns_delta(spark: SparkSession, statement: SparkParsedStatement, text: str) -> bool:
+    """Tell whether a statement may make a table of format delta, or insert into a Delta table.
 
     Raises:
         UnsupportedError: the session is a Spark Connect one.
     """
-    head = read_head(text)
-    if head is None:
-        return False
-    found = _names_our_format(spark, text) if head.defines else _is_ours(spark, head.name)
+    if statement.defines:
+        found = _names_our_format(spark, text)
+    else:
+        found = _is_delta(spark, statement.targets[0].name)
     if found and is_connect(spark):
         raise not_on_connect("CREATE TABLE and INSERT")
     return found
@@ -54,8 +54,10 @@ def not_on_connect(what: str) -> UnsupportedError:
     )
 
 
-def run_table_statement(spark: SparkSession, text: str) -> DataFrame | None:
-    """Execute a statement that may be one of ours; None if it is Spark's after all.
+def create_or_insert(
+    spark: SparkSession, statement: SparkParsedStatement, *, text: str, views: TemporaryViews
+) -> DataFrame | None:
+    """Execute a statement; None if it is on no Delta table after all.
 
     A query inside may name tables by path.
 
@@ -64,29 +66,45 @@ def run_table_statement(spark: SparkSession, text: str) -> DataFrame | None:
         UnsupportedError: a clause that is not implemented.
         DeltaError: what the commands raise.
     """
-    head = read_head(text)
-    if head is None or (is_connect(spark) and not is_table_statement(spark, text)):
+    if is_connect(spark):
         return None
-    with TemporaryViews() as views:
-        plain = head.named(spark, text, views)
-        statement = parse_plan(spark, plain)
-        match statement:
-            case StatedTable():
-                done = create(spark, statement)
-            case InsertInto():
-                done = insert(
-                    spark,
-                    statement,
-                    text=plain,
-                    parse=lambda other: cast("InsertInto", parse_plan(spark, other)),
-                )
-            case SeveralInserts(inserts):
-                done = insert_all(spark, inserts)
-            case None:
-                return None
-            case _:
-                assert_never(statement)
+    named = _with_views(spark, statement, text, views)
+    planned = parse_plan(spark, named)
+    match planned:
+        case StatedTable():
+            done = create(spark, planned)
+        case InsertInto():
+            done = insert(
+                spark,
+                planned,
+                text=named,
+                parse=lambda other: cast("InsertInto", parse_plan(spark, other)),
+            )
+        case SeveralInserts(inserts):
+            done = insert_all(spark, inserts)
+        case None:
+            return None
+        case _:
+            assert_never(planned)
     return no_rows(spark) if done else None
+
+
+def _with_views(
+    spark: SparkSession, statement: SparkParsedStatement, text: str, views: TemporaryViews
+) -> str:
+    """Return the text with a view for every Delta table at a path but the targets.
+
+    A target whose name is computed stands there by its name.
+    """
+    pieces: list[str] = [with_views(spark, text[: statement.start], views)]
+    at = statement.start
+    for target in statement.targets:
+        name = text[target.start : target.end]
+        if isinstance(target.name, ComputedName):
+            name = quote_name(resolve_name(spark, target.name).parts)
+        pieces += [with_views(spark, text[at : target.start], views), name]
+        at = target.end
+    return "".join([*pieces, with_views(spark, text[at:], views)])
 
 
 def _names_our_format(spark: SparkSession, text: str) -> bool:
@@ -97,8 +115,8 @@ def _names_our_format(spark: SparkSession, text: str) -> bool:
     return FORMAT in named
 
 
-def _is_ours(spark: SparkSession, name: TableReference) -> bool:
-    """Tell whether the table may be one of ours; a name that is computed is seen to later."""
+def _is_delta(spark: SparkSession, name: TableReference) -> bool:
+    """Tell whether this may be a Delta table; a name that is computed is looked up later."""
     if isinstance(name, ComputedName):
         return not is_connect(spark)
     return find_location(spark, name) is not None

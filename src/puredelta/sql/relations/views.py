@@ -1,4 +1,8 @@
-"""Rows under a name that SQL text can use, for the length of one statement."""
+"""Rows under a name that SQL text can use, for the length of one statement.
+
+Statements that a command executes get temporary views; a query that Spark executes gets
+``{name}`` fields, which work over Connect as well, where text is resolved when it runs.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import Self
 
+from puredelta.spark.session.helper_columns import PREFIX
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.session import is_connect
 
@@ -67,10 +72,31 @@ class TemporaryViews:
         if not used or not is_connect(spark):
             return spark.sql(text)
         fields: dict[str, Any] = used
-        return spark.sql(with_fields(text, used), **fields)
+        return spark.sql(_with_fields(text, used), **fields)
 
 
-def with_fields(text: str, names: Iterable[str]) -> str:
+class TemplateFields:
+    """Names for rows that become fields of a template, for ``spark.sql`` to fill."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Any] = {}
+        """By name; the keyword arguments of ``spark.sql``."""
+
+    def add(self, rows: DataFrame) -> str:
+        """Return the name of these rows, one for the same rows; it is no part of another's."""
+        for name, known in self.rows.items():
+            if known is rows:
+                return name
+        name = f"{PREFIX}rows_{len(self.rows)}_"
+        self.rows[name] = rows
+        return name
+
+    def template(self, text: str) -> str:
+        """Return text in which nothing but these names are fields."""
+        return _with_fields(text, self.rows)
+
+
+def _with_fields(text: str, names: Iterable[str]) -> str:
     """Return text as a template in which nothing but these names are fields."""
     escaped = text.replace("{", "{{").replace("}", "}}")
     for name in names:
