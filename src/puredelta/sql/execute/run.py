@@ -1,4 +1,4 @@
-"""``spark.sql`` for statements on Delta tables; what is not ours reaches Spark as it is."""
+"""``spark.sql`` for statements on Delta tables; every other text reaches Spark unchanged."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def run_ours(
     args: Arguments | None = None,
     fields: Mapping[str, Any] | None = None,
 ) -> DataFrame | None:
-    """Execute a statement if it is ours and return its result; None if it is Spark's.
+    """Execute a statement on Delta tables and return its result; None for every other text.
 
-    Ours are the statements on Delta tables that ``docs/sql.md`` lists, and queries that name
+    These are the statements on Delta tables that ``docs/sql.md`` lists, and queries that name
     one by its path or a version of one, or call ``table_changes``. Errors as `run_sql`.
     """
     statement = parse(text)  # fields and parameters have no values yet

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
@@ -20,26 +19,30 @@ from puredelta.spark.statements.statement_plans import (
     parse_plan,
 )
 from puredelta.sql.execute.create import create
-from puredelta.sql.execute.insert import insert, insert_all
+from puredelta.sql.execute.insert import insert
 from puredelta.sql.parse.statement import SparkParsedStatement
 from puredelta.sql.relations.names import find_location, resolve_name
 from puredelta.sql.relations.query_tables import with_views
 from puredelta.sql.relations.views import TemporaryViews
-from puredelta.sql.text.table_name import ComputedName, TableReference
+from puredelta.sql.text.table_name import ComputedName
 
 _USING = re.compile(r"\busing\s+`?(\w+)", re.IGNORECASE)
 
 
 def concerns_delta(spark: SparkSession, statement: SparkParsedStatement, text: str) -> bool:
-    """Tell whether a statement may make a table of format delta, or insert into a Delta table.
+    """Tell at a glance if a statement may make a Delta table, or insert into one.
 
     Raises:
         UnsupportedError: the session is a Spark Connect one.
     """
+    name = statement.targets[0].name
     if statement.defines:
-        found = _names_our_format(spark, text)
+        formats = [named[1].lower() for named in _USING.finditer(text)]
+        found = FORMAT in formats if formats else is_delta(spark)
+    elif isinstance(name, ComputedName):
+        found = not is_connect(spark)  # what it is called is computed later
     else:
-        found = _is_delta(spark, statement.targets[0].name)
+        found = find_location(spark, name) is not None
     if found and is_connect(spark):
         raise not_on_connect("CREATE TABLE and INSERT")
     return found
@@ -74,14 +77,9 @@ def create_or_insert(
         case StatedTable():
             done = create(spark, planned)
         case InsertInto():
-            done = insert(
-                spark,
-                planned,
-                text=named,
-                parse=lambda other: cast("InsertInto", parse_plan(spark, other)),
-            )
+            done = insert(spark, (planned,), text=named)
         case SeveralInserts(inserts):
-            done = insert_all(spark, inserts)
+            done = insert(spark, inserts, text=named)
         case None:
             return None
         case _:
@@ -105,18 +103,3 @@ def _with_views(
         pieces += [with_views(spark, text[at : target.start], views), name]
         at = target.end
     return "".join([*pieces, with_views(spark, text[at:], views)])
-
-
-def _names_our_format(spark: SparkSession, text: str) -> bool:
-    """Tell from a glance whether a definition may be one of format delta."""
-    named = [found[1].lower() for found in _USING.finditer(text)]
-    if not named:
-        return is_delta(spark)
-    return FORMAT in named
-
-
-def _is_delta(spark: SparkSession, name: TableReference) -> bool:
-    """Tell whether this may be a Delta table; a name that is computed is looked up later."""
-    if isinstance(name, ComputedName):
-        return not is_connect(spark)
-    return find_location(spark, name) is not None

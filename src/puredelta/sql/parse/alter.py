@@ -119,7 +119,7 @@ _ACTIONS = ("TYPE", "COMMENT", "SET", "DROP", "FIRST", "AFTER")
 
 
 def _is_whole_column(cursor: Cursor) -> bool:
-    """Tell ``CHANGE name name type`` from ``ALTER name TYPE type``, whatever the names are."""
+    """Tell ``CHANGE name name type`` from ``ALTER name TYPE type``, for any names."""
     length = cursor.name_length()
     name, word, after = (cursor.peek(length + n) for n in (-1, 0, 1))
     if word is None or after is None or after.means(";"):

@@ -71,7 +71,7 @@ def read_cache(cursor: Cursor) -> ViewStatement | None:
 def read_target(cursor: Cursor) -> TableInText:
     """Read the name of a table, and where in the text it stands."""
     start = cursor.start
-    return TableInText(name=read_table(cursor), start=start, end=cursor.offset)
+    return TableInText(name=read_table(cursor), start=start, end=cursor.end)
 
 
 def _lifetime(cursor: Cursor) -> ViewLifetime:

@@ -38,7 +38,7 @@ from puredelta.sql.text.syntax_error import SqlSyntaxError
 _Reader: TypeAlias = Callable[[Cursor], Statement | None]
 
 _FIRST_WORD = re.compile(r"\s*([A-Za-z]\w*)")
-_SPARKS: Mapping[str, _Reader] = {
+_OF_SPARK: Mapping[str, _Reader] = {
     "ALTER": read_alter,
     "CACHE": read_cache,
     "COMMENT": read_alter,
@@ -56,7 +56,7 @@ _SPARKS: Mapping[str, _Reader] = {
     "UPDATE": read_update,
 }
 """By the first word: statements that Spark has as well. Spark says what is wrong with them."""
-_DELTAS: Mapping[str, _Reader] = {
+_OF_DELTA: Mapping[str, _Reader] = {
     "CONVERT": read_convert,
     "GENERATE": read_generate,
     "OPTIMIZE": read_optimize,
@@ -76,24 +76,23 @@ def parse(text: str) -> Statement | None:
     True
     """
     first = _FIRST_WORD.match(text)
-    if first is not None and first[1].upper() not in {"WITH", *_SPARKS, *_DELTAS}:
+    if first is not None and first[1].upper() not in {"WITH", *_OF_SPARK, *_OF_DELTA}:
         return None  # without a look at the rest, which may be long
     cursor = Cursor(text)
     try:
         ctes = _skip_ctes(cursor)
     except SqlSyntaxError:
         return None
-    token = cursor.peek()
-    word = next((w for w in (*_SPARKS, *_DELTAS) if token is not None and token.means(w)), "")
-    if word in _DELTAS:
+    word = cursor.word
+    if word in _OF_DELTA:
         if ctes:
             return Rejected(error=Cursor(text).error(expected=word), known_to_spark=False)
         cursor.skip()
-        return read_or_reject(cursor, _DELTAS[word], known_to_spark=False)
-    if word not in _SPARKS:
+        return read_or_reject(cursor, _OF_DELTA[word], known_to_spark=False)
+    if word not in _OF_SPARK:
         return None
     try:
-        statement = _SPARKS[word](cursor)
+        statement = _OF_SPARK[word](cursor)
     except SqlSyntaxError as error:
         return Rejected(error=error)
     return _after_ctes(statement, ctes) if ctes else statement

@@ -275,7 +275,8 @@ class SparkParsedStatement:
 class Rejected:
     """Text that begins as one of these statements and goes on as something else.
 
-    Who says so depends on what nobody has looked at yet: the table, and Spark's parser.
+    Whether this error is raised depends on what a parser cannot know: whether the table is a
+    Delta table, and what Spark's parser makes of the text.
     """
 
     error: DeltaError

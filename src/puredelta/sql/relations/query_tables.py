@@ -88,7 +88,7 @@ def _tables(spark: SparkSession, text: str, names: RowNames) -> Iterator[tuple[i
             rows = read(path, accept_time_travel_of_query(cursor))
         if rows is not None:
             alias = alias if _has_no_alias(cursor) else ""
-            yield token.start, cursor.offset, names.add(rows) + alias
+            yield token.start, cursor.end, names.add(rows) + alias
         elif cursor.position == position:
             cursor.skip()
 

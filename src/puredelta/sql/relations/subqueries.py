@@ -100,7 +100,7 @@ class Subqueries:
             start = cursor.start
             if any(cursor.sees("(", word) for word in _QUERY_WORDS):
                 query = with_views(self._spark, cursor.group(), self._views)
-                yield start, cursor.offset, f"({joined(self._ctes, query)})"
+                yield start, cursor.end, f"({joined(self._ctes, query)})"
             else:
                 cursor.skip()
 
@@ -114,4 +114,4 @@ def joined(ctes: str, query: str) -> str:
     cursor = Cursor(query)
     if not ctes or not cursor.accept("WITH"):
         return f"{ctes} {query}" if ctes else query
-    return f"{ctes},{query[cursor.offset :]}"
+    return f"{ctes},{query[cursor.end :]}"

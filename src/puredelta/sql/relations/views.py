@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +27,7 @@ class RowNames(Protocol):
 
 
 class TemporaryViews:
-    """Temporary views with names nobody else uses, dropped on leaving the context."""
+    """Temporary views with names of their own, dropped on leaving the context."""
 
     def __init__(self) -> None:
         self._views: list[tuple[str, DataFrame]] = []
@@ -36,12 +35,7 @@ class TemporaryViews:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for name, rows in self._views:
             rows.sparkSession.catalog.dropTempView(name)
 

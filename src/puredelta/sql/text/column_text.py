@@ -30,20 +30,12 @@ class ColumnDefinition:
 
 
 def read_columns(cursor: Cursor) -> tuple[ColumnDefinition, ...]:
-    """Read one column or more, in brackets or not.
-
-    Raises:
-        SqlSyntaxError: there is no column, or an unknown word after a type.
-    """
+    """Read one column or more, in brackets or not."""
     return tuple(cursor.items_in_brackets(read_column, optional=True))
 
 
 def read_column(cursor: Cursor) -> ColumnDefinition:
-    """Read one column; what follows its type may come in any order.
-
-    Raises:
-        SqlSyntaxError: there is no type, or an unknown word after it.
-    """
+    """Read one column; what follows its type may come in any order."""
     path = cursor.name()
     data_type = read_type(cursor)
     nullable, default, comment, position = True, None, None, None
@@ -69,11 +61,7 @@ def read_column(cursor: Cursor) -> ColumnDefinition:
 
 
 def read_type(cursor: Cursor) -> str:
-    """Step over a type, brackets included, and return its text.
-
-    Raises:
-        SqlSyntaxError: there is none.
-    """
+    """Step over a type, brackets included, and return its text."""
     start, depth = cursor.position, 0
     while (token := cursor.peek()) is not None:
         if depth == 0 and (_is_after_type(cursor) or token.text in {",", ")", ";"}):
@@ -86,11 +74,7 @@ def read_type(cursor: Cursor) -> str:
 
 
 def read_position(cursor: Cursor) -> ColumnPosition:
-    """Read ``FIRST`` or ``AFTER name``.
-
-    Raises:
-        SqlSyntaxError: there is neither.
-    """
+    """Read ``FIRST`` or ``AFTER name``."""
     if cursor.accept("FIRST"):
         return End.FIRST
     cursor.expect("AFTER")

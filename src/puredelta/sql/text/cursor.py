@@ -16,7 +16,10 @@ _NUMBER = re.compile(r"\d+(?:\.\d*)?")
 
 
 class Cursor:
-    """Walks over the tokens of one text, which may be long: no further than is asked for."""
+    """Walks over the tokens of one text, which may be long: no further than is asked for.
+
+    What reads or expects something raises `SqlSyntaxError` where something else comes next.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -27,7 +30,7 @@ class Cursor:
     # looking
 
     def peek(self, ahead: int = 0) -> Token | None:
-        """Return a token that is still to come, or None behind the last."""
+        """Return a token that is still to come, or None after the last."""
         at = self._at + ahead
         missing = at + 1 - len(self._tokens)
         if missing > 0:
@@ -48,7 +51,7 @@ class Cursor:
 
     @property
     def word(self) -> str:
-        """The text of the next token in upper case, "" behind the last."""
+        """The text of the next token in upper case, "" after the last."""
         token = self.peek()
         return "" if token is None else token.text.upper()
 
@@ -67,11 +70,7 @@ class Cursor:
         return True
 
     def expect(self, *words: str) -> None:
-        """Step over these keywords or symbols.
-
-        Raises:
-            SqlSyntaxError: something else comes next.
-        """
+        """Step over these keywords or symbols."""
         if not self.accept(*words):
             raise self.error(expected=" ".join(words))
 
@@ -80,11 +79,7 @@ class Cursor:
         self._at += count
 
     def expect_end(self) -> None:
-        """Require that nothing but semicolons is left.
-
-        Raises:
-            SqlSyntaxError: something is left.
-        """
+        """Require that nothing but semicolons is left."""
         while self.accept(";"):
             pass
         if not self.is_done:
@@ -93,27 +88,15 @@ class Cursor:
     # names
 
     def identifier(self) -> str:
-        """Read one identifier, without its quotes.
-
-        Raises:
-            SqlSyntaxError: something else comes next.
-        """
+        """Read one identifier, without its quotes."""
         return unquoted(self._identifier())
 
     def column(self) -> str:
-        """Read a column name; its parts keep the quotes they need, space between them is gone.
-
-        Raises:
-            SqlSyntaxError: something else comes next.
-        """
+        """Read a column name; its parts keep the quotes they need, space between them is gone."""
         return ".".join(_as_column(token) for token in self._parts())
 
     def name(self) -> tuple[str, ...]:
-        """Read the name of a table, a column or a nested field: its parts without quotes.
-
-        Raises:
-            SqlSyntaxError: something else comes next.
-        """
+        """Read the name of a table, a column or a nested field: its parts without quotes."""
         return tuple(map(unquoted, self._parts()))
 
     def alias(self, *, unless: str) -> str | None:
@@ -141,11 +124,7 @@ class Cursor:
     # numbers, lists and text
 
     def number(self, *, whole: bool = False) -> str:
-        """Read a number without a sign.
-
-        Raises:
-            SqlSyntaxError: something else comes next.
-        """
+        """Read a number without a sign."""
         token, kind = self.peek(), _WHOLE_NUMBER if whole else _NUMBER
         if token is None or kind.fullmatch(token.text) is None:
             raise self.error(expected="a whole number" if whole else "a number")
@@ -160,11 +139,7 @@ class Cursor:
         return items
 
     def items_in_brackets(self, read: Callable[[Cursor], Item], *, optional: bool) -> list[Item]:
-        """Read items between brackets, which may be left out where they are ``optional``.
-
-        Raises:
-            SqlSyntaxError: a bracket is missing.
-        """
+        """Read items between brackets, which may be left out where they are ``optional``."""
         if optional and not self.sees("("):
             return self.items(read)
         self.expect("(")
@@ -173,11 +148,7 @@ class Cursor:
         return items
 
     def skip_to(self, *words: str) -> None:
-        """Step on to the first of these keywords outside of brackets, or to the end.
-
-        Raises:
-            SqlSyntaxError: a bracket is not closed.
-        """
+        """Step on to the first of these keywords outside of brackets, or to the end."""
         while not (self.is_done or any(self.sees(word) for word in words)):
             if self.sees("("):
                 self.group()
@@ -185,11 +156,7 @@ class Cursor:
                 self.skip()
 
     def group(self) -> str:
-        """Step over ``( ... )`` and return what is between the brackets.
-
-        Raises:
-            SqlSyntaxError: there is no bracket, or it is not closed.
-        """
+        """Step over ``( ... )`` and return what is between the brackets."""
         start = self._at
         self.expect("(")
         depth = 1
@@ -217,8 +184,8 @@ class Cursor:
         return len(self.text) if token is None else token.start
 
     @property
-    def offset(self) -> int:
-        """Where the last token passed ends in the text."""
+    def end(self) -> int:
+        """Where the last token before the next ends in the text."""
         return self._tokens[self._at - 1].end if self._at else 0
 
     def error(self, *, expected: str) -> SqlSyntaxError:
@@ -229,10 +196,10 @@ class Cursor:
             return syntax_error(self.text, end, near="end of input", expected=expected)
         return syntax_error(self.text, token.start, near=f"'{token.text}'", expected=expected)
 
-    def _slice(self, first: int, behind: int) -> str:
-        if first >= behind:
+    def _slice(self, first: int, end: int) -> str:
+        if first >= end:
             return ""
-        return self.text[self._tokens[first].start : self._tokens[behind - 1].end]
+        return self.text[self._tokens[first].start : self._tokens[end - 1].end]
 
 
 def unquoted(token: Token) -> str:

@@ -31,11 +31,7 @@ def read_properties(cursor: Cursor) -> dict[str, str]:
 
 
 def read_property_keys(cursor: Cursor) -> tuple[str, ...]:
-    """Read keys alone.
-
-    Raises:
-        SqlSyntaxError: there is something else, a value for example.
-    """
+    """Read keys alone."""
     return tuple(cursor.items_in_brackets(_key, optional=False))
 
 

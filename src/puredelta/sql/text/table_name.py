@@ -69,11 +69,7 @@ TableArgument: TypeAlias = TableReference | QuotedPath
 
 
 def read_table(cursor: Cursor) -> TableReference:
-    """Read the name of a table.
-
-    Raises:
-        SqlSyntaxError: something else comes next.
-    """
+    """Read the name of a table."""
     if cursor.sees("IDENTIFIER", "("):
         cursor.skip()
         return ComputedName(cursor.group())
@@ -81,21 +77,13 @@ def read_table(cursor: Cursor) -> TableReference:
 
 
 def read_table_argument(cursor: Cursor) -> TableArgument:
-    """Read the name of a table, or its path in quotes.
-
-    Raises:
-        SqlSyntaxError: something else comes next.
-    """
+    """Read the name of a table, or its path in quotes."""
     path = accept_text(cursor)
     return read_table(cursor) if path is None else QuotedPath(path)
 
 
 def parse_table_name(text: str) -> TableName:
-    """Read a name that was computed: the whole text is the name.
-
-    Raises:
-        SqlSyntaxError: the text is no name.
-    """
+    """Read a name that was computed: the whole text is the name."""
     cursor = Cursor(text)
     name = read_table(cursor)
     cursor.expect_end()

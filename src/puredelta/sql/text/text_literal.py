@@ -43,11 +43,7 @@ def accept_text(cursor: Cursor) -> str | None:
 
 
 def read_text(cursor: Cursor, *, expected: str = "text in quotes") -> str:
-    """Step over text in quotes and return what it means.
-
-    Raises:
-        SqlSyntaxError: there is none.
-    """
+    """Step over text in quotes and return what it means."""
     text = accept_text(cursor)
     if text is None:
         raise cursor.error(expected=expected)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.api import write
 from puredelta.errors import InvalidRequestError
-from puredelta.sql.execute.source import source_rows
+from puredelta.sql.execute.row_changes import source_rows
 from puredelta.sql.parse.parse import parse
 from puredelta.sql.parse.statement import MergeStatement
 from puredelta.sql.relations.views import TemporaryViews
