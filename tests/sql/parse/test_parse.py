@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import ParseException
 
-from puredelta.commands.merge.clauses import Assignment, Delete, Matched, MergeSpec
+from puredelta.commands.dml.spec.merge import Assignment, Delete, Matched, MergeSpec
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
 from puredelta.commands.optimize.spec import OptimizeSpec
-from puredelta.commands.update_delete.spec import DeleteSpec, UpdateSpec
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.sql.parse.alter_statement import AlterStatement, DropFeature
 from puredelta.sql.parse.parse import parse

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from puredelta.commands.merge.clauses import (
+from puredelta.commands.dml.spec.merge import (
     Assignment,
     Delete,
     Insert,
@@ -17,7 +17,7 @@ from puredelta.commands.merge.clauses import (
     Star,
     Update,
 )
-from puredelta.commands.update_delete.spec import DeleteSpec, UpdateSpec
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
 from puredelta.sql.parse.parse import parse
 from puredelta.sql.parse.statement import (
     DeleteStatement,

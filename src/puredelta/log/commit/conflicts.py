@@ -1,4 +1,4 @@
-"""Whether our commit may stand after a rival's: pure functions, one per rule (requirements 3.2).
+"""Whether our commit may stand after a rival's: pure functions, one per rule (X-20 to X-27).
 
 The order of the rules is the reference's, and the first that finds something ends the
 check: later ones would reason about a table that is no longer the one we read. Isolation

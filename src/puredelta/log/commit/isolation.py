@@ -1,4 +1,4 @@
-"""Isolation levels: which of a rival's added files matter to us (requirements 3.2)."""
+"""Isolation levels: which of a rival's added files matter to us (X-28)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Which metadata and protocol of a rival a running commit may adopt.
 
-Rules 1 and 2 of conflict detection (requirements 3.2). A change may be adopted when what
+Rules 1 and 2 of conflict detection (X-21, X-22). A change may be adopted when what
 we wrote before it is also right after it, without looking at any file again.
 """
 

@@ -18,7 +18,7 @@ class ReadSet:
     Rows are described by predicates, because a rival may add rows that no file of ours
     holds yet: every row that matches *any* of ``predicates`` counts as read, also where
     no file did. Files are the candidates left after pruning, not merely those that were
-    changed: a candidate was read to find out that nothing in it changes (requirements 3.2).
+    changed: a candidate was read to find out that nothing in it changes (X-29).
 
     Adding to a read set gives a new one; a transaction only ever reads more.
     """

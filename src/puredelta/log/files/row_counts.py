@@ -1,9 +1,9 @@
 """Counting rows from the log, and the laws that the counts of a row-changing commit obey.
 
-The laws are those the reference checks before it commits a MERGE (requirements 1.11, items
-1-6). They hold for every command that rewrites files, and they catch what no test of a
-result can: rows lost or doubled between the old files and the new ones. All functions are
-pure; what a command did is passed in as counts.
+The laws are those delta-spark checks before it commits a MERGE (M-94, laws 1 to 6). They
+hold for every command that rewrites files, and they catch what no test of a result can: rows
+lost or doubled between the old files and the new ones. All functions are pure; what a command
+did is passed in as counts.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def require_row_counts(
 def _laws_of_clauses(
     changes: RowChanges, files: FileRowCounts, *, may_insert: bool, may_delete: bool
 ) -> Iterable[tuple[bool, str]]:
-    """Items 1-4: what the clauses of the statement allow at all."""
+    """Laws 1 to 4: what the clauses of the statement allow at all."""
     if files.added is not None and files.removed is not None:
         yield (
             may_insert or files.added <= files.removed,
@@ -156,7 +156,7 @@ def _laws_of_clauses(
 
 
 def _laws_of_totals(changes: RowChanges, files: FileRowCounts) -> Iterable[tuple[bool, str]]:
-    """Items 5 and 6: every row of a touched file has exactly one fate."""
+    """Laws 5 and 6: every row of a touched file has exactly one fate."""
     if files.not_copied is None:
         return
     kept = changes.updated + changes.copied + files.not_copied

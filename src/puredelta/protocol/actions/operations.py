@@ -1,6 +1,6 @@
 """What ``commitInfo`` says about a command: its name and parameters, as the reference does.
 
-History readers parse these, so the quirks are kept (1.12, C-56): lists and nested objects
+History readers parse these, so the quirks are kept (M-161, C-56): lists and nested objects
 are *text that holds JSON*, numbers and booleans stand as they are. Predicates are plain
 SQL: the reference writes Catalyst's text with expression ids, which nobody can parse back.
 """

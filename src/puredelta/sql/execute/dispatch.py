@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.convert.run import convert_to_delta
-from puredelta.commands.optimize.run import run_optimize
+from puredelta.commands.convert.convert_to_delta import convert_to_delta
+from puredelta.commands.optimize.optimize import run_optimize
 from puredelta.spark.plans.lazy_frame import no_rows
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.statements.sql_syntax import require_parsable

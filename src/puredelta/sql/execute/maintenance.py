@@ -9,9 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.generate import generate
 from puredelta.commands.restore import restore_table
 from puredelta.commands.truncate import truncate_table
-from puredelta.commands.vacuum.run import vacuum
+from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.spark.plans.lazy_frame import no_rows
 from puredelta.sql.parse.statement import (
     DropPathStatement,
@@ -42,17 +41,14 @@ def vacuum_table(spark: SparkSession, statement: VacuumStatement) -> DataFrame:
 
 def restore(spark: SparkSession, statement: RestoreStatement) -> DataFrame:
     """Execute RESTORE; return counts, or nothing where the table is in that state already."""
-    log, version = open_table(spark, statement.table), statement.state.version
+    version = statement.state.version
     outcome = restore_table(
         spark,
-        log,
+        open_table(spark, statement.table),
         version=None if version is None else int(version),
         timestamp=statement.state.timestamp,
     )
-    if outcome is None:
-        return no_rows(spark)
-    refresh_cached_frames(spark, log)
-    return outcome.row(spark)
+    return no_rows(spark) if outcome is None else outcome.row(spark)
 
 
 def generate_manifest(spark: SparkSession, statement: GenerateStatement) -> DataFrame:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.merge.run import run_merge
-from puredelta.commands.read import read_table
-from puredelta.commands.update_delete.run import run_rows
+from puredelta.commands.dml.merge import run_merge
+from puredelta.commands.dml.update_delete import run_rows
+from puredelta.commands.read.read_table import read_table
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.qualified import qualified
 from puredelta.spark.resolve.table_attributes import table_identity

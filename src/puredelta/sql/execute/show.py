@@ -5,9 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.detail import detail_rows
-from puredelta.commands.history import history_rows
-from puredelta.commands.shown_table import (
+from puredelta.commands.read.described_table import (
     DescribedTable,
     column_rows,
     describe_column,
@@ -15,6 +13,8 @@ from puredelta.commands.shown_table import (
     partition_value_rows,
     property_rows,
 )
+from puredelta.commands.read.detail import detail_rows
+from puredelta.commands.read.history import history_rows
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.catalog.catalog_tables import find_table
 from puredelta.sql.parse.statement import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from puredelta.commands.merge.clauses import (
+from puredelta.commands.dml.spec.merge import (
     Assignment,
     Assignments,
     Clause,
@@ -21,7 +21,7 @@ from puredelta.commands.merge.clauses import (
     Star,
     Update,
 )
-from puredelta.commands.update_delete.spec import DeleteSpec, UpdateSpec
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
 from puredelta.sql.parse.statement import (
     DeleteStatement,
     MergeStatement,

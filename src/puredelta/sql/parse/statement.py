@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias, TypeVar
 
-from puredelta.commands.merge.clauses import MergeSpec
+from puredelta.commands.dml.spec.merge import MergeSpec
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
 from puredelta.commands.optimize.spec import OptimizeSpec
-from puredelta.commands.update_delete.spec import DeleteSpec, UpdateSpec
 from puredelta.errors import DeltaError, InvalidRequestError, UnsupportedError
 from puredelta.protocol.schema.schema_edit import FieldPath
 from puredelta.sql.parse.alter_statement import AlterStatement
