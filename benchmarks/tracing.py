@@ -41,7 +41,7 @@ PHASES: tuple[tuple[str, str], ...] = (
     ("write new rows", f"{_ROWS}.files:write_rows"),
     ("writing job", "puredelta.spark.write.writer:run_parquet_job"),
     ("commit", "puredelta.log.commit.transaction:Transaction.commit"),
-    ("checkpoint", "puredelta.log.commit.transaction:Transaction._checkpoint_if_due"),
+    ("checkpoint", "puredelta.commands.finish:write_due_checkpoint"),
     ("remove the staged source", f"{_ROWS}.source:StagedSource.remove"),
     ("refresh cached frames", f"{_ROWS}.run:refresh_cached_frames"),
     ("compact", f"{_ROWS}.run:compact_after"),

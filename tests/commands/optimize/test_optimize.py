@@ -15,7 +15,7 @@ import puredelta
 from puredelta.commands.optimize.optimize import execute_optimize
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.commit.transaction import Phase
+from puredelta.log.commit.environment import Phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.write.hash_partitions import spark_hash
 from puredelta.tables import DeltaTable

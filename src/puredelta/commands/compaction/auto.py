@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from puredelta.commands.command import Command, PostCommitHook, next_command, start_command
 from puredelta.commands.compaction.optimization import Optimization, compactable_files
 from puredelta.commands.compaction.settings import AutoCompactSettings
-from puredelta.log.commit.transaction import Committed
+from puredelta.log.commit.commit_request import Committed
 from puredelta.log.maintenance.file_bins import PartitionKey, partition_key, plan_compaction
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add
@@ -68,9 +68,7 @@ def compact_after(spark: SparkSession, log: TableLog, version: int, config: Tabl
     try:
         (commit,) = log.commits_after(version - 1, through=version)
         command = start_command(spark, log, Capability.MERGE)
-        committed = Committed(
-            version=version, timestamp_ms=0, actions=commit.actions, config=config
-        )
+        committed = Committed(version=version, actions=commit.actions, config=config)
         _compact(command, committed)
     except Exception as error:
         logger.warning(

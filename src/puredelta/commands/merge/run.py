@@ -18,7 +18,8 @@ from puredelta.commands.row_changes.counts import RowCounts
 from puredelta.commands.row_changes.plan import SearchPlan
 from puredelta.commands.row_changes.run import RowCommand, already_committed, change_rows
 from puredelta.commands.row_changes.settings import ExecutionSettings, persistent_vectors
-from puredelta.log.commit.transaction import Phase, Transaction, ignore_phase
+from puredelta.log.commit.environment import Environment, Phase, ignore_phase
+from puredelta.log.commit.transaction import Transaction
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.spark.plans.count_row import count_row
@@ -97,7 +98,7 @@ def execute_merge(
         log,
         snapshot,
         engine_info=engine_info(spark),
-        on_phase=on_phase,
+        environment=Environment(on_phase=on_phase),
         capability=Capability.MERGE,
     )
     if already_committed(transaction, settings.marker):

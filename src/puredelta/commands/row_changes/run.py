@@ -43,6 +43,8 @@ from puredelta.commands.row_changes.statement import (
 )
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.commit.commit_checks import require_valid_actions
+from puredelta.log.commit.commit_request import CommitRequest
+from puredelta.log.commit.post_commit import write_due_checkpoint
 from puredelta.log.commit.row_ids import PRESERVED_TAG
 from puredelta.log.commit.transaction import Transaction
 from puredelta.log.files.clock import wall_clock
@@ -282,14 +284,16 @@ class _Run:
     ) -> int:
         marker = self.settings.marker
         with discarded_on_failure(files.discard):
-            committed = self.transaction.commit(
-                actions if marker is None else (*actions, marker),
-                self.command.operation,
+            request = CommitRequest(
+                actions=actions if marker is None else (*actions, marker),
+                operation=self.command.operation,
                 metrics=metrics if self.settings.records_metrics else None,
                 is_blind_append=False,
                 user_metadata=self.settings.user_metadata,
                 tags=self._tags(tags),
             )
+            committed = self.transaction.commit(request)
+        write_due_checkpoint(self.context.log, committed)
         return committed.version
 
     def _tags(self, given: Mapping[str, str] | None) -> Mapping[str, str] | None:

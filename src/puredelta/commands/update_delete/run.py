@@ -23,7 +23,10 @@ from puredelta.commands.update_delete.resolve import resolve_rows
 from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
 from puredelta.commands.update_delete.whole_files import decides_by_file, matching_files
 from puredelta.log.commit.commit_checks import require_removable
-from puredelta.log.commit.transaction import Phase, Transaction, ignore_phase
+from puredelta.log.commit.commit_request import CommitRequest
+from puredelta.log.commit.environment import Environment, Phase, ignore_phase
+from puredelta.log.commit.post_commit import write_due_checkpoint
+from puredelta.log.commit.transaction import Transaction
 from puredelta.log.files.clock import wall_clock
 from puredelta.log.files.tombstones import remove_file
 from puredelta.log.replay.snapshot import Snapshot
@@ -100,7 +103,7 @@ def execute_rows(
         log,
         snapshot,
         engine_info=engine_info(spark),
-        on_phase=on_phase,
+        environment=Environment(on_phase=on_phase),
         capability=Capability.MERGE,
     )
     statement = resolve_rows(spec, target_rows=target_rows, config=snapshot.config, session=session)
@@ -212,12 +215,14 @@ class _Run:
     def _commit(self, actions: tuple[Action, ...], metrics: Mapping[str, int]) -> int:
         settings = self.settings
         marker = () if settings.marker is None else (settings.marker,)
-        committed = self.transaction.commit(
-            (*actions, *marker),
-            self.operation,
+        request = CommitRequest(
+            actions=(*actions, *marker),
+            operation=self.operation,
             metrics=metrics if settings.records_metrics else None,
             is_blind_append=False,
             user_metadata=settings.user_metadata,
         )
+        committed = self.transaction.commit(request)
+        write_due_checkpoint(self.log, committed)
         refresh_cached_frames(self.spark, self.log)
         return committed.version
