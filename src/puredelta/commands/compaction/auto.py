@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from puredelta.commands.command import Command, PostCommitHook, next_command
 from puredelta.commands.compaction.optimization import Optimization, compactable_files
 from puredelta.commands.compaction.settings import AutoCompactSettings
-from puredelta.log.commit.transaction import Committed
+from puredelta.log.commit.commit_request import Committed
 from puredelta.log.maintenance.file_bins import PartitionKey, partition_key, plan_compaction
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.table_operations import optimize

@@ -15,7 +15,7 @@ from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.optimize.where import files_where
 from puredelta.commands.optimize.z_columns import resolve_z_columns
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.commit.transaction import Phase, ignore_phase
+from puredelta.log.commit.environment import Phase, ignore_phase
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.maintenance.file_bins import plan_compaction, plan_z_order
 from puredelta.log.replay.snapshot import Snapshot
