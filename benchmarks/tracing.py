@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-_MERGE, _ROWS = "puredelta.commands.merge.run", "puredelta.commands.row_changes"
+_MERGE, _ROWS = "puredelta.commands.dml.merge", "puredelta.commands.dml"
 _CONVERT = "puredelta.commands.convert.plan"
 
 PHASES: tuple[tuple[str, str], ...] = (
     ("open", "puredelta.tables:DeltaTable.forPath"),
-    ("columns of the table", "puredelta.tables:table_identity"),
-    ("execute", "puredelta.merge_builder:run_merge"),
+    ("columns of the table", "puredelta.tables.target:table_identity"),
+    ("execute", "puredelta.tables.merge_builder:run_merge"),
     ("settings", f"{_MERGE}:ExecutionSettings.of"),
     ("log", "puredelta.log.replay.table_log:TableLog.snapshot"),
     ("resolve", f"{_MERGE}:resolve_merge"),
@@ -45,7 +45,7 @@ PHASES: tuple[tuple[str, str], ...] = (
     ("remove the staged source", f"{_ROWS}.source:StagedSource.remove"),
     ("refresh cached frames", f"{_ROWS}.run:refresh_cached_frames"),
     ("compact", f"{_ROWS}.run:compact_after"),
-    ("convert", "puredelta.tables:convert_to_delta"),
+    ("convert", "puredelta.tables.delta_table:convert_to_delta"),
     ("list files", f"{_CONVERT}:list_data_files"),
     ("partition values", f"{_CONVERT}:read_partitions"),
     ("footers", f"{_CONVERT}:read_files"),

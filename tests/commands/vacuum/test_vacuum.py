@@ -11,7 +11,7 @@ import pytest
 
 from puredelta.commands.vacuum.garbage import find_garbage, visible_to_vacuum
 from puredelta.commands.vacuum.retention import resolve_retention
-from puredelta.commands.vacuum.run import vacuum
+from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.commit.transaction import Transaction
 from puredelta.log.replay.table_log import TableLog

@@ -252,7 +252,7 @@ def test_constants() -> None:
     assert not kept(LONG, None, compare(LONG, "=", None)), "c = NULL is never TRUE"
 
 
-def test_and_or_not() -> None:
+def test_and_or_not() -> None:
     low, high = compare(LONG, "<", 5), compare(LONG, ">", 9)
     unknown = Opaque(frozenset({ref(LONG)}))
     assert not kept(LONG, INT_RANGE, Or((low, high)))
@@ -273,7 +273,7 @@ def test_what_is_not_about_the_target_is_never_pruned_with() -> None:
     assert kept(LONG, INT_RANGE, Compare(CompareOp.EQUAL, Const(1), Const(2)))
 
 
-def test_one_of() -> None:
+def test_one_of() -> None:
     column = ref(LONG)
     assert kept(LONG, INT_RANGE, OneOf(column, (1, 7, 100)))
     assert not kept(LONG, INT_RANGE, OneOf(column, (1, 4, 10, 100)))
@@ -370,7 +370,7 @@ def test_strings_compare_by_bytes_x63() -> None:
     assert kept(STRING, stats, compare(STRING, "<", "\ud800")), "no text at all: unknown"
 
 
-def test_starts_with() -> None:
+def test_starts_with() -> None:
     def prefix(text: str) -> Predicate:
         return StartsWith(ref(STRING), text)
 

@@ -149,7 +149,7 @@ def test_a_torn_file_is_never_read(length: int) -> None:
         decode_file(content[:length], descriptor)
 
 
-def test_every_flipped_byte_is_found() -> None:
+def test_every_flipped_byte_is_found() -> None:  # M-136
     content, descriptor = framed()
     for at in range(len(content)):
         damaged = bytearray(content)
@@ -217,7 +217,7 @@ def test_a_broken_inline_vector_is_refused(text: str) -> None:
 # --- vectors of delta-spark -----------------------------------------------------------------
 
 
-def test_vectors_of_delta_spark_are_read() -> None:
+def test_vectors_of_delta_spark_are_read() -> None:  # M-136
     table = require_data("golden", "dv-with-columnmapping", "delta")
     adds = [
         parse_action(line)

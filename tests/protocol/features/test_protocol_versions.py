@@ -117,7 +117,7 @@ def test_every_feature_of_the_reference_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda f: f.name)
-def test_a_cell_that_refuses_says_why(feature: object) -> None:
+def test_a_cell_that_refuses_says_why(feature: object) -> None:
     for capability in Capability:
         support = feature.support(capability)
         assert support.level is Level.SUPPORTED or support.reason, capability

@@ -180,7 +180,7 @@ def test_a_maximum_is_missing_only_where_nothing_is_above(text: str) -> None:
 
 
 def test_the_text_is_the_reference_s() -> None:
-    """As printed by delta-spark 4.4.0, apart from the maximum of the timestamps (X-65)."""
+    """As printed by delta-spark 4.4.0, apart from the maximum of the timestamps (X-65, X-66)."""
     nulls: dict[tuple[str, ...], int] = {("id",): 0, ("st", "a"): 0, ("st", "b"): 1}
     bounds = {
         ("id",): 9007199254740993,

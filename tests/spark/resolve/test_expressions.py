@@ -292,13 +292,6 @@ def test_one_instant_for_every_plan(spark: SparkSession) -> None:
     assert analysis.instant.fix(plain) is plain
 
 
-def test_a_plan_that_is_not_repeatable_is_known(spark: SparkSession) -> None:
-    target_rows = empty(spark, "id long").alias("t")
-    chance = spark.range(3).where("rand() > 0.5")
-    assert opened(spark, target_rows, chance).is_source_deterministic is False
-    assert opened(spark, target_rows, spark.range(3)).is_source_deterministic is True
-
-
 def test_frames_of_one_table_share_their_attributes(spark: SparkSession) -> None:
     schema = from_spark(spark.range(1).schema)
     identity = table_identity(spark, schema)

@@ -269,13 +269,20 @@ def test_m83_files_without_rows_are_dropped(spark, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_table_of_void_columns_has_no_files(spark, tmp_path):
+def test_m113_a_file_has_no_void_column(spark, tmp_path):
+    result, _ = written(spark.sql("select 1 i, null v"), tmp_path)
+    (add,) = result.adds
+    assert footer(tmp_path, add).schema_arrow.names == ["i"]
+    assert stats(add)["nullCount"]["i"] == 0
+
+
+def test_a_table_of_void_columns_has_no_files(spark, tmp_path):  # M-113
     with pytest.raises(InvalidRequestError, match="void: v") as caught:
         written(spark.sql("select null v"), tmp_path)
     assert caught.value.code is ErrorCode.UNSUPPORTED_DATA_TYPES
 
 
-def test_rebalance_brings_partitions_together(spark, tmp_path):
+def test_rebalance_brings_partitions_together(spark, tmp_path):  # M-140
     rows = spark.range(0, 800, 1, 4).selectExpr("id", "cast(id % 2 as string) `p.q`")
     plain, _ = written(rows, tmp_path / "plain", partitions=["p.q"])
     table = config(rows, partitions=["p.q"])

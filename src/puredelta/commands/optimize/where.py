@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
-from puredelta.commands.row_changes.statement import ResolvedStatement
-from puredelta.commands.update_delete.resolve import resolve_rows
-from puredelta.commands.update_delete.spec import DeleteSpec
-from puredelta.commands.update_delete.whole_files import matching_files
+from puredelta.commands.dml.prune.whole_files import matching_files
+from puredelta.commands.dml.resolve.statement import ResolvedStatement
+from puredelta.commands.dml.resolve.update_delete import resolve_rows
+from puredelta.commands.dml.spec.update_delete import DeleteSpec
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot

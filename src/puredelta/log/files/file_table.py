@@ -7,8 +7,8 @@ statistics as JSON text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -18,13 +18,10 @@ import pyarrow.compute as pc
 
 from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.log.files.row_counts import LEADING_NUM_RECORDS, num_records
-from puredelta.log.files.statistics_cache import StatisticsCache
-from puredelta.log.files.stats_json import Path, StatsColumns
 from puredelta.protocol.actions.action_keys import ACTION_KEYS, VECTOR_KEYS, wire_names
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, FileAction, Remove
 from puredelta.protocol.actions.file_action_key import VECTOR_SEPARATOR, FileActionKey
 from puredelta.protocol.actions.paths import canonical_path
-from puredelta.protocol.schema.types import DataType
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 DELETION_VECTOR_TYPE = pa.struct(
@@ -90,9 +87,6 @@ class FileTable:
     """
 
     rows: pa.Table
-    _statistics: StatisticsCache = field(
-        default_factory=StatisticsCache, init=False, repr=False, compare=False
-    )
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
@@ -112,7 +106,7 @@ class FileTable:
         if pc.all(mask, skip_nulls=False).as_py():
             return self
         flags = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
-        return self._some(self.rows.filter(flags), lambda column: column.filter(flags))
+        return FileTable(self.rows.filter(flags))
 
     def take(self, indices: pa.Array | Sequence[int]) -> FileTable:
         """Pick rows by position, in the order given."""
@@ -124,16 +118,7 @@ class FileTable:
                 chosen = np.zeros(len(self), np.bool_)
                 chosen[places] = True
                 return self.select(pa.array(chosen))
-        return self._some(self.rows.take(picked), lambda column: column.take(picked))
-
-    def _some(self, rows: pa.Table, pick: Callable[[pa.Array], pa.Array]) -> FileTable:
-        some = FileTable(rows)
-        object.__setattr__(some, "_statistics", self._statistics.of_some(pick))
-        return some
-
-    def statistics(self, leaves: Mapping[Path, DataType]) -> StatsColumns:
-        """Return the statistics of some columns, as `read_stats_columns`; parsed only once."""
-        return self._statistics.read(self.rows["stats"], leaves)
+        return FileTable(self.rows.take(picked))
 
     @property
     def total_size_bytes(self) -> int:

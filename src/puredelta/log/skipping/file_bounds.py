@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from puredelta.errors import DeltaError
+from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.stats_columns import find_timestamp_span
 from puredelta.log.files.stats_json import StatsColumns
@@ -56,15 +57,28 @@ class Bounds:
 class FileBounds:
     """Finds the `Bounds` of the columns that predicates refer to.
 
-    The statistics of all these columns are parsed together, when the first of them is needed.
+    The statistics of all these columns are parsed together, when the first of them is needed;
+    ``statistics`` are parsed already.
     """
 
-    def __init__(self, files: FileTable, config: TableConfig, refs: Iterable[Ref]) -> None:
+    def __init__(
+        self,
+        files: FileTable,
+        config: TableConfig,
+        refs: Iterable[Ref],
+        statistics: FileStatistics = NOTHING_PARSED,
+    ) -> None:
         self._files = files
         self._partitions = dict(
             zip(config.partition_columns, config.physical_partition_columns, strict=True)
         )
         self._columns = {ref: found for ref in refs if (found := _find(ref, config)) is not None}
+        self._leaves = {
+            column.physical_path: column.data_type
+            for ref, column in self._columns.items()
+            if ref.path[0] not in self._partitions
+        }
+        self._statistics = statistics
         self._stats: StatsColumns | None = None
         self._bounds: dict[Ref, Bounds] = {}
 
@@ -82,11 +96,15 @@ class FileBounds:
             self._bounds[ref] = read(column)
         return self._bounds[ref]
 
-    def read(self) -> StatsColumns:
+    @property
+    def statistics(self) -> FileStatistics:
+        """The statistics that are parsed so far."""
+        return self._statistics
+
+    def parse(self) -> FileStatistics:
         """Return the statistics of all columns, parsed at the first call."""
-        if self._stats is None:
-            self._stats = self._files.statistics(self._leaves(self._columns))
-        return self._stats
+        self._statistics = self._statistics.parsed(self._files, self._leaves)
+        return self._statistics
 
     def _partition_bounds(self, column: _Column) -> Bounds:
         (name,) = column.physical_path
@@ -109,7 +127,9 @@ class FileBounds:
         )
 
     def _stats_bounds(self, column: _Column) -> Bounds:
-        stats = self.read()
+        if self._stats is None:
+            self._stats = self.parse().of(self._leaves)
+        stats = self._stats
         leaf = stats.leaves[column.physical_path]
         all_null = pc.equal(leaf.null_count, stats.num_records)
         # With loose bounds a null count is exact only if it is zero or the number of all rows;
@@ -122,13 +142,6 @@ class FileBounds:
             might_have_value=~_mask(all_null, unknown=False),
             might_be_nan=np.full(len(self), column.data_type in FLOATING),
         )
-
-    def _leaves(self, columns: Mapping[Ref, _Column]) -> dict[tuple[str, ...], DataType]:
-        return {
-            column.physical_path: column.data_type
-            for ref, column in columns.items()
-            if ref.path[0] not in self._partitions
-        }
 
 
 def _mask(answers: pa.Array, *, unknown: bool = True) -> Mask:

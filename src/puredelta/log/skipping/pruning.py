@@ -7,15 +7,46 @@ matches. A superset is always right, a missing file never is (X-69, X-72).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 import pyarrow as pa
 
+from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.skipping.evaluate import might_match
 from puredelta.log.skipping.file_bounds import FileBounds
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import Predicate, Ref, conjuncts, references
+
+
+class SkippedBy(Enum):
+    """What proved that files hold no matching row."""
+
+    PARTITION_VALUES = "partition values"
+    STATISTICS = "statistics"
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedFiles:
+    """How many files one conjunct ruled out that no earlier one had."""
+
+    conjunct: Predicate
+    by: SkippedBy
+    num_files: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pruning:
+    """Which of some files to read, and what ruled out the others."""
+
+    mask: pa.Array
+    """bool, one per file, without nulls: rows might match."""
+    skipped: tuple[SkippedFiles, ...]
+    """Only conjuncts that ruled out a file, in the order they were tried."""
+    statistics: FileStatistics
+    """Statistics of all files: the given ones, and those that were parsed for all files."""
 
 
 def prune_files(
@@ -24,28 +55,63 @@ def prune_files(
     """Return one bool per file, without nulls: false only if no row of the file matches.
 
     References to the source side, unknown columns and `Opaque` parts never rule a file out.
-    Without ``by_statistics`` only partition values do. Conjuncts over partition columns are
-    tried first, because they are exact and cheap.
+    Without ``by_statistics`` only partition values do.
+    """
+    return prune(files, config, predicate, by_statistics=by_statistics).mask
+
+
+def prune(
+    files: FileTable,
+    config: TableConfig,
+    predicate: Predicate,
+    *,
+    by_statistics: bool = True,
+    statistics: FileStatistics = NOTHING_PARSED,
+) -> Pruning:
+    """Prune and report what ruled out how many files.
+
+    Conjuncts over partition columns are tried first, because they are exact and cheap.
+    ``statistics`` are those of ``files`` that are parsed already.
     """
     kept = np.ones(len(files), bool)
-    partition_columns = frozenset(config.partition_columns)
+    skipped: list[SkippedFiles] = []
     parts = conjuncts(predicate)
-    exact = [part for part in parts if _uses_only(part, partition_columns)]
-    others = [part for part in parts if not _uses_only(part, partition_columns)]
-    for some in (exact, others if by_statistics else []):
+    partition_columns = frozenset(config.partition_columns)
+    by_partition = [p for p in parts if _uses_only(p, partition_columns)]
+    rest = [p for p in parts if by_statistics and not _uses_only(p, partition_columns)]
+    for by, some in (
+        (SkippedBy.PARTITION_VALUES, by_partition),
+        (SkippedBy.STATISTICS, rest),
+    ):
         if not some or not kept.any():
             continue
         # Statistics are parsed only for the files that partition values have left.
-        left = files if kept.all() else files.select(pa.array(kept))
+        mask = pa.array(kept)
+        left, known = (
+            (files, statistics) if kept.all() else (files.select(mask), statistics.select(mask))
+        )
+        positions = np.flatnonzero(kept)
         refs = frozenset().union(*map(references, some))
-        bounds = FileBounds(left, config, _comparable(refs, config))
-        kept[kept] = np.logical_and.reduce([might_match(part, bounds).true for part in some])
-    return pa.array(kept, pa.bool_())
+        bounds = FileBounds(left, config, _comparable(refs, config), known)
+        for conjunct in some:
+            ruled_out = positions[~might_match(conjunct, bounds).true]
+            if num_files := int(kept[ruled_out].sum()):
+                skipped.append(SkippedFiles(conjunct, by, num_files))
+            kept[ruled_out] = False
+        if left is files:
+            statistics = bounds.statistics
+    return Pruning(pa.array(kept, pa.bool_()), tuple(skipped), statistics)
 
 
-def read_statistics(files: FileTable, config: TableConfig, refs: Iterable[Ref]) -> None:
-    """Parse the statistics that pruning by these columns needs; ``files`` keep them."""
-    FileBounds(files, config, _comparable(frozenset(refs), config)).read()
+def parse_statistics(
+    files: FileTable,
+    config: TableConfig,
+    refs: Iterable[Ref],
+    statistics: FileStatistics = NOTHING_PARSED,
+) -> FileStatistics:
+    """Return ``statistics`` together with those that pruning by ``refs`` needs."""
+    comparable = _comparable(frozenset(refs), config)
+    return FileBounds(files, config, comparable, statistics).parse()
 
 
 def _comparable(refs: frozenset[Ref], config: TableConfig) -> frozenset[Ref]:

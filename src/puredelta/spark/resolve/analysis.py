@@ -28,8 +28,6 @@ class Analysis:
     resolver: Resolver
     caster: Caster
     instant: StatementTimestamp
-    is_source_deterministic: bool | None
-    """``None``: this session cannot tell."""
 
 
 def open_analysis(
@@ -43,7 +41,6 @@ def open_analysis(
             ),
             caster=ConnectCaster(ansi=session.ansi),
             instant=ConnectTimestamp(spark),
-            is_source_deterministic=None,
         )
     frames = ClassicFrames(spark, target, source)
     catalyst = frames.catalyst
@@ -52,5 +49,4 @@ def open_analysis(
         resolver=ClassicResolver(frames, instant=instant, time_zone=session.time_zone),
         caster=ClassicCaster(catalyst),
         instant=instant,
-        is_source_deterministic=bool(catalyst.analyzed(source).deterministic()),
     )

@@ -19,10 +19,9 @@ from puredelta.commands.alter.drop_feature import drop_feature_support
 from puredelta.commands.alter.properties import set_table_properties, unset_table_properties
 from puredelta.commands.alter.replace_columns import replace_table_columns
 from puredelta.commands.alter.sync_identity import sync_identity
-from puredelta.commands.create.columns import COMMENT
+from puredelta.commands.definition.columns import COMMENT
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.spark.catalog.catalog_entries import entry_name, update_columns
 from puredelta.spark.session.types import to_spark
 from puredelta.spark.statements.sql_syntax import require_parsable
@@ -72,7 +71,6 @@ def run_alter(spark: SparkSession, text: str) -> DataFrame | None:
     change = parse_alter_rest(head).change
     log = require_table(location, table)
     apply_change(spark, log, change)
-    refresh_cached_frames(spark, log)
     entry = None if table.path is not None else entry_name(spark, table.parts)
     if isinstance(change, ColumnsChange) and entry is not None:
         update_columns(spark, entry, to_spark(log.snapshot().config.schema))

@@ -7,18 +7,17 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.clone import CloneRequest, clone_row, clone_table
-from puredelta.commands.clone_registered import clone_registered, nothing_to_replace
-from puredelta.commands.create.columns import stored_columns
+from puredelta.commands.clone.clone_table import CloneRequest, clone_row, clone_table
+from puredelta.commands.clone.registered import clone_registered, nothing_to_replace
+from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.like import definition_like
 from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.create.run import CreateMode, create_table
-from puredelta.commands.read import find_snapshot
+from puredelta.commands.definition.columns import stored_columns
+from puredelta.commands.read.read_table import find_snapshot
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.spark.catalog.catalog_entries import entry_name
 from puredelta.spark.session.formats import FORMAT
 from puredelta.spark.session.identifiers import quote_name
@@ -106,7 +105,6 @@ def _clone_to_path(
     if not exists and not statement.creates:
         raise nothing_to_replace(f"delta.`{path}`")
     clone_table(spark, source, log, request)
-    refresh_cached_frames(spark, log)
     return True
 
 

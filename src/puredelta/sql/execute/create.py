@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.create.columns import IdentitySpec, column
+from puredelta.commands.create.as_select import create_table_as
+from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.create.run import CreateMode, create_table
-from puredelta.commands.create.with_rows import create_table_as
+from puredelta.commands.definition.columns import IdentitySpec, column
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructField, StructType
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
 from puredelta.spark.session.formats import is_delta
 from puredelta.spark.statements.statement_plans import StatedColumn, StatedTable, query_rows
@@ -71,7 +70,6 @@ def _create_at(
         create_table(spark, log, definition, mode=mode)
     else:
         create_table_as(rows, log, definition, mode=mode)
-    refresh_cached_frames(spark, log)
 
 
 def _definition(statement: StatedTable) -> TableDefinition:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.detail import detail_rows
-from puredelta.commands.history import history_rows
+from puredelta.commands.read.detail import detail_rows
+from puredelta.commands.read.history import history_rows
 from puredelta.sql.relations.table_argument import read_named_table, read_number
 from puredelta.sql.text.cursor import Cursor
 

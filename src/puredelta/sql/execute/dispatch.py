@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.convert.run import convert_to_delta
-from puredelta.commands.merge.run import run_merge
-from puredelta.commands.optimize.run import run_optimize
-from puredelta.commands.update_delete.run import run_rows
+from puredelta.commands.convert.convert_to_delta import convert_to_delta
+from puredelta.commands.dml.merge import run_merge
+from puredelta.commands.dml.update_delete import run_rows
+from puredelta.commands.optimize.optimize import run_optimize
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.viewed_table import ViewedTable
 from puredelta.spark.resolve.qualified import qualified

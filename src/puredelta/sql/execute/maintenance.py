@@ -9,10 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.generate import generate
 from puredelta.commands.restore import restore_table
 from puredelta.commands.truncate import truncate_table
-from puredelta.commands.vacuum.run import vacuum
+from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.sql.execute.results import no_rows
 from puredelta.sql.relations.names import find_location, resolve_name
 from puredelta.sql.relations.table_argument import (
@@ -93,7 +92,6 @@ def _restore(spark: SparkSession, cursor: Cursor) -> DataFrame:
     outcome = restore_table(spark, log, version=version, timestamp=timestamp)
     if outcome is None:
         return no_rows(spark)
-    refresh_cached_frames(spark, log)
     return outcome.row(spark)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.shown_table import (
+from puredelta.commands.read.described_table import (
     DescribedTable,
     column_rows,
     describe_column,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.read import read_table
+from puredelta.commands.read.read_table import read_table
 from puredelta.spark.resolve.qualified import qualified
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.session import is_connect

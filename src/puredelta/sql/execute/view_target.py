@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.merge.clauses import Star, Update
+from puredelta.commands.dml.spec.merge import Star, Update
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.viewed_table import ViewedTable, find_viewed_table

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.commands.changes import read_changes
-from puredelta.commands.read import TimestampArgument
+from puredelta.commands.read.changes import read_changes
+from puredelta.commands.read.read_table import TimestampArgument
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.sql.relations.table_argument import require_table
 from puredelta.sql.text.computed_name import parse_table_name

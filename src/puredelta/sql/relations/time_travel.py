@@ -7,7 +7,7 @@ import re
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.read import read_table
+from puredelta.commands.read.read_table import read_table
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.sql.relations.names import find_location
