@@ -36,8 +36,8 @@ from puredelta.commands.dml.spec.statement import InputRows, StatementSpec
 from puredelta.commands.dml.start import start_statement
 from puredelta.log.commit.transaction import Phase, ignore_phase
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.deletion_vector import encode_inline
 from puredelta.spark.scan.scan import scan
+from tests.deletion_vectors import encode_inline
 
 _DELTA_TYPES = {
     pa.int64(): "long",

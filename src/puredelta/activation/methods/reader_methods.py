@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from puredelta.activation.calls.captured_options import CapturedOptions
 from puredelta.activation.calls.reading import load, prepare_stream, rows_at
-from puredelta.activation.methods.builders import session_of, table_name
+from puredelta.activation.methods.builders import session_behind, table_name
 from puredelta.activation.methods.patches import Make, Method
 from puredelta.spark.catalog.relation_cache import cached_relations, named_relations
 from puredelta.spark.session.formats import FORMAT, is_delta
@@ -37,7 +37,7 @@ def delta_load(original: Method) -> Method:
     def call(
         self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any
     ) -> Any:
-        captured, spark = CapturedOptions.of(self), session_of(self)
+        captured, spark = CapturedOptions.of(self), session_behind(self)
         if not is_delta(spark, format, captured.format):
             return original(self, path, format, schema, **options)
         captured = replace(captured, has_schema=captured.has_schema or schema is not None)

@@ -83,12 +83,12 @@ class DeltaSource(DataSource):
                 )
         snapshot = self._snapshot()
         rows = self._required_rows(snapshot, schema)
-        known = StreamedTable.of(snapshot)
+        table = StreamedTable.of(snapshot)
         return DeltaStreamReader(
-            ChangeStream(known=known)
+            ChangeStream(table=table)
             if self._reads_changes
             else RowStream(
-                known=known,
+                table=table,
                 rules=StreamRules(
                     ignore_deletes=self._flag("ignoreDeletes"),
                     ignore_changes=self._flag("ignoreChanges"),

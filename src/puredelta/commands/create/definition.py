@@ -22,7 +22,8 @@ from puredelta.protocol.features.property_checks import (
     checked_properties,
     require_sound_properties,
 )
-from puredelta.protocol.features.protocol_versions import supported_features, with_features
+from puredelta.protocol.features.protocol_changes import with_features
+from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.clustering import (
     CLUSTERING,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
@@ -35,7 +34,7 @@ def files_where(spark: SparkSession, snapshot: Snapshot, predicates: Sequence[st
     kept = snapshot
     for predicate in predicates:
         statement = _resolved(spark, predicate, snapshot.config)
-        kept = replace(kept, files=matching_files(spark, kept, statement))
+        kept = kept.with_files(matching_files(spark, kept, statement))
     return kept.files
 
 

@@ -17,7 +17,7 @@ from puredelta.commands.definition.identity_marks import config_with_marks
 from puredelta.commands.definition.schema_change import respelled
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.filled_columns import Identity
-from puredelta.protocol.schema.type_shape import shape
+from puredelta.protocol.schema.traversal import shape
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.scan.scan import scan_parquet

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.skipping.evaluate import possible
+from puredelta.log.skipping.evaluate import might_match
 from puredelta.log.skipping.file_bounds import FileBounds
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import Predicate, Ref, conjuncts, references
@@ -76,8 +76,8 @@ def prune(
     skipped: list[SkippedFiles] = []
     parts = conjuncts(predicate)
     partition_columns = frozenset(config.partition_columns)
-    by_partition = [p for p in parts if _is_about(p, partition_columns)]
-    rest = [p for p in parts if by_statistics and not _is_about(p, partition_columns)]
+    by_partition = [p for p in parts if _uses_only(p, partition_columns)]
+    rest = [p for p in parts if by_statistics and not _uses_only(p, partition_columns)]
     for by, some in (
         (SkippedBy.PARTITION_VALUES, by_partition),
         (SkippedBy.STATISTICS, rest),
@@ -93,7 +93,7 @@ def prune(
         refs = frozenset().union(*map(references, some))
         bounds = FileBounds(left, config, _comparable(refs, config), known)
         for conjunct in some:
-            ruled_out = positions[~possible(conjunct, bounds).true]
+            ruled_out = positions[~might_match(conjunct, bounds).true]
             if num_files := int(kept[ruled_out].sum()):
                 skipped.append(SkippedFiles(conjunct, by, num_files))
             kept[ruled_out] = False
@@ -118,6 +118,6 @@ def _comparable(refs: frozenset[Ref], config: TableConfig) -> frozenset[Ref]:
     return frozenset(ref for ref in refs if ref.path[0] not in config.padded_columns)
 
 
-def _is_about(predicate: Predicate, columns: frozenset[str]) -> bool:
+def _uses_only(predicate: Predicate, columns: frozenset[str]) -> bool:
     refs = references(predicate)
     return bool(refs) and all(ref.path[0] in columns for ref in refs)

@@ -37,7 +37,7 @@ from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.session.session import is_connect
-from puredelta.store.loose_files import local_path, local_paths
+from puredelta.store.local_files import local_path, local_paths
 from puredelta.worker import key_lookup
 from puredelta.worker.key_index import whole_numbers
 from puredelta.worker.lookup_batch import Constants, LookupBatch, Spans

@@ -35,7 +35,7 @@ from puredelta.spark.session.helper_columns import PREFIX
 from puredelta.spark.session.types import from_spark
 from puredelta.spark.source.plain_scan import PlainScan
 from puredelta.spark.source.staging import StagedRows, group_rows
-from puredelta.store.loose_files import FileStatus, file_status, read_end
+from puredelta.store.local_files import FileStatus, file_status, read_end
 
 _MANY_FILES = 64
 _SMALL_FILE_BYTES = 1024 * 1024

@@ -10,8 +10,8 @@ from puredelta.commands.dml.prune.rules import Rule
 from puredelta.commands.dml.resolve.statement import StatementKind
 from puredelta.commands.dml.source.staged_source import SourceProfile, StagedSource
 from puredelta.commands.dml.spec.settings import ExecutionSettings
-from puredelta.log.footers.file_stats import LeafStatistics
 from puredelta.log.skipping.pruning import SkippedBy
+from puredelta.protocol.table.stats import LeafStatistics
 from puredelta.protocol.values.predicates import TRUE
 from puredelta.spark.offload.key_lookup import WorkerMemory
 from tests.commands.dml.statements import (

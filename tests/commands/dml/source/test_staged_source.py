@@ -16,8 +16,8 @@ from puredelta.commands.dml.source.stage import source_in_use
 from puredelta.commands.dml.source.staged_source import ColumnNames, StagedSource
 from puredelta.commands.dml.spec.settings import KeyLimits
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.footers.file_stats import LeafStatistics
 from puredelta.protocol.schema.types import LONG, STRING, DataType
+from puredelta.protocol.table.stats import LeafStatistics
 from puredelta.protocol.values.predicates import Ref, Side
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.source.staging import StagedRows

@@ -15,11 +15,10 @@ from puredelta.commands.definition.dependent_rules import require_same_types
 from puredelta.commands.definition.schema_change import require_storable_types, with_schema
 from puredelta.commands.dml.resolve.settings import MergeSettings
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.features.feature_usage import fields_by_path
 from puredelta.protocol.features.type_widening import AutomaticWidening, with_type_changes
 from puredelta.protocol.schema.implicit_casts import is_implicit_cast
 from puredelta.protocol.schema.schema_json import simple_string
-from puredelta.protocol.schema.type_shape import shape
+from puredelta.protocol.schema.traversal import fields_by_path, shape
 from puredelta.protocol.schema.types import VOID, StructField, StructType
 from puredelta.protocol.table.schema_merge import merge_schemas
 from puredelta.protocol.table.table_config import TableConfig

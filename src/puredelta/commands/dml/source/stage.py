@@ -37,7 +37,7 @@ from puredelta.spark.source.in_place import source_files
 from puredelta.spark.source.plain_scan import plain_scan
 from puredelta.spark.source.staging import stage_rows
 from puredelta.store.base import Store
-from puredelta.store.loose_files import open_file
+from puredelta.store.local_files import open_file
 
 _NO_COLUMN = f"{PREFIX}present"
 

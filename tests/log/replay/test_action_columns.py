@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from puredelta.log.replay.parsed_columns import partition_values_maps, stats_text
+from puredelta.log.replay.action_columns import partition_values_maps, stats_text
 
 UTC = dt.timezone.utc
 MOMENT = dt.datetime(2024, 2, 29, 23, 59, 58, 123999, tzinfo=UTC)

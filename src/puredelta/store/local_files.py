@@ -1,4 +1,4 @@
-"""Files beside any table, which a command reads where they lie, by decoded ``file:`` URI."""
+"""Local files that belong to no table, by decoded ``file:`` URI: commands read them in place."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SCHEME = "file:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStatus:
-    """What changes when somebody writes to a file or puts another in its place."""
+    """Size and time of a file: they change when the file is written or replaced."""
 
     size_bytes: int
     modified_ns: int
 
     @property
     def modified_ms(self) -> int:
-        """As Hadoop and the log count."""
+        """The time as Hadoop and the log have it."""
         return self.modified_ns // 1_000_000
 
 
@@ -35,7 +35,7 @@ def local_path(uri: str) -> str | None:
 
 
 def local_paths(root_uri: str, encoded_paths: Sequence[str]) -> list[str] | None:
-    """Return the paths of a table's files, ``None`` if one of them is on no local file system.
+    """Return the paths of a table's files, ``None`` if one of them is not local.
 
     ``encoded_paths`` are as the log has them.
 
@@ -43,17 +43,17 @@ def local_paths(root_uri: str, encoded_paths: Sequence[str]) -> list[str] | None
     ['/data/t/p=a b/x.parquet']
     """
     found = [local_path(uri) for uri in absolute_uris(root_uri, encoded_paths)]
-    known = [path for path in found if path is not None]
-    return known if len(known) == len(found) else None
+    local = [path for path in found if path is not None]
+    return local if len(local) == len(found) else None
 
 
 def file_status(uri: str) -> FileStatus | None:
-    """Return what is known of a file; ``None`` if it is no regular file in reach."""
+    """Return size and time of a file; ``None`` if it cannot be reached or is no regular file."""
     path = local_path(uri)
     if path is None:
         return None
     try:
-        found = os.stat(path)  # noqa: PTH116 - thousands of files, and their names are any
+        found = os.stat(path)  # noqa: PTH116 - thousands of files, with any name
     except OSError:
         return None
     if not stat.S_ISREG(found.st_mode):
@@ -65,21 +65,21 @@ def open_file(uri: str) -> BinaryIO:
     """Open a file for reading.
 
     Raises:
-        FileNotFoundError: there is none in reach.
+        FileNotFoundError: there is no such local file.
     """
-    return Path(_path_in_reach(uri)).open("rb")
+    return Path(_required_path(uri)).open("rb")
 
 
 def read_end(uri: str, num_bytes: int) -> FileEnd:
     """Return the last bytes of a file.
 
     Raises:
-        FileNotFoundError: there is none in reach.
+        FileNotFoundError: there is no such local file.
     """
-    return read_file_end(_path_in_reach(uri), num_bytes)
+    return read_file_end(_required_path(uri), num_bytes)
 
 
-def _path_in_reach(uri: str) -> str:
+def _required_path(uri: str) -> str:
     path = local_path(uri)
     if path is None:
         raise FileNotFoundError(f"{uri} is on no local file system")
