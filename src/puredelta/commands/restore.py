@@ -72,7 +72,7 @@ class RestoreOutcome:
         }
 
     def row(self, spark: SparkSession) -> DataFrame:
-        """Return the counts as the reference's one row."""
+        """Return the counts as delta-spark's one row."""
         return spark.createDataFrame([tuple(self.metrics().values())], _SCHEMA)
 
 

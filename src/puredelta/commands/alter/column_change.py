@@ -79,18 +79,18 @@ def change_table_columns(
     config = command.snapshot.config
     schema, changes = config.schema, []
     for path, edit in edits:
-        spelled, old = find_field(schema, path)
-        new = edited_field(config, spelled, old, edit)
+        canonical, old = find_field(schema, path)
+        new = edited_field(config, canonical, old, edit)
         if new.type != old.type:
-            require_unreferenced(config, spelled)
+            require_unreferenced(config, canonical)
         if isinstance(edit.default, str):
             kind = to_spark_type(new.type)
             require_valid_default(
                 spark, new.name, edit.default, kind, statement="ALTER TABLE ALTER COLUMN"
             )
-        schema = _with_field(schema, spelled, new, edit.place)
+        schema = _with_field(schema, canonical, new, edit.place)
         place = None if edit.place is None else shown_place(edit.place)
-        changes.append(ColumnChange(path=spelled, field=new, place=place))
+        changes.append(ColumnChange(path=canonical, field=new, place=place))
     metadata = dataclasses.replace(
         config.metadata, schema_string=encode_schema(with_type_changes(config.schema, schema))
     )

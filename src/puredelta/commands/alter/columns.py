@@ -106,16 +106,16 @@ def drop_table_columns(
     if not dropped:
         return None
     schema = config.schema
-    spelled = []
+    canonical = []
     for path in dropped:
-        spelled.append(find_field(schema, path)[0])
+        canonical.append(find_field(schema, path)[0])
         schema = drop_field(schema, path)
-    _require_droppable(command.snapshot, spelled)
-    for path in spelled:
+    _require_droppable(command.snapshot, canonical)
+    for path in canonical:
         require_unreferenced(config, path)
     change = TableChange(
-        config=_with_columns(config, schema, config.partition_columns, dict.fromkeys(spelled)),
-        operation=drop_columns(spelled),
+        config=_with_columns(config, schema, config.partition_columns, dict.fromkeys(canonical)),
+        operation=drop_columns(canonical),
     )
     return commit_change(command, change)
 
@@ -130,19 +130,19 @@ def rename_table_column(spark: SparkSession, log: TableLog, path: FieldPath, new
     """
     command = start_change(spark, log)
     config = command.snapshot.config
-    spelled, _ = find_field(config.schema, path)
+    canonical, _ = find_field(config.schema, path)
     _require_mapping(config, ErrorCode.UNSUPPORTED_RENAME_COLUMN, "Column rename")
-    require_unreferenced(config, spelled)
-    renamed = (*spelled[:-1], new_name)
+    require_unreferenced(config, canonical)
+    renamed = (*canonical[:-1], new_name)
     schema = change_field(
-        config.schema, spelled, lambda field: dataclasses.replace(field, name=new_name)
+        config.schema, canonical, lambda field: dataclasses.replace(field, name=new_name)
     )
     partitions = tuple(
-        new_name if spelled == (column,) else column for column in config.partition_columns
+        new_name if canonical == (column,) else column for column in config.partition_columns
     )
     change = TableChange(
-        config=_with_columns(config, schema, partitions, {spelled: renamed}),
-        operation=rename_column(spelled, renamed),
+        config=_with_columns(config, schema, partitions, {canonical: renamed}),
+        operation=rename_column(canonical, renamed),
     )
     return commit_change(command, change)
 

@@ -33,14 +33,14 @@ def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:
     """
     command = start_change(spark, log)
     config = command.snapshot.config
-    spelled, field = find_field(config.schema, path)
-    identity = identities(config.schema).get(field.name) if len(spelled) == 1 else None
+    canonical, field = find_field(config.schema, path)
+    identity = identities(config.schema).get(field.name) if len(canonical) == 1 else None
     if identity is None:
         raise InvalidRequestError(
             "ALTER TABLE ALTER COLUMN SYNC IDENTITY cannot be called on non IDENTITY columns: "
-            f"{'.'.join(spelled)}.",
+            f"{'.'.join(canonical)}.",
             code=ErrorCode.IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN,
-            column=".".join(spelled),
+            column=".".join(canonical),
         )
     command.transaction.read_files(None, command.snapshot.files)
     last = _last_value(spark, command.snapshot, identity)
@@ -49,7 +49,7 @@ def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:
     recorded = dataclasses.replace(field, metadata=kept)
     change = TableChange(
         config=config_with_marks(config, {k: v for k, v in marks.items() if v is not None}),
-        operation=change_column(ColumnChange(path=spelled, field=recorded)),
+        operation=change_column(ColumnChange(path=canonical, field=recorded)),
     )
     return commit_change(command, change)
 

@@ -58,7 +58,7 @@ class OptimizeOutcome:
     started_ms: int
 
     def row(self, spark: SparkSession) -> DataFrame:
-        """Return the reference's one row ``path, metrics``.
+        """Return delta-spark's one row ``path, metrics``.
 
         What it leaves at 0 there (``endTimeMs``, ``totalScheduledTasks``) is 0 here, too.
         """
@@ -108,7 +108,7 @@ class OptimizeOutcome:
 
 
 def operation_metrics(added: Sequence[Add], removed: Sequence[Remove]) -> dict[str, int]:
-    """Return what the history says of an OPTIMIZE; quartiles as the reference picks them."""
+    """Return what the history says of an OPTIMIZE; quartiles as delta-spark picks them."""
     sizes = sorted(add.size_bytes for add in added) or [0]
     return {
         "numRemovedFiles": len(removed),

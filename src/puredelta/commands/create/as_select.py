@@ -41,14 +41,12 @@ def create_table_as(
     mode: CreateMode,
     options: Mapping[str, object] | None = None,
     entry: Entry | None = None,
-    recorded: Mapping[str, object] | None = None,
 ) -> WriteOutcome:
     """Make the table at ``log`` what the definition says, with these rows.
 
     The columns are those of the rows. REPLACE and CREATE OR REPLACE take the place of the
     table that is there, its definition and all of its rows, also of one at a path.
-    ``delta.*`` options are properties that the definition may overrule. ``recorded`` is what
-    the history is to say beside the definition.
+    ``delta.*`` options are properties that the definition may overrule.
 
     Raises:
         InvalidRequestError: the definition or the rows cannot be a table's, a table or
@@ -80,7 +78,7 @@ def create_table_as(
         mode=saves,
         options=dataclasses.replace(chosen, replace_where=None, replaces_partitions=False),
         operation=describe(table, mode, entry, as_select=True).with_parameters(
-            {**(recorded or {}), **_options_said(chosen, mode, table)}
+            {**({} if entry is None else entry.recorded), **_options_said(chosen, mode, table)}
         ),
         domains=table.domains,
     )

@@ -6,7 +6,8 @@ the tombstones of a table that is replaced.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from pyspark.sql import SparkSession
@@ -56,6 +57,8 @@ class Entry:
     """Whether the catalog has the table already."""
     is_managed: bool
     """Whether the catalog owns the directory."""
+    recorded: Mapping[str, object] = field(default_factory=dict)
+    """What the history says beside the definition."""
 
 
 def create_table(
@@ -68,7 +71,7 @@ def create_table(
 ) -> int | None:
     """Make the table at ``log`` what the definition says; return the version, None if it is so.
 
-    Like the reference, CREATE OR REPLACE replaces a table that the catalog knows. One at a
+    Like delta-spark, CREATE OR REPLACE replaces a table that the catalog knows. One at a
     path it compares with the definition, and changes nothing.
 
     Raises:

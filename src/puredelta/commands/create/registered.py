@@ -162,9 +162,13 @@ def _define(
         mode=mode,
         options=table.options,
         entry=entry,
-        recorded=table.recorded,
     )
 
 
 def _entry(table: NewTable, *, is_known: bool, is_managed: bool) -> Entry:
-    return Entry(name=str(table.name), is_known=is_known, is_managed=is_managed)
+    return Entry(
+        name=str(table.name),
+        is_known=is_known,
+        is_managed=is_managed,
+        recorded=table.recorded,
+    )

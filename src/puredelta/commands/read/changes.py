@@ -204,7 +204,7 @@ def _read_snapshot(
     first: Metadata,
     mapped_schema: MappedSchema,
 ) -> Snapshot:
-    """Return the version whose schema the rows are read under, as the reference chooses it."""
+    """Return the version whose schema the rows are read under, as delta-spark chooses it."""
     if mapped_schema is not MappedSchema.END_VERSION or chosen.end == newest.version:
         return newest
     at_end = log.snapshot(version=chosen.end)

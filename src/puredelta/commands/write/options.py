@@ -23,7 +23,7 @@ WRITE_OPTIONS = (
     "txnAppId",
     "txnVersion",
 )
-"""By the reference's names."""
+"""By delta-spark's names."""
 
 _PROPERTY_PREFIX = "delta."
 _PARTITION_OVERWRITE = "spark.sql.sources.partitionOverwriteMode"
@@ -85,7 +85,7 @@ class WriteOptions:
             InvalidRequestError: an option this library does not have, a value it cannot
                 have, or options that exclude each other.
         """
-        given, properties = _told_apart(options)
+        given, properties = _split_properties(options)
         settings = CommitSettings.parse_idempotent(conf)
         if "txnAppId" in given or "txnVersion" in given:
             settings = replace(
@@ -132,7 +132,7 @@ def replaces_partitions(spark: SparkSession) -> bool:
     return _is_dynamic(conf, {}) and DYNAMIC_OVERWRITE.flag(conf)
 
 
-def _told_apart(options: Mapping[str, object]) -> tuple[dict[str, str], dict[str, str]]:
+def _split_properties(options: Mapping[str, object]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the options of the write, by their own names, and the table properties."""
     known = {name.lower(): name for name in WRITE_OPTIONS}
     given: dict[str, str] = {}

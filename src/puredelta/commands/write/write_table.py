@@ -156,7 +156,7 @@ def _operation(request: WriteRequest, options: WriteOptions, config: TableConfig
 
 
 def columns_of(rows: DataFrame) -> StructType:
-    """Return the rows' schema as a table would have it: everything nullable (as the reference).
+    """Return the rows' schema as a table would have it: everything nullable (as delta-spark).
 
     Raises:
         InvalidRequestError: there is no column, or one of a type no table can have.

@@ -128,21 +128,21 @@ def _sections(
 
 def _rows(objects: pa.ChunkedArray, schema: pa.Schema) -> pa.Table | None:
     """Parse one object a row; ``None`` if one breaks the schema, or is not an object alone."""
-    pieces = list(_pieces(objects))
+    slices = list(_slices(objects))
     try:
-        if len(pieces) <= 1:
-            tables = [_parsed(piece, schema) for piece in pieces]
+        if len(slices) <= 1:
+            tables = [_parsed(part, schema) for part in slices]
         else:
-            with ThreadPoolExecutor(min(len(pieces), pa.cpu_count())) as threads:
-                tables = list(threads.map(partial(_parsed, schema=schema), pieces))
+            with ThreadPoolExecutor(min(len(slices), pa.cpu_count())) as threads:
+                tables = list(threads.map(partial(_parsed, schema=schema), slices))
     except pa.ArrowInvalid:
         return None
-    if any(table.num_rows != len(piece) for table, piece in zip(tables, pieces, strict=True)):
+    if any(table.num_rows != len(part) for table, part in zip(tables, slices, strict=True)):
         return None
     return pa.concat_tables([schema.empty_table(), *tables])
 
 
-def _pieces(texts: pa.ChunkedArray) -> Iterator[pa.StringArray]:
+def _slices(texts: pa.ChunkedArray) -> Iterator[pa.StringArray]:
     """Cut texts into arrays to be parsed apart."""
     if texts.num_chunks > 1 and texts.nbytes <= _PIECE_BYTES:
         texts = pa.chunked_array([texts.combine_chunks()])

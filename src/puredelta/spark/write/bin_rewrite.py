@@ -51,13 +51,13 @@ def rewrite_bins(
     """
     config = snapshot.config
     binned = _Binned(snapshot=snapshot, bins=bins, column=f"bin-{random_id()}")
-    keys = partition_keys(sum(each.num_pieces for each in bins))
+    keys = partition_keys(sum(each.num_ranges for each in bins))
     if z_order is None:
         rows = binned.rows(spark, keys)
         sent_by, order = F.col(BIN), [F.col(FILE_ORDINAL), F.col(ROW_INDEX)]
     else:
         numbers = range(len(bins))
-        pieces = [each.num_pieces for each in bins]
+        pieces = [each.num_ranges for each in bins]
         sampled = binned.positions(spark, numbers, columns=z_order.column_names)
         rows = placed_rows(spark, binned.rows(spark, numbers), z_order, sampled, pieces)
         sent_by = _element(keys, _element(_starts(pieces), F.col(BIN)) + F.col(PIECE))
