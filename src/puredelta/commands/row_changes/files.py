@@ -38,7 +38,7 @@ from puredelta.spark.session.concurrent_jobs import run_concurrently
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.helper_columns import ROW_ID
 from puredelta.spark.session.session import is_connect
-from puredelta.spark.write.writer import write_rows
+from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.written_files import WriteResult, discard
 
 logger = logging.getLogger(__name__)
@@ -131,9 +131,11 @@ class StatementFiles:
             rows.coalesce(1) if alone else rows,
             store=self._context.log.store,
             config=config if self._collects_statistics else without_statistics(config),
-            rebalance=gathers and not alone,
-            with_changes=changes.recorded,
-            hidden=self._hidden_columns(changes),
+            options=JobOptions(
+                rebalance=gathers and not alone,
+                with_changes=changes.recorded,
+                hidden=self._hidden_columns(changes),
+            ),
         )
 
     def _gathering(
