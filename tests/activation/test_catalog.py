@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import puredelta
 from puredelta.commands.create import registered
-from puredelta.commands.create.with_rows import create_table_as
+from puredelta.commands.create.as_select import create_table_as
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog import relation_cache

@@ -69,6 +69,7 @@ def assign(request: pytest.FixtureRequest, spark: SparkSession) -> Any:
 def test_castable_values_are_cast(
     assign: Any, conf: Any, *, ansi: str, expression: str, to: str, value: object
 ) -> None:
+    """M-62, M-63: at every level, and NULL goes into any type."""
     conf("spark.sql.ansi.enabled", ansi)
     assert assign(expression, to) == value
 

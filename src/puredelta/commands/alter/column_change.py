@@ -10,10 +10,10 @@ from enum import Enum
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.alter.change import TableChange, changed_config, finish, start
+from puredelta.commands.alter.change import TableChange, changed_config, commit_change, start_change
 from puredelta.commands.alter.columns import shown_place
-from puredelta.commands.alter.dependencies import require_independent
-from puredelta.commands.create.columns import COMMENT, stored_columns
+from puredelta.commands.definition.columns import COMMENT, stored_columns
+from puredelta.commands.definition.dependent_rules import require_unreferenced
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.table_operations import ColumnChange, change_column, change_columns
@@ -75,14 +75,14 @@ def change_table_columns(
         pyspark.errors.AnalysisException: a default is none of its column.
         ConflictError: somebody else changed the table meanwhile.
     """
-    snapshot, transaction = start(spark, log)
-    config = snapshot.config
+    command = start_change(spark, log)
+    config = command.snapshot.config
     schema, changes = config.schema, []
     for path, edit in edits:
         spelled, old = find_field(schema, path)
         new = edited_field(config, spelled, old, edit)
         if new.type != old.type:
-            require_independent(config, spelled)
+            require_unreferenced(config, spelled)
         if isinstance(edit.default, str):
             kind = to_spark_type(new.type)
             require_valid_default(
@@ -98,7 +98,7 @@ def change_table_columns(
         config=changed_config(config, metadata=metadata),
         operation=change_column(changes[0]) if len(changes) == 1 else change_columns(changes),
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
 
 
 def _with_field(

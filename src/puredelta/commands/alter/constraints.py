@@ -7,7 +7,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.commands.alter.change import TableChange, changed_config, finish, start
+from puredelta.commands.alter.change import TableChange, changed_config, commit_change, start_change
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
@@ -37,7 +37,8 @@ def add_check_constraint(spark: SparkSession, log: TableLog, name: str, expressi
             code=ErrorCode.INVALID_CONSTRAINT_NAME,
             name=name,
         )
-    snapshot, transaction = start(spark, log)
+    command = start_change(spark, log)
+    snapshot = command.snapshot
     old = _find(snapshot, name)
     if old is not None:
         raise InvalidRequestError(
@@ -54,9 +55,9 @@ def add_check_constraint(spark: SparkSession, log: TableLog, name: str, expressi
         ),
         operation=add_constraint(name, expression),
     )
-    transaction.read_files(None, snapshot.files)
+    command.transaction.read_files(None, snapshot.files)
     _require_fulfilled(spark, snapshot, expression)
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
 
 
 def drop_check_constraint(
@@ -69,9 +70,10 @@ def drop_check_constraint(
             (CONSTRAINT_DOES_NOT_EXIST).
         ConflictError: somebody else changed the table meanwhile.
     """
-    snapshot, transaction = start(spark, log)
+    command = start_change(spark, log)
+    snapshot = command.snapshot
     old = _find(snapshot, name)
-    assumed = ASSUME_DROP_IF_EXISTS.flag(spark.conf.getAll)
+    assumed = ASSUME_DROP_IF_EXISTS.flag(command.session.settings)
     if old is None and not (if_exists or assumed):
         raise InvalidRequestError(
             f"Cannot drop nonexistent constraint {name} from table delta.`{snapshot.root_uri}`. To "
@@ -87,7 +89,7 @@ def drop_check_constraint(
         ),
         operation=drop_constraint(name, old),
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
 
 
 def require_condition(spark: SparkSession, name: str, expression: str, columns: StructType) -> None:

@@ -7,8 +7,8 @@ import dataclasses
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.commands.alter.change import TableChange, finish, start
-from puredelta.commands.identity_marks import config_with_marks
+from puredelta.commands.alter.change import TableChange, commit_change, start_change
+from puredelta.commands.definition.identity_marks import config_with_marks
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
@@ -31,8 +31,8 @@ def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:
             (IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN).
         ConflictError: somebody else changed the table meanwhile, by adding rows, too.
     """
-    snapshot, transaction = start(spark, log)
-    config = snapshot.config
+    command = start_change(spark, log)
+    config = command.snapshot.config
     spelled, field = find_field(config.schema, path)
     identity = identities(config.schema).get(field.name) if len(spelled) == 1 else None
     if identity is None:
@@ -42,8 +42,8 @@ def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:
             code=ErrorCode.IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN,
             column=".".join(spelled),
         )
-    transaction.read_files(None, snapshot.files)
-    last = _last_value(spark, snapshot, identity)
+    command.transaction.read_files(None, command.snapshot.files)
+    last = _last_value(spark, command.snapshot, identity)
     marks = {} if last is None else {identity.column: synced_mark(identity, last)}
     kept = {k: v for k, v in field.metadata.items() if k != IDENTITY_HIGH_WATER_MARK}
     recorded = dataclasses.replace(field, metadata=kept)
@@ -51,7 +51,7 @@ def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:
         config=config_with_marks(config, {k: v for k, v in marks.items() if v is not None}),
         operation=change_column(ColumnChange(path=spelled, field=recorded)),
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
 
 
 def synced_mark(identity: Identity, last: int) -> int | None:

@@ -14,19 +14,18 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.committing import discarded_on_failure
-from puredelta.commands.create.definition import TableDefinition
-from puredelta.commands.create.run import (
+from puredelta.commands.cleanup import discarded_on_failure
+from puredelta.commands.create.as_select import create_table_as
+from puredelta.commands.create.create_table import (
     CreateMode,
     Entry,
     already_exists,
     create_table,
     nothing_to_replace,
 )
-from puredelta.commands.create.with_rows import create_table_as
+from puredelta.commands.create.definition import TableDefinition
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.spark.catalog.catalog_entries import (
     EntryName,
     default_location,
@@ -117,7 +116,6 @@ def _replace(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
     _require_same_location(table, known, log)
     entry = _entry(table, is_known=True, is_managed=known.is_managed)
     _define(spark, log, table, mode, entry)
-    refresh_cached_frames(spark, log)
     update_columns(spark, table.name, to_spark(log.snapshot().config.schema))
     return log.root_uri
 
