@@ -54,7 +54,7 @@ def session_of(spark: SparkSession) -> Any:
 
 
 def has_jvm(spark: SparkSession) -> bool:
-    """Tell whether a session has a JVM in reach; one of Spark Connect has none."""
+    """Return whether a session has a JVM in reach; one of Spark Connect has none."""
     return getattr(spark, "_jvm", None) is not None
 
 
@@ -83,7 +83,7 @@ def java_constant(jvm: Any, name: str, method: str) -> Any:
 
 
 def has_class(spark: SparkSession, name: str) -> bool:
-    """Tell whether a class is on the class path of a classic session."""
+    """Return whether a class is on the class path of a classic session."""
     thread = java_class(jvm_of(spark), "java.lang.Thread").currentThread()
     try:
         thread.getContextClassLoader().loadClass(name)

@@ -46,7 +46,7 @@ def frame_of(spark: SparkSession, plan: Plan) -> DataFrame:
 
 
 def is_of_session(rows: DataFrame, spark: SparkSession) -> bool:
-    """Tell whether a frame belongs to this very session of the JVM."""
+    """Return whether a frame belongs to this very session of the JVM."""
     return bool(session_of(rows.sparkSession).equals(session_of(spark)))
 
 

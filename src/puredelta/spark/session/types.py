@@ -102,7 +102,7 @@ def as_nullable(data_type: T.DataType) -> T.DataType:
 
 
 def holds_struct(data_type: T.DataType) -> bool:
-    """Tell whether the type is a struct or has one inside."""
+    """Return whether the type is a struct or has one inside."""
     match data_type:
         case T.StructType():
             return True

@@ -115,7 +115,7 @@ def _elements(data_type: DataType, column: Column) -> Iterator[tuple[str, Column
 
 
 def _breaks(data_type: DataType, *, nullable: bool) -> Callable[[Column], Column]:
-    """Tell whether a value inside an array or map, or anything in it, is NULL and must not be.
+    """Return whether a value inside an array or map, or anything in it, is NULL and must not be.
 
     A NULL value is judged by itself: the fields it does not have break nothing.
     """

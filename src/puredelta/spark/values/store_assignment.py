@@ -240,7 +240,7 @@ class StoreAssigner:
 
 
 def is_same_type(one: T.DataType, other: T.DataType) -> bool:
-    """Tell whether two types hold the same values: names count, nullability does not."""
+    """Return whether two types hold the same values: names count, nullability does not."""
     match one, other:
         case T.StructType(), T.StructType():
             return len(one.fields) == len(other.fields) and all(
@@ -258,7 +258,7 @@ def is_same_type(one: T.DataType, other: T.DataType) -> bool:
 
 
 def lacks_fields(given: T.DataType, to: T.DataType) -> bool:
-    """Tell whether a struct lacks a field of another, or a struct inside it does."""
+    """Return whether a struct lacks a field of another, or a struct inside it does."""
     if not isinstance(given, T.StructType) or not isinstance(to, T.StructType):
         return False
     by_name = {f.name.lower(): f.dataType for f in given.fields}
