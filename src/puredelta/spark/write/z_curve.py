@@ -1,8 +1,8 @@
 """The Z-order curve over the ranges of several columns: pure arithmetic, no Spark session.
 
-A column's values fall into ranges that hold about the same number of rows each; their
-numbers, bit by bit interleaved, are a row's place on the curve. The bounds of the ranges come
-from a sample of the rows. `curve_place` and `piece_number` say in Spark SQL what `Curve` does
+A column's values fall into ranges that hold about the same number of rows each. The numbers of a
+row's ranges, interleaved bit by bit, are the row's place on the curve. The bounds of the ranges
+come from a sample of the rows. `curve_place` and `range_number` say in Spark SQL what `Curve` does
 to a sample in numpy.
 """
 

@@ -1,7 +1,7 @@
-"""Rows get their place on a Z-order curve, and the piece of their bin that it lies in.
+"""Z-order: rows get their place on a curve, and the piece of their bin in which the place lies.
 
-The bounds of the curve's ranges come from a sample that is small enough for the driver; what
-becomes of each row is Spark SQL alone.
+The bounds of the curve's ranges come from a sample that is small enough for the driver. The place
+of each row is computed by Spark SQL alone.
 """
 
 from __future__ import annotations
