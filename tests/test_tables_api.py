@@ -1,4 +1,4 @@
-"""The facade: arguments and texts as ``delta.tables`` has them (1.1), and what it forwards."""
+"""The facade: arguments and texts as ``delta.tables`` has them (M-14), and what it forwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from typing_extensions import Self
 
 from puredelta import tables
-from puredelta.commands.merge.clauses import (
+from puredelta.commands.dml.spec.merge import (
     Assignment,
     Delete,
     Insert,
@@ -36,6 +36,7 @@ from puredelta.tables import (
     DeltaTableBuilder,
     IdentityGenerator,
 )
+from puredelta.tables.target import Target
 
 NOT_AN_EXPRESSION = "'condition' must be a Spark SQL Column or a string (expression in SQL syntax)"
 MERGING = WriteRequest(mode=SaveMode.APPEND, options={"mergeSchema": "true"})
@@ -73,7 +74,7 @@ def builder() -> DeltaMergeBuilder:
 def test_merge_arguments(source: Any, condition: Any, error: type[Exception], text: str) -> None:
     rows = AnyFrame() if source is AnyFrame else source
     with pytest.raises(error) as caught:
-        DeltaTable(None, None, None).merge(rows, condition)
+        DeltaTable(Target(None, None, None)).merge(rows, condition)
     assert str(caught.value) == text
 
 
@@ -237,7 +238,7 @@ def test_public_names() -> None:
 def test_arguments_of_the_wrong_type_are_value_errors(
     call: Callable[[DeltaTable], Any], message: str
 ) -> None:
-    table = DeltaTable(Any, Any, Any)  # type: ignore[arg-type]
+    table = DeltaTable(Target(Any, Any, Any))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=re.escape(message)):
         call(table)
 
@@ -308,7 +309,7 @@ def test_settings_that_are_no_file_systems_are_refused(spark: SparkSession, path
 def test_convert_to_delta(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The table that was just written is not read again before somebody wants to know."""
+    """C-04; what was just written is not read again before somebody wants to know."""
     location = str(tmp_path / "plain")
     spark.range(3).write.parquet(location)
     with monkeypatch.context() as patch:

@@ -12,7 +12,8 @@ from puredelta.commands.definition.new_table import NewTableProperties
 from puredelta.commands.read import changes
 from puredelta.commands.read.read_table import TimestampArgument, read_table
 from puredelta.commands.write.options import SaveMode
-from puredelta.commands.write.write_table import WriteOutcome, WriteRequest, write_table
+from puredelta.commands.write.planned_write import WriteOutcome
+from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.log.replay.table_log import TableLog
 from puredelta.sql.execute.run import run_sql
 from puredelta.sql.relations.parameters import Arguments

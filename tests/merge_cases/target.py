@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 
 from puredelta.commands.definition.new_table import NewTableProperties, plan_new_table
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.operations import create_table
+from puredelta.protocol.actions.table_operations import Definition, define_table, with_rows
 from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import from_spark
 from puredelta.spark.write.writer import write_rows
@@ -39,6 +39,6 @@ def create_target(
             adds += write_rows(frame, store=log.store, config=config).adds
     Client(log, None).commit(
         [config.protocol, config.metadata, *adds],
-        create_table(partition_by=partition_by, as_select=True),
+        with_rows(define_table(Definition.CREATE, partition_by=partition_by)),
         is_blind_append=True,
     )

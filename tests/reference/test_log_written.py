@@ -1,4 +1,4 @@
-"""delta-spark takes our commits and checkpoints for its own: X-33..X-36, 1.12."""
+"""delta-spark takes our commits and checkpoints for its own: X-33..X-36, M-161."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import pytest
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
-from puredelta.commands.merge.clauses import MergeSpec
-from puredelta.spark.statements.sql_syntax import require_parsable
+from puredelta.commands.dml.spec.merge import MergeSpec
+from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.sql.parse.parse import parse_statement
 from puredelta.sql.parse.statement import MergeStatement, SourceQuery, SourceTable, Target
 from puredelta.sql.text.table_name import TableName

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
-from puredelta.commands.merge.clauses import (
+from puredelta.commands.dml.spec.merge import (
     Clause,
     Delete,
     Matched,

@@ -30,7 +30,8 @@ from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.protocol.actions.table_operations import restore
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.filled_columns import identities, with_high_water_marks
-from puredelta.protocol.features.protocol_versions import supported_features, with_features
+from puredelta.protocol.features.protocol_changes import with_features
+from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
 from puredelta.protocol.table.table_config import TableConfig

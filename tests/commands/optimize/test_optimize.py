@@ -19,7 +19,7 @@ from puredelta.log.commit.environment import Phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.write.hash_partitions import spark_hash
 from puredelta.tables import DeltaTable
-from tests.commands.row_changes.features import (
+from tests.commands.dml.features import (
     FEED,
     MAPPED,
     TRACKING,

@@ -10,9 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from puredelta.api import read, read_changes, write
-from puredelta.commands.overwritten import partition_predicate, partitions_of
+from puredelta.commands.dml.replaced_rows import partition_predicate, partitions_of
 from puredelta.commands.write.options import SaveMode
-from puredelta.commands.write.write_table import WriteOutcome, WriteRequest, write_table
+from puredelta.commands.write.planned_write import WriteOutcome
+from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ConflictError, ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.store.registry import open_store

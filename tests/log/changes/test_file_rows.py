@@ -14,7 +14,6 @@ import pytest
 from puredelta.log.changes import file_rows
 from puredelta.log.changes.file_rows import ReadableFile, read_batches
 from puredelta.protocol.actions.actions import DeletionVectorDescriptor
-from puredelta.protocol.actions.deletion_vector import encode_inline
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import (
     DATE,
@@ -26,6 +25,7 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
+from tests.deletion_vectors import encode_inline
 
 
 def field(name: str, kind: Any, physical: str | None = None) -> StructField:

@@ -123,7 +123,7 @@ def test_a_new_table_x03_x04() -> None:
     }
 
 
-def test_provenance_of_a_later_commit_1_12() -> None:
+def test_provenance_of_a_later_commit_m161() -> None:
     store = MemoryStore()
     log = create_table(store, add("a"))
     snapshot = log.snapshot()
@@ -456,6 +456,7 @@ def test_appends_follow_each_other_and_keep_the_version_they_read() -> None:
 def test_a_conflict_leaves_the_rivals_table_and_says_what_happened(
     winner: list[Action], ours: list[Action], error: type[ConflictError], words: list[str]
 ) -> None:
+    """X-09, E-03: nothing is run again."""
     store = MemoryStore()
     log = create_table(
         store, add("a", {"part": "1"}), add("z", {"part": "2"}), partitioned_by=("part",)

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from puredelta.errors import CorruptTableError
-from puredelta.log.files.file_table import file_key
 from puredelta.log.replay import commit_columns
 from puredelta.log.replay.commit_columns import CommitColumns, parse_columns
 from puredelta.log.replay.commit_files import parse_actions
 from puredelta.log.replay.load import load_snapshot
 from puredelta.log.replay.replay import EMPTY_STATE, LogState, replay
 from puredelta.protocol.actions.actions import Add, Remove
+from puredelta.protocol.actions.file_action_key import FileActionKey
 from puredelta.store.local import LocalStore
 
 
@@ -251,4 +251,4 @@ def test_any_commit(adds: list[dict[str, Any]], removed: list[str], ascii_only: 
         assert _same(_in_columns(parsed), _one_by_one(text))
         return
     files = [a for a in parse_actions(text, "x") if isinstance(a, Add | Remove)]
-    assert len({file_key(f) for f in files}) < len(files) or 2 * len(adds) <= len(lines)
+    assert len({FileActionKey.of(f) for f in files}) < len(files) or 2 * len(adds) <= len(lines)

@@ -14,7 +14,8 @@ from puredelta.log.files.file_table import FileTable
 from puredelta.log.vectors import read
 from puredelta.log.vectors.read import read_positions, vector_indexes
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor
-from puredelta.protocol.actions.deletion_vector import encode_file, encode_inline, vector_path
+from puredelta.protocol.actions.deletion_vector import vector_path
+from tests.deletion_vectors import encode_file, encode_inline
 
 
 def add(vector: DeletionVectorDescriptor | None) -> Add:

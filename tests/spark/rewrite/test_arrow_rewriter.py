@@ -24,7 +24,7 @@ from puredelta.spark.rewrite.spark_rewriter import SparkRewriter
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.worker import rewrite_file, write_file
-from tests.commands.merge.tables import lay_table
+from tests.commands.dml.tables import lay_table
 from tests.spark.local_workers import LocalWorkers
 
 SCHEMA = pa.schema(
@@ -158,7 +158,7 @@ def test_rows_the_file_does_not_have_are_an_error(spark: SparkSession, log: Tabl
 def test_files_of_attempts_that_lost_are_deleted(
     spark: SparkSession, log: TableLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A task that ran twice leaves two files; only the one that was returned stays."""
+    """W-9: of a task that ran twice only the file that was returned stays and counts."""
     run = write_job.collect_if_fit
 
     def twice(*arguments: Any) -> Any:
@@ -168,6 +168,7 @@ def test_files_of_attempts_that_lost_are_deleted(
     monkeypatch.setattr(write_job, "collect_if_fit", twice)
     done = rewriter(ArrowRewriter, spark, log).rewrite(orders(log, [0], [0], [0]))
     assert isinstance(done, Rewritten)
+    assert (len(done.adds), done.num_rows) == (3, 27)
     root = Path(log.root_uri.removeprefix("file:"))
     assert len(list(root.rglob("part-*.parquet"))) == 6
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import ParseException
 
-from puredelta.commands.merge.clauses import (
+from puredelta.commands.dml.spec.merge import (
     Assignment,
     Delete,
     Insert,
@@ -21,7 +21,7 @@ from puredelta.commands.merge.clauses import (
     Star,
     Update,
 )
-from puredelta.commands.update_delete.spec import DeleteSpec, UpdateSpec
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
 from puredelta.errors import InvalidRequestError
 from puredelta.sql.parse.parse import find_kind, parse_head, parse_statement
 from puredelta.sql.parse.statement import (
@@ -77,7 +77,7 @@ def test_space_comments_and_case_between_words_change_nothing(
     assert statement.source == SourceTable(name=TableName(("updates",)), alias="s")
 
 
-def test_all_kinds_of_clauses() -> None:
+def test_all_kinds_of_clauses() -> None:  # M-02, M-03, M-04, M-05, M-06
     statement = merge(
         """MERGE WITH SCHEMA EVOLUTION INTO delta.`/table` t USING src ON t.k = src.k
         WHEN MATCHED AND src.gone THEN DELETE

@@ -16,7 +16,7 @@ from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import TableProperties
 from puredelta.protocol.features.property_checks import require_sound_properties
-from puredelta.protocol.features.protocol_versions import required_protocol
+from puredelta.protocol.features.protocol_changes import required_protocol
 from puredelta.protocol.schema.schema_json import parse_schema
 from puredelta.protocol.table.table_config import TableConfig
 

@@ -10,7 +10,7 @@ from puredelta.commands.alter.change import TableChange, commit_change, start_ch
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.table_operations import cluster_by
-from puredelta.protocol.features.protocol_versions import with_features
+from puredelta.protocol.features.protocol_changes import with_features
 from puredelta.protocol.table.clustering import (
     CLUSTERING,
     ColumnPath,

@@ -22,7 +22,6 @@ from puredelta.protocol.actions.table_operations import (
     drop_columns,
     rename_column,
 )
-from puredelta.protocol.features.column_mapping import all_fields
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.schema_edit import (
@@ -35,6 +34,7 @@ from puredelta.protocol.schema.schema_edit import (
     find_field,
 )
 from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.traversal import all_fields
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.protocol.table.clustering import clustering_columns
 from puredelta.protocol.table.table_config import TableConfig

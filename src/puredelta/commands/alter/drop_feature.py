@@ -32,7 +32,7 @@ from puredelta.commands.finish import finish
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.post_commit import CheckpointWish
-from puredelta.log.commit.row_ids import ROW_TRACKING, ROW_TRACKING_DOMAIN
+from puredelta.log.commit.row_ids import ROW_TRACKING_DOMAIN
 from puredelta.log.replay.segment import list_log
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import (
@@ -51,8 +51,8 @@ from puredelta.protocol.actions.table_operations import (
     set_properties,
     unset_properties,
 )
-from puredelta.protocol.features.protocol_changes import without_feature
-from puredelta.protocol.features.protocol_versions import with_features
+from puredelta.protocol.features.protocol_changes import with_features, without_feature
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
 
 BARRIER_CHECKPOINTS = 3

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.commit.row_ids import ROW_TRACKING
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.protocol.features.column_mapping import all_fields
 from puredelta.protocol.features.feature_registry import FEATURES_BY_NAME
 from puredelta.protocol.features.feature_usage import TYPE_CHANGES
 from puredelta.protocol.features.property_checks import is_delta_property
 from puredelta.protocol.features.protocol_changes import dependents
+from puredelta.protocol.schema.traversal import all_fields
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 
 CHECKPOINT_PROTECTION = "checkpointProtection"
 CHECKPOINT_PROTECTION_PROPERTY = "delta.requireCheckpointProtectionBeforeVersion"

@@ -19,7 +19,6 @@ from puredelta.commands.alter.change import (
 )
 from puredelta.commands.alter.row_id_backfill import give_row_ids
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.commit.row_ids import ROW_TRACKING
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Metadata, Protocol
@@ -38,15 +37,16 @@ from puredelta.protocol.features.property_checks import (
     canonical_key,
     checked_properties,
 )
-from puredelta.protocol.features.protocol_changes import upgraded
-from puredelta.protocol.features.protocol_versions import (
+from puredelta.protocol.features.protocol_changes import (
     feature_named,
     stored_configuration,
-    supported_features,
+    upgraded,
     with_features,
 )
+from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.table.clustering import CLUSTERING
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 

@@ -16,11 +16,11 @@ from puredelta.commands.command import Command
 from puredelta.commands.finish import finish
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.commit.commit_request import CommitRequest
-from puredelta.log.commit.row_ids import ROW_TRACKING
 from puredelta.protocol.actions.action_json import action_object
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import upgrade_protocol
-from puredelta.protocol.features.protocol_versions import with_features
+from puredelta.protocol.features.protocol_changes import with_features
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
 
 FILES_PER_COMMIT_MAX = 100_000

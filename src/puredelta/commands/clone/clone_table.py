@@ -16,7 +16,6 @@ from puredelta.commands.command import command_on
 from puredelta.commands.finish import finish
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.commit.commit_request import CommitRequest
-from puredelta.log.commit.row_ids import ROW_TRACKING
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
@@ -30,14 +29,15 @@ from puredelta.protocol.features.property_checks import (
     checked_properties,
     require_sound_properties,
 )
-from puredelta.protocol.features.protocol_versions import (
+from puredelta.protocol.features.protocol_changes import (
     feature_named,
     required_protocol,
     stored_configuration,
-    supported_features,
     with_features,
 )
+from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 

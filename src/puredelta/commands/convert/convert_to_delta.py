@@ -80,7 +80,7 @@ def convert_to_delta(
 
     Raises:
         InvalidRequestError: identifier, directory, schema and files do not fit together;
-            the code says how (requirements 2.2, 2.4, 2.5).
+            the code says how (E-02, C-30 to C-48).
         TableNotFoundError: the directory does not exist (DELTA_PATH_DOES_NOT_EXIST).
         CorruptTableError: a file is not Parquet (DELTA_FAILED_READ_FILE_FOOTER).
         UnsupportedError: the storage, a table of the catalog, Iceberg, or a Parquet type.

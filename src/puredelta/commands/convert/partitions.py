@@ -15,7 +15,8 @@ from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.types import DataType, StructField, StructType
 from puredelta.protocol.table.schema_checks import INVALID_CHARACTERS, require_no_duplicates
-from puredelta.protocol.values.partition_values import HIVE_NULL, hive_unescape, is_partition_type
+from puredelta.protocol.values.partition_escape import HIVE_NULL, unescape_partition_text
+from puredelta.protocol.values.partition_values import is_partition_type
 from puredelta.spark.session.types import to_spark_type
 
 PartitionValues: TypeAlias = Mapping[str, str | None]
@@ -139,7 +140,10 @@ def parse_levels(directory: str, file_uri: str) -> tuple[tuple[str, str | None],
     for segment in reversed(directory.split("/")):
         escaped_name, equals, escaped_value = segment.partition("=")
         if equals:
-            name, value = hive_unescape(escaped_name), hive_unescape(escaped_value)
+            name, value = (
+                unescape_partition_text(escaped_name),
+                unescape_partition_text(escaped_value),
+            )
             if not name or not value:
                 raise _empty("value" if name else "name", segment, file_uri)
             levels.append((name, None if value == HIVE_NULL else value))

@@ -184,7 +184,7 @@ def _statistics_of(config: TableConfig) -> DescribeStatistics:
 
 
 def _require_convertible(config: TableConfig, *, collects_stats: bool) -> None:
-    """Refuse default properties that existing files cannot live up to (requirements 2.2)."""
+    """Refuse default properties that existing files cannot live up to (E-02)."""
     if config.column_mapping is not ColumnMappingMode.NONE:
         mode = config.column_mapping.value
         raise InvalidRequestError(

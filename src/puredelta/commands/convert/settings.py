@@ -1,4 +1,4 @@
-"""The session settings a CONVERT TO DELTA depends on, read once (requirements 2.8)."""
+"""The session settings a CONVERT TO DELTA depends on, read once (S-02)."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def create_table_as(
         config=table.config,
         mode=saves,
         options=dataclasses.replace(chosen, replace_where=None, replaces_partitions=False),
-        operation=describe(table, mode, entry, as_select=True).saying(
+        operation=describe(table, mode, entry, as_select=True).with_parameters(
             {**(recorded or {}), **_options_said(chosen, mode, table)}
         ),
         domains=table.domains,

@@ -26,7 +26,7 @@ from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Action
 from puredelta.protocol.actions.operations import Operation
-from puredelta.protocol.actions.table_operations import Definition, define_table
+from puredelta.protocol.actions.table_operations import Definition, define_table, with_rows
 from puredelta.protocol.features.feature_registry import Capability
 
 
@@ -121,15 +121,15 @@ def describe(
 ) -> Operation:
     """Return what the history says of a definition."""
     config = table.config
-    return define_table(
+    definition = define_table(
         _RECORDED[mode],
         partition_by=config.partition_columns,
         cluster_by=[".".join(path) for path in table.clustering_columns],
         description=config.metadata.description,
         properties=config.metadata.configuration,
         is_managed=entry is not None and entry.is_managed,
-        as_select=as_select,
     )
+    return with_rows(definition) if as_select else definition
 
 
 def already_exists(name: str) -> InvalidRequestError:

@@ -12,7 +12,7 @@ from puredelta.protocol.features.feature_usage import GENERATION_EXPRESSION
 from puredelta.protocol.features.properties import CONSTRAINT_PREFIX
 from puredelta.protocol.schema.expression_names import referenced_paths
 from puredelta.protocol.schema.schema_json import simple_string
-from puredelta.protocol.schema.type_shape import shape
+from puredelta.protocol.schema.traversal import shape
 from puredelta.protocol.schema.types import VOID, ArrayType, DataType, MapType, StructType
 from puredelta.protocol.table.table_config import TableConfig
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from puredelta.log.commit.row_ids import ROW_TRACKING
 from puredelta.log.files.clock import Clock, IdSource, random_id, wall_clock
 from puredelta.protocol.actions.actions import Metadata
 from puredelta.protocol.features.column_mapping import assign_columns
@@ -20,12 +19,13 @@ from puredelta.protocol.features.properties import (
     ColumnMappingMode,
     TableProperties,
 )
-from puredelta.protocol.features.protocol_versions import (
+from puredelta.protocol.features.protocol_changes import (
     protocol_for_new_table,
     stored_configuration,
 )
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.schema_checks import require_valid_schema
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import PROPERTY_DEFAULTS

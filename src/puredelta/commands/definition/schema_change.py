@@ -17,9 +17,9 @@ from puredelta.commands.definition.dependent_rules import require_same_types
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.column_mapping import assign_columns
 from puredelta.protocol.features.properties import ColumnMappingMode
-from puredelta.protocol.features.protocol_versions import required_protocol
+from puredelta.protocol.features.protocol_changes import required_protocol
 from puredelta.protocol.schema.schema_json import encode_schema, simple_string
-from puredelta.protocol.schema.type_shape import shape
+from puredelta.protocol.schema.traversal import shape
 from puredelta.protocol.schema.types import (
     ArrayType,
     DataType,

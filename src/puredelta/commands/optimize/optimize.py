@@ -23,7 +23,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.table_operations import optimize
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.table.clustering import CLUSTERING, clustering_columns
-from puredelta.spark.plans.ui_metrics import shown_in_ui
+from puredelta.spark.session.ui_metrics import shown_in_ui
 from puredelta.spark.write.z_order import SAMPLE_ROWS_MAX, ZOrder
 
 _ROW_SIZE_LEAST = 10

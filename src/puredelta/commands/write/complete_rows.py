@@ -17,7 +17,7 @@ from puredelta.commands.definition.identity_marks import config_with_marks
 from puredelta.commands.definition.schema_change import respelled
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.filled_columns import Identity
-from puredelta.protocol.schema.type_shape import shape
+from puredelta.protocol.schema.traversal import shape
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.scan.scan import scan_parquet
@@ -31,8 +31,7 @@ from puredelta.spark.session.types import (
     without_table_metadata,
 )
 from puredelta.spark.source.staging import StagedRows, stage_rows
-from puredelta.spark.values.generated_columns import default_value, generated_value
-from puredelta.spark.values.identity_values import identity_value
+from puredelta.spark.values.filled_columns import default_value, generated_value, identity_value
 from puredelta.store.base import Store
 
 

@@ -16,15 +16,15 @@ from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command
 from puredelta.commands.compaction.auto import AUTO_COMPACTION
 from puredelta.commands.definition.identity_marks import identity_tags
-from puredelta.commands.finish import finish
-from puredelta.commands.overwritten import (
+from puredelta.commands.dml.replace_where import replace_rows
+from puredelta.commands.dml.replaced_rows import (
     only_where,
     partition_predicate,
     partitions_of,
     resolve_replaced,
 )
-from puredelta.commands.replace_where import Replacement, replace_rows
-from puredelta.commands.row_changes.settings import ExecutionSettings
+from puredelta.commands.dml.spec.replace_where import ReplaceSpec
+from puredelta.commands.finish import finish
 from puredelta.commands.write.complete_rows import complete_rows
 from puredelta.commands.write.options import SaveMode, WriteOptions
 from puredelta.log.commit.commit_request import CommitRequest, IfCreated, changed_definition
@@ -180,25 +180,14 @@ class PlannedWrite:
 
     def _replace_rows(self, existing: Snapshot, where: str) -> WriteOutcome:
         """Replace rows of a condition that files do not decide: they are split."""
-        command = self.command
-        replacement = Replacement(
-            rows=self._checked(self.rows, where),
+        rows = self._checked(self.rows, where)
+        spec = ReplaceSpec(
             where=where,
+            columns=tuple(rows.columns),
             evolves=self.config is not existing.config,
             operation=self.operation,
         )
-        outcome = replace_rows(
-            replacement,
-            log=command.log,
-            snapshot=existing,
-            transaction=command.transaction,
-            settings=replace(
-                ExecutionSettings.parse(command.session.settings),
-                marker=command.settings.set_transaction,
-                user_metadata=command.settings.user_metadata,
-            ),
-        )
-        command.settings.reset_set_transaction(command.spark)
+        outcome = replace_rows(self.command, rows, spec)
         return WriteOutcome(
             version=outcome.version,
             num_files=outcome.metrics["numFiles"],

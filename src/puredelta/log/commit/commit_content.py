@@ -25,7 +25,7 @@ from puredelta.log.commit.winning_commit import WinningCommit
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.action_json import encode_action
 from puredelta.protocol.actions.actions import Action, Add, CommitInfo, Metadata, Protocol, Remove
-from puredelta.protocol.actions.paths import canonical_path
+from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
 from puredelta.protocol.table.table_config import TableConfig
 
 NO_VERSION = -1
@@ -78,7 +78,7 @@ class CommitBase:
     timestamp_ms: int
     """In-commit timestamp of ``version``, else when its file was written."""
     highest_row_id: int = NO_ROW_ID
-    recommitted: Mapping[str, RowIds] = field(default_factory=dict)
+    recommitted: Mapping[CanonicalPath, RowIds] = field(default_factory=dict)
     """Row ids that winning commits gave to files of the table, by canonical path."""
     tracking_switched_on: bool = False
     """Whether a winning commit enabled row tracking after the files were prepared without it."""

@@ -93,7 +93,7 @@ class Transaction:
 
         Raises:
             ConflictError: another writer's commit and this one cannot both stand; the
-                subclass and code say why (requirements 3.2).
+                subclass and code say why (X-20 to X-27).
             InvalidRequestError: the actions would break the table.
             UnsupportedError: another writer made the table one that this library cannot write.
             CommitUnknownError: the store does not say whether the commit landed; the data

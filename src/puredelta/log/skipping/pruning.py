@@ -13,8 +13,9 @@ from enum import Enum
 import numpy as np
 import pyarrow as pa
 
+from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.skipping.evaluate import possible
+from puredelta.log.skipping.evaluate import might_match
 from puredelta.log.skipping.file_bounds import FileBounds
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import Predicate, Ref, conjuncts, references
@@ -44,6 +45,8 @@ class Pruning:
     """bool, one per file, without nulls: rows might match."""
     skipped: tuple[SkippedFiles, ...]
     """Only conjuncts that ruled out a file, in the order they were tried."""
+    statistics: FileStatistics
+    """Of all the files: those given, and those parsed unless partition values left fewer."""
 
 
 def prune_files(
@@ -58,15 +61,23 @@ def prune_files(
 
 
 def prune(
-    files: FileTable, config: TableConfig, predicate: Predicate, *, by_statistics: bool = True
+    files: FileTable,
+    config: TableConfig,
+    predicate: Predicate,
+    *,
+    by_statistics: bool = True,
+    statistics: FileStatistics = NOTHING_PARSED,
 ) -> Pruning:
-    """Prune and report; conjuncts over partition columns go first, being exact and cheap."""
+    """Prune and report; conjuncts over partition columns go first, being exact and cheap.
+
+    ``statistics`` of these files are not parsed again.
+    """
     kept = np.ones(len(files), bool)
     skipped: list[SkippedFiles] = []
     parts = conjuncts(predicate)
     partition_columns = frozenset(config.partition_columns)
-    by_partition = [p for p in parts if _is_about(p, partition_columns)]
-    rest = [p for p in parts if by_statistics and not _is_about(p, partition_columns)]
+    by_partition = [p for p in parts if _uses_only(p, partition_columns)]
+    rest = [p for p in parts if by_statistics and not _uses_only(p, partition_columns)]
     for by, some in (
         (SkippedBy.PARTITION_VALUES, by_partition),
         (SkippedBy.STATISTICS, rest),
@@ -74,21 +85,32 @@ def prune(
         if not some or not kept.any():
             continue
         # Statistics are parsed only for the files that partition values have left.
-        left = files if kept.all() else files.select(pa.array(kept))
+        mask = pa.array(kept)
+        left, known = (
+            (files, statistics) if kept.all() else (files.select(mask), statistics.select(mask))
+        )
         positions = np.flatnonzero(kept)
-        known = frozenset().union(*map(references, some))
-        bounds = FileBounds(left, config, _comparable(known, config))
+        refs = frozenset().union(*map(references, some))
+        bounds = FileBounds(left, config, _comparable(refs, config), known)
         for conjunct in some:
-            ruled_out = positions[~possible(conjunct, bounds).true]
+            ruled_out = positions[~might_match(conjunct, bounds).true]
             if num_files := int(kept[ruled_out].sum()):
                 skipped.append(SkippedFiles(conjunct, by, num_files))
             kept[ruled_out] = False
-    return Pruning(pa.array(kept, pa.bool_()), tuple(skipped))
+        if left is files:
+            statistics = bounds.statistics
+    return Pruning(pa.array(kept, pa.bool_()), tuple(skipped), statistics)
 
 
-def read_statistics(files: FileTable, config: TableConfig, refs: Iterable[Ref]) -> None:
-    """Parse what pruning by these columns will ask for: the files keep it."""
-    FileBounds(files, config, _comparable(frozenset(refs), config)).read()
+def parse_statistics(
+    files: FileTable,
+    config: TableConfig,
+    refs: Iterable[Ref],
+    statistics: FileStatistics = NOTHING_PARSED,
+) -> FileStatistics:
+    """Return ``statistics`` with those of the columns that pruning by ``refs`` asks for."""
+    comparable = _comparable(frozenset(refs), config)
+    return FileBounds(files, config, comparable, statistics).parse()
 
 
 def _comparable(refs: frozenset[Ref], config: TableConfig) -> frozenset[Ref]:
@@ -96,6 +118,6 @@ def _comparable(refs: frozenset[Ref], config: TableConfig) -> frozenset[Ref]:
     return frozenset(ref for ref in refs if ref.path[0] not in config.padded_columns)
 
 
-def _is_about(predicate: Predicate, columns: frozenset[str]) -> bool:
+def _uses_only(predicate: Predicate, columns: frozenset[str]) -> bool:
     refs = references(predicate)
     return bool(refs) and all(ref.path[0] in columns for ref in refs)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, ErrorCode
-from puredelta.protocol.values.partition_values import HIVE_NULL, hive_escape
+from puredelta.protocol.values.partition_escape import HIVE_NULL, escape_partition_text
 
 
 def spark_parses(data_type: T.DataType) -> bool:
@@ -75,4 +75,4 @@ def _in_scale(value: str, column: str, data_type: T.DecimalType) -> str:
 
 
 def _escape(text: str) -> str:
-    return hive_escape(text).replace(" ", "%20")
+    return escape_partition_text(text).replace(" ", "%20")

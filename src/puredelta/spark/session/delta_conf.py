@@ -126,7 +126,7 @@ STATS_SKIPPING = DeltaConf(
 STATS_COLLECT = DeltaConf(
     name="stats.collect",
     default="true",
-    effect="files get statistics; off: `numRecords` alone, which costs nothing (the reference "
+    effect="files get statistics; off: `numRecords` alone, which costs nothing (delta-spark "
     "leaves that out, too)",
 )
 
@@ -328,7 +328,7 @@ WITHOUT_EFFECT = (
         "false",
         "always: a statement fails if files change that it reads more than once",
     ),
-    _without_effect("merge.skipOssResolutionWithStar", "true", "internal to the reference"),
+    _without_effect("merge.skipOssResolutionWithStar", "true", "internal to delta-spark"),
     _without_effect(
         "merge.analysis.batchActionResolution.enabled", "true", "always in one analysis"
     ),
@@ -394,7 +394,7 @@ WITHOUT_EFFECT = (
     _without_effect(
         "import.batchSize.statsCollection", "50000", "statistics come from footers, without jobs"
     ),
-    _without_effect("import.batchSize.schemaInference", "1000000", "unused in the reference, too"),
+    _without_effect("import.batchSize.schemaInference", "1000000", "unused in delta-spark, too"),
     *(
         _without_effect(name, default, "Iceberg tables are not converted")
         for name, default in (

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, DeltaError, ErrorCode, UnsupportedError
-from puredelta.log.footers.file_stats import LeafPath, LeafStatistics, StatisticsReader, combined
+from puredelta.log.footers.file_stats import StatisticsReader, combined
 from puredelta.log.footers.parquet_footer import ParquetWriter, map_footers, schema_message
 from puredelta.protocol.schema.types import (
     DATE,
@@ -27,6 +27,7 @@ from puredelta.protocol.schema.types import (
     MapType,
     StructType,
 )
+from puredelta.protocol.table.stats import LeafPath, LeafStatistics
 from puredelta.spark.scan.data_file import DataFile, require_readable
 from puredelta.spark.session.arrow_types import stored_type
 from puredelta.spark.session.fallback import NotApplicable
@@ -34,7 +35,7 @@ from puredelta.spark.session.helper_columns import PREFIX
 from puredelta.spark.session.types import from_spark
 from puredelta.spark.source.plain_scan import PlainScan
 from puredelta.spark.source.staging import StagedRows, group_rows
-from puredelta.store.loose_files import FileStatus, file_status, read_end
+from puredelta.store.local_files import FileStatus, file_status, read_end
 
 _MANY_FILES = 64
 _SMALL_FILE_BYTES = 1024 * 1024

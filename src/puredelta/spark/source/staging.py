@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from puredelta.log.files.clock import IdSource, random_id
-from puredelta.log.footers.file_stats import LeafPath, LeafStatistics, StatisticsReader, combined
+from puredelta.log.footers.file_stats import StatisticsReader, combined
 from puredelta.log.footers.parquet_footer import map_footers
+from puredelta.protocol.table.stats import LeafPath, LeafStatistics
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.types import from_spark
 from puredelta.spark.write.parquet_job import named_failures, removed_on_failure, run_parquet_job

@@ -1,4 +1,4 @@
-"""Values made to fit the columns they are written to (requirements 1.4, M-42 to M-44, M-50).
+"""Values made to fit the columns they are written to (M-42 to M-44, M-50, M-60 to M-63).
 
 Structs are matched by field name at every depth, inside arrays and maps too; what remains
 different is cast by the session's store assignment policy:

@@ -13,7 +13,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from puredelta.protocol.schema.types import BINARY, STRING, TIMESTAMP, DataType, DecimalType
-from puredelta.protocol.values.partition_values import HIVE_NULL, encode_partition_value
+from puredelta.protocol.values.partition_escape import HIVE_NULL
+from puredelta.protocol.values.partition_values import encode_partition_value
 
 _MICRO_DIGITS = 6
 

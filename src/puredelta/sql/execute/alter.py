@@ -23,8 +23,8 @@ from puredelta.commands.definition.columns import COMMENT
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.spark.catalog.catalog_entries import entry_name, update_columns
+from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.spark.session.types import to_spark
-from puredelta.spark.statements.sql_syntax import require_parsable
 from puredelta.sql.execute.results import no_rows
 from puredelta.sql.parse.alter_statement import (
     AddCheck,

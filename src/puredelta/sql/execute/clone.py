@@ -19,11 +19,11 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.catalog_entries import entry_name
+from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.spark.session.formats import FORMAT
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
-from puredelta.spark.statements.sql_syntax import require_parsable
 from puredelta.sql.execute.results import no_rows
 from puredelta.sql.execute.tables import not_on_connect
 from puredelta.sql.parse.copy_text import CloneStatement, LikeStatement, Moment, parse_copy

@@ -13,8 +13,9 @@ from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
+from puredelta.spark.catalog.relation_cache import query_rows
+from puredelta.spark.jvm.statement_plans import StatedColumn, StatedTable
 from puredelta.spark.session.formats import is_delta
-from puredelta.spark.statements.statement_plans import StatedColumn, StatedTable, query_rows
 from puredelta.sql.text.table_name import TableName
 
 _PROPERTY_PREFIX = "delta."

@@ -6,13 +6,12 @@ from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
-from puredelta.commands.merge.run import run_merge
+from puredelta.commands.dml.merge import run_merge
+from puredelta.commands.dml.update_delete import run_rows
 from puredelta.commands.optimize.optimize import run_optimize
-from puredelta.commands.update_delete.run import run_rows
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.viewed_table import ViewedTable
-from puredelta.spark.resolve.qualified import qualified
-from puredelta.spark.resolve.table_attributes import table_identity
+from puredelta.spark.catalog.view_origin import ViewOrigin
+from puredelta.spark.resolve.table_attributes import qualified, table_identity
 from puredelta.sql.execute.results import no_rows
 from puredelta.sql.execute.source import source_rows
 from puredelta.sql.execute.view_target import require_whole_columns, require_whole_table
@@ -35,7 +34,7 @@ def execute(
     *,
     target: TableName,
     log: TableLog,
-    view: ViewedTable | None,
+    view: ViewOrigin | None,
     views: TemporaryViews,
 ) -> DataFrame:
     """Execute a statement on the table its target names, and return its result rows.

@@ -13,7 +13,8 @@ from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.protocol.schema.types import StructField
-from puredelta.spark.statements.statement_plans import InsertInto, query_rows
+from puredelta.spark.catalog.relation_cache import query_rows
+from puredelta.spark.jvm.statement_plans import InsertInto
 from puredelta.sql.relations.names import find_location
 from puredelta.sql.text.default_keyword import has_default, with_defaults
 from puredelta.sql.text.table_name import TableName

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.statements.sql_syntax import require_parsable
+from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.sql.execute.alter import run_alter
 from puredelta.sql.execute.clone import run_copy
 from puredelta.sql.execute.describe import run_describe

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
 from puredelta.commands.read.read_table import read_table
-from puredelta.spark.resolve.qualified import qualified
+from puredelta.spark.resolve.table_attributes import qualified
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.session import is_connect
 from puredelta.sql.parse.statement import MergeStatement, SourceQuery, SourceTable

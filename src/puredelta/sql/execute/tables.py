@@ -9,14 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
 from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.spark.jvm.statement_plans import InsertInto, SeveralInserts, StatedTable, parse_plan
 from puredelta.spark.session.formats import FORMAT, is_delta
 from puredelta.spark.session.session import is_connect
-from puredelta.spark.statements.statement_plans import (
-    InsertInto,
-    SeveralInserts,
-    StatedTable,
-    parse_plan,
-)
 from puredelta.sql.execute.create import create
 from puredelta.sql.execute.insert import insert, insert_all
 from puredelta.sql.execute.results import no_rows

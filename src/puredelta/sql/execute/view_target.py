@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.merge.clauses import Star, Update
+from puredelta.commands.dml.spec.merge import Star, Update
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.viewed_table import ViewedTable, find_viewed_table
+from puredelta.spark.catalog.view_origin import ViewOrigin, find_view_origin
 from puredelta.spark.session.identifiers import display_name, parse_name
 from puredelta.sql.parse.statement import MergeStatement
 from puredelta.sql.text.table_name import TableName
 
 
-def find_view(spark: SparkSession, target: TableName) -> ViewedTable | None:
+def find_view(spark: SparkSession, target: TableName) -> ViewOrigin | None:
     """Return what the target shows if it is a temporary view over one of our tables."""
     if len(target.parts) != 1:
         return None
-    return find_viewed_table(spark, target.parts[0])
+    return find_view_origin(spark, target.parts[0])
 
 
-def require_whole_table(view: ViewedTable, name: TableName, *, operation: str) -> None:
+def require_whole_table(view: ViewOrigin, name: TableName, *, operation: str) -> None:
     """Refuse a view that is not the table: what it does not show could be lost.
 
     Raises:

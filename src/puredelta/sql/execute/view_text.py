@@ -12,7 +12,7 @@ from enum import Enum
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.spark.catalog.path_views import show_table
+from puredelta.spark.catalog.path_views import path_view
 from puredelta.spark.session.session import is_connect
 from puredelta.sql.relations.time_travel import may_name_states, with_views
 from puredelta.sql.text.cursor import Cursor
@@ -74,7 +74,7 @@ class _ShownTables:
                 code=ErrorCode.OPERATION_NOT_ALLOWED,
             )
         self.is_used = True
-        return show_table(rows, is_global=self._lifetime is Lifetime.GLOBAL)
+        return path_view(rows, is_global=self._lifetime is Lifetime.GLOBAL)
 
 
 def find_lifetime(text: str) -> Lifetime | None:

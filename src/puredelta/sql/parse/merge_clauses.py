@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from puredelta.commands.merge.clauses import (
+from puredelta.commands.dml.spec.merge import (
     Assignment,
     Assignments,
     Clause,

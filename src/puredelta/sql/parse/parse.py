@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from typing_extensions import assert_never
 
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
 from puredelta.commands.optimize.spec import OptimizeSpec
-from puredelta.commands.update_delete.spec import DeleteSpec, UpdateSpec
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.sql.parse.merge_clauses import parse_assignments, parse_merge_spec
 from puredelta.sql.parse.statement import (

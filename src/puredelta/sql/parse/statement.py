@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from puredelta.commands.merge.clauses import MergeSpec
+from puredelta.commands.dml.spec.merge import MergeSpec
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec, operation_name
 from puredelta.commands.optimize.spec import OptimizeSpec
-from puredelta.commands.update_delete.spec import DeleteSpec, UpdateSpec, operation_name
 from puredelta.sql.text.table_name import TableReference
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from pyspark.sql import SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.merge.clauses import (
+from puredelta.commands.dml.spec.merge import (
     Assignment,
     Assignments,
     Clause,
@@ -27,7 +27,7 @@ from puredelta.commands.merge.clauses import (
     Star,
     Update,
 )
-from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, RowSpec, UpdateSpec
 from puredelta.sql.relations.time_travel import with_views
 from puredelta.sql.relations.views import TemporaryViews
 from puredelta.sql.text.cursor import Cursor

@@ -1,6 +1,6 @@
 """A reading position in statement text: keywords, names and bracketed groups.
 
-The text has passed Spark's parser before (`puredelta.spark.statements.sql_syntax`) where Spark
+The text has passed Spark's parser before (`puredelta.spark.resolve.sql_text`) where Spark
 knows the statement, so errors here are rare: they are what a statement of our own can get wrong.
 """
 
