@@ -83,6 +83,13 @@ class CommitBase:
     tracking_switched_on: bool = False
     """Whether a winning commit enabled row tracking after the files were prepared without it."""
 
+    @property
+    def table(self) -> TableConfig:
+        """The configuration, where there is a table."""
+        if self.config is None:
+            raise ValueError("there is no table yet")
+        return self.config
+
     @classmethod
     def of(cls, snapshot: Snapshot | None) -> CommitBase:
         """Start from what the transaction read."""
