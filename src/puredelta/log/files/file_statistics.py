@@ -1,8 +1,8 @@
 """The parsed statistics of some columns of many files, as a value.
 
-A statement asks for the same columns of the same files several times: every rule that skips
-files does, and so does the lookup of keys in the files that are left. Each of them hands on
-what it has parsed.
+A statement needs the same columns of the same files several times: for every rule that skips
+files, and to look up keys in the files that are left. Each of these steps passes on what it has
+parsed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class FileStatistics:
         return FileStatistics(new.num_records, {**self.columns, **found})
 
     def of(self, leaves: Mapping[Path, DataType]) -> StatsColumns:
-        """Return the statistics of ``leaves``, all of which are parsed."""
+        """Return the statistics of ``leaves``; all of them must be parsed."""
         found = {path: self.columns[path, kind] for path, kind in leaves.items()}
         return StatsColumns(self.num_records, found)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -198,7 +199,7 @@ def _matchable(
             statistics_of_all=statistics,
             skipped=(),
         )
-    numbers = every = pa.array(range(len(files)), pa.int64())
+    kept = np.ones(len(files), np.bool_)
     left: FileTable = files
     known: FileStatistics = statistics
     skipped: list[SkippedByRule] = []
@@ -212,9 +213,9 @@ def _matchable(
             statistics = known
         if pruning.skipped:
             left, known = left.select(pruning.mask), known.select(pruning.mask)
-            numbers = numbers.filter(pruning.mask)
+            kept[kept] = pruning.mask.to_numpy(zero_copy_only=False)
     return _Matchable(
-        mask=pc.is_in(every, numbers),
+        mask=pa.array(kept),
         files=left,
         statistics=known,
         statistics_of_all=statistics,

@@ -19,7 +19,7 @@ from puredelta.commands.dml.spec.merge import (
     NotMatchedBySource,
     Star,
 )
-from puredelta.sql.parse.parse import parse_statement
+from puredelta.sql.parse.parse import parse
 from puredelta.sql.parse.statement import MergeStatement
 from tests.sql.statements import SPECS, merge_text
 
@@ -90,7 +90,7 @@ def _text(expression: Any) -> str:
 
 
 def agrees(parser: SparkParser, text: str) -> None:
-    statement = parse_statement(text)
+    statement = parse(text)
     assert isinstance(statement, MergeStatement)
     assert parser.ours(statement.spec) == parser.merge(text)
 
@@ -154,6 +154,6 @@ def test_statements_that_are_hard_to_split(parser: SparkParser, text: str) -> No
 )
 def test_spark_refuses_what_we_would_take(parser: SparkParser, text: str, condition: str) -> None:
     """Why its parser is asked first (M-07, M-08, M-09)."""
-    assert parse_statement(HEAD + text) is not None
+    assert parse(HEAD + text) is not None
     with pytest.raises(ParseException, match=condition):
         parser.merge(HEAD + text)

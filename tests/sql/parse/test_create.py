@@ -1,25 +1,27 @@
-"""CLONE and LIKE text into statements, without a session."""
+"""CREATE and REPLACE of clones, tables and views as text, without a session."""
 
 from __future__ import annotations
 
 import pytest
 
-from puredelta.sql.parse.copy_text import (
+from puredelta.sql.parse.parse import parse
+from puredelta.sql.parse.statement import (
     CloneStatement,
     LikeStatement,
-    Moment,
-    may_copy,
-    parse_copy,
+    SparkParsedStatement,
+    ViewLifetime,
+    ViewStatement,
 )
-from puredelta.sql.text.syntax_error import SqlSyntaxError
 from puredelta.sql.text.table_name import TableName
+from puredelta.sql.text.time_travel import TimeTravel
+from tests.sql.parse.reading import rejected
 
 T, S = TableName(("t",)), TableName(("a", "s"))
 
 
-def clone(**said: object) -> CloneStatement:
+def clone(**asked: object) -> CloneStatement:
     plain = {"target": T, "source": S, "shallow": True, "creates": True, "replaces": False}
-    return CloneStatement(**{**plain, "if_not_exists": False, **said})  # type: ignore[arg-type]
+    return CloneStatement(**{**plain, "if_not_exists": False, **asked})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -33,11 +35,11 @@ def clone(**said: object) -> CloneStatement:
         (
             "CREATE TABLE t SHALLOW CLONE a.s FOR SYSTEM_VERSION AS OF '3' TBLPROPERTIES "  # noqa: ISC004
             "('x' = 1) LOCATION '/it''s'",
-            clone(moment=Moment(version=3), properties={"x": "1"}, location="/it's"),
+            clone(state=TimeTravel(version="3"), properties={"x": "1"}, location="/it's"),
         ),
         (
             "CREATE TABLE t SHALLOW CLONE a.s TIMESTAMP AS OF '2025-01-01'",
-            clone(moment=Moment(timestamp="2025-01-01")),
+            clone(state=TimeTravel(timestamp="2025-01-01")),
         ),
         (
             "CREATE TABLE t LIKE a.s USING Delta LOCATION '/p' TBLPROPERTIES (a 'b')",
@@ -57,22 +59,56 @@ def clone(**said: object) -> CloneStatement:
     ],
 )
 def test_statements(text: str, statement: object) -> None:
-    assert may_copy(text)
-    assert parse_copy(text) == statement
+    assert parse(text) == statement
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("CREATE TABLE a.t (like INT) USING delta", "a.t"),
+        ("create external table if not exists t (a INT)", "t"),
+        ("CREATE OR REPLACE TABLE t USING delta AS TABLE s -- VIEW", "t"),
+        ("REPLACE TABLE delta.`/t` AS SELECT 1", "delta.`/t`"),
+    ],
+)
+def test_tables_that_sparks_parser_reads(text: str, name: str) -> None:
+    statement = parse(text)
+    assert isinstance(statement, SparkParsedStatement)
+    assert statement.defines
+    assert [text[target.start : target.end] for target in statement.targets] == [name]
+
+
+QUERY = "AS SELECT * FROM delta.`/t`"
+
+
+@pytest.mark.parametrize(
+    ("text", "lifetime"),
+    [
+        (f"CREATE TEMP VIEW v {QUERY}", ViewLifetime.SESSION),
+        (f"create or replace\n temporary view v (a COMMENT 'c') {QUERY}", ViewLifetime.SESSION),
+        (
+            f"/* why */ CREATE GLOBAL TEMPORARY VIEW IF NOT EXISTS v {QUERY}",
+            ViewLifetime.GLOBAL,
+        ),
+        (f"CREATE VIEW v {QUERY}", ViewLifetime.PERMANENT),
+        (f"CACHE LAZY TABLE v OPTIONS ('a' = 1) {QUERY}", ViewLifetime.SESSION),
+    ],
+)
+def test_how_long_a_view_lasts(text: str, lifetime: ViewLifetime) -> None:
+    assert parse(text) == ViewStatement(lifetime=lifetime)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "CREATE TABLE t (like INT)",
-        "CREATE VIEW t AS SELECT 1 LIKE 2",
         "CREATE TABLE t LIKE s STORED AS orc",
-        "REPLACE TABLE t AS SELECT 1",
-        "SELECT 1",
+        "CREATE TEMPORARY TABLE t (a INT)",
+        f"CACHE METADATA v {QUERY}",
+        "REPLACE VIEW v AS SELECT 1",
     ],
 )
 def test_other_statements(text: str) -> None:
-    assert parse_copy(text) is None
+    assert parse(text) is None
 
 
 @pytest.mark.parametrize(
@@ -86,5 +122,6 @@ def test_other_statements(text: str) -> None:
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(text: str, expected: str) -> None:
-    with pytest.raises(SqlSyntaxError, match=rf"expected {expected}[\s\S]*\^\^\^"):
-        parse_copy(text)
+    error = rejected(text).error
+    assert error.details["expected"] == expected
+    assert "^^^" in str(error)

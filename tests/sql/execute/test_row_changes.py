@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.api import write
 from puredelta.errors import InvalidRequestError
-from puredelta.sql.execute.source import source_rows
-from puredelta.sql.parse.parse import parse_statement
+from puredelta.sql.execute.row_changes import source_rows
+from puredelta.sql.parse.parse import parse
 from puredelta.sql.parse.statement import MergeStatement
 from puredelta.sql.relations.views import TemporaryViews
 
@@ -37,7 +37,7 @@ def updates(spark: SparkSession) -> Iterator[None]:
 
 def rows_of(spark: SparkSession, source: str, *columns: str, ctes: str = "") -> list[Any]:
     text = f"{ctes} MERGE INTO delta.`/t` t USING {source} ON true WHEN MATCHED THEN DELETE"
-    statement = parse_statement(text)
+    statement = parse(text)
     assert isinstance(statement, MergeStatement)
     with TemporaryViews() as views:
         rows: DataFrame = source_rows(spark, statement, views=views).select(*columns)
