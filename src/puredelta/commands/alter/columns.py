@@ -62,7 +62,7 @@ def add_table_columns(spark: SparkSession, log: TableLog, columns: Sequence[NewC
         InvalidRequestError: a column exists, is required (OPERATION_NOT_ALLOWED), has a
             default (WRONG_COLUMN_DEFAULTS_ADD_COLUMN), has nowhere to go, or a type that has
             to be enabled first.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
     snapshot = command.snapshot
@@ -77,7 +77,7 @@ def add_table_columns(spark: SparkSession, log: TableLog, columns: Sequence[NewC
             ColumnChange(
                 path=(*column.parent, field.name),
                 field=raw,
-                place=None if column.place is None else shown_place(column.place),
+                place=None if column.place is None else recorded_place(column.place),
             )
         )
     require_storable_types(schema)
@@ -97,7 +97,7 @@ def drop_table_columns(
         InvalidRequestError: columns are not mapped (UNSUPPORTED_DROP_COLUMN), or one does not
             exist, partitions or clusters the table, is the last one, or something depends
             on it.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
     config = command.snapshot.config
@@ -126,7 +126,7 @@ def rename_table_column(spark: SparkSession, log: TableLog, path: FieldPath, new
     Raises:
         InvalidRequestError: columns are not mapped (UNSUPPORTED_RENAME_COLUMN), there is no
             such column, the name is taken, or something depends on the old one.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
     config = command.snapshot.config
@@ -147,7 +147,7 @@ def rename_table_column(spark: SparkSession, log: TableLog, path: FieldPath, new
     return commit_change(command, change)
 
 
-def shown_place(place: ColumnPosition) -> str | None:
+def recorded_place(place: ColumnPosition) -> str | None:
     """Return a place as the history shows it."""
     if isinstance(place, End):
         return place.value if place is End.FIRST else None

@@ -29,7 +29,7 @@ def add_check_constraint(spark: SparkSession, log: TableLog, name: str, expressi
     Raises:
         InvalidRequestError: the name is taken or reserved, the expression is no condition
             over the table's columns, or rows violate it (NEW_CHECK_CONSTRAINT_VIOLATION).
-        ConflictError: somebody else changed the table meanwhile, or added rows.
+        ConflictError: another writer changed the table meanwhile, or added rows.
     """
     if name.upper() == _RESERVED:
         raise InvalidRequestError(
@@ -68,7 +68,7 @@ def drop_check_constraint(
     Raises:
         InvalidRequestError: there is none and ``if_exists`` is false
             (CONSTRAINT_DOES_NOT_EXIST).
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
     snapshot = command.snapshot

@@ -1,4 +1,4 @@
-"""SYNC IDENTITY: an identity column goes on behind the values that its rows have by now."""
+"""SYNC IDENTITY: an identity column goes on after the values that its rows have by now."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:
     Raises:
         InvalidRequestError: there is no such column, or it is no identity column
             (IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN).
-        ConflictError: somebody else changed the table meanwhile, by adding rows, too.
+        ConflictError: another writer changed the table meanwhile, by adding rows, too.
     """
     command = start_change(spark, log)
     config = command.snapshot.config

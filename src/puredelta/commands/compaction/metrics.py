@@ -135,5 +135,5 @@ def _sizes(sizes: Sequence[int]) -> dict[str, Any]:
 
 
 def _parallelism(spark: SparkSession) -> int:
-    """Return the tasks that can run at once; 0 over Connect, where nobody says."""
+    """Return the tasks that can run at once; 0 over Connect, which does not say."""
     return 0 if is_connect(spark) else spark.sparkContext.defaultParallelism

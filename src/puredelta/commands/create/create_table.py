@@ -6,8 +6,7 @@ the tombstones of a table that is replaced.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from pyspark.sql import SparkSession
@@ -57,8 +56,6 @@ class Entry:
     """Whether the catalog has the table already."""
     is_managed: bool
     """Whether the catalog owns the directory."""
-    recorded: Mapping[str, object] = field(default_factory=dict)
-    """What the history says beside the definition."""
 
 
 def create_table(
@@ -79,7 +76,7 @@ def create_table(
             there (TABLE_OR_VIEW_ALREADY_EXISTS, CREATE_TABLE_WITH_NON_EMPTY_LOCATION), or
             the table that is there is another (CREATE_TABLE_...).
         TableNotFoundError: there is no table to replace (TABLE_OR_VIEW_NOT_FOUND).
-        ConflictError: somebody else created or changed the table meanwhile.
+        ConflictError: another writer created or changed the table meanwhile.
     """
     snapshot = find_existing(log, mode, entry)
     if snapshot is not None and mode is CreateMode.CREATE_IF_NOT_EXISTS:

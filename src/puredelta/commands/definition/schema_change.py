@@ -149,7 +149,7 @@ def _leaf_types(
             assert_never(data_type)
 
 
-def with_names_of(rows: StructType, table: StructType) -> StructType:
+def with_canonical_names(rows: StructType, table: StructType) -> StructType:
     """Return the rows' schema with every name as the table spells it.
 
     Names that the table lacks stay. Spark matches names as the session says, but a table's
@@ -160,21 +160,21 @@ def with_names_of(rows: StructType, table: StructType) -> StructType:
         tuple(
             f
             if other is None
-            else dataclasses.replace(f, name=other.name, type=_with_names_of(f.type, other.type))
+            else dataclasses.replace(f, name=other.name, type=_canonical_type(f.type, other.type))
             for f, other in known
         )
     )
 
 
-def _with_names_of(rows: DataType, table: DataType) -> DataType:
+def _canonical_type(rows: DataType, table: DataType) -> DataType:
     match rows, table:
         case StructType(), StructType():
-            return with_names_of(rows, table)
+            return with_canonical_names(rows, table)
         case ArrayType(element, nulls), ArrayType(table_element):
-            return ArrayType(_with_names_of(element, table_element), nulls)
+            return ArrayType(_canonical_type(element, table_element), nulls)
         case MapType(key, value, nulls), MapType(table_key, table_value):
             return MapType(
-                _with_names_of(key, table_key), _with_names_of(value, table_value), nulls
+                _canonical_type(key, table_key), _canonical_type(value, table_value), nulls
             )
         case _:
             return rows
