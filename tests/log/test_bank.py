@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from puredelta.errors import CommitUnknownError, ConflictError
-from puredelta.log.commit.transaction import Phase, Transaction
+from puredelta.log.commit.transaction import Phase, Transaction, ignore_phase
 from puredelta.log.files.row_counts import physical_rows
 from puredelta.log.files.tombstones import remove_file
 from puredelta.log.replay.table_log import TableLog
@@ -59,10 +60,18 @@ class Transfer:
     files: dict[str, Add]
 
     @classmethod
-    def begin(cls, store: Store, source: str, target: str, amount: int) -> Transfer:
+    def begin(
+        cls,
+        store: Store,
+        source: str,
+        target: str,
+        amount: int,
+        *,
+        on_phase: Callable[[Phase], None] = ignore_phase,
+    ) -> Transfer:
         log = TableLog(store)
         snapshot = log.snapshot()
-        transaction = Transaction(log, snapshot, engine_info=ENGINE)
+        transaction = Transaction(log, snapshot, engine_info=ENGINE, on_phase=on_phase)
         files = {}
         for account in (source, target):
             mask = [
@@ -197,8 +206,6 @@ TestBank = Bank.TestCase
 def test_a_rival_transfer_at_every_phase(phase: Phase) -> None:
     disk = MemoryStore()
     open_bank(disk)
-    transfer = Transfer.begin(disk, "1", "2", 10)
-    Transfer.begin(disk, "3", "1", 0)
     fired: list[bool] = []
 
     def on_phase(reached: Phase) -> None:
@@ -206,7 +213,8 @@ def test_a_rival_transfer_at_every_phase(phase: Phase) -> None:
             fired.append(True)
             Transfer.begin(disk, "2", "3", 7).finish()
 
-    transfer.transaction._on_phase = on_phase
+    transfer = Transfer.begin(disk, "1", "2", 10, on_phase=on_phase)
+    Transfer.begin(disk, "3", "1", 0)
     try:
         transfer.finish()
         done = 10
