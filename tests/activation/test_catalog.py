@@ -27,7 +27,7 @@ def database(active: SparkSession) -> Iterator[SparkSession]:
     yield active
     active.catalog.setCurrentDatabase("default")
     active.sql("DROP DATABASE shop CASCADE")
-    assert not relation_cache._pins
+    assert not relation_cache._cached
 
 
 def contents(rows: Any) -> list[tuple[Any, ...]]:

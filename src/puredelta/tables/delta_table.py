@@ -32,7 +32,7 @@ from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 from puredelta.sql.relations.names import find_catalog_name, find_location
 from puredelta.sql.relations.table_argument import require_table
-from puredelta.sql.text.computed_name import parse_table_name
+from puredelta.sql.text.table_name import parse_table_name
 from puredelta.tables.maintenance import TableMaintenance, clone_request
 from puredelta.tables.merge_builder import ColumnMapping, DeltaMergeBuilder, ExpressionOrColumn
 from puredelta.tables.optimize_builder import DeltaOptimizeBuilder

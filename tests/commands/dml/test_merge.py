@@ -21,7 +21,7 @@ from puredelta.errors import (
     ErrorCode,
     InvalidRequestError,
 )
-from puredelta.log.commit.transaction import Phase
+from puredelta.log.commit.environment import Phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.offload.write_job import WritePlan
 from puredelta.spark.rewrite.arrow_rewriter import ArrowRewriter

@@ -33,8 +33,7 @@ from puredelta.commands.dml.spec.merge import (
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG, find_table
-from puredelta.spark.resolve.qualified import qualified
-from puredelta.spark.resolve.table_attributes import table_identity
+from puredelta.spark.resolve.table_attributes import qualified, table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 from puredelta.sql.relations.names import find_location
 from puredelta.sql.relations.table_argument import require_table

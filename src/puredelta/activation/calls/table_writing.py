@@ -24,10 +24,10 @@ from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructType
 from puredelta.spark.catalog.catalog_entries import entry_name
+from puredelta.spark.resolve.sql_text import column_name, sql_text
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.identifiers import parse_name
 from puredelta.spark.session.session import is_connect
-from puredelta.spark.statements.column_text import column_name, sql_text
 from puredelta.sql.execute.tables import not_on_connect
 from puredelta.sql.relations.names import find_location
 from puredelta.sql.relations.table_argument import require_table

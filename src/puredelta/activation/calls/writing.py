@@ -26,7 +26,7 @@ from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
 from puredelta.spark.catalog.catalog_tables import find_table
 from puredelta.spark.session.types import to_spark
-from puredelta.spark.values.columns_by_name import stored_by_name
+from puredelta.spark.values.inserted_rows import stored_by_name
 from puredelta.sql.relations.names import find_location
 from puredelta.sql.text.table_name import TableName
 

@@ -30,7 +30,7 @@ from puredelta.protocol.schema.schema_edit import (
 from puredelta.protocol.schema.schema_json import encode_schema, simple_string
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.protocol.table.table_config import CHAR_VARCHAR, TableConfig
-from puredelta.spark.resolve.default_values import require_valid_default
+from puredelta.spark.resolve.column_expressions import require_valid_default
 from puredelta.spark.session.types import to_spark_type
 
 _DEFAULTS_FEATURE = "allowColumnDefaults"

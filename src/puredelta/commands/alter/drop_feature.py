@@ -31,8 +31,8 @@ from puredelta.commands.command import Command
 from puredelta.commands.finish import finish
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.log.commit.commit_request import CommitRequest
+from puredelta.log.commit.post_commit import CheckpointWish
 from puredelta.log.commit.row_ids import ROW_TRACKING_DOMAIN
-from puredelta.log.commit.transaction import CheckpointWish
 from puredelta.log.replay.segment import list_log
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import (

@@ -10,14 +10,12 @@ from collections import Counter
 from collections.abc import Iterable
 
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
 
-from puredelta.commands.command import Command, PostCommitHook, next_command, start_command
+from puredelta.commands.command import Command, PostCommitHook, next_command
 from puredelta.commands.compaction.optimization import Optimization, compactable_files
 from puredelta.commands.compaction.settings import AutoCompactSettings
-from puredelta.log.commit.transaction import Committed
+from puredelta.log.commit.commit_request import Committed
 from puredelta.log.maintenance.file_bins import PartitionKey, partition_key, plan_compaction
-from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.table_operations import optimize
 from puredelta.protocol.features.feature_registry import Capability
@@ -61,25 +59,6 @@ def _compact(command: Command, committed: Committed) -> None:
 
 AUTO_COMPACTION = PostCommitHook(name="auto compaction", run=_compact)
 """For every command that adds files to a table, but OPTIMIZE itself."""
-
-
-def compact_after(spark: SparkSession, log: TableLog, version: int, config: TableConfig) -> None:
-    """Do the same for a command that does not commit through ``finish``. Never raises."""
-    try:
-        (commit,) = log.commits_after(version - 1, through=version)
-        command = start_command(spark, log, Capability.MERGE)
-        committed = Committed(
-            version=version, timestamp_ms=0, actions=commit.actions, config=config
-        )
-        _compact(command, committed)
-    except Exception as error:
-        logger.warning(
-            "Version %d of %s is committed, but the auto compaction after it failed: %s",
-            version,
-            log.root_uri,
-            error,
-            exc_info=True,
-        )
 
 
 def added_partitions(adds: Iterable[Add]) -> frozenset[PartitionKey]:

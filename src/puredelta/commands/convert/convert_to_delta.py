@@ -20,7 +20,8 @@ from puredelta.commands.convert.source import DeltaDirectory, parse_source
 from puredelta.commands.finish import finish
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
-from puredelta.log.commit.transaction import CheckpointWish, Phase, ignore_phase
+from puredelta.log.commit.environment import Environment, Phase, ignore_phase
+from puredelta.log.commit.post_commit import CheckpointWish
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions import operations
 from puredelta.protocol.features.feature_registry import Capability
@@ -100,7 +101,8 @@ def convert_to_delta(
             code=ErrorCode.TABLE_NOT_FOUND,
             path=source.location,
         )
-    command = command_on(spark, log, None, Capability.CONVERT, on_phase=on_phase)
+    environment = Environment(on_phase=on_phase)
+    command = command_on(spark, log, None, Capability.CONVERT, environment=environment)
     return _commit(command, plan_conversion(command, partitions, collect_stats=collect_stats))
 
 

@@ -33,8 +33,7 @@ from puredelta.protocol.table.clustering import (
 )
 from puredelta.protocol.table.schema_checks import require_no_duplicates, resolve_partition_columns
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.resolve.column_expressions import Fault, judge
-from puredelta.spark.resolve.default_values import require_valid_default
+from puredelta.spark.resolve.column_expressions import Fault, judge, require_valid_default
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import to_spark_type

@@ -49,7 +49,7 @@ class Outcome:
 
     @property
     def affected(self) -> int | None:
-        """How many rows were inserted, updated or deleted: `NOT_COUNTED` where nobody knows,
+        """How many rows were inserted, updated or deleted: `NOT_COUNTED` where that is unknown,
         ``None`` if the statement had been executed before.
         """
         rows = self.rows

@@ -9,9 +9,9 @@ from puredelta.commands.dml.spec.merge import MergeSpec
 from puredelta.commands.dml.spec.statement import InputRows
 from puredelta.commands.dml.start import start_statement
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.plans.count_row import count_row
-from puredelta.spark.plans.py4j_quickack import quick_answers
-from puredelta.spark.plans.ui_metrics import shown_in_ui
+from puredelta.spark.jvm.py4j_quickack import quick_answers
+from puredelta.spark.session.small_frames import count_row
+from puredelta.spark.session.ui_metrics import shown_in_ui
 
 
 def run_merge(

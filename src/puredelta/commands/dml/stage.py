@@ -14,7 +14,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Observer: TypeAlias = Callable[[str, Any], None]
-"""Is told the name of each stage that is done, and its outcome."""
+"""Gets the name of each stage that is done, and its outcome."""
 
 
 def ignore_stage(_name: str, _outcome: object) -> None:

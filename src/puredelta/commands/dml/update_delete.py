@@ -9,9 +9,9 @@ from puredelta.commands.dml.spec.statement import InputRows
 from puredelta.commands.dml.spec.update_delete import RowSpec, UpdateSpec
 from puredelta.commands.dml.start import start_statement
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.plans.count_row import count_row
-from puredelta.spark.plans.py4j_quickack import quick_answers
-from puredelta.spark.plans.ui_metrics import shown_in_ui
+from puredelta.spark.jvm.py4j_quickack import quick_answers
+from puredelta.spark.session.small_frames import count_row
+from puredelta.spark.session.ui_metrics import shown_in_ui
 
 
 def run_rows(
@@ -20,7 +20,7 @@ def run_rows(
     """Execute an UPDATE or a DELETE and return its result row.
 
     One long column ``num_affected_rows``; no row if the session's ``txnVersion`` had been
-    executed (M-92). -1 stands for rows that nobody counted.
+    executed (M-92). -1 stands for rows that were not counted.
     """
     name = "UPDATE" if isinstance(spec, UpdateSpec) else "DELETE FROM"
     with (

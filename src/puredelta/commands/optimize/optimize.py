@@ -15,7 +15,7 @@ from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.optimize.where import files_where
 from puredelta.commands.optimize.z_columns import resolve_z_columns
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.commit.transaction import Phase, ignore_phase
+from puredelta.log.commit.environment import Phase, ignore_phase
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.maintenance.file_bins import plan_compaction, plan_z_order
 from puredelta.log.replay.snapshot import Snapshot
@@ -23,7 +23,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.table_operations import optimize
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.table.clustering import CLUSTERING, clustering_columns
-from puredelta.spark.plans.ui_metrics import shown_in_ui
+from puredelta.spark.session.ui_metrics import shown_in_ui
 from puredelta.spark.write.z_order import SAMPLE_ROWS_MAX, ZOrder
 
 _ROW_SIZE_LEAST = 10

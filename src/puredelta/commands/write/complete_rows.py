@@ -31,8 +31,7 @@ from puredelta.spark.session.types import (
     without_table_metadata,
 )
 from puredelta.spark.source.staging import StagedRows, stage_rows
-from puredelta.spark.values.generated_columns import default_value, generated_value
-from puredelta.spark.values.identity_values import identity_value
+from puredelta.spark.values.filled_columns import default_value, generated_value, identity_value
 from puredelta.store.base import Store
 
 

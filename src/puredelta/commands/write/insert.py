@@ -29,7 +29,7 @@ from puredelta.protocol.schema.types import (
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.identifiers import display_name
 from puredelta.spark.session.types import quoted_text, to_spark, to_spark_type
-from puredelta.spark.values.insert_columns import stored_as
+from puredelta.spark.values.inserted_rows import stored_as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,8 +57,8 @@ class Bounds:
 class FileBounds:
     """Finds the `Bounds` of the columns that predicates refer to.
 
-    The statistics of all these columns are parsed together, when the first of them is needed;
-    ``statistics`` are parsed already.
+    The statistics of all columns that will be asked for are parsed together, at the first
+    question that needs any; ``statistics`` are those that are parsed already.
     """
 
     def __init__(
@@ -98,11 +98,11 @@ class FileBounds:
 
     @property
     def statistics(self) -> FileStatistics:
-        """The statistics that are parsed so far."""
+        """What is parsed so far."""
         return self._statistics
 
     def parse(self) -> FileStatistics:
-        """Return the statistics of all columns, parsed at the first call."""
+        """Parse the statistics of all columns, unless that was done."""
         self._statistics = self._statistics.parsed(self._files, self._leaves)
         return self._statistics
 

@@ -12,7 +12,7 @@ from puredelta.spark.resolve.connect_expressions import ConnectResolver
 from puredelta.spark.resolve.connect_frames import ConnectFrames
 from puredelta.spark.resolve.expressions import Resolver
 from puredelta.spark.resolve.statement_timestamp import (
-    BoundTimestamp,
+    ClassicTimestamp,
     ConnectTimestamp,
     StatementTimestamp,
 )
@@ -27,7 +27,7 @@ class Analysis:
 
     resolver: Resolver
     caster: Caster
-    instant: StatementTimestamp
+    timestamp: StatementTimestamp
 
 
 def open_analysis(
@@ -40,13 +40,16 @@ def open_analysis(
                 ConnectFrames(target, source), case_sensitive=session.case_sensitive
             ),
             caster=ConnectCaster(ansi=session.ansi),
-            instant=ConnectTimestamp(spark),
+            timestamp=ConnectTimestamp(spark),
         )
-    frames = ClassicFrames(spark, target, source)
-    catalyst = frames.catalyst
-    instant = BoundTimestamp(catalyst)
+    timestamp = ClassicTimestamp(spark)
     return Analysis(
-        resolver=ClassicResolver(frames, instant=instant, time_zone=session.time_zone),
-        caster=ClassicCaster(catalyst),
-        instant=instant,
+        resolver=ClassicResolver(
+            spark,
+            ClassicFrames(target, source),
+            timestamp=timestamp,
+            time_zone=session.time_zone,
+        ),
+        caster=ClassicCaster(spark),
+        timestamp=timestamp,
     )

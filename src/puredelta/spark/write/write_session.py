@@ -11,10 +11,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.spark.jvm.frames import logical_plan, rebound
 from puredelta.spark.session.session import is_connect
 
 WRITE_SETTINGS: Mapping[str, str] = {
@@ -51,21 +51,12 @@ def write_session(rows: DataFrame, more: Mapping[str, str] | None = None) -> Ite
         with _LOCK, _settings(spark, settings):
             yield rows
     else:
-        yield _rebound(spark, rows, settings)
+        yield rebound(rows, settings)
 
 
 def _is_observed(rows: DataFrame) -> bool:
     """Tell whether the plan holds an `Observation`: its ``get`` would wait for ever."""
-    return "CollectMetrics" in rows._jdf.logicalPlan().toString()  # noqa: SLF001
-
-
-def _rebound(spark: SparkSession, rows: DataFrame, settings: Mapping[str, str]) -> DataFrame:
-    jvm: Any = spark._jvm  # noqa: SLF001 - the Py4J edge
-    clone: Any = spark._jsparkSession.cloneSession()  # noqa: SLF001
-    for key, value in settings.items():
-        clone.conf().set(key, value)
-    plan = rows._jdf.logicalPlan()  # noqa: SLF001
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(clone, plan), spark)
+    return "CollectMetrics" in logical_plan(rows).text()
 
 
 @contextmanager

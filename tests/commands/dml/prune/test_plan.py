@@ -56,6 +56,7 @@ from puredelta.protocol.values.predicates import (
     IsNull,
     Not,
     OneOf,
+    Opaque,
     Or,
     Predicate,
     Ref,
@@ -150,7 +151,7 @@ def merge(
         "not_matched_by_source": by_source,
         "target_columns": frozenset({"id"}),
         "source_columns": (nothing,),
-        "instant": nothing,
+        "timestamp": nothing,
     }.items():
         object.__setattr__(made, name, value)
     return made
@@ -370,6 +371,16 @@ def test_what_else_decides_is_judged_in_arrow(files: FileTable, config: TableCon
     assert renamed.judgement is not None
     assert [key.source for key in renamed.keys] == ["key"]
     assert renamed.judgement.source_columns == (("value", pa.int64()),)
+    unknown = Opaque(frozenset({ID, KEY}))
+    for statement in (
+        merge(condition(other=(unknown,), pairs=(PAIR,))),
+        merge(condition(other=(unknown,))),
+        merge(
+            condition(pairs=(PAIR,)),
+            matched=(MatchedClause(action=update(), condition=condition(unknown)),),
+        ),
+    ):
+        assert planned(statement, files, config).lookup is None
 
 
 def test_keys_are_looked_up_as_far_as_they_fit_into_memory(

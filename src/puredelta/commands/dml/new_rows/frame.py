@@ -57,7 +57,7 @@ def frame_of_new_rows(context: StatementContext, plan: SearchPlan, decision: Dec
     if decision.rows.recorded:
         parts = [*map(_doubled, parts), _old_images(context, plan, decision.rows)]
     rows = functools.reduce(DataFrame.unionAll, parts).drop(CLAUSE)
-    return context.statement.instant.fix(rows)
+    return context.statement.timestamp.bind(rows)
 
 
 def _new_parts(context: StatementContext, plan: SearchPlan, decision: Decision) -> list[DataFrame]:

@@ -14,7 +14,7 @@ from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.features.filled_columns import Identity
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.helper_columns import SOURCE_FILE, SOURCE_ROW
-from puredelta.spark.values.identity_values import identity_value
+from puredelta.spark.values.filled_columns import identity_value
 
 
 def identity_values(config: TableConfig, source: StagedSource) -> Mapping[str, Column]:

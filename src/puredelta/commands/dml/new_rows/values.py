@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.helper_columns import CLAUSE
 from puredelta.spark.session.types import quoted
-from puredelta.spark.values.generated_columns import generated_value
+from puredelta.spark.values.filled_columns import generated_value
 
 
 def rows_with_values(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -135,12 +136,14 @@ def plan_search(
         files, by_source_predicate(statement.not_matched_by_source), matchable.statistics_of_all
     )
     extra = pc.sum(pc.and_not(by_source.mask, matchable.mask)).as_py() or 0
-    wanted = pc.or_(matchable.mask, by_source.mask)
-    candidates = files.select(wanted)
+    candidates, known = matchable.files, matchable.statistics
+    if extra:
+        wanted = pc.or_(matchable.mask, by_source.mask)
+        candidates, known = files.select(wanted), by_source.statistics.select(wanted)
     search = _search(statement, candidates, source)
     return SearchPlan(
         candidates=candidates,
-        statistics=by_source.statistics.select(wanted) if extra else matchable.statistics,
+        statistics=known,
         num_files=len(files),
         skipped=matchable.skipped,
         extra_candidates=extra,
@@ -169,7 +172,9 @@ class _Matchable:
     """Which files may hold a match that matters."""
 
     mask: pa.Array
-    """One bool per file."""
+    """One bool per file of the table."""
+    files: FileTable
+    """The files that are left."""
     statistics: FileStatistics
     """Of the files that are left."""
     statistics_of_all: FileStatistics
@@ -189,11 +194,12 @@ def _matchable(
         mask = pa.array([False] * len(files), pa.bool_())
         return _Matchable(
             mask=mask,
+            files=files.select(mask),
             statistics=statistics.select(mask),
             statistics_of_all=statistics,
             skipped=(),
         )
-    numbers = every = pa.array(range(len(files)), pa.int64())
+    kept = np.ones(len(files), np.bool_)
     left: FileTable = files
     known: FileStatistics = statistics
     skipped: list[SkippedByRule] = []
@@ -207,9 +213,10 @@ def _matchable(
             statistics = known
         if pruning.skipped:
             left, known = left.select(pruning.mask), known.select(pruning.mask)
-            numbers = numbers.filter(pruning.mask)
+            kept[kept] = pruning.mask.to_numpy(zero_copy_only=False)
     return _Matchable(
-        mask=pc.is_in(every, numbers),
+        mask=pa.array(kept),
+        files=left,
         statistics=known,
         statistics_of_all=statistics,
         skipped=tuple(skipped),

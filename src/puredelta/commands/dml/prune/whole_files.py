@@ -39,5 +39,5 @@ def matching_files(
     if len(files) == 0:
         return files
     rows = statement.frames.target(partition_rows(spark, files, config))
-    chosen = statement.instant.fix(rows.where(condition.column).select(FILE_ORDINAL))
+    chosen = statement.timestamp.bind(rows.where(condition.column).select(FILE_ORDINAL))
     return files.take(sorted(row[FILE_ORDINAL] for row in chosen.collect()))

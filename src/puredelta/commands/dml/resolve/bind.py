@@ -1,4 +1,4 @@
-"""Assignments bound to columns: keys found in the target, stars spelt out (M-21, M-25, M-40)."""
+"""Assignments bound to columns: keys found in the target, stars expanded (M-21, M-25, M-40)."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ def find_set_column(
     """Return what the left side of an assignment of UPDATE means; it may have a qualifier.
 
     The analyzer resolves the name like any expression, so what it cannot resolve is Spark's own
-    error; what it can resolve, but nobody could write to (a value of a map), is Delta's.
+    error; what it can resolve, but what cannot be written to (a value of a map), is Delta's.
 
     Raises:
         InvalidRequestError: it lies inside an array or a map.

@@ -34,7 +34,7 @@ def resolve_with_defaults(
     resolution = resolver.resolve(requests)
     keywords = frozenset(
         error.position
-        for error in resolution.flaws
+        for error in resolution.errors
         if error.position in values and _is_keyword(requests[error.position], error)
     )
     if keywords:
@@ -48,7 +48,7 @@ def resolve_with_defaults(
 def _is_keyword(request: Request, error: ResolutionError) -> bool:
     given = request.expression
     return (
-        error.flaw is ResolutionProblem.UNRESOLVED
+        error.problem is ResolutionProblem.UNRESOLVED
         and isinstance(given, str)
         and given.strip().lower() == _KEYWORD
     )

@@ -54,7 +54,7 @@ def name_error(
     error: ResolutionError, *, clause: str, columns: Sequence[str]
 ) -> InvalidRequestError | None:
     """Return the error of an expression with a column that is not in its scope (M-21, M-30)."""
-    match error.flaw:
+    match error.problem:
         case ResolutionProblem.UNRESOLVED:
             return unresolved(error.names[0], clause=clause, columns=columns)
         case ResolutionProblem.FOREIGN:
@@ -188,7 +188,7 @@ def require_no_errors(
             Spark's own words.
     """
     for error in errors:
-        if error.flaw is ResolutionProblem.AGGREGATE:
+        if error.problem is ResolutionProblem.AGGREGATE:
             raise InvalidRequestError(
                 "A query operator contains one or more unsupported expressions. Consider to "
                 "rewrite it to avoid window functions, aggregate functions, and generator "

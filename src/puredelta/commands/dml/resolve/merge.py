@@ -146,7 +146,7 @@ class _MergeResolver:
             source_columns=used,
             pass_through=assembler.rows.pass_through,
             frames=StatementFrames(frames=self.frames, source_columns=used),
-            instant=self.analysis.instant,
+            timestamp=self.analysis.timestamp,
         )
 
     def _binder(self, resolution: Resolution) -> StatementBinder:
@@ -166,7 +166,7 @@ class _MergeResolver:
                 displayed=frames.displayed(Scope.SOURCE),
                 case_sensitive=case_sensitive,
             ),
-            errors={error.position: error for error in resolution.flaws},
+            errors={error.position: error for error in resolution.errors},
         )
 
     def _evolved(self, bound: Sequence[Sequence[BoundAssignment]]) -> TableConfig:

@@ -16,7 +16,7 @@ _DROPS_NULL_COLUMNS = "4.0."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeSettings:
-    """What the session says at the start of the command; the defaults are the reference's."""
+    """What the session says at the start of the command; the defaults are delta-spark's."""
 
     evolves_schema: bool = False
     """``schema.autoMerge.enabled``: every MERGE may add columns."""
@@ -40,7 +40,7 @@ class MergeSettings:
 
     @classmethod
     def parse(cls, settings: Mapping[str, str], *, spark_version: str = "") -> MergeSettings:
-        """Read them from text by key; what nobody has set may be missing.
+        """Read them from text by key; a key that is not set may be missing.
 
         Raises:
             InvalidRequestError: a value that the setting does not have.

@@ -170,8 +170,8 @@ class ResolvedStatement:
     pass_through: Callable[[], Mapping[str, Column]] = field(repr=False)
     """Makes every column of the final schema as an old row has it, over ``frames.target(rows)``."""
     frames: StatementFrames = field(repr=False)
-    instant: StatementTimestamp = field(repr=False)
-    """Its one timestamp (M-24): ``instant.fix(rows)`` for every frame that is run."""
+    timestamp: StatementTimestamp = field(repr=False)
+    """Its one timestamp (M-24): ``timestamp.bind(rows)`` for every frame that is run."""
 
     @property
     def schema(self) -> StructType:

@@ -43,11 +43,11 @@ from puredelta.commands.dml.spec.update_delete import RowSpec, UpdateSpec, opera
 from puredelta.protocol.actions import operations
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import TRUE
-from puredelta.spark.plans.lazy_frame import no_rows
 from puredelta.spark.resolve.analysis import Analysis, open_analysis
 from puredelta.spark.resolve.expressions import Request, ResolvedExpression
 from puredelta.spark.resolve.frames import Scope
 from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.small_frames import no_rows
 from puredelta.spark.session.types import to_spark
 from puredelta.spark.values.store_assignment import StoreAssigner, Value, cast_mode
 
@@ -106,7 +106,7 @@ class _RowResolver:
         # A field inside a column has no default: there DEFAULT is a name like any other.
         whole = {n for n, path in zip(values, paths, strict=True) if len(path.names) == 1}
         resolution, keywords = resolve_with_defaults(resolver, requests, whole)
-        require_no_errors(resolution.flaws, requests, resolver, values=values)
+        require_no_errors(resolution.errors, requests, resolver, values=values)
         condition = self._condition(resolution.expressions[0]) if conditions else None
         rows = self._row_builder()
         action: ResolvedUpdate | ResolvedDelete = ResolvedDelete()
@@ -144,7 +144,7 @@ class _RowResolver:
             source_columns=(),
             pass_through=rows.pass_through,
             frames=StatementFrames(frames=self.analysis.resolver.frames, source_columns=()),
-            instant=self.analysis.instant,
+            timestamp=self.analysis.timestamp,
         )
 
     def _row_builder(self) -> RowBuilder:

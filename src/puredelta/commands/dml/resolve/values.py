@@ -17,7 +17,7 @@ from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.resolve.frames import Frames
 from puredelta.spark.session.identifiers import display_name
 from puredelta.spark.session.types import to_spark
-from puredelta.spark.values.generated_columns import default_value
+from puredelta.spark.values.filled_columns import default_value
 from puredelta.spark.values.store_assignment import StoreAssigner, Value, lacks_fields
 
 

@@ -68,7 +68,7 @@ def _examples(
     )
     return [
         (_describe(row, list(keys)), int(row[WORD_HITS]))
-        for row in statement.instant.fix(found).collect()
+        for row in statement.timestamp.bind(found).collect()
     ]
 
 

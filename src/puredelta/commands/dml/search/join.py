@@ -31,7 +31,7 @@ _BY_SOURCE = f"{CLAUSE}_by_source"
 
 def joined_words(context: StatementContext, plan: SearchPlan) -> CountedWords:
     """Join and count the rows of either side by clause. Runs one Spark query."""
-    pairs = context.statement.instant.fix(_pairs(context, plan))
+    pairs = context.statement.timestamp.bind(_pairs(context, plan))
     if plan.reads_little:
         pairs = pairs.coalesce(1)  # rows of one partition are aggregated without a shuffle
     return collect_words(

@@ -101,7 +101,7 @@ def _staged(
     reason: str,
 ) -> StagedSource:
     rows = statement.frames.staging(source_rows)
-    staged = stage_rows(statement.instant.fix(_storable_rows(rows)), store=store)
+    staged = stage_rows(statement.timestamp.bind(_storable_rows(rows)), store=store)
     names = ColumnNames()
     try:
         distinct = read_distinct_keys(

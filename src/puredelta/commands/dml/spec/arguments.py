@@ -1,6 +1,6 @@
 """Arguments of the merge builder, checked with the texts of ``delta.tables``.
 
-The checks are the reference's, wrong types included: existing code and tests match on them.
+The checks are delta-spark's, wrong types included: existing code and tests match on them.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _USUAL_READING = {
     "spark.sql.parquet.int96RebaseModeInRead": "corrected",
     "spark.sql.parquet.fieldId.read.enabled": "false",
 }
-"""Otherwise Spark reads files as nobody reads staged ones, or Arrow."""
+"""With other values Spark reads files otherwise than staged ones are read, or than Arrow does."""
 _CODEC = "spark.sql.parquet.compression.codec"
 _WRITER_PREFIXES = (
     "parquet.",
@@ -60,7 +60,7 @@ class ExecutionSettings:
     """``stats.collect``."""
     codec: str | None = "snappy"
     """How new files are compressed that Spark does not write; ``None``: Spark writes all, as a
-    setting of its writer is there that nobody else knows.
+    setting of Spark's writer is there that no other writer knows.
     """
     must_stage: str | None = None
     """Why a source is never read where it lies, if the session says so."""
@@ -107,7 +107,7 @@ def why_staged(settings: Mapping[str, str]) -> str | None:
 def persistent_vectors(settings: Mapping[str, str], command: str) -> bool:
     """Tell whether ``merge``, ``update`` or ``delete`` may write deletion vectors (M-130).
 
-    ``settings`` are those that somebody made. The table has its own say; both must agree.
+    ``settings`` are those that were set. The table has a property of its own; both must agree.
     """
     conf = {
         "merge": delta_conf.MERGE_DELETION_VECTORS,
