@@ -98,11 +98,11 @@ class FileBounds:
 
     @property
     def statistics(self) -> FileStatistics:
-        """What is parsed so far."""
+        """The statistics that are parsed so far."""
         return self._statistics
 
     def parse(self) -> FileStatistics:
-        """Parse the statistics of all columns, unless that was done."""
+        """Return the statistics of all columns, parsed at the first call."""
         self._statistics = self._statistics.parsed(self._files, self._leaves)
         return self._statistics
 
