@@ -49,7 +49,7 @@ _TIME_TRAVEL_OPTION = "puredelta.timeTravel"
 files are the same to its cache only if they mean the same version for the same reason."""
 TABLE_OPTIONS = frozenset({"puredelta.table", "puredelta.version", "puredelta.timetravel"})
 """Their names, as Spark compares them: a relation that has them reads a version of a table."""
-_SPELLED_FREELY = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
+_IS_ODD_PATH = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
 _POSITION = (FILE_ORDINAL, ROW_INDEX)
 _FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")
 _NO_FILE_MAY_BE_MISSING = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
@@ -233,8 +233,8 @@ def _data_files(files: FileTable, root_uri: str, ordinals: frozenset[int]) -> li
     root = short_uri(root_uri).rstrip("/")
     return [
         DataFile(
-            # Most paths are spelled plainly, and there are many.
-            uri=absolute_uri(root, path) if _SPELLED_FREELY(path) else f"{root}/{path}",
+            # Most paths are plain, and there are many.
+            uri=absolute_uri(root, path) if _IS_ODD_PATH(path) else f"{root}/{path}",
             size_bytes=size_bytes,
             modified_ms=modified_ms,
             partition_values={
