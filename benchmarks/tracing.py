@@ -20,7 +20,7 @@ _CONVERT = "puredelta.commands.convert.plan"
 
 PHASES: tuple[tuple[str, str], ...] = (
     ("open", "puredelta.tables:DeltaTable.forPath"),
-    ("columns of the table", "puredelta.tables.target:table_identity"),
+    ("columns of the table", "puredelta.tables.open_table:table_identity"),
     ("execute", "puredelta.tables.merge_builder:run_merge"),
     ("log", "puredelta.log.replay.table_log:TableLog.snapshot"),
     ("resolve", f"{_DML}.pipeline:resolve"),
@@ -40,7 +40,7 @@ PHASES: tuple[tuple[str, str], ...] = (
     ("writing job", "puredelta.spark.write.writer:run_parquet_job"),
     ("verify", f"{_DML}.pipeline:verify"),
     ("commit", "puredelta.log.commit.transaction:Transaction.commit"),
-    ("checkpoint", "puredelta.log.commit.transaction:Transaction._checkpoint_if_due"),
+    ("checkpoint", "puredelta.commands.finish:write_due_checkpoint"),
     ("remove the staged source", f"{_DML}.source.staged_source:StagedSource.remove"),
     ("refresh cached frames", "puredelta.commands.finish:refresh_cached_frames"),
     ("convert", "puredelta.tables.delta_table:convert_to_delta"),

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command, PostCommitHook
-from puredelta.log.commit.commit_request import CommitRequest
-from puredelta.log.commit.transaction import CheckpointWish, Committed
+from puredelta.log.commit.commit_request import CommitRequest, Committed
+from puredelta.log.commit.post_commit import CheckpointWish, write_due_checkpoint
 from puredelta.protocol.actions.actions import Add, Metadata, Remove
 from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 
@@ -42,26 +43,24 @@ def finish(
         OSError: the store failed before anything was written.
     """
     with discarded_on_failure(discard or _nothing):
-        committed = _commit(command, request, checkpoint)
+        committed = _commit(command, request)
+    write_due_checkpoint(command.log, committed, wish=checkpoint, environment=command.environment)
     for hook in (_SET_TRANSACTION, _CACHED_FRAMES, *command.hooks):
         _run(hook, command, committed)
     return committed
 
 
-def _commit(command: Command, request: CommitRequest, checkpoint: CheckpointWish) -> Committed:
+def _commit(command: Command, request: CommitRequest) -> Committed:
     settings = command.settings
     marks = () if settings.set_transaction is None else (settings.set_transaction,)
     recorded = settings.records_metrics or request.always_records_metrics
-    return command.transaction.commit(
-        (*request.actions, *marks),
-        request.operation,
+    whole = replace(
+        request,
+        actions=(*request.actions, *marks),
         metrics=request.metrics if recorded else None,
-        is_blind_append=request.is_blind_append,
         user_metadata=settings.user_metadata,
-        tags=request.tags,
-        if_created=request.if_created,
-        checkpoint=checkpoint,
     )
+    return command.transaction.commit(whole)
 
 
 def _run(hook: PostCommitHook, command: Command, committed: Committed) -> None:

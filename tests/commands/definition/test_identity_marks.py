@@ -8,11 +8,10 @@ import pytest
 
 from puredelta.commands.definition.identity_marks import config_with_marks, identity_tags
 from puredelta.errors import ConflictError, ErrorCode
-from puredelta.log.commit.transaction import Transaction
 from puredelta.protocol.actions.operations import WriteMode, write
 from puredelta.protocol.schema.types import LONG, StructField
 from tests.commands.filled import identity, lay_empty
-from tests.log.tables import add
+from tests.log.tables import Client, add
 
 WRITE = write(WriteMode.APPEND, partition_by=())
 
@@ -20,7 +19,7 @@ WRITE = write(WriteMode.APPEND, partition_by=())
 def test_a_rival_that_numbered_rows_is_a_conflict(tmp_path: Path) -> None:
     log = lay_empty(tmp_path / "t", identity("id"), StructField("k", LONG))
     before = log.snapshot().config
-    first, second = (Transaction(log, log.snapshot(), engine_info="test") for _ in range(2))
+    first, second = (Client(log, log.snapshot()) for _ in range(2))
     after = config_with_marks(before, {"id": 3})
     first.commit([after.metadata, add("a")], WRITE, tags=identity_tags(before, after))
     other = config_with_marks(before, {"id": 5})
@@ -33,7 +32,7 @@ def test_a_rival_that_numbered_rows_is_a_conflict(tmp_path: Path) -> None:
 def test_a_rival_that_only_added_rows_is_none(tmp_path: Path) -> None:
     log = lay_empty(tmp_path / "t", identity("id", explicit=True), StructField("k", LONG))
     before = log.snapshot().config
-    first, second = (Transaction(log, log.snapshot(), engine_info="test") for _ in range(2))
+    first, second = (Client(log, log.snapshot()) for _ in range(2))
     first.commit([add("a")], WRITE)
     after = config_with_marks(before, {"id": 3})
     assert second.commit([after.metadata, add("b")], WRITE).version == 2

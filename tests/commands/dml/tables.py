@@ -34,7 +34,7 @@ from puredelta.commands.dml.spec.merge import (
 from puredelta.commands.dml.spec.settings import ExecutionSettings
 from puredelta.commands.dml.spec.statement import InputRows, StatementSpec
 from puredelta.commands.dml.start import start_statement
-from puredelta.log.commit.transaction import Phase, ignore_phase
+from puredelta.log.commit.environment import Phase, ignore_phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.scan.scan import scan
 from tests.deletion_vectors import encode_inline

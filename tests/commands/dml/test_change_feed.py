@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from puredelta.errors import InvalidRequestError
-from puredelta.log.commit.transaction import Transaction
 from puredelta.protocol.actions.actions import Add, AddChangeFile
 from puredelta.protocol.actions.operations import Operation
 from tests.commands.dml.features import (
@@ -23,6 +22,7 @@ from tests.commands.dml.features import (
     source,
 )
 from tests.commands.dml.tables import data_files, delete, insert, merge, update
+from tests.log.tables import Client
 
 A, B = "a", "b"
 
@@ -100,7 +100,7 @@ def test_only_new_rows_are_held_to_constraints(spark: SparkSession, tmp_path: Pa
     log = make_table(spark, tmp_path, [(1, "long", A)], properties=FEED)
     metadata = log.snapshot().metadata
     ruled = {**metadata.configuration, "delta.constraints.short": "length(v) < 3"}
-    Transaction(log, log.snapshot(), engine_info="test").commit(
+    Client(log, log.snapshot()).commit(
         [replace(metadata, configuration=ruled)], Operation(name="ADD CONSTRAINT")
     )
     before = data_files(tmp_path)

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.errors import ConflictError
-from puredelta.log.commit.transaction import Phase
+from puredelta.log.commit.environment import Phase
 from puredelta.log.files.row_counts import logical_rows
 from puredelta.protocol.actions.actions import Add, AddChangeFile, Remove
 from puredelta.tables import DeltaTable

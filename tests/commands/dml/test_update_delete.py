@@ -26,7 +26,7 @@ from puredelta.errors import (
     ErrorCode,
     InvalidRequestError,
 )
-from puredelta.log.commit.transaction import Phase
+from puredelta.log.commit.environment import Phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.scan.scan import scan
 from puredelta.tables import DeltaTable

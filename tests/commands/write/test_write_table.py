@@ -22,12 +22,12 @@ from puredelta.errors import (
     MetadataChangedException,
     UnsupportedError,
 )
-from puredelta.log.commit.transaction import Transaction
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Metadata, Protocol
 from puredelta.protocol.actions.operations import Operation
 from puredelta.store.registry import open_store
 from tests.faults import Meddling, at_first
+from tests.log.tables import Client
 
 
 @pytest.fixture
@@ -389,7 +389,7 @@ def constrained(path, *, schema, configuration=None, protocol=(1, 3), features=N
     reader, writer = protocol
     listed = None if features is None else frozenset(features)
     log = TableLog.open(path)
-    Transaction(log, None, engine_info="test").commit(
+    Client(log, None).commit(
         [
             Metadata(
                 id="t",

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from puredelta.commands.command import Command, start_command
 from puredelta.commands.compaction.auto import AUTO_COMPACTION
 from puredelta.commands.settings import CommitSettings
-from puredelta.log.commit.transaction import Phase, ignore_phase
+from puredelta.log.commit.environment import Phase, ignore_phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_registry import Capability
 

@@ -15,7 +15,7 @@ from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.optimize.where import files_where
 from puredelta.commands.optimize.z_columns import resolve_z_columns
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.commit.transaction import Phase, ignore_phase
+from puredelta.log.commit.environment import Phase, ignore_phase
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.maintenance.file_bins import plan_compaction, plan_z_order
 from puredelta.log.replay.snapshot import Snapshot
@@ -31,7 +31,7 @@ _ROW_SIZE_LEAST = 10
 
 
 def run_optimize(spark: SparkSession, log: TableLog, spec: OptimizeSpec) -> DataFrame:
-    """Execute an OPTIMIZE and return the reference's one row ``path, metrics``."""
+    """Execute an OPTIMIZE and return delta-spark's one row ``path, metrics``."""
     with shown_in_ui(spark, f"OPTIMIZE delta.`{log.root_uri}`") as shown:
         outcome = execute_optimize(spark, log, spec)
         shown.report({"numAddedFiles": len(outcome.added), "numRemovedFiles": len(outcome.removed)})

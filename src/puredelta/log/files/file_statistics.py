@@ -1,24 +1,21 @@
 """The parsed statistics of some columns of many files, as a value.
 
-A statement asks for the same columns of the same files several times: every rule that skips
-files does, and so does the lookup of keys in the files that are left. Each of them hands on
-what it has parsed.
+A statement needs the same columns of the same files several times: for every rule that skips
+files, and to look up keys in the files that are left. Each of these steps passes on what it has
+parsed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import pyarrow as pa
 
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.files.stats_columns import read_stats_columns
+from puredelta.log.files.stats_columns import ReadStatistics, read_stats_columns
 from puredelta.log.files.stats_json import Path, StatisticsColumn, StatsColumns
 from puredelta.protocol.schema.types import DataType
-
-ParseStatistics: TypeAlias = Callable[[pa.ChunkedArray, Mapping[Path, DataType]], StatsColumns]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +34,7 @@ class FileStatistics:
         files: FileTable,
         leaves: Mapping[Path, DataType],
         *,
-        parse: ParseStatistics = read_stats_columns,
+        parse: ReadStatistics = read_stats_columns,
     ) -> FileStatistics:
         """Return these statistics with the ones of ``leaves``; only missing ones are parsed.
 
@@ -52,7 +49,7 @@ class FileStatistics:
         return FileStatistics(new.num_records, {**self.columns, **found})
 
     def of(self, leaves: Mapping[Path, DataType]) -> StatsColumns:
-        """Return the statistics of ``leaves``, all of which are parsed."""
+        """Return the statistics of ``leaves``; all of them must be parsed."""
         found = {path: self.columns[path, kind] for path, kind in leaves.items()}
         return StatsColumns(self.num_records, found)
 

@@ -12,8 +12,12 @@ from puredelta.spark.jvm.frames import lazy_frame, row_of_longs
 from puredelta.spark.session.session import is_connect
 
 
-def no_rows(spark: SparkSession, schema: T.StructType) -> DataFrame:
-    """Return a frame of no rows."""
+def no_rows(spark: SparkSession, schema: T.StructType | None = None) -> DataFrame:
+    """Return a frame of no rows, by default without columns as Spark does for a command.
+
+    Runs no job.
+    """
+    schema = T.StructType([]) if schema is None else schema
     return spark.createDataFrame([], schema) if is_connect(spark) else lazy_frame(spark, schema)
 
 
