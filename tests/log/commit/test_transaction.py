@@ -688,11 +688,7 @@ def high_water_mark(log: TableLog) -> int:
 
 
 @pytest.fixture
-def tracked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., TableLog]:
-    """Let tables with the feature through: ids are given out whether or not commands can."""
-    monkeypatch.setattr(
-        "puredelta.protocol.table.table_config.TableConfig.require", lambda *_: None
-    )
+def tracked() -> Callable[..., TableLog]:
     return lambda *actions, **rest: create_table(MemoryStore(), *actions, protocol=TRACKED, **rest)
 
 
