@@ -35,9 +35,9 @@ from puredelta.sql.text.table_name import parse_table_name
 from puredelta.tables.arguments import require_integer, require_string
 from puredelta.tables.maintenance import TableMaintenance, clone_request
 from puredelta.tables.merge_builder import ColumnMapping, DeltaMergeBuilder, ExpressionOrColumn
+from puredelta.tables.open_table import OpenTable, require_storage_options
 from puredelta.tables.optimize_builder import DeltaOptimizeBuilder
 from puredelta.tables.table_builder import DeltaTableBuilder
-from puredelta.tables.target import Target, require_storage_options
 
 
 @methods_like_pyspark
@@ -56,7 +56,7 @@ class DeltaTable:
         ... )  # doctest: +SKIP
     """
 
-    def __init__(self, target: Target, *, catalog_name: str | None = None) -> None:
+    def __init__(self, target: OpenTable, *, catalog_name: str | None = None) -> None:
         self._target = target
         self._spark, self._log = target.spark, target.log
         self._catalog_name = catalog_name
@@ -81,7 +81,7 @@ class DeltaTable:
 
     @classmethod
     def _at(cls, spark: SparkSession, path: str, catalog_name: str | None = None) -> DeltaTable:
-        return cls(Target.open(spark, path), catalog_name=catalog_name)
+        return cls(OpenTable.open(spark, path), catalog_name=catalog_name)
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
@@ -128,7 +128,7 @@ class DeltaTable:
             return cls.forPath(sparkSession, result.location)
         # Known already: nothing of what was just written is read again.
         columns = table_identity(sparkSession, result.schema)
-        return cls(Target(sparkSession, TableLog.open(result.location), columns))
+        return cls(OpenTable(sparkSession, TableLog.open(result.location), columns))
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:

@@ -90,6 +90,6 @@ def clone_request(
 
 def _require_version(value: object, name: str) -> None:
     if not isinstance(value, int):
-        raise ValueError(  # noqa: TRY004 - as in the reference
+        raise ValueError(  # noqa: TRY004 - as in delta-spark
             f"The {name} needs to be an integer but got '{type(value)}'."
         )

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
-import pytest
 
-from puredelta.log.files import stats_columns
 from puredelta.log.files.file_statistics import NOTHING_PARSED
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.stats_columns import read_stats_columns
-from puredelta.log.files.stats_json import Path, StatsColumns
+from puredelta.log.files.stats_json import Path, StatsColumns, read_with_python
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.schema.types import BOOLEAN, LONG, STRING, DataType
 
@@ -102,20 +100,18 @@ def test_files_that_are_all_kept_are_the_same_files() -> None:
     assert len(empty.select(pa.array([], pa.bool_()))) == 0
 
 
-def test_one_broken_text_makes_nothing_else_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stats_columns, "_TEXTS_AT_ONCE", 2)
+def test_one_broken_text_makes_nothing_else_unknown() -> None:
     asked: list[int] = []
-    slowly = stats_columns.read_with_python
 
     def counted(texts: pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> StatsColumns:
         asked.append(len(texts))
-        return slowly(texts, leaves)
+        return read_with_python(texts, leaves)
 
-    monkeypatch.setattr(stats_columns, "read_with_python", counted)
     adds = [*_files(7).adds()]
     adds[2] = replace(adds[2], stats="{broken")
     leaves = {**A, ("c",): BOOLEAN}
-    found = NOTHING_PARSED.parsed(FileTable.of(adds), leaves).of(leaves)
+    stats = FileTable.of(adds).rows["stats"]
+    found = read_stats_columns(stats, leaves, texts_at_once=2, read_malformed=counted)
     assert found.num_records.to_pylist() == [10, 11, None, 13, 14, 15, 16]
     assert found.leaves[("a",)].low.to_pylist() == [0, 1, None, 3, 4, 5, 6]
     assert found.leaves[("c",)].low is None

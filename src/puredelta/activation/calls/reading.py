@@ -24,7 +24,7 @@ def load(spark: SparkSession, captured: CapturedOptions, path: Any) -> DataFrame
 
     ``versionAsOf`` or ``timestampAsOf`` choose the state; ``readChangeFeed`` with
     ``startingVersion`` or ``startingTimestamp`` and their ``ending`` kin give the changes.
-    Other options have no effect, as in the reference. Runs no job.
+    Other options have no effect, as in delta-spark. Runs no job.
 
     Raises:
         InvalidRequestError: no path or several, a schema was given, options are wrong.

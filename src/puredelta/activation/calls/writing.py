@@ -176,7 +176,7 @@ def stored(rows: DataFrame, log: TableLog) -> DataFrame:
 
 
 def write_options(captured: CapturedOptions) -> dict[str, str]:
-    """Return the options that mean something; others have no effect, as in the reference.
+    """Return the options that mean something; others have no effect, as in delta-spark.
 
     Raises:
         UnsupportedError: one that is not implemented and must not be ignored, or

@@ -99,8 +99,8 @@ def require_condition(spark: SparkSession, name: str, expression: str, columns: 
         InvalidRequestError: it is none (NON_BOOLEAN_CHECK_CONSTRAINT), names a column that
             does not exist, aggregates, or is not deterministic.
     """
-    judged = judge(spark, f"({expression})", columns)  # as it is put into other expressions
-    match judged.fault:
+    checked = judge(spark, f"({expression})", columns)  # as it is put into other expressions
+    match checked.fault:
         case Fault.UNRESOLVED:
             raise InvalidRequestError(
                 f"CHECK constraint '{name}' ({expression}) names a column that does not exist. "
@@ -124,7 +124,7 @@ def require_condition(spark: SparkSession, name: str, expression: str, columns: 
             )
         case None:
             pass
-    if judged.simple_type != "boolean":
+    if checked.simple_type != "boolean":
         raise InvalidRequestError(
             f"CHECK constraint '{name}' ({expression}) should be a boolean expression.",
             code=ErrorCode.NON_BOOLEAN_CHECK_CONSTRAINT,

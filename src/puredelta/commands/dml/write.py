@@ -36,7 +36,7 @@ from puredelta.spark.rewrite.spark_rewriter import SparkRewriter
 from puredelta.spark.session.concurrent_jobs import run_concurrently
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.helper_columns import ROW_ID
-from puredelta.spark.write.writer import write_rows
+from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.written_files import WriteResult, discard
 
 logger = logging.getLogger(__name__)
@@ -232,9 +232,11 @@ class _Writing:
             rows.coalesce(1) if in_one_task else rows,
             store=self.context.store,
             config=self._config_of_new_files(),
-            rebalance=brings_together and not in_one_task,
-            with_changes=row_plan.recorded,
-            hidden=self._hidden_columns(),
+            options=JobOptions(
+                rebalance=brings_together and not in_one_task,
+                with_changes=row_plan.recorded,
+                hidden=self._hidden_columns(),
+            ),
         )
         self.cleanups.append(partial(discard, written, self.context.store))
         return _NewFiles(written, SPARK if fallback is None else f"{SPARK}: {fallback}")

@@ -56,6 +56,10 @@ class VectorChange:
     version: int
     timestamp_ms: int
 
+    def rows(self, change: ChangeType) -> ChangedFile:
+        """Return the file for some of its rows, which the commit deleted or restored."""
+        return _changed(self.file, change, self.version, self.timestamp_ms)
+
 
 @dataclass(slots=True)
 class ChangeFiles:
@@ -186,9 +190,7 @@ def read_vector_changes(changes: Sequence[VectorChange], root_uri: str) -> list[
     )
     positions = read_positions(table, root_uri)
     return [
-        ChangedRows(
-            file=_changed(change.file, kind, change.version, change.timestamp_ms), rows=rows
-        )
+        ChangedRows(file=change.rows(kind), rows=rows)
         for index, change in enumerate(changes)
         for kind, rows in _compare(positions.get(2 * index), positions.get(2 * index + 1))
         if len(rows)

@@ -83,6 +83,7 @@ def read_batches(
     *,
     partition_columns: Sequence[str],
     mode: ColumnMappingMode,
+    batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file as batches of ``wanted``, whose fields are those of ``schema``.
 
@@ -102,7 +103,7 @@ def read_batches(
     with open_store(directory).open(name) as opened:
         parquet = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
         present = [n for n in parquet.schema_arrow.names if n in names]
-        for batch in parquet.iter_batches(BATCH_ROWS, columns=present):
+        for batch in parquet.iter_batches(batch_rows, columns=present):
             live = rows.of_batch(batch, first)
             first += batch.num_rows
             if live.num_rows:

@@ -115,13 +115,7 @@ def _rows_of_vectors(changed: VectorChange, root_uri: str) -> Iterable[ReadableF
         (ChangeType.INSERT, changed.before, changed.after),
     ):
         if only is not None:
-            file = ChangedFile(
-                file=changed.file,
-                change=kind,
-                version=changed.version,
-                timestamp_ms=changed.timestamp_ms,
-            )
-            yield _file(file, root_uri, deleted=deleted, only=only)
+            yield _file(changed.rows(kind), root_uri, deleted=deleted, only=only)
 
 
 def _file(

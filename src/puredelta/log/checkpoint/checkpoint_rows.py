@@ -143,11 +143,7 @@ def _with_pairs(row: Mapping[str, Any]) -> dict[str, Any]:
 def _structs(rows: pa.Table, wire_names: Mapping[str, str]) -> Sequence[pa.StructArray]:
     """Turn the columns of file actions into one struct a row, under the names of the protocol."""
     chunks = [_struct(batch, wire_names) for batch in rows.to_batches()]
-    return chunks or [_struct(_empty_batch(rows.schema), wire_names)]
-
-
-def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
+    return chunks or [_struct(pa.RecordBatch.from_pylist([], rows.schema), wire_names)]
 
 
 def _struct(batch: pa.RecordBatch, wire_names: Mapping[str, str]) -> pa.StructArray:

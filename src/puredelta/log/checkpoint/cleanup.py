@@ -8,10 +8,7 @@ an interrupted clean-up leaves a log that is only shorter.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-
-from typing_extensions import assert_never
 
 from puredelta.log.replay.checkpoint_read import sidecar_names
 from puredelta.log.replay.history import file_times
@@ -19,9 +16,7 @@ from puredelta.log.replay.segment import LogListing, list_log
 from puredelta.protocol.actions.log_paths import (
     LOG_DIRECTORY,
     SIDECAR_DIRECTORY,
-    ChecksumFile,
     ClassicCheckpoint,
-    CommitFile,
     CompactedFile,
     LogName,
     MultiPartCheckpoint,
@@ -35,19 +30,7 @@ SIDECAR_AGE_MIN = timedelta(days=1)
 """A younger sidecar may belong to a checkpoint that is being written."""
 
 _MILLISECOND = timedelta(milliseconds=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expired:
-    """Log files that may be removed."""
-
-    files: tuple[StoredFile, ...]
-    """Oldest version first."""
-    has_checkpoint: bool
-    """Whether a checkpoint is among them, so that sidecars may have unused their last user."""
-
-
-NOTHING_EXPIRED = Expired(files=(), has_checkpoint=False)
+_CHECKPOINTS = (ClassicCheckpoint, MultiPartCheckpoint, V2Checkpoint)
 
 
 def clean_up_log(store: Store, properties: TableProperties, *, now_ms: int) -> int:
@@ -64,12 +47,12 @@ def clean_up_log(store: Store, properties: TableProperties, *, now_ms: int) -> i
         cutoff_ms=cutoff_time(now_ms, properties.log_retention),
         protected_before=properties.require_checkpoint_protection_before_version,
     )
-    for file in expired.files:
+    for file in expired:
         store.delete(file.path)
-    removed = len(expired.files)
-    if expired.has_checkpoint:
-        removed += _remove_unused_sidecars(store, now_ms=now_ms)
-    return removed
+    # Once a checkpoint is removed, its sidecars may be unused.
+    has_checkpoint = any(isinstance(parse_log_name(f.name), _CHECKPOINTS) for f in expired)
+    unused = _remove_unused_sidecars(store, now_ms=now_ms) if has_checkpoint else 0
+    return len(expired) + unused
 
 
 def cutoff_time(now_ms: int, retention: timedelta) -> int:
@@ -85,8 +68,8 @@ def cutoff_time(now_ms: int, retention: timedelta) -> int:
 
 def find_expired(
     files: Iterable[StoredFile], listing: LogListing, *, cutoff_ms: int, protected_before: int
-) -> Expired:
-    """Pick the files before the newest checkpoint that is as old as the cut-off.
+) -> tuple[StoredFile, ...]:
+    """Return the files before the newest checkpoint beyond the cut-off, oldest version first.
 
     Checkpoints before ``protected_before`` may only be removed all together (feature
     ``checkpointProtection``). Files with names that no log has are kept.
@@ -95,34 +78,17 @@ def find_expired(
     old = [version for version, time_ms in times.items() if time_ms <= cutoff_ms]
     checkpoint = listing.newest_checkpoint(old[-1]) if old else None
     if checkpoint is None or checkpoint.version < protected_before:
-        return NOTHING_EXPIRED
-    expired: list[tuple[int, StoredFile]] = []
-    has_checkpoint = False
+        return ()
+    expired: list[tuple[int, str, StoredFile]] = []
     for file in files:
         name = parse_log_name(file.name)
         if name is not None and _is_before(name, checkpoint.version):
-            expired.append((name.version, file))
-            has_checkpoint = has_checkpoint or isinstance(
-                name, ClassicCheckpoint | MultiPartCheckpoint | V2Checkpoint
-            )
-    expired.sort(key=lambda entry: (entry[0], entry[1].name))
-    return Expired(files=tuple(file for _, file in expired), has_checkpoint=has_checkpoint)
+            expired.append((name.version, file.name, file))
+    return tuple(file for *_, file in sorted(expired, key=lambda entry: entry[:2]))
 
 
 def _is_before(name: LogName, version: int) -> bool:
-    match name:
-        case CompactedFile():
-            return name.low <= version
-        case (
-            CommitFile()
-            | ChecksumFile()
-            | ClassicCheckpoint()
-            | MultiPartCheckpoint()
-            | V2Checkpoint()
-        ):
-            return name.version < version
-        case _:
-            assert_never(name)
+    return name.low <= version if isinstance(name, CompactedFile) else name.version < version
 
 
 def _remove_unused_sidecars(store: Store, *, now_ms: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.row_counts import physical_rows
@@ -150,25 +150,16 @@ def _require_removable(actions: Iterable[Action], before: TableConfig | None) ->
 def _require_distinct_files(actions: Iterable[Action]) -> None:
     """Require at most one add and one remove per path, with different deletion vectors (X-06)."""
     seen: dict[tuple[str, CanonicalPath], FileActionKey] = {}
-    for kind, action in _file_actions(actions):
+    for action in actions:
+        if not isinstance(action, Add | Remove):
+            continue
         key = FileActionKey.of(action)
-        other = "remove" if kind == "add" else "add"
+        kind, other = ("add", "remove") if isinstance(action, Add) else ("remove", "add")
         if (kind, key.path) in seen:
             raise _duplicate(kind, action.path, kind, action.path)
         if seen.get((other, key.path)) == key:
             raise _duplicate(kind, action.path, other, action.path)
         seen[kind, key.path] = key
-
-
-def _file_actions(actions: Iterable[Action]) -> Iterator[tuple[str, Add | Remove]]:
-    for action in actions:
-        match action:
-            case Add():
-                yield "add", action
-            case Remove():
-                yield "remove", action
-            case _:
-                pass
 
 
 def _duplicate(kind: str, path: str, other: str, other_path: str) -> InvalidRequestError:

@@ -7,18 +7,15 @@ parsed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import pyarrow as pa
 
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.files.stats_columns import read_stats_columns
+from puredelta.log.files.stats_columns import ReadStatistics, read_stats_columns
 from puredelta.log.files.stats_json import Path, StatisticsColumn, StatsColumns
 from puredelta.protocol.schema.types import DataType
-
-ParseStatistics: TypeAlias = Callable[[pa.ChunkedArray, Mapping[Path, DataType]], StatsColumns]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +34,7 @@ class FileStatistics:
         files: FileTable,
         leaves: Mapping[Path, DataType],
         *,
-        parse: ParseStatistics = read_stats_columns,
+        parse: ReadStatistics = read_stats_columns,
     ) -> FileStatistics:
         """Return these statistics with the ones of ``leaves``; only missing ones are parsed.
 

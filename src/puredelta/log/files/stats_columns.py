@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -28,7 +29,9 @@ from puredelta.log.files.value_order import FLOATING, single_precision
 from puredelta.protocol.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, PrimitiveType
 from puredelta.protocol.values.timestamps import parse_date, parse_timestamp
 
-_TEXTS_AT_ONCE = 1 << 16
+ReadStatistics: TypeAlias = Callable[[pa.ChunkedArray, Mapping[Path, DataType]], StatsColumns]
+
+TEXTS_AT_ONCE = 1 << 16
 """If Arrow refuses one text, Python parses all of its batch."""
 _TRUNCATED_MICROS = 1000
 """Writers truncate timestamps to milliseconds: the true maximum is up to one later (X-65)."""
@@ -41,25 +44,29 @@ minutes does not show (Monrovia was the last, in 1972)."""
 
 
 def read_stats_columns(
-    stats: pa.Array | pa.ChunkedArray, leaves: Mapping[Path, DataType]
+    stats: pa.Array | pa.ChunkedArray,
+    leaves: Mapping[Path, DataType],
+    *,
+    texts_at_once: int = TEXTS_AT_ONCE,
+    read_malformed: ReadStatistics = read_with_python,
 ) -> StatsColumns:
     """Parse the statistics texts of files for these leaf columns.
 
     ``leaves`` maps physical paths to the columns' *current* types: a bound that was written
-    while the column had a narrower type is read as one of the wider type.
+    while the column had a narrower type is read as one of the wider type. ``read_malformed``
+    reads the texts of a batch that Arrow refuses.
     """
     texts = pa.chunked_array([stats]) if isinstance(stats, pa.Array) else stats
-    starts = range(0, max(1, len(texts)), _TEXTS_AT_ONCE)
-    raw = concatenated([_raw(texts.slice(start, _TEXTS_AT_ONCE), leaves) for start in starts])
+    parts = []
+    for start in range(0, max(1, len(texts)), texts_at_once):
+        batch = texts.slice(start, texts_at_once)
+        parsed = read_with_arrow(batch, leaves)
+        parts.append(read_malformed(batch, leaves) if parsed is None else parsed)
+    raw = concatenated(parts)
     return StatsColumns(
         raw.num_records,
         {path: _typed(raw.leaves[path], data_type) for path, data_type in leaves.items()},
     )
-
-
-def _raw(texts: pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> StatsColumns:
-    parsed = read_with_arrow(texts, leaves)
-    return read_with_python(texts, leaves) if parsed is None else parsed
 
 
 def _typed(raw: StatisticsColumn, data_type: DataType) -> StatisticsColumn:

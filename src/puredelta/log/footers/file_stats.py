@@ -33,14 +33,6 @@ from puredelta.protocol.table.stats import (
 )
 from puredelta.protocol.table.table_config import TableConfig
 
-__all__ = [
-    "LeafPath",
-    "LeafStatistics",
-    "StatisticsReader",
-    "TableStatistics",
-    "combined",
-]
-
 _KINDS_REMEMBERED = 32
 """How many plans are kept: files of a table are nearly always of a few kinds."""
 

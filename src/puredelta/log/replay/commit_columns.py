@@ -35,12 +35,12 @@ from puredelta.protocol.actions.actions import Action, Add, Remove
 from puredelta.protocol.actions.file_action_key import FileActionKey
 
 LARGE_BYTES = 512 * 1024
-"""Below this there is nothing to gain."""
+"""Smaller commits are read action by action: columns would gain nothing."""
 
 _ADD = b'{"add":'
 _BLOCK_BYTES_MIN = 4 * 1024 * 1024
-_LINES_AT_ONCE = 8192
-"""Parsed together: where they do not follow each other, their text is copied for it."""
+LINES_AT_ONCE = 8192
+"""How many lines are parsed together; lines that are not adjacent are copied for that."""
 _NEVER_NULL = ("path", "size_bytes", "modified_ms", "data_change")
 _NEVER_NULL_IN_VECTORS = ("path_or_inline", "size_bytes", "cardinality")
 _PLAIN = pa.schema([field for field in FILE_SCHEMA if field.type != TEXT_MAP])
@@ -59,13 +59,27 @@ class CommitColumns:
     others: Sequence[Action]
 
 
-def parse_columns(content: bytes) -> CommitColumns | None:
-    """Parse a large commit; ``None`` if it is small, has few adds or anything unusual.
+def parse_commit(
+    content: bytes, source: str, *, large_bytes: int = LARGE_BYTES
+) -> Iterator[Action | FileTable]:
+    """Yield the actions of a commit; the adds of a large commit may come as one table.
+
+    Raises:
+        CorruptTableError: as `parse_actions`, to which ``source`` names the commit.
+    """
+    columns = parse_columns(content) if len(content) >= large_bytes else None
+    if columns is None:
+        yield from list(parse_actions(content, source))
+    else:
+        yield from columns.others
+        yield columns.adds
+
+
+def parse_columns(content: bytes, *, lines_at_once: int = LINES_AT_ONCE) -> CommitColumns | None:
+    """Parse a commit of many adds; ``None`` if it has few of them or anything unusual.
 
     A missing partition value becomes null, which has the same meaning (X-82).
     """
-    if len(content) < LARGE_BYTES:
-        return None
     adds: list[slice] = []
     others: list[slice] = []
     for line in _lines(content):
@@ -76,7 +90,8 @@ def parse_columns(content: bytes) -> CommitColumns | None:
     try:
         if not content.isascii():
             content.decode()  # raises if it is no text, which Arrow does not check
-        parsed = CommitColumns(FileTable(_rows(content, adds)), list(parse_actions(rest, "")))
+        files = FileTable(_rows(content, adds, lines_at_once))
+        parsed = CommitColumns(files, list(parse_actions(rest, "")))
         _require_one_of_each(parsed)
     except (CorruptTableError, UnicodeDecodeError, pa.ArrowException, _UnsupportedLayoutError):
         return None
@@ -96,13 +111,13 @@ def _text(content: bytes, lines: Sequence[slice]) -> bytes:
     return b"\n".join([content[line] for line in lines])
 
 
-def _rows(content: bytes, adds: Sequence[slice]) -> pa.Table:
+def _rows(content: bytes, adds: Sequence[slice], lines_at_once: int) -> pa.Table:
     """Return rows of `FILE_SCHEMA`; all maps must have the keys of those of the first add."""
     first = parse_action(content[adds[0]])
     if not isinstance(first, Add):
         raise _UnsupportedLayoutError
     kind = _add_type(first.partition_values, first.tags or ())
-    runs = (adds[n : n + _LINES_AT_ONCE] for n in range(0, len(adds), _LINES_AT_ONCE))
+    runs = (adds[n : n + lines_at_once] for n in range(0, len(adds), lines_at_once))
     chunks = [chunk for run in runs for chunk in _structs(content, run, kind).chunks]
     structs = pa.chunked_array(chunks, kind)
     columns = struct_columns(structs, _PLAIN, FILE_WIRE_NAMES)

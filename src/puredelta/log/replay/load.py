@@ -13,8 +13,8 @@ from puredelta.errors import CorruptTableError, DeltaError, ErrorCode
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.checkpoint_hint import read_checkpoint_hint
 from puredelta.log.replay.checkpoint_read import read_checkpoint
-from puredelta.log.replay.commit_columns import parse_columns
-from puredelta.log.replay.commit_files import parse_actions, read_commit_info, read_log_file
+from puredelta.log.replay.commit_columns import parse_commit
+from puredelta.log.replay.commit_files import read_commit_info, read_log_file
 from puredelta.log.replay.history import IN_COMMIT_TIMESTAMP
 from puredelta.log.replay.replay import EMPTY_STATE, LogState, replay
 from puredelta.log.replay.segment import (
@@ -144,12 +144,7 @@ def _load_around(
 def _read_ranges(store: Store, ranges: tuple[CommitRange, ...]) -> Iterator[Action | FileTable]:
     for part in ranges:
         content = read_log_file(store, part.file.path)
-        columns = parse_columns(content)
-        if columns is None:
-            yield from list(parse_actions(content, f"{store.root_uri}/{part.file.path}"))
-        else:
-            yield from columns.others
-            yield columns.adds
+        yield from parse_commit(content, f"{store.root_uri}/{part.file.path}")
 
 
 def _snapshot(

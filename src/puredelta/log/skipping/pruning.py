@@ -39,23 +39,23 @@ class SkippedFiles:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pruning:
-    """The outcome for a list of files: which to read, and what ruled out the others."""
+    """Which of some files to read, and what ruled out the others."""
 
     mask: pa.Array
     """bool, one per file, without nulls: rows might match."""
     skipped: tuple[SkippedFiles, ...]
     """Only conjuncts that ruled out a file, in the order they were tried."""
     statistics: FileStatistics
-    """Of all the files: those given, and those parsed unless partition values left fewer."""
+    """Statistics of all files: the given ones, and those that were parsed for all files."""
 
 
 def prune_files(
     files: FileTable, config: TableConfig, predicate: Predicate, *, by_statistics: bool = True
 ) -> pa.Array:
-    """Return one bool per file, without nulls: false only if no row of it matches.
+    """Return one bool per file, without nulls: false only if no row of the file matches.
 
-    References to the source side, unknown columns and whatever is `Opaque` never rule a
-    file out, and without ``by_statistics`` partition values alone do.
+    References to the source side, unknown columns and `Opaque` parts never rule a file out.
+    Without ``by_statistics`` only partition values do.
     """
     return prune(files, config, predicate, by_statistics=by_statistics).mask
 
@@ -68,9 +68,10 @@ def prune(
     by_statistics: bool = True,
     statistics: FileStatistics = NOTHING_PARSED,
 ) -> Pruning:
-    """Prune and report; conjuncts over partition columns go first, being exact and cheap.
+    """Prune and report what ruled out how many files.
 
-    ``statistics`` of these files are not parsed again.
+    Conjuncts over partition columns are tried first, because they are exact and cheap.
+    ``statistics`` are those of ``files`` that are parsed already.
     """
     kept = np.ones(len(files), bool)
     skipped: list[SkippedFiles] = []
@@ -108,13 +109,13 @@ def parse_statistics(
     refs: Iterable[Ref],
     statistics: FileStatistics = NOTHING_PARSED,
 ) -> FileStatistics:
-    """Return ``statistics`` with those of the columns that pruning by ``refs`` asks for."""
+    """Return ``statistics`` together with those that pruning by ``refs`` needs."""
     comparable = _comparable(frozenset(refs), config)
     return FileBounds(files, config, comparable, statistics).parse()
 
 
 def _comparable(refs: frozenset[Ref], config: TableConfig) -> frozenset[Ref]:
-    """Leave out columns whose values are read otherwise than files hold them: ``char(n)``."""
+    """Leave out ``char(n)``: its values are padded when they are read, so bounds do not hold."""
     return frozenset(ref for ref in refs if ref.path[0] not in config.padded_columns)
 
 

@@ -60,6 +60,7 @@ def write_vectors(
     store: Store,
     config: TableConfig,
     new_id: IdSource = random_id,
+    file_bytes: int = VECTOR_FILE_BYTES,
 ) -> WrittenVectors:
     """Write the vectors and return the files that have them; files without rows are left out.
 
@@ -80,7 +81,7 @@ def write_vectors(
     written: list[str] = []
     adds: list[Add] = []
     try:
-        for bin_ in packed([len(vectors[n].data) for n in left], VECTOR_FILE_BYTES):
+        for bin_ in packed([len(vectors[n].data) for n in left], file_bytes):
             chosen = [left[n] for n in bin_]
             content, descriptors = encode_vectors(
                 [vectors[n] for n in chosen], uuid.UUID(new_id()), prefix=prefix

@@ -27,8 +27,8 @@ RowIndexes: TypeAlias = npt.NDArray[np.uint64]
 
 PORTABLE_MAGIC = 1681511377
 FILE_VERSION = 1
-RELATIVE, BY_PATH, INLINE = "u", "p", "i"
-"""The storage types: a file named by UUID, a file named by URI, the log itself."""
+RELATIVE, BY_PATH = "u", "p"
+"""Storage types of vectors in files, named by UUID or by URI; ``i`` is the log itself."""
 
 _UUID_LENGTH = 20
 _FRAME_BYTES = 8

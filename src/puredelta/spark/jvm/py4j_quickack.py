@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from puredelta.spark.jvm.classes import gateway_of
+from puredelta.spark.jvm.classes import gateway_of, has_jvm
 
 _QUICK = getattr(socket, "TCP_QUICKACK", None)
 
@@ -30,7 +30,7 @@ def quick_answers(spark: SparkSession) -> Iterator[None]:
         >>> with quick_answers(spark):  # doctest: +SKIP
         ...     schema = frame.schema
     """
-    connection = None if _QUICK is None else _connection(spark)
+    connection = None if _QUICK is None or not has_jvm(spark) else _connection(spark)
     stream = getattr(connection, "stream", None)
     if connection is None or not isinstance(stream, io.BufferedReader):
         yield  # another version of Py4J, or a block within another
@@ -65,8 +65,5 @@ class QuickackReader:
 
 def _connection(spark: SparkSession) -> Any:
     """Return Py4J's connection of this thread, ``None`` where threads share some."""
-    gateway = gateway_of(spark)
-    if gateway is None:  # Spark Connect
-        return None
-    of_thread = getattr(gateway._gateway_client, "get_thread_connection", None)
+    of_thread = getattr(gateway_of(spark)._gateway_client, "get_thread_connection", None)
     return None if of_thread is None else of_thread()
