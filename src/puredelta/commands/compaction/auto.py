@@ -1,6 +1,6 @@
-"""Auto compaction: small files are brought together right after a commit that added files.
+"""Auto compaction: small files are combined right after a commit that added files.
 
-The commit stands whatever happens here; the next one tries again.
+The commit stands whatever happens here; the next commit tries again.
 """
 
 from __future__ import annotations

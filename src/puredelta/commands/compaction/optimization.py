@@ -1,4 +1,4 @@
-"""Bins of files into a commit that changes no row."""
+"""Files of a snapshot, in bins, rewritten and committed without a change of any row."""
 
 from __future__ import annotations
 
