@@ -33,7 +33,7 @@ _Retype = Callable[[FieldPath, DataType, DataType], DataType]
 def replace_table_columns(spark: SparkSession, log: TableLog, columns: T.StructType) -> int:
     """Give a table these columns in this order; return the version made.
 
-    Columns keep their names as the table spells them, and a comment where no other is said.
+    Columns keep their names as the table spells them, and a comment where no other is given.
     Data files stay as they are: new columns are NULL in the rows there are.
 
     Raises:

@@ -75,7 +75,7 @@ def partitions_over_threshold(
 
 
 def _described(partitions: Iterable[PartitionKey], config: TableConfig) -> tuple[str, ...]:
-    """Return the partitions as one SQL condition; nothing where there is but the whole table."""
+    """Return the partitions as one SQL condition; empty for an unpartitioned table."""
     names = {config.physical_name(name): name for name in config.partition_columns}
     if not names:
         return ()
