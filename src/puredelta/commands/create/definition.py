@@ -78,7 +78,7 @@ class TableDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTable:
-    """A definition that holds, as the actions of a commit."""
+    """A checked definition, as the actions of a commit."""
 
     config: TableConfig
     domains: tuple[DomainMetadata, ...]

@@ -98,7 +98,7 @@ def vacuum(
 
 
 def _delete_recorded(command: Command, garbage: Garbage, retention: Retention) -> int:
-    """Delete what is not needed, between the two commits that tell of it; return how much."""
+    """Delete what is not needed, between the commits that record it; return how many files."""
     _record(command, _started(retention), _planned_metrics(garbage))
     try:
         num_deleted = _delete(command.log.store, garbage)
