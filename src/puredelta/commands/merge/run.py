@@ -22,7 +22,6 @@ from puredelta.log.commit.transaction import Phase, Transaction, ignore_phase
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.spark.plans.count_row import count_row
-from puredelta.spark.plans.py4j_quickack import quick_answers
 from puredelta.spark.plans.ui_metrics import shown_in_ui
 from puredelta.spark.session.session import SessionInfo
 
@@ -53,10 +52,7 @@ def run_merge(
     Long columns ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows`` and
     ``num_inserted_rows``; no row if the session's ``txnVersion`` had been executed (M-92).
     """
-    with (
-        quick_answers(spark),
-        shown_in_ui(spark, f"MERGE INTO delta.`{log.root_uri}`") as shown,
-    ):
+    with shown_in_ui(spark, f"MERGE INTO delta.`{log.root_uri}`") as shown:
         outcome = execute_merge(spark, log, spec, target_rows=target_rows, source_rows=source_rows)
         shown.report(outcome.metrics)
     rows = outcome.rows

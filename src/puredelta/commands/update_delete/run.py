@@ -34,7 +34,6 @@ from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.spark.plans.count_row import count_row
-from puredelta.spark.plans.py4j_quickack import quick_answers
 from puredelta.spark.plans.ui_metrics import shown_in_ui
 from puredelta.spark.session.session import SessionInfo
 
@@ -63,10 +62,7 @@ def run_rows(
     executed (M-92). -1 stands for rows that nobody counted.
     """
     name = "UPDATE" if isinstance(spec, UpdateSpec) else "DELETE FROM"
-    with (
-        quick_answers(spark),
-        shown_in_ui(spark, f"{name} delta.`{log.root_uri}`") as shown,
-    ):
+    with shown_in_ui(spark, f"{name} delta.`{log.root_uri}`") as shown:
         outcome = execute_rows(spark, log, spec, target_rows=target_rows)
         shown.report(outcome.metrics)
     affected = outcome.affected
