@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +95,7 @@ def made(tmp_path: Path) -> Callable[..., TableLog]:
 
 
 class Gathered(list[Any]):
-    """What came of every attempt to write without Spark."""
+    """What was written without Spark."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         super().__init__()
@@ -101,9 +103,12 @@ class Gathered(list[Any]):
         patch.setattr(files, "plan_copy", self._watched)
 
     def _watched(self, *args: Any, **options: Any) -> Any:
-        done = yield from self._original(*args, **options)
-        self.append(done)
-        return done
+        planned = self._original(*args, **options)
+        return replace(planned, finish=partial(self._finish, planned.finish))
+
+    def _finish(self, finish: Any, answers: Any) -> Any:
+        self.append(finish(answers))
+        return self[-1]
 
     def switch_off(self) -> None:
         self._patch.setattr(files, "gathered_rows", lambda *_: None)
@@ -238,15 +243,20 @@ def test_settings_of_sparks_writer_are_left_to_spark(
 
 
 def test_what_arrow_cannot_copy_spark_writes(
-    spark: SparkSession, made: Callable[..., TableLog], tmp_path: Path, gathered: Gathered
+    spark: SparkSession,
+    made: Callable[..., TableLog],
+    tmp_path: Path,
+    gathered: Gathered,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO")
     old = {**row(70, 5), "day": dt.date(1500, 1, 1)}
     pq.write_table(pa.Table.from_pylist([old], SCHEMA), tmp_path / "source.parquet")
     log = made()
     merge(spark, log, spark.read.parquet(str(tmp_path / "source.parquet")), "t.id = s.id", insert())
-    (refused,) = gathered
-    assert isinstance(refused, NotApplicable)
-    assert "days from 1970" in refused.reason
+    assert gathered == []
+    (said,) = (text for text in caplog.messages if "Spark writes the new rows" in text)
+    assert "days from 1970" in said
     (add,) = new_adds(log)
     assert json.loads(add.stats or "")["minValues"]["day"] == "1500-01-01"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.row_changes import positions
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.offload import key_lookup
-from puredelta.spark.offload.key_lookup import KeyLookup, WorkerMemory
+from puredelta.spark.offload.key_lookup import KeyLookup
 from puredelta.spark.session.fallback import NotApplicable
 from tests.commands.merge.tables import (
     data_files,
@@ -65,9 +64,10 @@ def probed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
 
 
 @pytest.fixture(autouse=True)
-def scarce_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    scarce = WorkerMemory(task_max=1024, parts_max=12)
-    monkeypatch.setattr(WorkerMemory, "of", lambda _: scarce)
+def _scarce_memory(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set("spark.puredelta.workers.lookupBytes", "2000")
+    yield
+    spark.conf.unset("spark.puredelta.workers.lookupBytes")
 
 
 def test_rows_and_conditions(
@@ -77,7 +77,7 @@ def test_rows_and_conditions(
     clauses = (delete("s.v = 0 AND t.v = 0"), update("s.v = 1"), insert("s.v < 2"))
     outcome = merge(spark, log, source(changed), "t.id = s.id", *clauses)
     ((parts, refused),) = probed
-    assert 2 < parts <= 12
+    assert 2 < parts <= 4
     assert not refused
     new = dict(changed)
     wanted = [
@@ -89,7 +89,7 @@ def test_rows_and_conditions(
     assert outcome.rows.source == len(changed)
 
 
-def test_partners_in_several_parts_are_several(
+def test_matches_in_several_parts_are_several(
     spark: SparkSession, log: TableLog, source: Any, probed: list[tuple[int, bool]], tmp_path: Path
 ) -> None:  # M-70
     before = data_files(tmp_path / "t")
@@ -101,7 +101,7 @@ def test_partners_in_several_parts_are_several(
     assert [(parts > 1, refused) for parts, refused in probed] == [(True, False)]
 
 
-def test_rows_without_a_partner_are_left_to_a_join(
+def test_unmatched_rows_are_left_to_a_join(
     spark: SparkSession, log: TableLog, source: Any, probed: list[tuple[int, bool]]
 ) -> None:
     outcome = merge(
@@ -114,16 +114,3 @@ def test_rows_without_a_partner_are_left_to_a_join(
     )
     assert (outcome.rows.matched_updated, outcome.rows.by_source_deleted) == (60, 140)
     assert probed == []
-
-
-def test_workers_of_a_cluster_may_hold_little(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.undo()
-    here = WorkerMemory.of(spark)
-    assert (here.parts_max, here.all_max) == (1, here.task_max)
-    monkeypatch.setattr(key_lookup, "_runs_here", lambda _: False)
-    there = WorkerMemory.of(spark)
-    assert there.task_max < here.task_max
-    assert there.parts_max > 1
-    assert there.tasks_max(there.task_max) is None

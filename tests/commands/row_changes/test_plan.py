@@ -63,7 +63,9 @@ from puredelta.protocol.values.predicates import (
     Side,
 )
 from puredelta.spark.offload.arrow_predicate import ALWAYS
-from puredelta.spark.offload.key_lookup import Judgement, KeyColumn, WorkerMemory
+from puredelta.spark.offload.worker_settings import WorkerMemory
+from puredelta.worker.lookup.conditions import ResidualConditions
+from puredelta.worker.lookup.lookup_request import KeyColumn
 
 SCHEMA = StructType((StructField("id", LONG), StructField("part", STRING), StructField("v", LONG)))
 ID = Ref(Side.TARGET, ("id",), LONG)
@@ -333,14 +335,14 @@ def test_keys_are_looked_up(files: FileTable, config: TableConfig) -> None:
         plan = planned(statement, files, config)
         assert plan.probe is not None
         assert plan.probe.keys == found
-        assert plan.probe.judgement is None  # every pair has the same fate
+        assert plan.probe.conditions is None  # every pair has the same fate
         assert plan.probe.clause == (0 if statement.matched else -1)
         assert "keys looked up" in plan.describe()
     assert planned(merge(on), files, config, source(num_rows=0)).probe is None
     assert planned(merge(condition(V_IS_SMALL)), files, config).probe is None
 
 
-def test_what_else_decides_is_judged_in_arrow(files: FileTable, config: TableConfig) -> None:
+def test_residual_conditions_are_arrows(files: FileTable, config: TableConfig) -> None:
     changed = condition(other=(Not(Compare(CompareOp.EQUAL, V, SOURCE_V)),))
     conditional = MatchedClause(action=update(), condition=changed)
     reach = NotMatchedBySourceClause(action=ResolvedDelete(), condition=condition(V_IS_SMALL))
@@ -354,7 +356,7 @@ def test_what_else_decides_is_judged_in_arrow(files: FileTable, config: TableCon
     assert plan.probe is not None
     small = ("less", ("target", 0), ("value", 9, pa.int64()))
     differs = ("invert", ("equal", ("target", 0), ("source", 0)))
-    assert plan.probe.judgement == Judgement(
+    assert plan.probe.conditions == ResidualConditions(
         on=small,
         matched=(differs, ALWAYS),
         by_source=(small,),
@@ -363,8 +365,8 @@ def test_what_else_decides_is_judged_in_arrow(files: FileTable, config: TableCon
     )
     renamed = plan.probe.renamed({"s0": "key", "s1": "value"}.__getitem__)
     assert renamed.keys[0].source == "key"
-    assert renamed.judgement is not None
-    assert renamed.judgement.source_columns == (("value", pa.int64()),)
+    assert renamed.conditions is not None
+    assert renamed.conditions.source_columns == (("value", pa.int64()),)
     unknown = Opaque(frozenset({ID, KEY}))
     for statement in (
         merge(condition(other=(unknown,), pairs=(PAIR,))),
@@ -408,14 +410,14 @@ def test_a_source_is_looked_up_in_parts_where_memory_is_scarce(
         ).probe
         assert (None if probe is None else probe.parts) == parts
         assert probe is None or probe.task_bytes <= limit
-    lonely = merge(
+    unmatched = merge(
         condition(pairs=(PAIR,)),
         matched=(MATCHED_UPDATE,),
         by_source=(NotMatchedBySourceClause(action=ResolvedDelete(), condition=None),),
     )
     for limit, fits in ((1_000_000, True), (whole.task_bytes * 2 // 5, False)):
         plan = planned(
-            lonely,
+            unmatched,
             files,
             config,
             source(num_rows=1000),

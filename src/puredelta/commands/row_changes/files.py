@@ -32,7 +32,8 @@ from puredelta.log.vectors.write import (
 from puredelta.protocol.actions.actions import Add, Remove
 from puredelta.protocol.table.stats import without_statistics
 from puredelta.spark.offload.source_copy import COPY_CODECS, plan_copy
-from puredelta.spark.offload.write_job import WritePlan, write_alone, write_both
+from puredelta.spark.offload.worker_settings import WorkerSettings
+from puredelta.spark.offload.write_job import Planned, write_alone, write_both
 from puredelta.spark.rewrite.contract import RewriteOrder, Rewriter, Rewriting, Rewritten
 from puredelta.spark.session.concurrent_jobs import run_concurrently
 from puredelta.spark.session.fallback import NotApplicable
@@ -54,14 +55,16 @@ class StatementFiles:
         rebalance: bool,
         collects_statistics: bool = True,
         codec: str | None = None,
+        workers: WorkerSettings | None = None,
     ) -> None:
         """``codec``: of files that Spark does not write, ``None`` if it shall write all."""
         self._context = context
+        self._workers = workers or WorkerSettings.of(context.spark)
         self._codec = codec
         self._rebalance = rebalance
         self._collects_statistics = collects_statistics
         self._splitter, self._copier = rewriters_of(
-            context.spark, context.log.store, context.snapshot
+            context.spark, context.log.store, context.snapshot, self._workers
         )
         self._rewriters: tuple[Rewriter, ...] = (self._splitter, self._copier)
         self.written = WriteResult.nothing()
@@ -85,7 +88,10 @@ class StatementFiles:
         gathering = self._gathering(positions, changes)
         if gathering is not None and split.orders:
             copied, written = write_both(
-                self._context.spark.sparkContext, self._splitter.plan(split.orders), gathering
+                self._context.spark.sparkContext,
+                self._splitter.plan(split.orders),
+                gathering,
+                self._workers,
             )
             if self._has_copied(copied):
                 split = replace(split, orders=())
@@ -115,10 +121,10 @@ class StatementFiles:
         positions: RowPositions,
         changes: ChangePlan,
         split: SplitPlan,
-        gathering: WritePlan[WriteResult | NotApplicable] | None,
+        gathering: Planned[WriteResult] | None,
     ) -> None:
         if gathering is not None and self._has_gathered(
-            write_alone(self._context.spark.sparkContext, gathering)
+            write_alone(self._context.spark.sparkContext, gathering, self._workers)
         ):
             return
         rows = changed_rows(self._context, plan, positions, changes)
@@ -138,7 +144,7 @@ class StatementFiles:
 
     def _gathering(
         self, positions: RowPositions, changes: ChangePlan
-    ) -> WritePlan[WriteResult | NotApplicable] | None:
+    ) -> Planned[WriteResult] | None:
         """Plan to write new rows that are rows of the source; ``None``: Spark makes them."""
         context, config = self._context, self._context.statement.config
         if self._codec is None or is_connect(context.spark):
@@ -153,6 +159,7 @@ class StatementFiles:
             return None  # several tasks would write a file each for every partition
         return plan_copy(
             selection,
+            self._workers,
             store=context.log.store,
             config=config if self._collects_statistics else without_statistics(config),
             codec=codec,

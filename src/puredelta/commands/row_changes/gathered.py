@@ -19,7 +19,7 @@ from puredelta.commands.row_changes.statement import ResolvedStatement
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import BOOLEAN, DATE, INTEGRAL, STRING
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.offload.source_copy import Selection
+from puredelta.spark.offload.source_copy import SourceCopy
 from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.session.arrow_types import stored_type
 
@@ -29,7 +29,7 @@ _PARTITION_TYPES = INTEGRAL | {BOOLEAN, DATE, STRING}
 
 def gathered_rows(
     context: ChangeContext, positions: RowPositions, changes: ChangePlan
-) -> Selection | None:
+) -> SourceCopy | None:
     """Return the rows of the source that are written as they are; ``None`` if Spark has to
     make new rows.
     """
@@ -41,13 +41,13 @@ def gathered_rows(
     stored = stored_types(statement.config)
     if columns is None or stored is None:
         return None
-    rows, keeps = _rows(positions, changes)
-    return Selection(
+    rows, include = _rows(positions, changes)
+    return SourceCopy(
         files=staged.files,
         group_rows=staged.group_rows,
         size_bytes=source.profile.size_bytes,
         rows=rows,
-        keeps=keeps,
+        include=include,
         columns=tuple(
             (source.file_column(columns[name]), name, kind) for name, kind in stored.items()
         ),

@@ -44,7 +44,8 @@ from puredelta.protocol.values.predicates import (
     Or,
     Predicate,
 )
-from puredelta.spark.offload.key_lookup import KeyLookup, WorkerMemory
+from puredelta.spark.offload.key_lookup import KeyLookup
+from puredelta.spark.offload.worker_settings import WorkerMemory
 
 Prune: TypeAlias = Callable[[FileTable, Predicate], pa.Array]
 """True where rows of a file might satisfy the predicate."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -24,7 +24,8 @@ from puredelta.commands.row_changes.statement import (
     ResolvedCondition,
     ResolvedUpdate,
 )
-from puredelta.spark.offload.key_lookup import KeyLookup, look_up_keys
+from puredelta.spark.offload.key_lookup import KeyLookup, LookupTarget, look_up_keys
+from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.scan.bitmaps import CountedWords, RowsByFile, collect_words
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.helper_columns import (
@@ -36,7 +37,7 @@ from puredelta.spark.session.helper_columns import (
 )
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.session.session import is_connect
-from puredelta.worker.key_lookup import IDLE
+from puredelta.worker.lookup.conditions import NO_CLAUSE
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +75,11 @@ def united(*sets: RowsByFile) -> dict[int, RowBitmap]:
 
 
 def find_positions(
-    context: ChangeContext, plan: SearchPlan, *, by_statistics: bool = True
+    context: ChangeContext,
+    plan: SearchPlan,
+    *,
+    by_statistics: bool = True,
+    workers: WorkerSettings | None = None,
 ) -> RowPositions:
     """Find every row some clause acts on. Runs one Spark query, none if nothing can match;
     another one where workers turn out to be unable to look keys up.
@@ -96,10 +101,16 @@ def find_positions(
         return nothing
     words = None
     if plan.probe is not None:
-        words = _probed_words(context, plan, plan.probe, by_statistics=by_statistics)
+        words = _looked_up_words(
+            context,
+            plan,
+            plan.probe,
+            workers or WorkerSettings.of(context.spark),
+            by_statistics=by_statistics,
+        )
     words = _joined_words(context, plan) if words is None else words
     first_by_source = len(statement.matched)
-    on_target = words.select(IDLE, *range(first_by_source))
+    on_target = words.select(NO_CLAUSE, *range(first_by_source))
     if plan.checks_multiple_matches and len(repeated := on_target.repeated()):
         raise multiple_match_error(context, plan, repeated)
     return RowPositions(
@@ -108,26 +119,36 @@ def find_positions(
             words.select(first_by_source + n).files()
             for n in range(len(statement.not_matched_by_source))
         ),
-        matched_source=words.select(*_source_sets(range(IDLE, first_by_source))).files(),
+        matched_source=words.select(*_source_sets(range(NO_CLAUSE, first_by_source))).files(),
         source_of=_source_of(words, statement.matched) if plan.finds_source_rows else None,
     )
 
 
-def _probed_words(
-    context: ChangeContext, plan: SearchPlan, probe: KeyLookup, *, by_statistics: bool
+def _looked_up_words(
+    context: ChangeContext,
+    plan: SearchPlan,
+    lookup: KeyLookup,
+    workers: WorkerSettings,
+    *,
+    by_statistics: bool,
 ) -> CountedWords | None:
     """Look the keys of the source up in the candidates; ``None`` where only Spark can join."""
     statement, source = context.statement, context.source
     found = look_up_keys(
         context.spark,
-        context.snapshot.config,
-        plan.candidates,
+        replace(
+            lookup.renamed(source.file_column),
+            finds_target=not statement.is_insert_only,
+            source_base=_SOURCE_SETS if plan.finds_source_rows else None,
+        ),
+        LookupTarget(
+            config=context.snapshot.config,
+            files=plan.candidates,
+            root_uri=context.snapshot.root_uri,
+            by_statistics=by_statistics,
+        ),
         () if source.staged is None else source.staged.files,
-        probe.renamed(source.file_column),
-        root_uri=context.snapshot.root_uri,
-        finds_target=not statement.is_insert_only,
-        source_base=_SOURCE_SETS if plan.finds_source_rows else None,
-        by_statistics=by_statistics,
+        workers,
     )
     if isinstance(found, NotApplicable):
         logger.info("Spark joins instead of looking keys up: %s", found.reason)
@@ -168,7 +189,7 @@ def _pairs(context: ChangeContext, plan: SearchPlan) -> DataFrame:
         joined = target.join(
             F.broadcast(source) if plan.broadcast_source else source, statement.on.column, how=how
         )
-        clause = first_clause(statement.matched, start=0, otherwise=F.lit(IDLE))
+        clause = first_clause(statement.matched, start=0, otherwise=F.lit(NO_CLAUSE))
         if plan.search is Search.LEFT_OUTER:
             clause = F.when(F.col(SOURCE_ROW).isNotNull(), clause).otherwise(by_source)
     pairs = joined.select(

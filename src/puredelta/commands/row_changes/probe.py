@@ -25,9 +25,11 @@ from puredelta.protocol.schema.types import (
 )
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import And
-from puredelta.spark.offload.arrow_predicate import ALWAYS, Call, Translation
-from puredelta.spark.offload.key_lookup import Judgement, KeyColumn, KeyLookup, WorkerMemory
-from puredelta.worker.key_lookup import IDLE
+from puredelta.spark.offload.arrow_predicate import ALWAYS, Translation
+from puredelta.spark.offload.key_lookup import KeyLookup
+from puredelta.spark.offload.worker_settings import WorkerMemory
+from puredelta.worker.lookup.conditions import NO_CLAUSE, Call, ResidualConditions
+from puredelta.worker.lookup.lookup_request import KeyColumn
 
 _ROW_BYTES = 64
 """Of a source row in a task: its key, its place, and what sorting them needs for a moment."""
@@ -51,31 +53,31 @@ def key_probe(
         KeyColumn(target=pair.target.path[0], source=pair.source.path[0], null_safe=pair.null_safe)
         for pair in pairs
     )
-    judgement = None
-    if not _one_fate(statement):
-        judgement = _judgement(statement)
-        if judgement is None:
+    conditions = None
+    if not _has_one_clause(statement):
+        conditions = _residual_conditions(statement)
+        if conditions is None:
             return None
     texts = sum(pair.source.type == STRING for pair in pairs)
-    judged = () if judgement is None else judgement.source_columns
-    values = len(keys) + len(judged)
+    read = () if conditions is None else conditions.source_columns
+    values = len(keys) + len(read)
     task_bytes = num_source_rows * (
         _ROW_BYTES + values * _VALUE_BYTES + texts * (_TEXT_BYTES - _VALUE_BYTES)
     )
     parts = -(-task_bytes // max(1, memory.task_max))
-    # What has a partner in no part is known at the end only.
+    # Which rows are unmatched in all parts is known at the end only.
     if parts > (1 if statement.not_matched_by_source else memory.parts_max):
         return None
     return KeyLookup(
         keys=keys,
-        judgement=judgement,
-        clause=0 if statement.matched else IDLE,
+        conditions=conditions,
+        clause=0 if statement.matched else NO_CLAUSE,
         task_bytes=-(-task_bytes // parts),
         parts=parts,
     )
 
 
-def _one_fate(statement: ResolvedStatement) -> bool:
+def _has_one_clause(statement: ResolvedStatement) -> bool:
     """Tell whether all pairs of equal keys are for the same clause, and nothing else is."""
     parts = statement.on.parts
     if parts.target_only or parts.source_only or parts.other or statement.not_matched_by_source:
@@ -83,7 +85,7 @@ def _one_fate(statement: ResolvedStatement) -> bool:
     return not statement.matched or statement.matched[0].condition is None
 
 
-def _judgement(statement: ResolvedStatement) -> Judgement | None:
+def _residual_conditions(statement: ResolvedStatement) -> ResidualConditions | None:
     """Translate what decides besides keys; ``None`` if Arrow might decide otherwise."""
     parts = statement.on.parts
     translation = Translation(inexact=_inexact_columns(statement.config))
@@ -92,7 +94,7 @@ def _judgement(statement: ResolvedStatement) -> Judgement | None:
     by_source = _conditions(translation, statement.not_matched_by_source)
     if on is None or matched is None or by_source is None:
         return None
-    return Judgement(
+    return ResidualConditions(
         on=on,
         matched=matched,
         by_source=by_source,

@@ -56,7 +56,6 @@ from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.table.change_data import require_no_change_columns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.catalog.cached_frames import refresh_cached_frames
-from puredelta.spark.offload.key_lookup import WorkerMemory
 from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.session.row_bitmap import count_rows
 
@@ -189,7 +188,7 @@ class _Run:
                 by_statistics=self.settings.skips_by_statistics,
             ),
             broadcast_bytes_max=self.settings.broadcast_bytes_max,
-            memory=WorkerMemory.of(context.spark),
+            memory=self.settings.workers.memory,
         )
         logger.debug(
             "%s in %s: %s; %s",
@@ -199,7 +198,12 @@ class _Run:
             context.source.handling,
         )
         self.transaction.read_files(plan.read_predicate, plan.candidates)
-        positions = find_positions(context, plan, by_statistics=self.settings.skips_by_statistics)
+        positions = find_positions(
+            context,
+            plan,
+            by_statistics=self.settings.skips_by_statistics,
+            workers=self.settings.workers,
+        )
         hides = self.command.deletion_vectors and uses_deletion_vectors(context.statement.config)
         infers_deletes = hides and self.command.infers_deletes
         split = plan_split(
@@ -219,6 +223,7 @@ class _Run:
             rebalance=self.settings.rebalance,
             collects_statistics=self.settings.collects_statistics,
             codec=self.settings.codec,
+            workers=self.settings.workers,
         )
         try:
             files.write(plan, positions, changes, split)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
@@ -12,6 +12,7 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.clock import wall_clock
 from puredelta.protocol.actions.actions import SetTransaction
 from puredelta.spark.offload.source_copy import COPY_CODECS
+from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.session import delta_conf
 from puredelta.spark.session.session import settings_of
 
@@ -69,6 +70,8 @@ class ExecutionSettings:
     """
     must_stage: str | None = None
     """Why a source is never read where it lies, if the session says so."""
+    workers: WorkerSettings = field(default_factory=WorkerSettings)
+    """What Python workers may be used for."""
 
     @classmethod
     def of(cls, spark: SparkSession) -> ExecutionSettings:
@@ -104,6 +107,7 @@ class ExecutionSettings:
             collects_statistics=delta_conf.STATS_COLLECT.flag(settings),
             codec=writer_codec(settings),
             must_stage=why_staged(settings),
+            workers=WorkerSettings.parse(settings),
         )
 
     def reset_marker(self, spark: SparkSession) -> None:

@@ -41,7 +41,7 @@ from puredelta.spark.source.plain_scan import plain_scan
 from puredelta.spark.source.staging import StagedRows, stage_rows
 from puredelta.store.base import Store
 from puredelta.store.loose_files import open_file
-from puredelta.worker.key_index import run_starts
+from puredelta.worker.lookup.key_index import run_starts
 
 _NO_COLUMN = f"{PREFIX}present"
 _DISTINCT_ROWS_MAX = 200_000

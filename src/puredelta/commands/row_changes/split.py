@@ -17,6 +17,7 @@ from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.vectors.read import read_positions
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.rewrite.arrow_rewriter import ArrowRewriter
 from puredelta.spark.rewrite.contract import RewriteOrder, Rewriter, Rewritten
 from puredelta.spark.rewrite.spark_rewriter import SparkRewriter
@@ -135,10 +136,10 @@ def log_refusal(rewriter: Rewriter, refused: NotApplicable) -> None:
 
 
 def rewriters_of(
-    spark: SparkSession, store: Store, snapshot: Snapshot
+    spark: SparkSession, store: Store, snapshot: Snapshot, workers: WorkerSettings
 ) -> tuple[ArrowRewriter, SparkRewriter]:
     """Return the ways to copy, the fastest first."""
     return (
-        ArrowRewriter(spark=spark, store=store, config=snapshot.config),
+        ArrowRewriter(spark=spark, store=store, config=snapshot.config, settings=workers),
         SparkRewriter(spark=spark, store=store, snapshot=snapshot),
     )
