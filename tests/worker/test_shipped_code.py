@@ -17,17 +17,17 @@ from puredelta.spark.offload import workers
 from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.offload.workers import packed_code
 from puredelta.worker.bootstrap import run_task
-from puredelta.worker.copy_rows import COPY_ORDERS, CopyOrder, RowGroups, copy
-from puredelta.worker.limits import LIMITS, LIMITS_CODEC
-from puredelta.worker.lookup.key_lookup import look_up
-from puredelta.worker.lookup.lookup_batch import LOOKUP_BATCHES, FileLookup
-from puredelta.worker.lookup.lookup_request import LOOKUP_REQUESTS, KeyColumn, LookupRequest
-from puredelta.worker.rewrite_file import (
+from puredelta.worker.data_files.copy_rows import COPY_ORDERS, CopyOrder, RowGroups, copy
+from puredelta.worker.data_files.rewrite_file import (
     REWRITE_TASKS,
     RewriteTask,
     rewrite,
     rewrite_batches,
 )
+from puredelta.worker.limits import LIMITS, LIMITS_CODEC
+from puredelta.worker.lookup.key_lookup import look_up
+from puredelta.worker.lookup.lookup_batch import LOOKUP_BATCHES, FileLookup
+from puredelta.worker.lookup.lookup_request import LOOKUP_REQUESTS, KeyColumn, LookupRequest
 from tests.worker.lookup.batches import batch_of
 from tests.worker.unpacking import run_without
 

@@ -87,7 +87,7 @@ def arrow_schema(kind: type) -> pa.Schema:
 
     Fields are whole numbers, flags, texts, bytes, and tuples of them; each may be None.
 
-    >>> from puredelta.worker.write_file import FileAnswer
+    >>> from puredelta.worker.data_files.write_file import FileAnswer
     >>> arrow_schema(FileAnswer).field("nan_columns").type
     ListType(list<item: list<item: string>>)
     """

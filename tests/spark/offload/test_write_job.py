@@ -13,7 +13,7 @@ from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.offload.workers import WorkerCalls
 from puredelta.spark.offload.write_job import PlannedFiles, write_alone, write_both
 from puredelta.spark.session.fallback import NotApplicable
-from puredelta.worker.write_file import FILE_ANSWERS, FileAnswer
+from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
 from tests.spark.local_workers import LocalWorkers
 
 SETTINGS = WorkerSettings()

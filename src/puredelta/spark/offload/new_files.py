@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.paths import encode_path
-from puredelta.worker.write_file import FileAnswer
+from puredelta.worker.data_files.write_file import FileAnswer
 
 
 def added_file(

@@ -33,8 +33,8 @@ from puredelta.spark.write.writer import job_directory
 from puredelta.spark.write.written_files import WriteResult
 from puredelta.store.base import Store
 from puredelta.store.local_files import local_path
-from puredelta.worker.copy_rows import COPY_ORDERS, CopyOrder, RowGroups, copy
-from puredelta.worker.write_file import FileAnswer
+from puredelta.worker.data_files.copy_rows import COPY_ORDERS, CopyOrder, RowGroups, copy
+from puredelta.worker.data_files.write_file import FileAnswer
 
 COPY_CODECS: Mapping[str, str] = {
     "snappy": "snappy",

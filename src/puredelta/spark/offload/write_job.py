@@ -18,8 +18,8 @@ from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.offload.workers import WorkerCalls, run_in_workers
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.write.parquet_job import named_failures
+from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
 from puredelta.worker.wire import Fields
-from puredelta.worker.write_file import FILE_ANSWERS, FileAnswer
 
 A = TypeVar("A")
 B = TypeVar("B")

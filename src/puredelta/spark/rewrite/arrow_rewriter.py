@@ -44,8 +44,8 @@ from puredelta.spark.session.session import is_connect
 from puredelta.spark.write.parquet_job import named_failures
 from puredelta.store.base import Store
 from puredelta.store.local_files import local_path, local_paths
-from puredelta.worker.rewrite_file import RewriteTask
-from puredelta.worker.write_file import FileAnswer
+from puredelta.worker.data_files.rewrite_file import RewriteTask
+from puredelta.worker.data_files.write_file import FileAnswer
 
 logger = logging.getLogger(__name__)
 

@@ -19,8 +19,7 @@ from puredelta.spark.offload.worker_settings import ENABLED, WorkerSettings
 from puredelta.spark.offload.workers import WorkerCalls, if_fit, low_latency
 from puredelta.spark.offload.write_job import WriteAnswers, all_done
 from puredelta.spark.session.fallback import NotApplicable
-from puredelta.worker.limits import LIMITS_CODEC
-from puredelta.worker.rewrite_file import (
+from puredelta.worker.data_files.rewrite_file import (
     ANSWER_SCHEMA,
     REWRITE_TASKS,
     TASK_SCHEMA,
@@ -28,6 +27,7 @@ from puredelta.worker.rewrite_file import (
     rewrite,
     rewrite_batches,
 )
+from puredelta.worker.limits import LIMITS_CODEC
 from puredelta.worker.wire import Fields
 
 _CONNECT_TASKS_MIN = 16

@@ -36,7 +36,7 @@ class FileLookup:
     path: str
     constants: Constants = ()
     words: bytes = b""
-    """Rows that a deletion vector deletes, as in `puredelta.worker.rewrite_file.RewriteTask`."""
+    """Rows that a deletion vector deletes, as in `RewriteTask`."""
     bits: bytes = b""
 
 

@@ -20,10 +20,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from puredelta.worker.dictionaries import (
+from puredelta.worker.data_files.dictionaries import (
     kept_dictionaries,
     saving_dictionaries,
     worthwhile_dictionaries,
+)
+from puredelta.worker.data_files.write_file import (
+    FILE_ANSWERS,
+    FileAnswer,
+    MaskedBatch,
+    coalesced,
+    known_options,
+    refused,
+    row_groups,
+    write_file,
 )
 from puredelta.worker.limits import LIMITS, LIMITS_CODEC, Limits
 from puredelta.worker.read_rows import (
@@ -38,16 +48,6 @@ from puredelta.worker.read_rows import (
 from puredelta.worker.small_files.footer_template import FooterTemplate
 from puredelta.worker.small_files.merged_parquet import MergedParquet
 from puredelta.worker.wire import Fields, arrow_schema, codec_of
-from puredelta.worker.write_file import (
-    FILE_ANSWERS,
-    FileAnswer,
-    MaskedBatch,
-    coalesced,
-    known_options,
-    refused,
-    row_groups,
-    write_file,
-)
 
 _CODECS = frozenset({"SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4"})
 

@@ -56,9 +56,9 @@ def worthwhile_dictionaries(rows: pa.Table, *, kept: Sequence[str] = ()) -> list
         ['kind']
     """
     first = rows.slice(0, _JUDGED_ROWS)
-    judged = [name for name in first.column_names if _is_plain(first[name].type)]
-    chosen = [name for name in judged if _makes_smaller(first[name])]
-    return [*chosen, *(path for path in kept if path not in judged)]
+    plain = [name for name in first.column_names if _is_plain(first[name].type)]
+    chosen = [name for name in plain if _makes_smaller(first[name])]
+    return [*chosen, *(path for path in kept if path not in plain)]
 
 
 def _kept(footer: pq.FileMetaData) -> list[pq.ColumnChunkMetaData]:

@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.spark.session.row_bitmap import RowBitmap
-from puredelta.worker.limits import LIMITS, LIMITS_CODEC, Limits
-from puredelta.worker.rewrite_file import (
+from puredelta.worker.data_files.rewrite_file import (
     ANSWER_SCHEMA,
     REWRITE_TASKS,
     TASK_SCHEMA,
@@ -25,7 +24,8 @@ from puredelta.worker.rewrite_file import (
     rewrite_batches,
     rewrite_together,
 )
-from puredelta.worker.write_file import FILE_ANSWERS, FileAnswer
+from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
+from puredelta.worker.limits import LIMITS, LIMITS_CODEC, Limits
 
 ROWS = 1000
 DROPPED = [0, 1, 63, 64, 500, 999]
