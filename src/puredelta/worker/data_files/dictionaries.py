@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-_JUDGED_ROWS = 20_000
+_SAMPLE_ROWS = 20_000
 """What parquet-mr looks at: its first page (``parquet.page.row.count.limit``)."""
 _GLANCE_ROWS = 2_000
 _DIFFERENT_SHARE = 39 / 40
@@ -55,7 +55,7 @@ def worthwhile_dictionaries(rows: pa.Table, *, kept: Sequence[str] = ()) -> list
         >>> worthwhile_dictionaries(rows, kept=["key"])
         ['kind']
     """
-    first = rows.slice(0, _JUDGED_ROWS)
+    first = rows.slice(0, _SAMPLE_ROWS)
     plain = [name for name in first.column_names if _is_plain(first[name].type)]
     chosen = [name for name in plain if _makes_smaller(first[name])]
     return [*chosen, *(path for path in kept if path not in plain)]
