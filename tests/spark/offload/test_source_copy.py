@@ -49,16 +49,16 @@ def copied(log: TableLog, workers: LocalWorkers) -> WriteResult | NotApplicable:
         include=False,
         columns=(("id", "id", pa.int64()),),
     )
-    context: Any = workers.sparkContext
+    session: Any = workers
     plan = plan_copy(
         chosen,
         SETTINGS,
         store=log.store,
         config=log.snapshot().config,
         codec="snappy",
-        parallelism=context.defaultParallelism,
+        parallelism=workers.defaultParallelism,
     )
-    return write_alone(context, plan, SETTINGS)
+    return write_alone(session, plan, SETTINGS)
 
 
 def files_of(log: TableLog) -> list[str]:

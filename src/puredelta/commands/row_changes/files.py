@@ -88,7 +88,7 @@ class StatementFiles:
         gathering = self._gathering(positions, changes)
         if gathering is not None and split.orders:
             copied, written = write_both(
-                self._context.spark.sparkContext,
+                self._context.spark,
                 self._splitter.plan(split.orders),
                 gathering,
                 self._workers,
@@ -124,7 +124,7 @@ class StatementFiles:
         gathering: Planned[WriteResult] | None,
     ) -> None:
         if gathering is not None and self._has_gathered(
-            write_alone(self._context.spark.sparkContext, gathering, self._workers)
+            write_alone(self._context.spark, gathering, self._workers)
         ):
             return
         rows = changed_rows(self._context, plan, positions, changes)
