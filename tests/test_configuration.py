@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from puredelta.commands.merge.settings import MergeSettings
+from puredelta.commands.dml.resolve.settings import MergeSettings
 from puredelta.protocol.schema.types import LONG, STRING, StructField, StructType
 from puredelta.protocol.table.stats import indexed_leaves, without_statistics
 from puredelta.spark.session import delta_conf
@@ -54,7 +54,7 @@ def test_names_are_unique() -> None:
     assert not any(conf.is_honoured for conf in WITHOUT_EFFECT)
 
 
-# Requirements 1.14 and 2.8: every key of these tables is in one of the two lists.
+# S-01, S-02: every setting of delta-spark's MERGE and CONVERT is in one of the two lists.
 EVERY_KEY = """
 schema.autoMerge.enabled merge.optimizeInsertOnlyMerge.enabled
 merge.optimizeMatchedOnlyMerge.enabled merge.repartitionBeforeWrite.enabled

@@ -1,4 +1,4 @@
-"""2.5: partition values from directory names."""
+"""C-40 to C-48: partition values from directory names."""
 
 from __future__ import annotations
 

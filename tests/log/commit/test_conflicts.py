@@ -1,4 +1,4 @@
-"""Conflict rules as a table of cases: requirements 3.2.
+"""Conflict rules as a table of cases: X-20 to X-29.
 
 Most cases are those of the reference's ``OptimisticTransactionSuite`` (``check``) and
 ``OptimisticTransactionLegacyTests``; where the answer differs on purpose, the case says so.
@@ -120,13 +120,13 @@ CASES = {
     "disjoint add / read": Case(
         reads=((equal("part", 1), ()),), winner=(add("a", P2),), ours=(add("b", P1),)
     ),
-    "delete / delete": Case(
+    "delete / delete": Case(  # X-27
         ours=(remove("a", P1),),
         winner=(remove("a", P1),),
         conflict=DELETE_DELETE,
         partition="[part=1]",
     ),
-    "add / read + write": Case(
+    "add / read + write": Case(  # X-25
         reads=((equal("part", 1), ()),),
         ours=(add("b", P1),),
         winner=(add("a", P1),),
@@ -141,19 +141,21 @@ CASES = {
         conflict=APPENDED,
         partition="[part=1]",
     ),
-    "delete / read": Case(
+    "delete / read": Case(  # X-26
         reads=((equal("part", 1), (add("a", P1),)),),
         winner=(remove("a", P1),),
         conflict=DELETE_READ,
         partition="[part=1]",
     ),
+    # X-22
     "schema change": Case(winner=(metadata(schema=WITH_COLUMN),), conflict=METADATA, table=FLAT),
-    "conflicting txns": Case(
+    "conflicting txns": Case(  # X-24
         app_ids=frozenset({"t1", "t0"}),
         winner=(SetTransaction(app_id="t1", version=0),),
         conflict=ConflictKind.TRANSACTION_CHANGED,
         said="t1",
     ),
+    # X-21
     "upgrade / upgrade": Case(ours=(VECTORS,), winner=(VECTORS,), conflict=PROTOCOL),
     "taint whole table": Case(
         reads=((equal("part", 1), ()), (None, ())),
@@ -376,7 +378,7 @@ CASES = {
         ours=(DomainMetadata(domain="a", configuration=""),),
         winner=(DomainMetadata(domain="b", configuration=""),),
     ),
-    "the same domain": Case(
+    "the same domain": Case(  # X-23
         ours=(DomainMetadata(domain="a", configuration=""),),
         winner=(DomainMetadata(domain="a", configuration="", removed=True),),
         conflict=ConflictKind.DOMAIN_CHANGED,
@@ -548,7 +550,7 @@ def test_conflict(name: str) -> None:
         ),
     ],
 )
-def test_level_chosen(actions: tuple[Action, ...], expected: IsolationLevel) -> None:
+def test_level_chosen(actions: tuple[Action, ...], expected: IsolationLevel) -> None:  # X-28
     assert isolation_level(actions, metadata()) is expected
 
 

@@ -1,4 +1,4 @@
-"""The laws of row counts: requirements 1.11, items 1-6."""
+"""The laws of row counts (M-94)."""
 
 from __future__ import annotations
 

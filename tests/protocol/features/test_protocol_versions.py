@@ -13,17 +13,19 @@ from puredelta.protocol.features.feature_registry import (
     Level,
 )
 from puredelta.protocol.features.properties import TableProperties
-from puredelta.protocol.features.protocol_versions import (
+from puredelta.protocol.features.protocol_changes import (
     DEFAULT_PROTOCOL,
-    active_features,
     protocol_for_new_table,
-    require_capability,
-    require_consistent,
     required_protocol,
     stored_configuration,
+    with_features,
+)
+from puredelta.protocol.features.protocol_versions import (
+    active_features,
+    require_capability,
+    require_consistent,
     supported_features,
     supports,
-    with_features,
 )
 from puredelta.protocol.schema.types import (
     LONG,
@@ -115,7 +117,7 @@ def test_every_feature_of_the_reference_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda f: f.name)
-def test_a_cell_that_refuses_says_why(feature: object) -> None:
+def test_a_cell_that_refuses_says_why(feature: object) -> None:
     for capability in Capability:
         support = feature.support(capability)
         assert support.level is Level.SUPPORTED or support.reason, capability

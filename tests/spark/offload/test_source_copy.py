@@ -24,7 +24,7 @@ from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.write.written_files import WriteResult
 from puredelta.worker.copy_rows import CopyOrder
-from tests.commands.merge.tables import lay_table
+from tests.commands.dml.tables import lay_table
 from tests.spark.files import write_file
 from tests.spark.local_workers import LocalWorkers
 

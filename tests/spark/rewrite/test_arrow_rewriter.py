@@ -22,7 +22,7 @@ from puredelta.spark.rewrite.grouping import SMALL_FILES_MIN
 from puredelta.spark.rewrite.spark_rewriter import SparkRewriter
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
-from tests.commands.merge.tables import lay_table
+from tests.commands.dml.tables import lay_table
 from tests.spark.local_workers import LocalWorkers
 
 SCHEMA = pa.schema(
@@ -154,7 +154,7 @@ def test_rows_the_file_does_not_have_are_an_error(spark: SparkSession, log: Tabl
 
 
 def test_files_of_attempts_that_lost_are_deleted(log: TableLog) -> None:
-    """A task that ran twice leaves two files; only the one that was returned stays."""
+    """W-9: a task that ran twice leaves two files; only the one that was returned stays."""
     session: Any = LocalWorkers(attempts=2)
     done = rewriter(ArrowRewriter, session, log).rewrite(orders(log, [0], [0], [0]))
     assert isinstance(done, Rewritten)

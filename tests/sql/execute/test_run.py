@@ -131,7 +131,7 @@ def test_a_parameter_without_value(spark: SparkSession, table: str, updates: str
         ("ON", "PARSE_SYNTAX_ERROR", "line 2, pos 2"),
     ],
 )
-def test_wrong_text_gets_sparks_own_error(  # requirements, section 7 item 3
+def test_wrong_text_gets_sparks_own_error(  # E-01, M-08, M-09
     spark: SparkSession, table: str, rest: str, condition: str, place: str
 ) -> None:
     with pytest.raises(ParseException) as caught:
@@ -190,6 +190,11 @@ class Recorder:
         "MERGE nonsense",
         "UPDATE",
         "INSERT INTO db.a TABLE s",
+        "CREATE TABLE t USING parquet AS SELECT 1",
+        "CREATE TEMPORARY VIEW v AS SELECT {a}, :b",
+        "CREATE TABLE t LIKE s USING parquet",
+        "TRUNCATE TABLE db.t now",
+        "SHOW PARTITIONS t PARTITION (p = 1)",
         "EXPLAIN DELETE FROM delta.`/a`",
         "",
     ],

@@ -10,13 +10,14 @@ otherwise the answer is `NotApplicable` and Spark joins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timezone
 
 import numpy as np
 from pyspark.sql import SparkSession
 
+from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.skipping.file_bounds import Bounds, FileBounds
 from puredelta.log.vectors.read import read_positions
@@ -32,7 +33,7 @@ from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.session.session import is_connect
-from puredelta.store.loose_files import local_path, local_paths
+from puredelta.store.local_files import local_path, local_paths
 from puredelta.worker.lookup.conditions import NO_CLAUSE, ResidualConditions
 from puredelta.worker.lookup.key_index import whole_numbers
 from puredelta.worker.lookup.key_lookup import look_up
@@ -79,15 +80,6 @@ class KeyLookup:
     """What is added to the number of a clause to name its rows of the source; ``None``: these are
     not found."""
 
-    def renamed(self, name: Callable[[str], str]) -> KeyLookup:
-        """Return the same with the names that source columns have inside their files."""
-        conditions = self.conditions
-        if conditions is not None:
-            columns = tuple((name(column), kind) for column, kind in conditions.source_columns)
-            conditions = replace(conditions, source_columns=columns)
-        keys = tuple(replace(key, source=name(key.source)) for key in self.keys)
-        return replace(self, keys=keys, conditions=conditions)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupTarget:
@@ -96,8 +88,8 @@ class LookupTarget:
     config: TableConfig
     files: FileTable
     root_uri: str
-    by_statistics: bool = True
-    """Whether files are left out whose bounds no key of the source lies in."""
+    statistics: FileStatistics | None = NOTHING_PARSED
+    """Those of ``files`` that are parsed already; ``None``: no file is left out by its bounds."""
 
 
 def look_up_keys(
@@ -182,7 +174,9 @@ def _batch(lookup: KeyLookup, target: LookupTarget) -> LookupBatch | None:
         paths=paths,
         constants=_constants(config, files, _read_columns(lookup)),
         deleted={n: RowBitmap.of_rows(rows).packed() for n, rows in deleted.items()},
-        bounds=key_bounds(config, files, lookup) if target.by_statistics else (),
+        bounds=()
+        if target.statistics is None
+        else key_bounds(config, files, lookup, target.statistics),
     )
 
 
@@ -198,7 +192,10 @@ def _count_tasks(
 
 
 def key_bounds(
-    config: TableConfig, files: FileTable, lookup: KeyLookup
+    config: TableConfig,
+    files: FileTable,
+    lookup: KeyLookup,
+    statistics: FileStatistics = NOTHING_PARSED,
 ) -> tuple[ColumnBounds | None, ...]:
     """Return per column what the files' keys may be, as far as whole numbers and dates say."""
     if lookup.conditions is not None and lookup.conditions.by_source:
@@ -210,7 +207,7 @@ def key_bounds(
         else None
         for key in lookup.keys
     ]
-    known = FileBounds(files, config, [ref for ref in refs if ref is not None])
+    known = FileBounds(files, config, [ref for ref in refs if ref is not None], statistics)
     return tuple(None if ref is None else _column_bounds(known.find(ref)) for ref in refs)
 
 

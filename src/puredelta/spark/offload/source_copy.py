@@ -31,7 +31,7 @@ from puredelta.spark.write.parquet_job import named_failures
 from puredelta.spark.write.writer import job_directory
 from puredelta.spark.write.written_files import WriteResult
 from puredelta.store.base import Store
-from puredelta.store.loose_files import local_path
+from puredelta.store.local_files import local_path
 from puredelta.worker.copy_rows import COPY_ORDERS, CopyOrder, RowGroups, copy
 from puredelta.worker.write_file import FileAnswer
 

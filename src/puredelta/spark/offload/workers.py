@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark import SparkContext, cloudpickle
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from puredelta import worker
+from puredelta.spark.jvm.python_workers import worker_context
 from puredelta.spark.offload.worker_settings import ENABLED, WorkerSettings
 from puredelta.spark.session.fallback import NotApplicable
-from puredelta.spark.session.jvm import java_class
 from puredelta.spark.session.session import is_connect
 from puredelta.worker.bootstrap import Task, TaskAnswer, after_arrival, run_rows, run_task
 from puredelta.worker.gc_freeze import Freeze
@@ -114,7 +114,9 @@ def _collected(
     context = spark.sparkContext
     work = low_latency(functools.partial(run_task, functions), settings)
     answers = context.parallelize(tasks, len(tasks)).flatMap(work)
-    answers.ctx = _OwnContext(context)  # type: ignore[assignment]
+    # In a local session the workers are the driver's own Python.
+    is_local = (context.master or "").startswith("local")
+    answers.ctx = worker_context(context, python=sys.executable if is_local else None)
     return answers.collect()
 
 
@@ -127,38 +129,6 @@ def _collected_rows(
     spread = spark.createDataFrame(rows).repartition(len(tasks))
     answers = spread.mapInArrow(work, "answer binary").toArrow()["answer"]
     return [pickle.loads(answer) for answer in answers.to_pylist()]  # noqa: S301 - our own
-
-
-class _OwnContext:
-    """A Spark context for one job of this package; nothing lasting is changed.
-
-    In a local session its workers are the driver's own Python. Classes of the JVM are known:
-    PySpark's view of it tries every imported package for them, at each use.
-    """
-
-    def __init__(self, context: SparkContext) -> None:
-        self._context = context
-        if (context.master or "").startswith("local"):
-            self.pythonExec = sys.executable
-
-    @functools.cached_property
-    def _jvm(self) -> _KnownView:
-        return _KnownView(self._context._jvm)  # noqa: SLF001 - what PySpark's RDDs ask for
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
-
-
-class _KnownView:
-    """PySpark's view of the JVM, and the classes that running Python code takes."""
-
-    def __init__(self, view: Any) -> None:
-        self._view = view
-        for name in ("PythonRDD", "PythonUtils", "SimplePythonFunction"):
-            setattr(self, name, java_class(view, f"org.apache.spark.api.python.{name}"))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._view, name)
 
 
 def _unfit_worker(failure: Exception) -> str | None:

@@ -41,7 +41,7 @@ from puredelta.spark.rewrite.grouping import small_groups
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import count_rows
 from puredelta.store.base import Store
-from puredelta.store.loose_files import local_path, local_paths
+from puredelta.store.local_files import local_path, local_paths
 from puredelta.worker.limits import LIMITS_CODEC
 from puredelta.worker.rewrite_file import REWRITE_TASKS, RewriteTask, rewrite
 from puredelta.worker.write_file import FileAnswer

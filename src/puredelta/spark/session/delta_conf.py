@@ -19,7 +19,7 @@ class DeltaConf:
     name: str
     """The key without its prefix."""
     default: str | None
-    """The reference's; ``None`` is unset."""
+    """delta-spark's; ``None`` is unset."""
     effect: str
     """What it does here, or why it does nothing."""
     is_honoured: bool = True
@@ -127,7 +127,7 @@ STATS_SKIPPING = DeltaConf(
 STATS_COLLECT = DeltaConf(
     name="stats.collect",
     default="true",
-    effect="files get statistics; off: `numRecords` alone, which costs nothing (the reference "
+    effect="files get statistics; off: `numRecords` alone, which costs nothing (delta-spark "
     "leaves that out, too)",
 )
 
@@ -329,7 +329,7 @@ WITHOUT_EFFECT = (
         "false",
         "always: a statement fails if files change that it reads more than once",
     ),
-    _without_effect("merge.skipOssResolutionWithStar", "true", "internal to the reference"),
+    _without_effect("merge.skipOssResolutionWithStar", "true", "internal to delta-spark"),
     _without_effect(
         "merge.analysis.batchActionResolution.enabled", "true", "always in one analysis"
     ),
@@ -395,7 +395,7 @@ WITHOUT_EFFECT = (
     _without_effect(
         "import.batchSize.statsCollection", "50000", "statistics come from footers, without jobs"
     ),
-    _without_effect("import.batchSize.schemaInference", "1000000", "unused in the reference, too"),
+    _without_effect("import.batchSize.schemaInference", "1000000", "unused in delta-spark, too"),
     *(
         _without_effect(name, default, "Iceberg tables are not converted")
         for name, default in (

@@ -68,7 +68,7 @@ class RowBitmap:
         return int(popcount(self.bits).sum())
 
     def packed(self) -> tuple[bytes, bytes]:
-        """Return words and bits as little-endian bytes: the form in which rows travel to workers."""
+        """Return words and bits as little-endian bytes, in which form workers get rows."""
         return self.words.astype("<i8").tobytes(), self.bits.astype("<u8").tobytes()
 
     def around(self, start: int, stop: int) -> RowBitmap:
