@@ -1,8 +1,7 @@
 """Copies chosen rows of several files to a new file, inside a Spark worker.
 
 Rows keep their order and their values; only the names of columns change. What Arrow might read
-otherwise than Spark is refused. Shipped by value: this module knows the standard library, numpy,
-pyarrow and modules of this package only.
+otherwise than Spark is refused.
 """
 
 from __future__ import annotations

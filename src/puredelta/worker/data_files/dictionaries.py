@@ -1,7 +1,5 @@
 """Which columns of a new file get a dictionary, inside a Spark worker.
 
-Shipped by value: this module knows the standard library and pyarrow only.
-
 A dictionary of a column whose values are nearly all different is as large as the column, and
 making it takes more than half of the time of writing a file. Writers differ in what they do about
 that: parquet-mr looks at the first rows, parquet-cpp only gives up at a megabyte.
@@ -100,7 +98,7 @@ def _makes_smaller(column: pa.ChunkedArray) -> bool:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Tell whether a column's values can be told apart and measured here; flags have no use."""
+    """Return whether a column's values can be compared and measured here; flags need none."""
     if pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
         return True
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_decimal128(kind):

@@ -10,9 +10,6 @@ Traps this module knows:
   times as slow, and files a quarter larger.
 * parquet-cpp leaves NaN out of float bounds: the columns that hold one are reported, so
   that their bounds are not taken for true.
-
-Shipped by value: this module knows the standard library, numpy, pyarrow and modules of this package
-only.
 """
 
 from __future__ import annotations
