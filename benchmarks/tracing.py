@@ -20,7 +20,7 @@ _CONVERT = "puredelta.commands.convert.plan"
 
 PHASES: tuple[tuple[str, str], ...] = (
     ("open", "puredelta.tables:DeltaTable.forPath"),
-    ("columns of the table", "puredelta.tables.target:table_identity"),
+    ("columns of the table", "puredelta.tables.open_table:table_identity"),
     ("execute", "puredelta.tables.merge_builder:run_merge"),
     ("log", "puredelta.log.replay.table_log:TableLog.snapshot"),
     ("resolve", f"{_DML}.pipeline:resolve"),

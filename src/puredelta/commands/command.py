@@ -69,7 +69,7 @@ class Command:
         return int((time.monotonic() - self.started) * 1000)
 
     def already_committed(self) -> bool:
-        """Tell whether the table has this application's version already, and depend on it."""
+        """Return whether the table has this application's version already, and depend on it."""
         wanted = self.settings.set_transaction
         if wanted is None:
             return False
@@ -140,7 +140,7 @@ def next_command(command: Command, capability: Capability) -> Command:
     """Start another commit of the same call, on what is the newest version now.
 
     The session is not read again. Hooks, and an application id, belong to the first commit;
-    nobody watches the phases of this one.
+    its phases are not reported.
 
     Raises:
         UnsupportedError: the table has a feature that this library cannot write.

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.command import start_command
 from puredelta.commands.finish import finish
-from puredelta.commands.read.read_table import resolve_instant
+from puredelta.commands.read.read_table import resolve_timestamp
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import Clock, wall_clock
@@ -72,7 +72,7 @@ class RestoreOutcome:
         }
 
     def row(self, spark: SparkSession) -> DataFrame:
-        """Return the counts as the reference's one row."""
+        """Return the counts as delta-spark's one row."""
         return spark.createDataFrame([tuple(self.metrics().values())], _SCHEMA)
 
 
@@ -93,13 +93,13 @@ def restore_table(
         InvalidRequestError: there is no such version (CANNOT_RESTORE_TABLE_VERSION), the
             time is none or outside of the history (CANNOT_RESTORE_TIMESTAMP_...), or files
             of the version are gone (FILE_NOT_FOUND).
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
     if (version is None) == (timestamp is None):
         raise ValueError("RESTORE takes a version or a timestamp, one of both")
     command = start_command(spark, log, Capability.ADMINISTER, clock=clock)
     latest = command.snapshot
-    time_ms = None if timestamp is None else resolve_instant(spark, timestamp)
+    time_ms = None if timestamp is None else resolve_timestamp(spark, timestamp)
     target = _find_target(log, latest, version=version, time_ms=time_ms)
     if target.version == latest.version:
         return None
@@ -115,7 +115,7 @@ def restore_table(
         restored_size_bytes=restored.total_size_bytes,
     )
     command.transaction.read_files(None, latest.files)
-    shown_time = None if time_ms is None else _shown(time_ms, command.session.time_zone)
+    shown_time = None if time_ms is None else _timestamp_text(time_ms, command.session.time_zone)
     request = CommitRequest(
         actions=_actions(target, latest, restored, removed, now_ms=clock()),
         operation=restore(version=version, timestamp=shown_time),
@@ -222,7 +222,7 @@ _TIME_CODES = {
 }
 
 
-def _shown(time_ms: int, time_zone: str) -> str:
+def _timestamp_text(time_ms: int, time_zone: str) -> str:
     """Write a time as ``java.sql.Timestamp`` does, in the session's zone."""
     moment = dt.datetime.fromtimestamp(time_ms / 1000, tz=parse_time_zone(time_zone))
     fraction = f"{time_ms % 1000:03d}".rstrip("0") or "0"

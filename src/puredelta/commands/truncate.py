@@ -23,7 +23,7 @@ def truncate_table(spark: SparkSession, log: TableLog) -> int:
         TableNotFoundError: there is no table.
         InvalidRequestError: it is append-only (CANNOT_MODIFY_APPEND_ONLY).
         UnsupportedError: it has a feature that this library cannot write.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
     command = start_command(spark, log, Capability.OVERWRITE)
     files = command.snapshot.files

@@ -1,6 +1,6 @@
 """Builders of table definitions, with the methods and argument checks of ``delta.tables``.
 
-Like the reference's, a builder is changed by its methods, which return it.
+Like delta-spark's, a builder is changed by its methods, which return it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.commands.compaction.auto import added_partitions, crowded_partitions
+from puredelta.commands.compaction.auto import added_partitions, partitions_over_threshold
 from puredelta.commands.compaction.metrics import operation_metrics
 from puredelta.commands.compaction.settings import AutoCompactSettings, OptimizeSettings
 from puredelta.commands.optimize.z_columns import resolve_z_columns
@@ -105,7 +105,7 @@ def test_the_session_has_the_first_word(
 def test_partitions_of_new_rows_and_of_many_files() -> None:
     x, y = (add(f"{p}{n}", {"p": p}) for n, p in enumerate("xy"))
     assert added_partitions([x, add("z", {"p": "z"}, data_change=False)]) == {(("p", "x"),)}
-    assert crowded_partitions([x, y, x], min_num_files=2) == {(("p", "x"),)}
+    assert partitions_over_threshold([x, y, x], min_num_files=2) == {(("p", "x"),)}
 
 
 def test_metrics_of_nothing_left() -> None:

@@ -17,7 +17,7 @@ from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.commit.environment import Phase
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.write.hash_partitions import spark_hash
+from puredelta.spark.write.bin_rewrite import spark_hash
 from puredelta.tables import DeltaTable
 from tests.commands.dml.features import (
     FEED,

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from puredelta.api import read
-from puredelta.commands.read.read_table import resolve_instant
+from puredelta.commands.read.read_table import resolve_timestamp
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError, UnsupportedError
 from puredelta.protocol.schema.types import LONG, StructField, StructType
 from tests.spark.tables import TableFiles
@@ -72,9 +72,9 @@ def test_timestamps_without_a_zone_are_the_sessions(
 def test_instants(spark: SparkSession, zone: str) -> None:
     midnight_ms = 1_577_854_800_000  # of 2020-01-01 in New York
     for instant in ("2020-01-01", "2020", " 2020-01-01 ", dt.date(2020, 1, 1)):
-        assert resolve_instant(spark, instant) == midnight_ms
+        assert resolve_timestamp(spark, instant) == midnight_ms
     spark.sparkContext.setJobGroup("instant", "")
-    assert resolve_instant(spark, "2020-01-01 00:00:00.0019") == midnight_ms + 1
+    assert resolve_timestamp(spark, "2020-01-01 00:00:00.0019") == midnight_ms + 1
     assert not spark.sparkContext.statusTracker().getJobIdsForGroup("instant")
 
 

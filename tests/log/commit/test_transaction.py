@@ -586,6 +586,20 @@ def test_two_writers_create_the_same_table(if_created: IfCreated) -> None:
         assert paths(TableLog(store)) == {"theirs", "more"}
 
 
+def test_a_batch_that_both_creators_hold_is_in_the_table_once() -> None:
+    """The old driver of a streaming query may still be alive when the new one begins."""
+    store = MemoryStore()
+    batch = SetTransaction(app_id="query", version=0)
+    txn, other = (Client(TableLog(store), None) for _ in range(2))
+    for client in (txn, other):
+        assert client.read_app_id("query") is None
+    ours = [PLAIN, metadata(), batch]
+    other.commit([*ours, add("theirs")], WRITE, if_created=IfCreated.APPEND)
+    with pytest.raises(ConcurrentTransactionException, match="application transaction query"):
+        txn.commit([*ours, add("mine")], WRITE, if_created=IfCreated.APPEND)
+    assert paths(TableLog(store)) == {"theirs"}
+
+
 @pytest.mark.parametrize(
     ("theirs", "reason"),
     [

@@ -18,7 +18,7 @@ from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.schema.traversal import all_fields
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.types import from_spark, struct_as_nullable
-from puredelta.spark.write.writer import write_rows
+from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.written_files import discard
 from puredelta.store.local import LocalStore
 
@@ -286,7 +286,9 @@ def test_rebalance_brings_partitions_together(spark, tmp_path):  # M-140
     rows = spark.range(0, 800, 1, 4).selectExpr("id", "cast(id % 2 as string) `p.q`")
     plain, _ = written(rows, tmp_path / "plain", partitions=["p.q"])
     table = config(rows, partitions=["p.q"])
-    fewer = write_rows(rows, store=LocalStore(tmp_path / "few"), config=table, rebalance=True)
+    fewer = write_rows(
+        rows, store=LocalStore(tmp_path / "few"), config=table, options=JobOptions(rebalance=True)
+    )
     assert len(plain.adds) == 8
     assert len(fewer.adds) == 2
     assert plain.num_rows == fewer.num_rows == 800
@@ -297,7 +299,12 @@ def test_constraints_may_be_left_to_the_rows_history(spark, tmp_path):
     table = config(rows, **{"delta.constraints.big": "id > 100"})
     with pytest.raises(InvalidRequestError):
         write_rows(rows, store=LocalStore(tmp_path), config=table)
-    copied = write_rows(rows, store=LocalStore(tmp_path), config=table, enforce_constraints=False)
+    copied = write_rows(
+        rows,
+        store=LocalStore(tmp_path),
+        config=table,
+        options=JobOptions(enforce_constraints=False),
+    )
     assert copied.num_rows == 3
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from puredelta.activation.calls.captured_options import CapturedOptions, TableOptions
 from puredelta.activation.calls.writing import stored, write_options
-from puredelta.commands.create.as_select import create_table_as
+from puredelta.commands.create.as_select import FirstRows, create_table_as
 from puredelta.commands.create.create_table import CreateMode
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
@@ -114,7 +114,8 @@ def define(
     if name.path is not None:
         definition = _definition(spark, table)
         log = TableLog.open(name.path)
-        create_table_as(table.rows, log, definition, mode=mode, options=options)
+        first = FirstRows(rows=table.rows, options=options)
+        create_table_as(first, log, definition, mode=mode)
         return True
     if is_connect(spark):
         raise not_on_connect("writeTo(name) with create, replace or createOrReplace")

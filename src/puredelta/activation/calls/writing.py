@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from puredelta.activation.calls.captured_options import CapturedOptions
 from puredelta.activation.calls.paths import require_path
-from puredelta.commands.create.as_select import create_table_as
+from puredelta.commands.create.as_select import FirstRows, create_table_as
 from puredelta.commands.create.create_table import CreateMode, already_exists
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
@@ -73,9 +73,8 @@ def save_as_table(
         if name.path is None or log.exists():
             _write_known(rows, captured.without_option("path"), log, name)
         else:
-            create_table_as(
-                rows, log, _definition(captured), mode=_how(mode), options=write_options(captured)
-            )
+            first = FirstRows(rows=rows, options=write_options(captured))
+            create_table_as(first, log, _definition(captured), mode=_how(mode))
         return True
     entry = entry_name(spark, name.parts) if is_delta else None
     if entry is None or is_taken(spark, entry):
@@ -177,7 +176,7 @@ def stored(rows: DataFrame, log: TableLog) -> DataFrame:
 
 
 def write_options(captured: CapturedOptions) -> dict[str, str]:
-    """Return the options that mean something; others have no effect, as in the reference.
+    """Return the options that mean something; others have no effect, as in delta-spark.
 
     Raises:
         UnsupportedError: one that is not implemented and must not be ignored, or

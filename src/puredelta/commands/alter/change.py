@@ -52,7 +52,7 @@ def commit_change(command: Command, change: TableChange) -> int:
     """Commit the change and return the version it made.
 
     Raises:
-        ConflictError: somebody else changed what this change is about.
+        ConflictError: another writer changed what this change is about.
     """
     before, after = command.snapshot.config, change.config
     unchanged = after.metadata == before.metadata

@@ -30,7 +30,7 @@ def cluster_table_by(
 
     Raises:
         InvalidRequestError: the table is partitioned, or a column cannot cluster it.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
     config = command.snapshot.config

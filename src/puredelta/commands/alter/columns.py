@@ -62,7 +62,7 @@ def add_table_columns(spark: SparkSession, log: TableLog, columns: Sequence[NewC
         InvalidRequestError: a column exists, is required (OPERATION_NOT_ALLOWED), has a
             default (WRONG_COLUMN_DEFAULTS_ADD_COLUMN), has nowhere to go, or a type that has
             to be enabled first.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
     snapshot = command.snapshot
@@ -77,7 +77,7 @@ def add_table_columns(spark: SparkSession, log: TableLog, columns: Sequence[NewC
             ColumnChange(
                 path=(*column.parent, field.name),
                 field=raw,
-                place=None if column.place is None else shown_place(column.place),
+                place=None if column.place is None else recorded_place(column.place),
             )
         )
     require_storable_types(schema)
@@ -97,7 +97,7 @@ def drop_table_columns(
         InvalidRequestError: columns are not mapped (UNSUPPORTED_DROP_COLUMN), or one does not
             exist, partitions or clusters the table, is the last one, or something depends
             on it.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
     config = command.snapshot.config
@@ -106,16 +106,16 @@ def drop_table_columns(
     if not dropped:
         return None
     schema = config.schema
-    spelled = []
+    canonical = []
     for path in dropped:
-        spelled.append(find_field(schema, path)[0])
+        canonical.append(find_field(schema, path)[0])
         schema = drop_field(schema, path)
-    _require_droppable(command.snapshot, spelled)
-    for path in spelled:
+    _require_droppable(command.snapshot, canonical)
+    for path in canonical:
         require_unreferenced(config, path)
     change = TableChange(
-        config=_with_columns(config, schema, config.partition_columns, dict.fromkeys(spelled)),
-        operation=drop_columns(spelled),
+        config=_with_columns(config, schema, config.partition_columns, dict.fromkeys(canonical)),
+        operation=drop_columns(canonical),
     )
     return commit_change(command, change)
 
@@ -126,28 +126,28 @@ def rename_table_column(spark: SparkSession, log: TableLog, path: FieldPath, new
     Raises:
         InvalidRequestError: columns are not mapped (UNSUPPORTED_RENAME_COLUMN), there is no
             such column, the name is taken, or something depends on the old one.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
     config = command.snapshot.config
-    spelled, _ = find_field(config.schema, path)
+    canonical, _ = find_field(config.schema, path)
     _require_mapping(config, ErrorCode.UNSUPPORTED_RENAME_COLUMN, "Column rename")
-    require_unreferenced(config, spelled)
-    renamed = (*spelled[:-1], new_name)
+    require_unreferenced(config, canonical)
+    renamed = (*canonical[:-1], new_name)
     schema = change_field(
-        config.schema, spelled, lambda field: dataclasses.replace(field, name=new_name)
+        config.schema, canonical, lambda field: dataclasses.replace(field, name=new_name)
     )
     partitions = tuple(
-        new_name if spelled == (column,) else column for column in config.partition_columns
+        new_name if canonical == (column,) else column for column in config.partition_columns
     )
     change = TableChange(
-        config=_with_columns(config, schema, partitions, {spelled: renamed}),
-        operation=rename_column(spelled, renamed),
+        config=_with_columns(config, schema, partitions, {canonical: renamed}),
+        operation=rename_column(canonical, renamed),
     )
     return commit_change(command, change)
 
 
-def shown_place(place: ColumnPosition) -> str | None:
+def recorded_place(place: ColumnPosition) -> str | None:
     """Return a place as the history shows it."""
     if isinstance(place, End):
         return place.value if place is End.FIRST else None

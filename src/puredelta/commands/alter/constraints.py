@@ -29,7 +29,7 @@ def add_check_constraint(spark: SparkSession, log: TableLog, name: str, expressi
     Raises:
         InvalidRequestError: the name is taken or reserved, the expression is no condition
             over the table's columns, or rows violate it (NEW_CHECK_CONSTRAINT_VIOLATION).
-        ConflictError: somebody else changed the table meanwhile, or added rows.
+        ConflictError: another writer changed the table meanwhile, or added rows.
     """
     if name.upper() == _RESERVED:
         raise InvalidRequestError(
@@ -68,7 +68,7 @@ def drop_check_constraint(
     Raises:
         InvalidRequestError: there is none and ``if_exists`` is false
             (CONSTRAINT_DOES_NOT_EXIST).
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
     snapshot = command.snapshot
@@ -99,8 +99,8 @@ def require_condition(spark: SparkSession, name: str, expression: str, columns: 
         InvalidRequestError: it is none (NON_BOOLEAN_CHECK_CONSTRAINT), names a column that
             does not exist, aggregates, or is not deterministic.
     """
-    judged = judge(spark, f"({expression})", columns)  # as it is put into other expressions
-    match judged.fault:
+    checked = judge(spark, f"({expression})", columns)  # as it is put into other expressions
+    match checked.fault:
         case Fault.UNRESOLVED:
             raise InvalidRequestError(
                 f"CHECK constraint '{name}' ({expression}) names a column that does not exist. "
@@ -124,7 +124,7 @@ def require_condition(spark: SparkSession, name: str, expression: str, columns: 
             )
         case None:
             pass
-    if judged.simple_type != "boolean":
+    if checked.simple_type != "boolean":
         raise InvalidRequestError(
             f"CHECK constraint '{name}' ({expression}) should be a boolean expression.",
             code=ErrorCode.NON_BOOLEAN_CHECK_CONSTRAINT,

@@ -1,7 +1,7 @@
 """DROP FEATURE: a table supports a feature no more (``DeltaTable.dropFeatureSupport``).
 
 In commits of its own each: what uses the feature goes; then, for a feature that readers know,
-three empty commits with a checkpoint each are put behind the versions that used it; then the
+three empty commits with a checkpoint each are put after the versions that used it; then the
 feature leaves the protocol, and the checkpoints are protected from then on.
 """
 
@@ -69,12 +69,12 @@ def drop_feature_support(
 
     Raises:
         InvalidRequestError: the table does not support it (FEATURE_DROP_FEATURE_NOT_PRESENT),
-            another feature needs it, nobody can drop it
+            another feature needs it, it can never be dropped
             (FEATURE_DROP_NONREMOVABLE_FEATURE), or something in the table uses it and only
             the user can say what becomes of that.
         UnsupportedError: files would have to be rewritten, or history truncated, which is
             not implemented.
-        ConflictError: somebody else changed the table meanwhile; run it again.
+        ConflictError: another writer changed the table meanwhile; run it again.
     """
     command = start_change(spark, log)
     require_droppable(command.snapshot, name, truncate_history=truncate_history)
@@ -112,7 +112,7 @@ def _switch_off(command: Command, removal: Removal) -> None:
 
 
 def _take_row_ids(command: Command) -> bool:
-    """Commit files again without their row ids; tell whether there were any."""
+    """Commit files again without their row ids; return whether there were any."""
     snapshot = command.snapshot
     tracked = snapshot.files.select(pc.is_valid(snapshot.files.rows["base_row_id"]))
     if not len(tracked):

@@ -1,7 +1,7 @@
 """Which features a table may lose, and what has to be true or done before (DROP FEATURE).
 
 A feature that readers know must not only be unused: the versions before still use it. So a
-barrier of checkpoints is put behind them, which no clean-up may take away (the feature
+barrier of checkpoints is put after them, which no clean-up may take away (the feature
 ``checkpointProtection``). Features that only writers know leave nothing behind.
 """
 

@@ -78,7 +78,7 @@ def set_table_properties(
     Raises:
         InvalidRequestError: a property is none of a table's, or not set this way.
         UnsupportedError: it asks for what is not implemented.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
     arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(command.session.settings)
@@ -107,7 +107,7 @@ def unset_table_properties(
         InvalidRequestError: one is not set and ``if_exists`` is false
             (UNSET_NON_EXISTENT_PROPERTY), or column mapping would go
             (UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE).
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
     snapshot = command.snapshot

@@ -40,7 +40,7 @@ def replace_table_columns(spark: SparkSession, log: TableLog, columns: T.StructT
         InvalidRequestError: a column would be dropped, become NOT NULL or of another type
             (UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP), the table has identity columns
             (IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED), or the names are no table's.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
     config = command.snapshot.config

@@ -32,7 +32,7 @@ def give_row_ids(command: Command) -> None:
     Raises:
         InvalidRequestError: a file says not how many rows it has
             (ROW_ID_ASSIGNMENT_WITHOUT_STATS), or giving out ids is suspended.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
     snapshot = command.snapshot
     if snapshot.config.properties.row_tracking_suspended:
@@ -55,7 +55,7 @@ def give_row_ids(command: Command) -> None:
 
 
 def _give_some(command: Command, batch: int) -> bool:
-    """Commit one batch; tell whether there was one. Each makes the rest smaller."""
+    """Commit one batch; return whether there was one. Each makes the rest smaller."""
     snapshot = command.snapshot
     without = snapshot.files.select(pc.is_null(snapshot.files.rows["base_row_id"]))
     if not len(without):

@@ -1,4 +1,4 @@
-"""SYNC IDENTITY: an identity column goes on behind the values that its rows have by now."""
+"""SYNC IDENTITY: an identity column goes on after the values that its rows have by now."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:
     Raises:
         InvalidRequestError: there is no such column, or it is no identity column
             (IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN).
-        ConflictError: somebody else changed the table meanwhile, by adding rows, too.
+        ConflictError: another writer changed the table meanwhile, by adding rows, too.
     """
     command = start_change(spark, log)
     config = command.snapshot.config
-    spelled, field = find_field(config.schema, path)
-    identity = identities(config.schema).get(field.name) if len(spelled) == 1 else None
+    canonical, field = find_field(config.schema, path)
+    identity = identities(config.schema).get(field.name) if len(canonical) == 1 else None
     if identity is None:
         raise InvalidRequestError(
             "ALTER TABLE ALTER COLUMN SYNC IDENTITY cannot be called on non IDENTITY columns: "
-            f"{'.'.join(spelled)}.",
+            f"{'.'.join(canonical)}.",
             code=ErrorCode.IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN,
-            column=".".join(spelled),
+            column=".".join(canonical),
         )
     command.transaction.read_files(None, command.snapshot.files)
     last = _last_value(spark, command.snapshot, identity)
@@ -49,7 +49,7 @@ def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:
     recorded = dataclasses.replace(field, metadata=kept)
     change = TableChange(
         config=config_with_marks(config, {k: v for k, v in marks.items() if v is not None}),
-        operation=change_column(ColumnChange(path=spelled, field=recorded)),
+        operation=change_column(ColumnChange(path=canonical, field=recorded)),
     )
     return commit_change(command, change)
 

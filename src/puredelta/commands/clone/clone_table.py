@@ -2,7 +2,7 @@
 
 A shallow clone is a first commit that names the source's files by absolute paths: no data
 moves, and a VACUUM of the source takes the files away from the clone, too. Deep clones, which
-would copy the files, are refused as the reference refuses them.
+would copy the files, are refused as delta-spark refuses them.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def clone_table(
 
 
 def clone_row(spark: SparkSession, source: Snapshot | None) -> DataFrame:
-    """Return what a CLONE of a version counted, as the reference's one row; None: no row."""
+    """Return what a CLONE of a version counted, as delta-spark's one row; None: no row."""
     rows = [] if source is None else [tuple(_metrics(source).values())]
     return spark.createDataFrame(rows, _SCHEMA)
 

@@ -43,7 +43,7 @@ def _compact(command: Command, committed: Committed) -> None:
     small = files.select(pc.less(files.rows["size_bytes"], settings.limits.min_file_size))
     if len(small) < settings.min_num_files:
         return
-    wanted = crowded_partitions(small.adds(), min_num_files=settings.min_num_files)
+    wanted = partitions_over_threshold(small.adds(), min_num_files=settings.min_num_files)
     if settings.changed_partitions_only:
         wanted &= changed
     considered = [add for add in files.adds() if partition_key(add) in wanted]
@@ -66,7 +66,9 @@ def added_partitions(adds: Iterable[Add]) -> frozenset[PartitionKey]:
     return frozenset(partition_key(add) for add in adds if add.data_change)
 
 
-def crowded_partitions(files: Iterable[Add], *, min_num_files: int) -> frozenset[PartitionKey]:
+def partitions_over_threshold(
+    files: Iterable[Add], *, min_num_files: int
+) -> frozenset[PartitionKey]:
     """Return the partitions with at least so many files."""
     counts = Counter(map(partition_key, files))
     return frozenset(key for key, count in counts.items() if count >= min_num_files)

@@ -58,7 +58,7 @@ class OptimizeOutcome:
     started_ms: int
 
     def row(self, spark: SparkSession) -> DataFrame:
-        """Return the reference's one row ``path, metrics``.
+        """Return delta-spark's one row ``path, metrics``.
 
         What it leaves at 0 there (``endTimeMs``, ``totalScheduledTasks``) is 0 here, too.
         """
@@ -108,7 +108,7 @@ class OptimizeOutcome:
 
 
 def operation_metrics(added: Sequence[Add], removed: Sequence[Remove]) -> dict[str, int]:
-    """Return what the history says of an OPTIMIZE; quartiles as the reference picks them."""
+    """Return what the history says of an OPTIMIZE; quartiles as delta-spark picks them."""
     sizes = sorted(add.size_bytes for add in added) or [0]
     return {
         "numRemovedFiles": len(removed),
@@ -135,5 +135,5 @@ def _sizes(sizes: Sequence[int]) -> dict[str, Any]:
 
 
 def _parallelism(spark: SparkSession) -> int:
-    """Return the tasks that can run at once; 0 over Connect, where nobody says."""
+    """Return the tasks that can run at once; 0 over Connect, which does not say."""
     return 0 if is_connect(spark) else spark.sparkContext.defaultParallelism

@@ -23,7 +23,7 @@ class OptimizeSettings:
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> OptimizeSettings:
-        """Read them from text by key; what nobody has set may be missing.
+        """Read them from text by key; a setting that is not made may be missing.
 
         Raises:
             InvalidRequestError: one is no size, count or share.

@@ -71,8 +71,8 @@ def convert_to_delta(
     no statistics at all, not even their row count (C-52). A directory that is a Delta table
     already is left alone, whatever the other arguments say (C-05).
 
-    The whole table is one commit: whatever fails before it leaves nothing behind, and a
-    rival that creates the table first makes this call fail (C-59).
+    The whole table is one commit: whatever fails before it leaves no trace, and if another
+    writer creates the table first this call fails (C-59).
 
     Examples:
         >>> convert_to_delta(spark, "parquet.`/data/events`", "day date")  # doctest: +SKIP
@@ -84,7 +84,7 @@ def convert_to_delta(
         TableNotFoundError: the directory does not exist (DELTA_PATH_DOES_NOT_EXIST).
         CorruptTableError: a file is not Parquet (DELTA_FAILED_READ_FILE_FOOTER).
         UnsupportedError: the storage, a table of the catalog, Iceberg, or a Parquet type.
-        ConcurrentWriteException: somebody else created the table (DELTA_CONCURRENT_WRITE).
+        ConcurrentWriteException: another writer created the table (DELTA_CONCURRENT_WRITE).
     """
     source = parse_source(identifier)
     partitions = parse_partition_schema(partition_schema)

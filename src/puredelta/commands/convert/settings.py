@@ -39,7 +39,7 @@ class ConvertSettings:
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> ConvertSettings:
-        """Read them from text by key; what nobody has set may be missing.
+        """Read them from text by key; a setting that is not made may be missing.
 
         >>> ConvertSettings.parse({"spark.sql.caseSensitive": "true"}).case_sensitive
         True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
@@ -33,40 +34,47 @@ from puredelta.protocol.actions.table_operations import replacement_options
 from puredelta.spark.session.helper_columns import require_no_helper_names
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstRows:
+    """The rows that a table is created with, which give it its columns, too."""
+
+    rows: DataFrame
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Of the write; ``delta.*`` options are properties that the definition may overrule."""
+    recorded: Mapping[str, object] = field(default_factory=dict)
+    """What the history is to say beside the definition."""
+
+
 def create_table_as(
-    rows: DataFrame,
+    first: FirstRows,
     log: TableLog,
     definition: TableDefinition,
     *,
     mode: CreateMode,
-    options: Mapping[str, object] | None = None,
     entry: Entry | None = None,
-    recorded: Mapping[str, object] | None = None,
 ) -> WriteOutcome:
     """Make the table at ``log`` what the definition says, with these rows.
 
     The columns are those of the rows. REPLACE and CREATE OR REPLACE take the place of the
     table that is there, its definition and all of its rows, also of one at a path.
-    ``delta.*`` options are properties that the definition may overrule. ``recorded`` is what
-    the history is to say beside the definition.
 
     Raises:
         InvalidRequestError: the definition or the rows cannot be a table's, a table or
             other files are there, or ``overwriteSchema=false`` contradicts the replacement.
         TableNotFoundError: there is no table to replace (TABLE_OR_VIEW_NOT_FOUND).
-        ConflictError: somebody else created or changed the table meanwhile.
+        ConflictError: another writer created or changed the table meanwhile.
         DeltaError: the storage refused (WRITE_FAILED).
     """
-    given = options or {}
+    rows = first.rows
     require_no_helper_names(rows.columns)
     snapshot = find_existing(log, mode, entry)
     if mode is CreateMode.CREATE_IF_NOT_EXISTS and snapshot is not None:
         return WriteOutcome(version=None)
     if snapshot is not None:
-        _require_new_definition(given)
+        _require_new_definition(first.options)
     saves = SaveMode.OVERWRITE if mode in REPLACING else SaveMode.ERROR
     command = command_on(rows.sparkSession, log, snapshot, write_capability(saves))
-    chosen = WriteOptions.parse(command.session.settings, given)
+    chosen = WriteOptions.parse(command.session.settings, first.options)
     whole = dataclasses.replace(
         definition,
         columns=columns_of(rows),
@@ -80,14 +88,14 @@ def create_table_as(
         mode=saves,
         options=dataclasses.replace(chosen, replace_where=None, replaces_partitions=False),
         operation=describe(table, mode, entry, as_select=True).with_parameters(
-            {**(recorded or {}), **_options_said(chosen, mode, table)}
+            {**first.recorded, **_recorded_options(chosen, mode, table)}
         ),
         domains=table.domains,
     )
     return planned.run()
 
 
-def _options_said(
+def _recorded_options(
     options: WriteOptions, mode: CreateMode, table: PlannedTable
 ) -> Mapping[str, object]:
     """Return what the history says of options that a replacement need not heed."""

@@ -68,7 +68,7 @@ def create_table(
 ) -> int | None:
     """Make the table at ``log`` what the definition says; return the version, None if it is so.
 
-    Like the reference, CREATE OR REPLACE replaces a table that the catalog knows. One at a
+    Like delta-spark, CREATE OR REPLACE replaces a table that the catalog knows. One at a
     path it compares with the definition, and changes nothing.
 
     Raises:
@@ -76,7 +76,7 @@ def create_table(
             there (TABLE_OR_VIEW_ALREADY_EXISTS, CREATE_TABLE_WITH_NON_EMPTY_LOCATION), or
             the table that is there is another (CREATE_TABLE_...).
         TableNotFoundError: there is no table to replace (TABLE_OR_VIEW_NOT_FOUND).
-        ConflictError: somebody else created or changed the table meanwhile.
+        ConflictError: another writer created or changed the table meanwhile.
     """
     snapshot = find_existing(log, mode, entry)
     if snapshot is not None and mode is CreateMode.CREATE_IF_NOT_EXISTS:

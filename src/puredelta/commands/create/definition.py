@@ -171,10 +171,10 @@ def require_valid_generation(spark: SparkSession, columns: StructType) -> None:
         if GENERATION_EXPRESSION not in column.metadata:
             continue
         expression = str(column.metadata[GENERATION_EXPRESSION])
-        judged = judge(spark, expression, plain)
-        if judged.fault is not None:
-            raise _invalid_generation(column.name, expression, judged.fault)
-        found, wanted = judged.simple_type, to_spark_type(column.type).simpleString()
+        checked = judge(spark, expression, plain)
+        if checked.fault is not None:
+            raise _invalid_generation(column.name, expression, checked.fault)
+        found, wanted = checked.simple_type, to_spark_type(column.type).simpleString()
         if found != wanted:
             raise InvalidRequestError(
                 f"The expression type of the generated column {column.name} is {found.upper()}, "

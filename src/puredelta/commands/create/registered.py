@@ -15,7 +15,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.cleanup import discarded_on_failure
-from puredelta.commands.create.as_select import create_table_as
+from puredelta.commands.create.as_select import FirstRows, create_table_as
 from puredelta.commands.create.create_table import (
     CreateMode,
     Entry,
@@ -155,15 +155,8 @@ def _define(
     if table.rows is None:
         create_table(spark, log, table.definition, mode=mode, entry=entry)
         return
-    create_table_as(
-        table.rows,
-        log,
-        table.definition,
-        mode=mode,
-        options=table.options,
-        entry=entry,
-        recorded=table.recorded,
-    )
+    first = FirstRows(rows=table.rows, options=table.options, recorded=table.recorded)
+    create_table_as(first, log, table.definition, mode=mode, entry=entry)
 
 
 def _entry(table: NewTable, *, is_known: bool, is_managed: bool) -> Entry:

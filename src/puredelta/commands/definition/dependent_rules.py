@@ -23,7 +23,7 @@ def require_same_types(config: TableConfig, update: StructType) -> None:
     """Refuse other types for columns that a CHECK constraint or a generated column reads.
 
     ``update`` may lack columns and have new ones. Any difference counts, a narrower type as
-    well, as in the reference.
+    well, as in delta-spark.
 
     Raises:
         InvalidRequestError: names the column and the rules.

@@ -98,7 +98,7 @@ def plan_new_table(
 def default_properties(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the table properties that a session gives to every new table (C-53).
 
-    Settings that name no property are ignored, as in the reference.
+    Settings that name no property are ignored, as in delta-spark.
 
     >>> default_properties({DEFAULTS_PREFIX + "appendOnly": "true"})
     {'delta.appendOnly': 'true'}

@@ -2,7 +2,7 @@
 
 A write states a frame's schema, a partitioning or none, and how far it may change the
 table; the answer is the configuration the new version has, or the reason why the rows do
-not fit (X-07, section "Schema enforcement" of the reference's writer).
+not fit (X-07, section "Schema enforcement" of delta-spark's writer).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def config_for_rows(
 
     Without `SchemaChange.overwrite` every column of the rows must be in the table with the
     same type; byte, short and int may be narrower than the table's. Columns the rows lack
-    become NULL. There are no other casts, as in the reference.
+    become NULL. There are no other casts, as in delta-spark.
 
     Raises:
         InvalidRequestError: the rows do not fit (METADATA_MISMATCH, FAILED_TO_MERGE_FIELDS),
@@ -149,7 +149,7 @@ def _leaf_types(
             assert_never(data_type)
 
 
-def respelled(rows: StructType, table: StructType) -> StructType:
+def with_canonical_names(rows: StructType, table: StructType) -> StructType:
     """Return the rows' schema with every name as the table spells it.
 
     Names that the table lacks stay. Spark matches names as the session says, but a table's
@@ -160,20 +160,22 @@ def respelled(rows: StructType, table: StructType) -> StructType:
         tuple(
             f
             if other is None
-            else dataclasses.replace(f, name=other.name, type=_respelled(f.type, other.type))
+            else dataclasses.replace(f, name=other.name, type=_canonical_type(f.type, other.type))
             for f, other in known
         )
     )
 
 
-def _respelled(rows: DataType, table: DataType) -> DataType:
+def _canonical_type(rows: DataType, table: DataType) -> DataType:
     match rows, table:
         case StructType(), StructType():
-            return respelled(rows, table)
+            return with_canonical_names(rows, table)
         case ArrayType(element, nulls), ArrayType(table_element):
-            return ArrayType(_respelled(element, table_element), nulls)
+            return ArrayType(_canonical_type(element, table_element), nulls)
         case MapType(key, value, nulls), MapType(table_key, table_value):
-            return MapType(_respelled(key, table_key), _respelled(value, table_value), nulls)
+            return MapType(
+                _canonical_type(key, table_key), _canonical_type(value, table_value), nulls
+            )
         case _:
             return rows
 

@@ -31,7 +31,7 @@ _ROW_SIZE_LEAST = 10
 
 
 def run_optimize(spark: SparkSession, log: TableLog, spec: OptimizeSpec) -> DataFrame:
-    """Execute an OPTIMIZE and return the reference's one row ``path, metrics``."""
+    """Execute an OPTIMIZE and return delta-spark's one row ``path, metrics``."""
     with shown_in_ui(spark, f"OPTIMIZE delta.`{log.root_uri}`") as shown:
         outcome = execute_optimize(spark, log, spec)
         shown.report({"numAddedFiles": len(outcome.added), "numRemovedFiles": len(outcome.removed)})

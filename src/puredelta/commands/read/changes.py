@@ -8,7 +8,7 @@ from enum import Enum
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.read.read_table import TimestampArgument, parse_version, resolve_instant
+from puredelta.commands.read.read_table import TimestampArgument, parse_version, resolve_timestamp
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.changes.change_files import ChangeFiles, find_change_files
 from puredelta.log.changes.change_range import (
@@ -60,7 +60,7 @@ class ChangeSettings:
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> ChangeSettings:
-        """Read them from text by key; what nobody has set may be missing.
+        """Read them from text by key; a setting that is not made may be missing.
 
         Raises:
             InvalidRequestError: there is no such schema mode (DELTA_ILLEGAL_OPTION).
@@ -110,7 +110,7 @@ def read_changes(
     """
 
     def millis(instant: TimestampArgument) -> int:
-        return resolve_instant(spark, instant)
+        return resolve_timestamp(spark, instant)
 
     start = bound_of(starting_version, starting_timestamp, millis, which="starting")
     end = bound_of(ending_version, ending_timestamp, millis, which="ending")
@@ -164,7 +164,7 @@ def bound_of(
     *,
     which: str,
 ) -> RangeBound | None:
-    """Return one bound of a range, None if nobody said any; ``which`` is starting or ending.
+    """Return one bound of a range, None if none is given; ``which`` is starting or ending.
 
     Raises:
         InvalidRequestError: both ways to say it are used (DELTA_MULTIPLE_CDC_BOUNDARY), or it
@@ -204,7 +204,7 @@ def _read_snapshot(
     first: Metadata,
     mapped_schema: MappedSchema,
 ) -> Snapshot:
-    """Return the version whose schema the rows are read under, as the reference chooses it."""
+    """Return the version whose schema the rows are read under, as delta-spark chooses it."""
     if mapped_schema is not MappedSchema.END_VERSION or chosen.end == newest.version:
         return newest
     at_end = log.snapshot(version=chosen.end)

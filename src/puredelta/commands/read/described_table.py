@@ -175,7 +175,7 @@ def _column(field: StructField) -> Row:
 
 
 def _type(field: StructField) -> str:
-    return simple_string(field.type)  # char(n) and varchar(n) as strings, as in the reference
+    return simple_string(field.type)  # char(n) and varchar(n) as strings, as in delta-spark
 
 
 def _rows(

@@ -61,11 +61,11 @@ def find_snapshot(
         )
     log = TableLog.open(os.fspath(path))
     if timestamp is not None:
-        return log.snapshot(timestamp_ms=resolve_instant(spark, timestamp))
+        return log.snapshot(timestamp_ms=resolve_timestamp(spark, timestamp))
     return log.snapshot(version=None if version is None else parse_version(version))
 
 
-def resolve_instant(spark: SparkSession, instant: TimestampArgument) -> int:
+def resolve_timestamp(spark: SparkSession, instant: TimestampArgument) -> int:
     """Return milliseconds since 1970; only text and values without a zone ask Spark.
 
     Raises:
@@ -83,11 +83,11 @@ def resolve_instant(spark: SparkSession, instant: TimestampArgument) -> int:
     millis = F.unix_millis(F.lit(text).try_cast("timestamp")).alias("millis")
     row = spark.sql(_ONE_ROW).select(millis).first()
     if row is None or row["millis"] is None:
-        raise _not_an_instant(instant)
+        raise _not_a_timestamp(instant)
     return int(row["millis"])
 
 
-def _not_an_instant(instant: TimestampArgument) -> InvalidRequestError:
+def _not_a_timestamp(instant: TimestampArgument) -> InvalidRequestError:
     return InvalidRequestError(
         f"The provided timestamp ({instant!r}) cannot be converted to a valid timestamp.",
         code=ErrorCode.TIMESTAMP_INVALID,

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.commands.definition.identity_marks import config_with_marks
-from puredelta.commands.definition.schema_change import respelled
+from puredelta.commands.definition.schema_change import with_canonical_names
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.filled_columns import Identity
 from puredelta.protocol.schema.traversal import shape
@@ -74,7 +74,7 @@ def complete_rows(rows: DataFrame, config: TableConfig, *, store: Store) -> Comp
     Raises:
         InvalidRequestError: a column the rows lack must not be NULL.
     """
-    given = _respelled_rows(rows, config)
+    given = _rows_with_canonical_names(rows, config)
     names = frozenset(given.columns)
     identities = [i for name, i in config.identity_columns.items() if name not in names]
     generated = [name for name in config.generated_columns if name not in names]
@@ -136,14 +136,14 @@ def _with_defaults(rows: DataFrame, config: TableConfig, *, without: set[str]) -
     return rows.to(plain).select(*map(quoted, wanted.names))
 
 
-def _respelled_rows(rows: DataFrame, config: TableConfig) -> DataFrame:
+def _rows_with_canonical_names(rows: DataFrame, config: TableConfig) -> DataFrame:
     """Give every column and nested field the table's spelling of its name."""
     own = from_spark(struct_as_nullable(rows.schema))
-    spelled = respelled(own, config.schema)
-    if spelled == own:
+    canonical = with_canonical_names(own, config.schema)
+    if canonical == own:
         return rows
     columns = []
-    for old, new in zip(own.fields, to_spark(spelled).fields, strict=True):
+    for old, new in zip(own.fields, to_spark(canonical).fields, strict=True):
         column = F.col(quoted(old.name))
         if from_spark_type(new.dataType) != old.type:
             column = column.cast(new.dataType)  # by position

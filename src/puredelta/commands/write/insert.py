@@ -48,7 +48,7 @@ class InsertRequest:
     replace_where: str | None = None
     """Replaces the rows of this condition instead."""
     evolves: bool = False
-    """Columns of the rows that the table lacks are added to it, behind its own."""
+    """Columns of the rows that the table lacks are added to it, after its own."""
 
 
 EVERY_COLUMN = InsertRequest()

@@ -23,7 +23,7 @@ WRITE_OPTIONS = (
     "txnAppId",
     "txnVersion",
 )
-"""By the reference's names."""
+"""By delta-spark's names."""
 
 _PROPERTY_PREFIX = "delta."
 _PARTITION_OVERWRITE = "spark.sql.sources.partitionOverwriteMode"
@@ -85,7 +85,7 @@ class WriteOptions:
             InvalidRequestError: an option this library does not have, a value it cannot
                 have, or options that exclude each other.
         """
-        given, properties = _told_apart(options)
+        given, properties = _split_options(options)
         settings = CommitSettings.parse_idempotent(conf)
         if "txnAppId" in given or "txnVersion" in given:
             settings = replace(
@@ -127,12 +127,12 @@ class WriteOptions:
 
 
 def replaces_partitions(spark: SparkSession) -> bool:
-    """Tell whether the session's overwrites replace only the partitions they have rows for."""
+    """Return whether the session's overwrites replace only the partitions they have rows for."""
     conf = settings_of(spark)
     return _is_dynamic(conf, {}) and DYNAMIC_OVERWRITE.flag(conf)
 
 
-def _told_apart(options: Mapping[str, object]) -> tuple[dict[str, str], dict[str, str]]:
+def _split_options(options: Mapping[str, object]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the options of the write, by their own names, and the table properties."""
     known = {name.lower(): name for name in WRITE_OPTIONS}
     given: dict[str, str] = {}
@@ -154,7 +154,7 @@ def _told_apart(options: Mapping[str, object]) -> tuple[dict[str, str], dict[str
 
 
 def _is_dynamic(conf: Mapping[str, str], given: Mapping[str, str]) -> bool:
-    """Tell whether partitions are replaced; the session's mode gives way to other options."""
+    """Return whether partitions are replaced; the session's mode gives way to other options."""
     mode = given.get("partitionOverwriteMode")
     if mode is None:
         mode = conf.get(_PARTITION_OVERWRITE) or "static"

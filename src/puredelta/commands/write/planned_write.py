@@ -1,7 +1,7 @@
 """A write that has been decided: one Spark job, one commit.
 
-The job writes files nobody sees yet, the commit makes them the table. If anything fails, the
-files are removed and the table is what it was.
+The job writes files that no version names yet, the commit makes them part of the table. If
+anything fails before the commit has landed, the files are removed and the table is as before.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Write a DataFrame into a table: create, append, overwrite, in one commit.
 
-The order of things is the promise: everything that can be refused is refused first, then
-one Spark job writes files nobody sees yet, then one commit makes them the table. If
-anything fails, the files are removed and the table is what it was.
+The order is the promise: everything that can be refused is refused first, then one Spark job
+writes files that no version names yet, then one commit makes them part of the table.
 """
 
 from __future__ import annotations
@@ -156,7 +155,7 @@ def _operation(request: WriteRequest, options: WriteOptions, config: TableConfig
 
 
 def columns_of(rows: DataFrame) -> StructType:
-    """Return the rows' schema as a table would have it: everything nullable (as the reference).
+    """Return the rows' schema as a table would have it: everything nullable (as delta-spark).
 
     Raises:
         InvalidRequestError: there is no column, or one of a type no table can have.

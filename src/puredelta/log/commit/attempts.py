@@ -86,13 +86,12 @@ class Attempts:
         return after
 
     def _rebase(self, staged: StagedCommit, base: CommitBase) -> tuple[StagedCommit, CommitBase]:
-        """Check the commit against every commit since the base and move it behind the last."""
+        """Check the commit against every commit since the base and move it after the last."""
         for winner in map(WinningCommit.of, self.log.commits_after(base.version)):
             after = base.after(winner)
             if base.config is None:
-                staged = self._join(staged, winner, after)
-            else:
-                self._require_no_conflict(staged, winner, base.config)
+                staged = self._join(staged, winner, after.table)
+            self._require_no_conflict(staged, winner, base.config or after.table)
             base = after
         return staged, base
 
@@ -107,11 +106,13 @@ class Attempts:
                 conflicts, winner, table=self._table_name(config), read_version=self.read_version
             )
 
-    def _join(self, staged: StagedCommit, winner: WinningCommit, after: CommitBase) -> StagedCommit:
+    def _join(
+        self, staged: StagedCommit, winner: WinningCommit, theirs: TableConfig
+    ) -> StagedCommit:
         """Turn the creation of a table into an append to the one another writer created."""
-        reason = _why_not_joined(staged, after, self.if_created)
+        reason = _why_not_joined(staged, theirs, self.if_created)
         if reason is not None:
-            raise creation_conflict(winner, table=self._table_name(after.config), reason=reason)
+            raise creation_conflict(winner, table=self._table_name(theirs), reason=reason)
         return staged.without_table_definition()
 
     def _table_name(self, config: TableConfig | None) -> str:
@@ -119,14 +120,14 @@ class Attempts:
         return name or f"delta.`{self.log.root_uri.removeprefix('file:')}`"
 
 
-def _why_not_joined(staged: StagedCommit, after: CommitBase, if_created: IfCreated) -> str | None:
+def _why_not_joined(staged: StagedCommit, theirs: TableConfig, if_created: IfCreated) -> str | None:
     """Say why rows written for our table cannot go into the other writer's, if they cannot."""
     if if_created is IfCreated.FAIL:
         return "this operation was to create the table"
     if not staged.is_blind_append:
         return "this operation does more than append"
-    ours, theirs = next_config(None, staged.protocol, staged.metadata), after.config
-    if ours is None or theirs is None:
+    ours = next_config(None, staged.protocol, staged.metadata)
+    if ours is None:
         return "it has no metadata"
     if ours.schema != theirs.schema:
         return "its schema is another one"

@@ -79,9 +79,16 @@ class CommitBase:
     """In-commit timestamp of ``version``, else when its file was written."""
     highest_row_id: int = NO_ROW_ID
     recommitted: Mapping[CanonicalPath, RowIds] = field(default_factory=dict)
-    """Row ids that rivals gave to files of the table, by canonical path."""
+    """Row ids that winning commits gave to files of the table, by canonical path."""
     tracking_switched_on: bool = False
     """Whether a winning commit enabled row tracking after the files were prepared without it."""
+
+    @property
+    def table(self) -> TableConfig:
+        """The configuration, where there is a table."""
+        if self.config is None:
+            raise ValueError("there is no table yet")
+        return self.config
 
     @classmethod
     def of(cls, snapshot: Snapshot | None) -> CommitBase:

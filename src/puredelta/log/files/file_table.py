@@ -76,7 +76,7 @@ DELETION_VECTOR_WIRE_NAMES = wire_names([field.name for field in DELETION_VECTOR
 """Field of `DELETION_VECTOR_TYPE` to the name checkpoints give it."""
 
 # Paths that `canonical_path` may change: absolute ones, escapes, empty or dotted segments.
-_SPELLED_FREELY = r"^$|^/|[%:]|//|/$|(^|/)\.{1,2}(/|$)"
+_NOT_CANONICAL = r"^$|^/|[%:]|//|/$|(^|/)\.{1,2}(/|$)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def file_keys(rows: pa.Table) -> pa.ChunkedArray:
 
 
 def _canonical_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:
-    free = pc.match_substring_regex(paths, _SPELLED_FREELY)
+    free = pc.match_substring_regex(paths, _NOT_CANONICAL)
     if not pc.any(free).as_py():
         return paths
     keys = (FileActionKey(canonical_path(p), None) for p in paths.filter(free).to_pylist())

@@ -33,7 +33,7 @@ class Bin:
     """Files of one partition, in the order of the log, and how many files they become."""
 
     files: tuple[Add, ...]
-    num_pieces: int = 1
+    num_ranges: int = 1
 
     @property
     def size_bytes(self) -> int:
@@ -65,7 +65,7 @@ def plan_z_order(files: Iterable[Add], limits: BinLimits) -> tuple[Bin, ...]:
     return tuple(
         Bin(
             files=(members := tuple(add for _, add in partition)),
-            num_pieces=max(1, sum(add.size_bytes for add in members) // limits.max_file_size),
+            num_ranges=max(1, sum(add.size_bytes for add in members) // limits.max_file_size),
         )
         for partition in _by_partition(enumerate(files))
     )

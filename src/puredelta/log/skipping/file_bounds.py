@@ -158,7 +158,7 @@ class _Column:
 def _find(ref: Ref, config: TableConfig) -> _Column | None:
     """Find a column in the table; ``None`` if files must not be pruned by it.
 
-    A type other than that of the table means that the reference was resolved against another
+    A type other than that of the table means that delta-spark was resolved against another
     schema. A collation orders text in another way than bounds do.
     """
     if ref.side is not Side.TARGET or ref.type is None:

@@ -1,9 +1,9 @@
 """Cached DataFrames over a table, made to show its new version (M-13). Classic sessions only.
 
-A frame of ours is a plan over the files of one version, so after a commit the plan it is cached
-under gets other rows: those of the plan in which the new version stands in the table's place.
-They are computed when somebody asks for them; no job runs here. Frames of a version that was
-asked for stay as they are. A frame whose columns the table no longer has leaves the cache.
+The plan of such a frame reads the files of one version. After a commit the cache gets other rows
+for the same plan: those of a plan that reads the new version in the place of the old one. Spark
+computes them when they are used; no job runs here. A frame of a version that the user asked for
+stays as it is. A frame whose columns the table no longer has leaves the cache.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Entries of Delta tables in the session catalog: made, and taken back. Classic sessions only.
+"""Entries of Delta tables in the session catalog, made and removed. Classic sessions only.
 
 Spark itself writes the entry, from plain SQL that does not pass the activated ``spark.sql``. What
 the table is stands in its log; the entry holds its name, its location and, for listings, the
@@ -49,7 +49,7 @@ def entry_name(spark: SparkSession, parts: tuple[str, ...]) -> EntryName | None:
 
 
 def is_taken(spark: SparkSession, name: EntryName) -> bool:
-    """Tell whether there is a table or a view of the name."""
+    """Return whether there is a table or a view of the name."""
     return session_catalog.has_entry(spark, name.database, name.name)
 
 

@@ -4,8 +4,8 @@ Before Spark builds a relation for a table it asks the session catalog's cache o
 (``FindDataSourceTable``). For the length of one analysis the plan of each Delta table that
 a text names is put there, so no text is changed: aliases, ``db.t.column``, common table
 expressions, parameters and errors stay Spark's own. An entry that stayed would keep showing an
-old version, so it goes at once. Where this ever stops to work a query fails; it cannot read
-anything wrong. Classic sessions only.
+old version, so it is removed at once. Should a release of Spark no longer ask there, queries
+fail; they cannot read anything wrong. Classic sessions only.
 """
 
 from __future__ import annotations

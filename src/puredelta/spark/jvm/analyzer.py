@@ -145,6 +145,6 @@ class ClockReading:
 
 
 def reads_clock(plan: Plan) -> bool:
-    """Tell whether anything in a plan reads the clock, its subqueries included."""
+    """Return whether anything in a plan reads the clock, its subqueries included."""
     pattern = java_constant(plan.java, f"{CATALYST}.trees.TreePattern", "CURRENT_LIKE")
     return bool(plan.java.containsPattern(pattern))

@@ -60,11 +60,11 @@ class FrameCache:
         self._manager = self._session.sharedState().cacheManager()
 
     def is_empty(self) -> bool:
-        """Tell whether nothing is cached."""
+        """Return whether nothing is cached."""
         return bool(self._manager.isEmpty())
 
     def serves(self, plan: Plan) -> bool:
-        """Tell whether Spark would answer from the cache, for any part of an analyzed plan."""
+        """Return whether Spark would answer from the cache, for any part of an analyzed plan."""
         if self.is_empty():
             return False
         # Not the frame's own execution: what it found in the cache would stay with it.

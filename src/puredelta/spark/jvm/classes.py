@@ -53,10 +53,15 @@ def session_of(spark: SparkSession) -> Any:
     return session._jsparkSession
 
 
-def gateway_of(spark: SparkSession) -> Any | None:
-    """Return Py4J's gateway, ``None`` for a session that has no JVM in reach (Spark Connect)."""
+def has_jvm(spark: SparkSession) -> bool:
+    """Return whether a session has a JVM in reach; one of Spark Connect has none."""
+    return getattr(spark, "_jvm", None) is not None
+
+
+def gateway_of(spark: SparkSession) -> Any:
+    """Return Py4J's gateway of a classic session."""
     session: Any = spark
-    return None if getattr(session, "_jvm", None) is None else session.sparkContext._gateway
+    return session.sparkContext._gateway
 
 
 def java_class(jvm: Any, name: str) -> Any:
@@ -78,7 +83,7 @@ def java_constant(jvm: Any, name: str, method: str) -> Any:
 
 
 def has_class(spark: SparkSession, name: str) -> bool:
-    """Tell whether a class is on the class path of a classic session."""
+    """Return whether a class is on the class path of a classic session."""
     thread = java_class(jvm_of(spark), "java.lang.Thread").currentThread()
     try:
         thread.getContextClassLoader().loadClass(name)
@@ -89,7 +94,7 @@ def has_class(spark: SparkSession, name: str) -> bool:
 
 def java_array(spark: SparkSession, element: str, items: Sequence[Any]) -> Any:
     """Return a Java array; ``element`` is the full name of its class, or of a primitive type."""
-    gateway: Any = gateway_of(spark)
+    gateway = gateway_of(spark)
     made = gateway.new_array(java_class(gateway.jvm, element), len(items))
     for n, item in enumerate(items):
         made[n] = item

@@ -75,11 +75,11 @@ class Expression:
         return T._parse_datatype_json_string(self.java.dataType().json())
 
     def has_type_of(self, other: Expression) -> bool:
-        """Tell whether both have the very same type."""
+        """Return whether both have the very same type."""
         return bool(self.java.dataType().equals(other.java.dataType()))
 
     def is_deterministic(self) -> bool:
-        """Tell whether it gives the same value each time it is evaluated over a row."""
+        """Return whether it gives the same value each time it is evaluated over a row."""
         return bool(self.java.deterministic())
 
     def unresolved_names(self) -> tuple[str, ...]:

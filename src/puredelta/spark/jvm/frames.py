@@ -46,7 +46,7 @@ def frame_of(spark: SparkSession, plan: Plan) -> DataFrame:
 
 
 def is_of_session(rows: DataFrame, spark: SparkSession) -> bool:
-    """Tell whether a frame belongs to this very session of the JVM."""
+    """Return whether a frame belongs to this very session of the JVM."""
     return bool(session_of(rows.sparkSession).equals(session_of(spark)))
 
 
@@ -106,10 +106,10 @@ def no_rows_like(known: DataFrame, latest: DataFrame) -> DataFrame:
 
 
 class LazyDataFrame(ClassicFrame):
-    """A frame whose columns are known, which Spark looks at when somebody uses it.
+    """A frame whose columns are known, and which the JVM makes when it is first used.
 
-    Few are ever used of those that only say what the names of a statement mean, or that hold
-    the counts a command answers with; to make one takes several milliseconds.
+    Most frames that only say what the names of a statement mean, or that hold the counts a command
+    answers with, are never used; to make one takes several milliseconds.
     """
 
     def __new__(cls, *_arguments: Any) -> Self:
@@ -147,8 +147,8 @@ def lazy_frame(
     """Return rows that the driver's JVM holds, under a schema; runs no job, now or later.
 
     PySpark's own ``createDataFrame`` starts from an RDD or from Arrow: many times the calls.
-    ``make_rows`` returns objects such as `row_of_longs` makes; it is called once, when somebody
-    uses the frame.
+    ``make_rows`` returns objects such as `row_of_longs` makes; it is called once, when the
+    frame is first used.
     """
     jvm = jvm_of(spark)
 

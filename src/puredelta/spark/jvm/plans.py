@@ -76,11 +76,11 @@ class Plan:
         return Projections(self.java.projectList())
 
     def is_deterministic(self) -> bool:
-        """Tell whether it gives the same rows each time it is run."""
+        """Return whether it gives the same rows each time it is run."""
         return bool(self.java.deterministic())
 
     def is_same(self, other: Plan) -> bool:
-        """Tell whether both are equal, expression ids included."""
+        """Return whether both are equal, expression ids included."""
         return bool(self.java.fastEquals(other.java))
 
     def new_instance(self) -> Plan:

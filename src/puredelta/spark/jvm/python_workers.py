@@ -1,4 +1,4 @@
-"""What a job of Python code asks the JVM for, kept at hand. Classic sessions only."""
+"""The Spark context of a job of Python code that calls the JVM less. Classic sessions only."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def find_entry(
 
 
 def has_entry(spark: SparkSession, database: str, name: str) -> bool:
-    """Tell whether there is a table or a view of the name."""
+    """Return whether there is a table or a view of the name."""
     return bool(_catalog(spark).tableExists(_identifier(spark, database, name)))
 
 

@@ -9,16 +9,18 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
-from puredelta.spark.jvm.classes import java_class, jvm_of, session_of
+from puredelta.spark.jvm.classes import has_jvm, java_class, jvm_of, session_of
 
 _JSON_WRITERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
-def session_settings(spark: SparkSession) -> Mapping[str, str]:
-    """Return every setting that somebody made, by its key.
+def session_settings(spark: SparkSession) -> Mapping[str, str] | None:
+    """Return every setting that was made, by its key; ``None`` if the session has no JVM in reach.
 
     ``spark.conf.getAll`` of a classic session asks the JVM for each key and each value.
     """
+    if not has_jvm(spark):
+        return None
     every = session_of(spark).conf().getAllAsJava()
     settings: dict[str, str] = json.loads(_json_writer(jvm_of(spark)).writeValueAsString(every))
     return settings

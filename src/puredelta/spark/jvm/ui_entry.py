@@ -1,4 +1,4 @@
-"""An entry of the Spark UI's SQL tab that no plan of Spark's stands behind.
+"""An entry of the Spark UI's SQL tab for work that has no plan of Spark's.
 
 Classic sessions only. Spark's own event reader makes the events from JSON, so that what
 differs between releases does not matter; a driver that works without Spark's plans has no

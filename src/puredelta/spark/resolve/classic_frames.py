@@ -1,4 +1,4 @@
-"""Frames of a classic session: columns are told apart by expression ids."""
+"""Frames of a classic session: expression ids say which column is meant."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from puredelta.spark.resolve.predicate_from_json import SideColumn
 
 
 class ClassicFrames:
-    """Frames told apart by expression ids: every way to name a column keeps working.
+    """Frames whose columns are known by expression id: every way to name a column keeps working.
 
     What the user knows has the ids of the user's plans. Frames have ids of their own, so
     that they never meet those in one plan, and resolved expressions are moved to them

@@ -35,7 +35,7 @@ _MENTIONED = re.compile("|".join(_TYPES).encode(), re.IGNORECASE)
 
 
 def reads_clock(plan: Any) -> bool:
-    """Tell whether a plan might read the clock; a name in its data is a false alarm."""
+    """Return whether a plan might read the clock; a name in its data is a false alarm."""
     return _MENTIONED.search(plan.SerializeToString()) is not None
 
 

@@ -1,8 +1,8 @@
-"""Expressions of a Connect session: Spark's analyzer judges them through the public API.
+"""Expressions of a Connect session, resolved by Spark's analyzer through the public API.
 
-It answers with a schema or an error, never with a tree. So the form of a condition comes
-from its text where that is simple (`predicate_from_sql`); a ``Column``, and text that is not
-understood, may use every column of its scope.
+The analyzer answers with a schema or an error, never with a tree. So the form of a condition is
+parsed from its text where that is simple (`predicate_from_sql`). A ``Column``, and text that is
+not understood, may use every column of its scope.
 """
 
 from __future__ import annotations
@@ -157,18 +157,18 @@ def _types(frame: DataFrame, values: Sequence[Column]) -> tuple[T.DataType, ...]
 
 
 def _error(frame: DataFrame, position: int, request: Request) -> ResolutionError | None:
-    """Return what is wrong with one request; what is not ours to name is Spark's error."""
+    """Return what is wrong with one request; other errors are raised as Spark's own."""
     try:
         _types(frame, [_column(request)])
     except AnalysisException as error:
         condition = error.getCondition() or ""
         if condition.startswith(_UNRESOLVED):
             name = (error.getMessageParameters() or {}).get("objectName", "")
-            shown = display_name(parse_name(name))
+            displayed = display_name(parse_name(name))
             return ResolutionError(
                 position=position,
                 problem=ResolutionProblem.UNRESOLVED,
-                names=(shown,),
+                names=(displayed,),
                 sql=_sql(request),
             )
         if condition == _FOREIGN:

@@ -213,7 +213,7 @@ def _literal(node: Node, time_zone: str) -> Predicate:
     if text is None:
         return Const(None)
     try:
-        value = _instant(text, time_zone) if kind == "timestamp" else _value(text, kind)
+        value = _timestamp(text, time_zone) if kind == "timestamp" else _value(text, kind)
     except (ValueError, ArithmeticError, zoneinfo.ZoneInfoNotFoundError):
         value = None  # the year 10000, a zone this machine does not know
     return Opaque(frozenset()) if value is None else Const(value)
@@ -240,8 +240,8 @@ def _value(text: str, kind: str) -> object:
             return None
 
 
-def _instant(text: str, time_zone: str) -> dt.datetime | None:
-    """Return an instant printed in a zone, ``None`` in the hour that comes twice."""
+def _timestamp(text: str, time_zone: str) -> dt.datetime | None:
+    """Return a timestamp printed in a zone, ``None`` in the hour that comes twice."""
     seconds, _, fraction = text.partition(".")
     local = dt.datetime.fromisoformat(seconds).replace(
         microsecond=int(fraction.ljust(6, "0") or 0), tzinfo=zoneinfo.ZoneInfo(time_zone)

@@ -1,7 +1,7 @@
 """The rows that a range of commits changed, as a DataFrame: a few scans, no job.
 
-To Spark every file belongs to a table that is partitioned by the columns of the feed, too:
-version, time and, unless the file holds it, kind of change are partition values of the file.
+For Spark every file belongs to a table that is also partitioned by the columns of the feed:
+version, time and (unless the file holds it) kind of change are partition values of the file.
 So filters on them choose files, and the number of scans does not grow with the commits.
 """
 

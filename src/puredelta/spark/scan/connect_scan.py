@@ -1,9 +1,9 @@
 """A DataFrame over an explicit list of Parquet files on Spark Connect: public API only.
 
 ``spark.read.parquet(*paths)`` lists the files on the server, which is slow for many of them.
-Partition values and ordinals arrive by a broadcast join on ``_metadata.file_path``. That text
-is URL-encoded the server's way, so the key is what the server itself says when asked for the
-files of the plan; the same answer shows that it will read exactly the files asked for.
+Partition values and ordinals arrive by a broadcast join on ``_metadata.file_path``. The server
+URL-encodes that path in its own way, so the server is asked for the files of the plan and its
+answer is the key. The answer also shows that it will read exactly the files asked for.
 """
 
 from __future__ import annotations

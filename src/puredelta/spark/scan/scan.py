@@ -1,8 +1,8 @@
 """The rows of a table version as a DataFrame: exactly its files, under its schema.
 
-Reads no data and runs no job; deletion vectors are read when the frame is made. Columns come
-out under their logical names and current types, whatever names (column mapping) or narrower
-types (type widening) the files have. Everything is nullable.
+Reads no data and runs no job; deletion vectors are read when the frame is made. Columns have
+their logical names and current types, even where the files have other names (column mapping) or
+narrower types (type widening). Everything is nullable.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class SessionInfo:
     ansi: bool
     store_assignment: StoreAssignment
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Every setting that somebody made, by its key."""
+    """Every setting that was made, by its key."""
 
     @classmethod
     def of(cls, spark: SparkSession) -> SessionInfo:
@@ -68,12 +68,13 @@ class SessionInfo:
 
 
 def settings_of(spark: SparkSession) -> Mapping[str, str]:
-    """Return every setting that somebody made, read at once."""
-    return spark.conf.getAll if is_connect(spark) else session_settings(spark)
+    """Return every setting that was made, all read at once."""
+    settings = session_settings(spark)
+    return spark.conf.getAll if settings is None else settings
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Tell whether the session talks to a server over Spark Connect.
+    """Return whether the session talks to a server over Spark Connect.
 
     The class is looked at, not imported: its module needs packages that only Connect
     clients have.

@@ -1,8 +1,8 @@
 """Whether a frame is nothing but a scan of Parquet files, to be seen from its analyzed plan.
 
-Such a frame gives the same rows whenever the same files are read, so nobody needs to keep a
-copy. A plan is accepted for what it is known to be; whatever is unknown is `NotApplicable`. Runs
-nothing. Classic sessions only: Spark Connect shows no plans.
+Such a frame gives the same rows whenever the same files are read, so it needs no copy. Only plans
+of a known form are accepted; any other is `NotApplicable`. Runs nothing. Classic sessions only:
+Spark Connect shows no plans.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _UNUSUAL = (
     '"udt"',
     '"void"',
 )
-"""In the JSON of a column that files alone do not tell."""
+"""In the JSON of a column whose values do not follow from the files alone."""
 _LOCAL = "file:/"
 _FILE = re.compile(
     r"\w+\{path=(?P<uri>.*); isDirectory=false; length=(?P<length>\d+); replication=\d+;"
@@ -61,7 +61,7 @@ class PlainScan:
     fields: tuple[T.StructField, ...]
     """Per column of the frame the column of the files it shows, as the relation declares it."""
     is_table: bool
-    """Whether the files are those of a version of a Delta table: nobody writes to them."""
+    """Whether the files are those of a version of a Delta table, which never change."""
 
 
 def plain_scan(spark: SparkSession, rows: DataFrame) -> PlainScan | NotApplicable:
@@ -194,7 +194,7 @@ def _passed_ids(expressions: Projections, n: int, text: str, named: str) -> list
 def declared_fields(
     columns: Sequence[dict[str, Any]], places: Sequence[int]
 ) -> tuple[T.StructField, ...] | NotApplicable:
-    """Return the columns of a relation by place, if files alone tell what they hold. Pure."""
+    """Return columns of a relation by place, if their values follow from the files alone. Pure."""
     wanted: dict[int, T.StructField] = {}
     for place in places:
         declared = columns[place]

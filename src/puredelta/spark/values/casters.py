@@ -1,4 +1,4 @@
-"""Casts that do the same whatever ``spark.sql.ansi.enabled`` says, per kind of session."""
+"""Casts whose mode does not depend on ``spark.sql.ansi.enabled``, per kind of session."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Errors that a row raises inside a Spark job, carried to the driver as what they are.
+"""Errors that a row raises inside a Spark job: code and values reach the driver with the message.
 
 Spark's ``raise_error`` takes one text. It carries a marker and one line of JSON with the
-code, the message and the values; the driver finds the marker in whatever exception Spark,
-Py4J or Spark Connect made of it.
+code, the message and the values. The driver finds the marker in the exception that Spark, Py4J
+or Spark Connect made of the text.
 """
 
 from __future__ import annotations

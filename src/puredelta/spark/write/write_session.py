@@ -1,9 +1,9 @@
 """A session in which Spark's Parquet writer writes what the Delta protocol wants.
 
 These settings are no writer options: Spark takes them from the session. A classic session
-is cloned for the length of one job, so the user's own is never touched. On Spark Connect,
-where there is nothing to clone, and for rows somebody observes, whose metrics the clone
-would keep to itself, they are set and put back under a lock.
+is cloned for the length of one job, so the user's own is never touched. In two cases they are
+set and put back under a lock: on Spark Connect, where no session can be cloned, and for rows that
+have an ``Observation``, which would get no metrics from a clone.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def write_session(rows: DataFrame, more: Mapping[str, str] | None = None) -> Ite
 
 
 def _is_observed(rows: DataFrame) -> bool:
-    """Tell whether the plan holds an `Observation`: its ``get`` would wait for ever."""
+    """Return whether the plan holds an `Observation`: its ``get`` would wait for ever."""
     return "CollectMetrics" in logical_plan(rows).text()
 
 

@@ -1,9 +1,9 @@
 """Files that a write job left in its directory become actions of a commit.
 
 Statistics come from the footers, partition values from the directories. A job that wrote
-change rows beside rows of the table left two kinds of files, told apart by a directory of
-ours; they are moved to where the protocol wants them, so that no directory but those of
-partition columns remains in the path of a data file.
+change rows beside rows of the table left two kinds of files, each below a helper directory. They
+are moved to where the protocol wants them, so that the path of a data file has no directories
+but those of partition columns.
 """
 
 from __future__ import annotations

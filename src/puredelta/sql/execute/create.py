@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.create.as_select import create_table_as
+from puredelta.commands.create.as_select import FirstRows, create_table_as
 from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
@@ -56,7 +56,7 @@ def create(spark: SparkSession, statement: StatedTable) -> bool:
         if rows is None:
             create_table(spark, log, definition, mode=mode)
         else:
-            create_table_as(rows, log, definition, mode=mode)
+            create_table_as(FirstRows(rows=rows), log, definition, mode=mode)
     return True
 
 

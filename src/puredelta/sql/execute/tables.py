@@ -89,12 +89,12 @@ def _with_views(
 
     A target whose name is computed stands there by its name.
     """
-    pieces: list[str] = [with_views(spark, text[: statement.start], views)]
+    parts: list[str] = [with_views(spark, text[: statement.start], views)]
     at = statement.start
     for target in statement.targets:
         name = text[target.start : target.end]
         if isinstance(target.name, ComputedName):
             name = quote_name(resolve_name(spark, target.name).parts)
-        pieces += [with_views(spark, text[at : target.start], views), name]
+        parts += [with_views(spark, text[at : target.start], views), name]
         at = target.end
-    return "".join([*pieces, with_views(spark, text[at:], views)])
+    return "".join([*parts, with_views(spark, text[at:], views)])

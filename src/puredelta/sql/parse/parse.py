@@ -64,6 +64,7 @@ _OF_DELTA: Mapping[str, _Reader] = {
     "VACUUM": read_vacuum,
 }
 """By the first word: statements that Spark does not have, read from the second word on."""
+_FIRST_WORDS = frozenset({"WITH", *_OF_SPARK, *_OF_DELTA})
 
 
 def parse(text: str) -> Statement | None:
@@ -76,7 +77,7 @@ def parse(text: str) -> Statement | None:
     True
     """
     first = _FIRST_WORD.match(text)
-    if first is not None and first[1].upper() not in {"WITH", *_OF_SPARK, *_OF_DELTA}:
+    if first is not None and first[1].upper() not in _FIRST_WORDS:
         return None  # without a look at the rest, which may be long
     cursor = Cursor(text)
     try:

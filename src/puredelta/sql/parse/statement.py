@@ -260,7 +260,7 @@ class TableInText:
 class SparkParsedStatement:
     """CREATE TABLE, REPLACE TABLE or INSERT, of which only the beginning has been read.
 
-    Spark's own parser reads the rest: `puredelta.spark.statements.statement_plans`.
+    Spark's own parser reads the rest: `puredelta.spark.jvm.statement_plans`.
     """
 
     defines: bool

@@ -11,9 +11,9 @@ def replaced(text: str, parts: Iterable[tuple[int, int, str]]) -> str:
     >>> replaced("SELECT a, b", [(7, 8, "1"), (10, 11, "2")])
     'SELECT 1, 2'
     """
-    pieces: list[str] = []
+    result: list[str] = []
     at = 0
     for start, end, new in parts:
-        pieces += [text[at:start], new]
+        result += [text[at:start], new]
         at = end
-    return "".join([*pieces, text[at:]])
+    return "".join([*result, text[at:]])

@@ -13,7 +13,7 @@ from puredelta.spark.scan.table_rows import table_rows
 from puredelta.sql.relations.table_argument import require_table
 
 
-class Target:
+class OpenTable:
     """A table's log, and its columns under the user's alias.
 
     A column that was taken from the table keeps its identity over later versions, so that a
@@ -27,7 +27,7 @@ class Target:
         self._alias: str | None = None
 
     @classmethod
-    def open(cls, spark: SparkSession, path: str) -> Target:
+    def open(cls, spark: SparkSession, path: str) -> OpenTable:
         """Open the table at a path.
 
         Raises:
@@ -36,9 +36,9 @@ class Target:
         log = require_table(path, f"`{path}`")
         return cls(spark, log, table_identity(spark, log.snapshot().config.schema))
 
-    def under(self, alias: str) -> Target:
+    def under(self, alias: str) -> OpenTable:
         """Return the same table under an alias."""
-        other = Target(self.spark, self.log, self._columns)
+        other = OpenTable(self.spark, self.log, self._columns)
         other._alias = alias
         return other
 

@@ -1,4 +1,4 @@
-"""Checks of argument types with the reference's class and words: ``ValueError``."""
+"""Checks of argument types with delta-spark's class and words: ``ValueError``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def require_string(value: object, name: str) -> None:
 
 
 def require_integer(value: object, name: str) -> None:
-    """Raise ValueError unless the value is an int; like the reference, take a bool for one."""
+    """Raise ValueError unless the value is an int; like delta-spark, take a bool for one."""
     _require(value, name, int, "an int")
 
 
