@@ -195,7 +195,7 @@ class LocalStore:
 
     @contextlib.contextmanager
     def _temporary(self, target: Path, content: bytes) -> Iterator[Path]:
-        """Yield a flushed file with this content next to the target; it is removed afterwards."""
+        """Yield a flushed file with this content next to the target; one that cannot go stays."""
         _make_directories(target.parent)
         temporary = target.parent / f".{uuid.uuid4().hex}.tmp"
         try:
@@ -205,7 +205,7 @@ class LocalStore:
                 os.fsync(stream.fileno())
             yield temporary
         finally:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 temporary.unlink()
 
 
