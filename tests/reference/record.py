@@ -1,0 +1,149 @@
+"""Records what delta-spark makes of the cases of the corpus, as a program.
+
+``python -m tests.reference.record`` runs every case of ``tests/corpus/cases`` through
+delta-spark and writes its outcome into its line; with ``--new`` only the cases that have none.
+``--seeds 0:60`` adds the random statements of these seeds first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import delta
+import delta.tables
+from pyspark.sql import SparkSession
+
+from tests.corpus.case import CASES, Case, read_cases
+from tests.corpus.run import Engine, Run
+from tests.reference.random_cases import random_case
+from tests.reference.session_start import started_in_turn
+
+_AROUND = frozenset({"TASK_WRITE_FAILED", "FAILED_READ_FILE.NO_HINT"})
+"""Errors that say only where another one happened."""
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Record the cases of every file."""
+    with tempfile.TemporaryDirectory() as scratch:
+        spark = start_session(scratch)
+        run = Run(spark=spark, directory=Path(scratch) / "tables", engine=delta_spark(spark))
+        add_random(spark, arguments.seeds)
+        for path in sorted(CASES.glob("*.jsonl")):
+            if not arguments.files or path.stem in arguments.files:
+                record(run, path, only_new=arguments.new)
+        spark.stop()
+
+
+def add_random(spark: SparkSession, seeds: range) -> None:
+    """Add the random statements of these seeds that are not there yet."""
+    path = CASES / "random.jsonl"
+    known = {case.id for case in read_cases(path)} if path.exists() else set()
+    with path.open("a") as file:
+        for case in (random_case(spark, seed) for seed in seeds):
+            if case.id not in known:
+                file.write(f"{case.line()}\n")
+
+
+def record(run: Run, path: Path, *, only_new: bool) -> None:
+    """Write the outcomes into the lines of one file, one by one."""
+    cases = read_cases(path)
+    for number, case in enumerate(cases):
+        if only_new and case.outcome is not None:
+            continue
+        started = time.monotonic()
+        cases[number] = replace(case, outcome=run.outcome(case))
+        path.write_text("".join(f"{case.line()}\n" for case in cases))
+        sys.stdout.write(f"{case.id}: {time.monotonic() - started:.1f} s\n")
+        sys.stdout.flush()
+
+
+def start_session(scratch: str) -> SparkSession:
+    """A session with delta-spark that is set up as the one that the tests share."""
+    os.environ["TZ"] = "UTC"
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # As for the tests: Java's second compiler does not pay for itself within minutes.
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    time.tzset()
+    builder = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.driver.memory", "1500m")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        .config(
+            "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+        )
+        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.sql.adaptive.enabled", "false")
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.databricks.delta.snapshotPartitions", "1")
+        .config("spark.sql.warehouse.dir", f"{scratch}/warehouse")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+    )
+    spark = started_in_turn(delta.configure_spark_with_delta_pip(builder))
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def delta_spark(spark: SparkSession) -> Engine:
+    """delta-spark as an engine of the corpus."""
+    reader = spark.read.format("delta")
+    feed = spark.read.format("delta").option("readChangeFeed", "true")
+    return Engine(
+        table_type=delta.tables.DeltaTable,
+        run_sql=spark.sql,
+        read=reader.load,
+        append=lambda rows, path: rows.write.format("delta").mode("append").save(path),
+        changes=lambda path, version: feed.option("startingVersion", version).load(path),
+        explain=explain,
+    )
+
+
+def explain(error: Exception) -> dict[str, Any]:
+    """Class and SQLSTATE of the first error in the chain that says what went wrong."""
+    found: list[tuple[str, str | None]] = []
+    condition = getattr(error, "getCondition", lambda: None)()
+    if condition:
+        found.append((condition, error.getSqlState()))
+    thrown = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+    for _ in range(20):
+        if thrown is None:
+            break
+        if "getCondition" in dir(thrown) and thrown.getCondition():
+            found.append((thrown.getCondition(), thrown.getSqlState()))
+        thrown = thrown.getCause()
+    pattern = r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\].*?SQLSTATE: (\w{5})"
+    found += re.findall(pattern, str(error), re.DOTALL)
+    told = [pair for pair in found if pair[0] not in _AROUND]
+    if not told:
+        return {"class": None, "sqlstate": None, "type": type(error).__name__}
+    return {"class": told[0][0], "sqlstate": told[0][1]}
+
+
+def seed_range(text: str) -> range:
+    """Seeds from the first to the one before the last."""
+    first, last = map(int, text.split(":"))
+    return range(first, last)
+
+
+def parsed() -> argparse.Namespace:
+    """The arguments of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--new", action="store_true", help="only cases without an outcome")
+    parser.add_argument("--seeds", type=seed_range, default=range(0), help="first:last")
+    parser.add_argument("files", nargs="*", help="names of files, without .jsonl")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main(parsed())
