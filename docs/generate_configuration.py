@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from puredelta.spark.delta_conf import HONOURED, PREFIX, WITHOUT_EFFECT, DeltaConf
+from puredelta.spark.session.delta_conf import HONOURED, PREFIX, WITHOUT_EFFECT, DeltaConf
 
 PAGE = Path(__file__).with_name("configuration.md")
 INTRODUCTION = f"""\
 # Configuration
 
-Generated from `src/puredelta/spark/delta_conf.py`: change a row there, then run
+Generated from `src/puredelta/spark/session/delta_conf.py`: change a row there, then run
 `python docs/generate_configuration.py`.
 
 The settings are delta-spark's own, set in the session (`spark.conf.set(key, value)`, classic and

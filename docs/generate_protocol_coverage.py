@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from puredelta.protocol.feature_registry import FEATURES, Capability, Feature
+from puredelta.protocol.features.feature_registry import FEATURES, Capability, Feature
 
 PAGE = Path(__file__).with_name("protocol-coverage.md")
 INTRODUCTION = """\
 # Protocol coverage
 
-Generated from `src/puredelta/protocol/feature_registry.py`: change a row there, then run
+Generated from `src/puredelta/protocol/features/feature_registry.py`: change a row there, then run
 `python docs/generate_protocol_coverage.py`. Names are those of delta-spark 4.4.0 and of the
 [Delta protocol](https://github.com/delta-io/delta/blob/master/PROTOCOL.md).
 

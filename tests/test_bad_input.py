@@ -204,7 +204,7 @@ def test_data_files_that_cannot_be_written(spark: SparkSession, tmp_path: Path) 
 def test_a_rival_wins_between_read_and_commit(
     spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.2: the loser says who won; the table holds the winner's rows and nothing of the loser."""
+    """E-03: the loser says who won; the table holds the winner's rows and nothing of the loser."""
     original = LocalStore.put_if_absent
     rivals = []
 

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 from puredelta.commands.merge.settings import MergeSettings
-from puredelta.protocol.stats import indexed_leaves, without_statistics
-from puredelta.protocol.types import LONG, STRING, StructField, StructType
-from puredelta.spark import delta_conf
-from puredelta.spark.delta_conf import HONOURED, PREFIX, WITHOUT_EFFECT, DeltaConf
-from tests.protocol.test_table_config import config_of
+from puredelta.protocol.schema.types import LONG, STRING, StructField, StructType
+from puredelta.protocol.table.stats import indexed_leaves, without_statistics
+from puredelta.spark.session import delta_conf
+from puredelta.spark.session.delta_conf import HONOURED, PREFIX, WITHOUT_EFFECT, DeltaConf
+from tests.protocol.table.test_table_config import config_of
 
 ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "src" / "puredelta"
@@ -54,7 +54,7 @@ def test_names_are_unique() -> None:
     assert not any(conf.is_honoured for conf in WITHOUT_EFFECT)
 
 
-# Requirements 1.14 and 2.8: every key of these tables is in one of the two lists.
+# S-01, S-02: every setting of delta-spark's MERGE and CONVERT is in one of the two lists.
 EVERY_KEY = """
 schema.autoMerge.enabled merge.optimizeInsertOnlyMerge.enabled
 merge.optimizeMatchedOnlyMerge.enabled merge.repartitionBeforeWrite.enabled

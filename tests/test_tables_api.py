@@ -1,4 +1,4 @@
-"""The facade: arguments and texts as ``delta.tables`` has them (1.1), and what it forwards."""
+"""The facade: arguments and texts as ``delta.tables`` has them (M-14), and what it forwards."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ from puredelta.commands.merge.clauses import (
 from puredelta.commands.write import write_table
 from puredelta.commands.write_options import SaveMode
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
-from puredelta.log import load
-from puredelta.log.table_log import TableLog
+from puredelta.log.replay import load
+from puredelta.log.replay.table_log import TableLog
 from puredelta.tables import (
     DeltaMergeBuilder,
     DeltaTable,
     DeltaTableBuilder,
     IdentityGenerator,
 )
+from puredelta.tables.target import Target
 
 NOT_AN_EXPRESSION = "'condition' must be a Spark SQL Column or a string (expression in SQL syntax)"
 NOT_VALUES = "must contain only Spark SQL Columns or strings (expressions in SQL syntax) as values"
@@ -72,7 +73,7 @@ def builder() -> DeltaMergeBuilder:
 def test_merge_arguments(source: Any, condition: Any, error: type[Exception], text: str) -> None:
     rows = AnyFrame() if source is AnyFrame else source
     with pytest.raises(error) as caught:
-        DeltaTable(None, None, None).merge(rows, condition)
+        DeltaTable(Target(None, None, None)).merge(rows, condition)
     assert str(caught.value) == text
 
 
@@ -307,7 +308,7 @@ def test_settings_that_are_no_file_systems_are_refused(spark: SparkSession, path
 def test_convert_to_delta(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The table that was just written is not read again before somebody wants to know."""
+    """C-04; what was just written is not read again before somebody wants to know."""
     location = str(tmp_path / "plain")
     spark.range(3).write.parquet(location)
     with monkeypatch.context() as patch:

@@ -9,12 +9,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands import changes
-from puredelta.commands.read import Instant, read_table
+from puredelta.commands.read import TimestampArgument, read_table
 from puredelta.commands.write import WriteOutcome, write_table
 from puredelta.commands.write_options import SaveMode
-from puredelta.log.table_log import TableLog
-from puredelta.sql.parameters import Arguments
-from puredelta.sql.run import run_sql
+from puredelta.log.replay.table_log import TableLog
+from puredelta.sql.execute.run import run_sql
+from puredelta.sql.relations.parameters import Arguments
 
 
 def read(
@@ -22,7 +22,7 @@ def read(
     path: str | os.PathLike[str],
     *,
     version: int | str | None = None,
-    timestamp: Instant | None = None,
+    timestamp: TimestampArgument | None = None,
 ) -> DataFrame:
     """Return the rows of the Delta table at ``path``.
 
@@ -50,9 +50,9 @@ def read_changes(
     path: str | os.PathLike[str],
     *,
     starting_version: int | str | None = None,
-    starting_timestamp: Instant | None = None,
+    starting_timestamp: TimestampArgument | None = None,
     ending_version: int | str | None = None,
-    ending_timestamp: Instant | None = None,
+    ending_timestamp: TimestampArgument | None = None,
 ) -> DataFrame:
     """Return the change data feed of the table at ``path``: the rows that commits changed.
 

@@ -1,6 +1,6 @@
-"""What exactly went wrong, in the reference's words: error classes and SQLSTATEs of delta-spark.
+"""What exactly went wrong, in delta-spark's words: its error classes and SQLSTATEs.
 
-Requirements 1.13, 2.2 and 3.2 name them. The exceptions that carry them are `puredelta.errors`.
+E-01 to E-03 say where they come from. The exceptions that carry them are `puredelta.errors`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every exception the library raises on purpose.
 
-The class says what a caller should *do*; ``code`` says exactly what happened, in the
-reference's words (error class and SQLSTATE of delta-spark, requirements 1.13, 2.2, 3.2)::
+The class says what a caller should *do*; ``code`` says exactly what happened, in
+delta-spark's words: its error class and SQLSTATE (E-01 to E-04)::
 
     DeltaError
     +-- ConflictError         another writer won: rebuild on the new version and retry

@@ -14,8 +14,8 @@ import puredelta
 from puredelta.commands.create import registered
 from puredelta.commands.create.with_rows import create_table_as
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
-from puredelta.log.table_log import TableLog
-from puredelta.spark import pinned_tables
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.catalog import relation_cache
 from puredelta.tables import DeltaTable
 
 
@@ -27,7 +27,7 @@ def database(active: SparkSession) -> Iterator[SparkSession]:
     yield active
     active.catalog.setCurrentDatabase("default")
     active.sql("DROP DATABASE shop CASCADE")
-    assert not pinned_tables._pins
+    assert not relation_cache._pins
 
 
 def contents(rows: Any) -> list[tuple[Any, ...]]:

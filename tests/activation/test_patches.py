@@ -1,4 +1,4 @@
-"""Methods replaced and put back, and what builders are told, without Spark."""
+"""Methods replaced and put back, and what builders are given, without Spark."""
 
 from __future__ import annotations
 
@@ -7,14 +7,10 @@ from typing import Any
 
 import pytest
 
-from puredelta.activation import doors
-from puredelta.activation.patches import Patches
-from puredelta.activation.stream_doors import open_stream_writer
-from puredelta.activation.table_doors import open_table_writer
-from puredelta.activation.told import Told, record_reader, record_writer
-from puredelta.activation.told_stream import ToldStream, record_stream_writer
-from puredelta.activation.told_table import ToldTable, record_table_writer
-from puredelta.activation.writing import write_options
+from puredelta.activation.calls.captured_options import CapturedOptions
+from puredelta.activation.calls.writing import write_options
+from puredelta.activation.methods.patched_methods import PATCHED_METHODS, Owner, patched
+from puredelta.activation.methods.patches import Patches
 from puredelta.errors import UnsupportedError
 
 
@@ -40,61 +36,57 @@ def builder_classes() -> tuple[type, type]:
 
     reader = make("format", "schema", "option", "options", "load", "table")
     layouts = ("bucketBy", "sortBy", "clusterBy")
-    return reader, make("format", "mode", "option", "options", "partitionBy", "save", *layouts)
+    writes = ("format", "mode", "option", "options", "partitionBy", *layouts)
+    return reader, make(*writes, "save", "saveAsTable", "insertInto")
 
 
 @pytest.fixture
-def patched():
+def builders():
     reader, writer = builder_classes()
     before = {**vars(reader), "w": dict(vars(writer))}
-    patches = Patches()
-    record_reader(patches, reader)
-    record_writer(patches, writer)
-    doors.open_load(patches, reader)
-    doors.open_save(patches, writer)
-    doors.open_table(patches, reader, doors.reader_session)
+    patches = patched({Owner.READER: reader, Owner.WRITER: writer})
     yield reader, writer
     patches.undo()
     assert all(vars(reader)[name] is value for name, value in before.items() if name != "w")
     assert all(vars(writer)[name] is value for name, value in before["w"].items())
 
 
-def test_a_reader_is_written_down_and_forwarded(patched):
-    reader = patched[0]()
+def test_a_reader_is_captured_and_forwarded(builders):
+    reader = builders[0]()
     reader.format("Delta").option("versionAsOf", 3).option(key="mergeSchema", value=True)
-    reader.options(VERSIONASOF=4, told=1, nothing=None)
-    told = Told.of(reader)
-    assert told.format == "Delta"
-    assert told.option("versionasof") == "4"
-    assert told.options == {"VERSIONASOF": "4", "mergeSchema": "true", "told": "1"}
+    reader.options(VERSIONASOF=4, header=1, nothing=None)
+    captured = CapturedOptions.of(reader)
+    assert captured.format == "Delta"
+    assert captured.option("versionasof") == "4"
+    assert captured.options == {"VERSIONASOF": "4", "mergeSchema": "true", "header": "1"}
     assert reader.calls[0] == ("format", ("Delta",), {})
-    assert reader.calls[-1] == ("options", (), {"VERSIONASOF": 4, "told": 1, "nothing": None})
+    assert reader.calls[-1] == ("options", (), {"VERSIONASOF": 4, "header": 1, "nothing": None})
 
 
-def test_what_a_builder_refuses_was_not_told(patched):
-    reader = patched[0]()
+def test_what_a_builder_refuses_is_not_captured(builders):
+    reader = builders[0]()
     with pytest.raises(ValueError, match="format"):
         reader.format("refused")
-    assert Told.of(reader).format is None
-    assert not Told.of(reader.schema("a int")).options
-    assert Told.of(reader).has_schema
+    assert CapturedOptions.of(reader).format is None
+    assert not CapturedOptions.of(reader.schema("a int")).options
+    assert CapturedOptions.of(reader).has_schema
 
 
-def test_a_writer_is_written_down(patched):
-    writer = patched[1]()
+def test_a_writer_is_captured(builders):
+    writer = builders[1]()
     writer.mode("append").mode(None).partitionBy(["a", "b"]).bucketBy(3, "a")
-    assert Told.of(writer).mode == "append"
-    assert Told.of(writer).partition_by == ("a", "b")
-    assert Told.of(writer.partitionBy("c", "d")).partition_by == ("c", "d")
-    assert Told.of(writer).layout == "bucketBy"
+    assert CapturedOptions.of(writer).mode == "append"
+    assert CapturedOptions.of(writer).partition_by == ("a", "b")
+    assert CapturedOptions.of(writer.partitionBy("c", "d")).partition_by == ("c", "d")
+    assert CapturedOptions.of(writer).layout == "bucketBy"
 
 
-@pytest.mark.parametrize("told", [["format", "csv"], [], ["option", "k", "v"]])
-def test_other_formats_reach_the_original_as_they_were(patched, told):
-    reader, writer = patched[0](), patched[1]()
+@pytest.mark.parametrize("given", [["format", "csv"], [], ["option", "k", "v"]])
+def test_other_formats_reach_the_original_as_they_were(builders, given):
+    reader, writer = builders[0](), builders[1]()
     for builder in (reader, writer):
-        if told:
-            getattr(builder, told[0])(*told[1:])
+        if given:
+            getattr(builder, given[0])(*given[1:])
     reader.load(["a", "b"], schema="x int", header=True)
     assert reader.calls[-1] == ("load", (["a", "b"], None, "x int"), {"header": True})
     writer.save("a", "orc", mode="append", partitionBy="p", compression="none")
@@ -117,22 +109,24 @@ def test_a_patch_keeps_name_and_documentation():
 
 
 def test_options_of_a_write():
-    told = Told().with_options({"MergeSchema": True, "delta.appendOnly": "true", "header": 1})
-    assert write_options(told) == {"MergeSchema": "true", "delta.appendOnly": "true"}
-    assert write_options(Told().with_options({"dataChange": True, "path": "/a"})) == {}
+    given = CapturedOptions().with_options(
+        {"MergeSchema": True, "delta.appendOnly": "true", "header": 1}
+    )
+    assert write_options(given) == {"MergeSchema": "true", "delta.appendOnly": "true"}
+    assert write_options(CapturedOptions().with_options({"dataChange": True, "path": "/a"})) == {}
 
 
 @pytest.mark.parametrize(
-    "told",
+    "given",
     [
-        Told().with_options({"dataChange": False}),
-        Told().with_options({"replaceOn": "a = b"}),
-        Told(layout="bucketBy"),
+        CapturedOptions().with_options({"dataChange": False}),
+        CapturedOptions().with_options({"replaceOn": "a = b"}),
+        CapturedOptions(layout="bucketBy"),
     ],
 )
-def test_what_must_not_be_ignored_is_refused(told):
+def test_what_must_not_be_ignored_is_refused(given):
     with pytest.raises(UnsupportedError, match=r"not supported"):
-        write_options(told)
+        write_options(given)
 
 
 class Writer:
@@ -154,29 +148,30 @@ def writer_class(*names: str) -> type:
     return type("Made", (Writer,), {name: _recorded(name) for name in names})
 
 
-def test_a_table_writer_is_written_down() -> None:
+def test_a_table_writer_is_captured() -> None:
     class Frame:
         sparkSession = SimpleNamespace()  # noqa: N815 - PySpark's name
 
         def writeTo(self, table: str) -> Any:  # noqa: ARG002, N802
             return writer()
 
+        def mergeInto(self, table: str, condition: Any) -> None:  # noqa: N802
+            raise AssertionError((table, condition))
+
     endings = ("create", "replace", "createOrReplace", "append", "overwrite")
-    told = ("using", "option", "options", "tableProperty", "partitionedBy", "clusterBy")
-    writer = writer_class(*told, *endings, "overwritePartitions")
-    patches = Patches()
-    record_table_writer(patches, Frame, writer)
-    open_table_writer(patches, writer)
+    given = ("using", "option", "options", "tableProperty", "partitionedBy", "clusterBy")
+    writer = writer_class(*given, *endings, "overwritePartitions")
+    patches = patched({Owner.FRAME: Frame, Owner.TABLE_WRITER: writer})
     made = Frame().writeTo("a.b.c.d.e").using("csv").option("k", True).options(K=1, path="/x")
     made.tableProperty("p", "v").partitionedBy("a", "b").clusterBy("c").overwrite("x")
-    words = ToldTable.of(made)
-    assert words is not None
-    assert (words.name, words.told.format, words.told.options) == (
+    captured = CapturedOptions.of(made)
+    assert captured.table is not None
+    assert (captured.table.name, captured.format, captured.options) == (
         "a.b.c.d.e",
         "csv",
         {"K": "1", "path": "/x"},
     )
-    assert (words.properties, words.partition_by, words.cluster_by) == (
+    assert (captured.table.properties, captured.table.partition_by, captured.table.cluster_by) == (
         {"p": "v"},
         ("a", "b"),
         ("c",),
@@ -184,25 +179,37 @@ def test_a_table_writer_is_written_down() -> None:
     patches.undo()
 
 
-def test_a_stream_writer_is_written_down() -> None:
+def test_a_stream_writer_is_captured() -> None:
     calls = "format option options partitionBy clusterBy outputMode queryName trigger foreach"
     writer = writer_class(*calls.split(), "foreachBatch", "start", "toTable")
-    patches = Patches()
-    record_stream_writer(patches, writer)
-    open_stream_writer(patches, writer)
+    patches = patched({Owner.STREAM_WRITER: writer})
     made = writer().format("delta").option("a", 1).outputMode("append").trigger(availableNow=True)
-    words = ToldStream.of(made).with_start(None, "complete", ["p"], "q", {"path": "/x"})
-    assert (words.output_mode, words.query_name, words.trigger) == (
+    captured = CapturedOptions.of(made).with_start(None, "complete", ["p"], "q", {"path": "/x"})
+    assert (captured.output_mode, captured.query_name, captured.trigger) == (
         "complete",
         "q",
         {"availableNow": True},
     )
-    assert words.told.options == {"a": "1", "path": "/x"}
-    assert words.told.partition_by == ("p",)
+    assert captured.options == {"a": "1", "path": "/x"}
+    assert captured.partition_by == ("p",)
     made.foreachBatch(print)
-    assert ToldStream.of(made).has_own_sink
-    assert not ToldStream.of(made).with_start("delta", None, None, None, {}).has_own_sink
+    assert CapturedOptions.of(made).has_own_sink
+    assert not CapturedOptions.of(made).with_start("delta", None, None, None, {}).has_own_sink
     made._spark = SimpleNamespace(conf={})
     made.start("/x", trace="on")
     assert made.calls[-1] == ("start", ("/x", None, None, None, None), {"trace": "on"})
     patches.undo()
+
+
+def test_every_method_is_replaced_once() -> None:
+    places = [(method.owner, method.name) for method in PATCHED_METHODS]
+    assert len(places) == len(set(places))
+    assert {owner for owner, _ in places} == set(Owner)
+
+
+def test_nothing_stays_replaced_where_a_method_is_missing() -> None:
+    reader, _ = builder_classes()
+    original = vars(reader)["format"]
+    with pytest.raises(KeyError):
+        patched({Owner.READER: reader, Owner.SESSION: type("Session", (), {})})
+    assert vars(reader)["format"] is original

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import puredelta
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
-from puredelta.log.table_log import TableLog
+from puredelta.log.replay.table_log import TableLog
 
 
 @pytest.fixture

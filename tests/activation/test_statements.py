@@ -12,8 +12,8 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError, ErrorCode, TableNotFoundError
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.clustering import clustering_columns
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.table.clustering import clustering_columns
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pyspark.errors import (
 from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
-from puredelta.log.table_log import TableLog
+from puredelta.log.replay.table_log import TableLog
 from puredelta.tables import DeltaTable
 
 

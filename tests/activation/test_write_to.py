@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 import puredelta
 from puredelta.errors import DeltaError, ErrorCode, TableNotFoundError
-from puredelta.log.table_log import TableLog
+from puredelta.log.replay.table_log import TableLog
 from puredelta.tables import DeltaTable
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.actions import Metadata, Protocol
-from puredelta.protocol.operations import Operation
-from puredelta.protocol.schema_json import encode_schema
-from puredelta.protocol.types import LONG, DataType, StructField, StructType
+from puredelta.log.commit.transaction import Transaction
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Metadata, Protocol
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.types import LONG, DataType, StructField, StructType
 
 FEATURES = (
     "allowColumnDefaults",

@@ -14,11 +14,11 @@ import pytest
 
 from puredelta.commands.change_settings import ChangeSettings, MappedSchema
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.protocol.actions import Add, AddChangeFile, CommitInfo, Metadata, Remove
-from puredelta.protocol.column_mapping import FIELD_ID, PHYSICAL_NAME
-from puredelta.protocol.paths import encode_path
-from puredelta.protocol.schema_json import encode_schema
-from puredelta.protocol.types import (
+from puredelta.protocol.actions.actions import Add, AddChangeFile, CommitInfo, Metadata, Remove
+from puredelta.protocol.actions.paths import encode_path
+from puredelta.protocol.features.column_mapping import FIELD_ID, PHYSICAL_NAME
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.types import (
     DATE,
     INTEGER,
     LONG,
@@ -106,7 +106,7 @@ def set_times(table: TableFiles, *seconds: int) -> None:
 
 def changes(spark: SparkSession, table: TableFiles, **bounds: Any) -> DataFrame:
     from puredelta.commands.changes import read_changes  # noqa: PLC0415 - loads pyspark
-    from puredelta.log.table_log import TableLog  # noqa: PLC0415
+    from puredelta.log.replay.table_log import TableLog  # noqa: PLC0415
 
     return read_changes(spark, TableLog.open(str(table.root)), **bounds)
 

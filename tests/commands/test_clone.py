@@ -10,9 +10,9 @@ import pytest
 
 from puredelta.commands.clone import CloneRequest, clone_table
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.actions import DeletionVectorDescriptor
-from puredelta.protocol.paths import absolute_uri
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import DeletionVectorDescriptor
+from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.store.local import LocalStore
 from tests.commands.sessions import FakeSession
 from tests.log.tables import add, create_table, feature_protocol

@@ -6,11 +6,10 @@ import pytest
 
 from puredelta.commands.dependent_rules import require_independent
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.actions import Metadata, Protocol
-from puredelta.protocol.expression_names import referenced_paths
-from puredelta.protocol.schema_json import encode_schema
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import (
+from puredelta.protocol.actions.actions import Metadata, Protocol
+from puredelta.protocol.schema.expression_names import referenced_paths
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.types import (
     INTEGER,
     LONG,
     SHORT,
@@ -21,6 +20,7 @@ from puredelta.protocol.types import (
     StructField,
     StructType,
 )
+from puredelta.protocol.table.table_config import TableConfig
 
 
 def struct(**fields: DataType) -> StructType:

@@ -11,8 +11,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.types import DATE, INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.types import (
+    DATE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    StructField,
+    StructType,
+)
 from puredelta.tables import DeltaTable
 from tests.commands.filled import defaulted, generated, identity, lay_empty
 

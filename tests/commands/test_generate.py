@@ -8,8 +8,8 @@ import pytest
 
 from puredelta.commands.generate import generate
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.actions import DeletionVectorDescriptor
+from puredelta.log.commit.transaction import Transaction
+from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from tests.faults import MemoryStore
 from tests.log.tables import ENGINE, WRITE, add, create_table, feature_protocol, remove
 

@@ -8,9 +8,9 @@ import pytest
 
 from puredelta.commands.identity_marks import config_with_marks, identity_tags
 from puredelta.errors import ConflictError, ErrorCode
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.operations import WriteMode, write
-from puredelta.protocol.types import LONG, StructField
+from puredelta.log.commit.transaction import Transaction
+from puredelta.protocol.actions.operations import WriteMode, write
+from puredelta.protocol.schema.types import LONG, StructField
 from tests.commands.filled import identity, lay_empty
 from tests.log.tables import add
 

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from puredelta.api import read, read_changes, write
 from puredelta.commands.overwritten import partition_predicate, partitions_of
 from puredelta.errors import ConflictError, ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Transaction
+from puredelta.log.commit.transaction import Transaction
+from puredelta.log.replay.table_log import TableLog
 
 CDF = {"delta.enableChangeDataFeed": "true"}
 

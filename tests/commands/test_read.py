@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from puredelta.api import read
 from puredelta.commands.read import resolve_instant
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError, UnsupportedError
-from puredelta.protocol.types import LONG, StructField, StructType
+from puredelta.protocol.schema.types import LONG, StructField, StructType
 from tests.spark.tables import TableFiles
 
 NOON_MS = 1_577_880_000_000  # 2020-01-01 12:00:00 UTC

@@ -11,16 +11,16 @@ import pytest
 
 from puredelta.commands.restore import restore_table
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.clustering import CLUSTERING_DOMAIN, clustering_domain
-from puredelta.protocol.feature_usage import (
+from puredelta.log.commit.transaction import Transaction
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.features.feature_usage import (
     IDENTITY_ALLOWS_EXPLICIT,
     IDENTITY_HIGH_WATER_MARK,
     IDENTITY_START,
     IDENTITY_STEP,
 )
-from puredelta.protocol.types import LONG, StructField, StructType
+from puredelta.protocol.schema.types import LONG, StructField, StructType
+from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN, clustering_domain
 from puredelta.store.local import LocalStore
 from tests.commands.sessions import FakeSession
 from tests.log.tables import ENGINE, WRITE, add, create_table, feature_protocol, metadata, remove

@@ -20,10 +20,10 @@ from puredelta.errors import (
     MetadataChangedException,
     UnsupportedError,
 )
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.actions import Metadata, Protocol
-from puredelta.protocol.operations import Operation
+from puredelta.log.commit.transaction import Transaction
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Metadata, Protocol
+from puredelta.protocol.actions.operations import Operation
 
 
 @pytest.fixture

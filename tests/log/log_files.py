@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from puredelta.protocol.log_paths import (
+from puredelta.protocol.actions.log_paths import (
     SIDECAR_DIRECTORY,
     classic_checkpoint_name,
     commit_name,

@@ -6,14 +6,23 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.actions import Add, Metadata, Protocol, Remove
-from puredelta.protocol.operations import Operation
-from puredelta.protocol.predicates import And, Compare, CompareOp, Const, Or, Predicate, Ref, Side
-from puredelta.protocol.schema_json import encode_schema
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import INTEGER, LONG, StructField, StructType
+from puredelta.log.commit.transaction import Transaction
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Add, Metadata, Protocol, Remove
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.types import INTEGER, LONG, StructField, StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.values.predicates import (
+    And,
+    Compare,
+    CompareOp,
+    Const,
+    Or,
+    Predicate,
+    Ref,
+    Side,
+)
 from puredelta.store.base import Store
 
 SCHEMA = StructType(

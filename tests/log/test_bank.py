@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from puredelta.errors import CommitUnknownError, ConflictError
-from puredelta.log.row_counts import physical_rows
-from puredelta.log.table_log import TableLog
-from puredelta.log.tombstones import remove_file
-from puredelta.log.transaction import Phase, Transaction
-from puredelta.protocol.actions import Add
-from puredelta.protocol.log_paths import LOG_DIRECTORY, CommitFile, parse_log_name
+from puredelta.log.commit.transaction import Phase, Transaction
+from puredelta.log.files.row_counts import physical_rows
+from puredelta.log.files.tombstones import remove_file
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.actions.log_paths import LOG_DIRECTORY, CommitFile, parse_log_name
 from puredelta.store.base import StorageError, Store
 from tests.faults import FailAt, Fault, MemoryStore
 from tests.log.tables import ENGINE, TRUNCATE, add, create_table, equal

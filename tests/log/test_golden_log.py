@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from puredelta.errors import CorruptTableError, DeltaError, ErrorCode, TableNotFoundError
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.schema_json import parse_schema
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.schema_json import parse_schema
 from tests.data_dir import find_data
 
 _FOUND = find_data("golden", "manifest.jsonl")

@@ -19,28 +19,11 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from puredelta.log.file_table import FileTable
-from puredelta.log.pruning import prune_files
-from puredelta.protocol.actions import Add, DeletionVectorDescriptor, Metadata, Protocol
-from puredelta.protocol.partition_values import encode_partition_value
-from puredelta.protocol.predicates import (
-    And,
-    Compare,
-    CompareOp,
-    Const,
-    IsNull,
-    Not,
-    OneOf,
-    Opaque,
-    Or,
-    Predicate,
-    Ref,
-    Side,
-    StartsWith,
-)
-from puredelta.protocol.schema_json import encode_schema
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import (
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.skipping.pruning import prune_files
+from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, Metadata, Protocol
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -54,6 +37,23 @@ from puredelta.protocol.types import (
     DecimalType,
     StructField,
     StructType,
+)
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.values.partition_values import encode_partition_value
+from puredelta.protocol.values.predicates import (
+    And,
+    Compare,
+    CompareOp,
+    Const,
+    IsNull,
+    Not,
+    OneOf,
+    Opaque,
+    Or,
+    Predicate,
+    Ref,
+    Side,
+    StartsWith,
 )
 
 Row = dict[str, Any]

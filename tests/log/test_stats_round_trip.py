@@ -12,9 +12,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from puredelta.log.stats_columns import read_stats_columns
-from puredelta.protocol.stats import LeafStatistics, encode_statistics
-from puredelta.protocol.types import (
+from puredelta.log.files.stats_columns import read_stats_columns
+from puredelta.protocol.schema.types import (
     DATE,
     DOUBLE,
     FLOAT,
@@ -25,6 +24,7 @@ from puredelta.protocol.types import (
     TIMESTAMP_NTZ,
     DecimalType,
 )
+from puredelta.protocol.table.stats import LeafStatistics, encode_statistics
 
 UTC = timezone.utc
 LEAVES = {

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
-from puredelta.log.table_log import TableLog
+from puredelta.log.replay.table_log import TableLog
 from puredelta.tables import DeltaMergeBuilder, DeltaTable
 from tests.data_dir import find_data
 from tests.merge_cases.target import create_target

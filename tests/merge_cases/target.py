@@ -8,11 +8,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from puredelta.commands.new_table import plan_new_table
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.operations import create_table
-from puredelta.spark.types import from_spark
-from puredelta.spark.writer import write_rows
+from puredelta.log.commit.transaction import Transaction
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.operations import create_table
+from puredelta.spark.session.types import from_spark
+from puredelta.spark.write.writer import write_rows
 
 
 def create_target(

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.changes import read_changes
 from puredelta.errors import DeltaError
-from puredelta.log.table_log import TableLog
+from puredelta.log.replay.table_log import TableLog
 from puredelta.tables import DeltaTable
 from tests.merge_cases.recorded import RecordedCase, decoder, graded_cases
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from puredelta.protocol.types import (
+from puredelta.protocol.schema.types import (
     ArrayType,
     DataType,
     DecimalType,

@@ -13,7 +13,7 @@ import pytest
 
 from puredelta.commands.changes import read_changes
 from puredelta.errors import DeltaError
-from puredelta.log.table_log import TableLog
+from puredelta.log.replay.table_log import TableLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

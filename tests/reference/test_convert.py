@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from puredelta.commands.convert.run import convert_to_delta
 from puredelta.errors import DeltaError
-from puredelta.protocol.paths import decode_path
+from puredelta.protocol.actions.paths import decode_path
 from tests.commands.convert.directories import adds, first_commit, write
 
 A = pa.table({"a": [1, 2]})

@@ -23,8 +23,8 @@ from puredelta.commands.alter.columns import (
 )
 from puredelta.commands.alter.constraints import add_check_constraint, drop_check_constraint
 from puredelta.commands.alter.properties import set_table_properties, unset_table_properties
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.schema_edit import After, End
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.schema_edit import After, End
 from tests.reference.commits import latest_version, outcome
 
 if TYPE_CHECKING:

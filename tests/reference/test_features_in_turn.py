@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import puredelta
-from puredelta.log.table_log import TableLog
+from puredelta.log.replay.table_log import TableLog
 from puredelta.tables import DeltaTable
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""delta-spark takes our commits and checkpoints for its own: X-33..X-36, 1.12."""
+"""delta-spark takes our commits and checkpoints for its own: X-33..X-36, M-161."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from puredelta.log.clock import wall_clock
-from puredelta.log.table_log import TableLog
-from puredelta.log.tombstones import remove_file
-from puredelta.protocol.actions import Add, DomainMetadata, SetTransaction
-from puredelta.protocol.log_paths import commit_name, log_path
+from puredelta.log.files.clock import wall_clock
+from puredelta.log.files.tombstones import remove_file
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Add, DomainMetadata, SetTransaction
+from puredelta.protocol.actions.log_paths import commit_name, log_path
 from puredelta.store.local import LocalStore
 from tests.log.tables import (
     ENGINE,

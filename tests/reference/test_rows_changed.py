@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from puredelta.commands.changes import read_changes
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.actions import Add, AddChangeFile
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Add, AddChangeFile
 from puredelta.tables import DeltaTable
 
 if TYPE_CHECKING:

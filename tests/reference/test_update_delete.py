@@ -227,7 +227,7 @@ def outcome(spark: SparkSession, root: Path, statement: str, *, ours: bool) -> O
 
 
 def innermost(refused: Any) -> str:
-    """Return class and SQLSTATE; delta-spark wraps the errors of rows (section 7 item 6)."""
+    """Return class and SQLSTATE; delta-spark wraps the errors of rows (E-04)."""
     if isinstance(refused, DeltaError):
         return f"{refused.getCondition()} {refused.getSqlState()}"
     is_bare = isinstance(refused, Py4JJavaError)  # PySpark passes some as they are

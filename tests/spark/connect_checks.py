@@ -19,13 +19,20 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.api import read
 from puredelta.commands.changes import read_changes
 from puredelta.errors import DeltaError
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.actions import AddChangeFile, Remove
-from puredelta.protocol.types import INTEGER, LONG, STRING, TIMESTAMP, StructField, StructType
-from puredelta.spark.names import FILE_ORDINAL, ROW_INDEX
-from puredelta.spark.scan import scan, scan_parquet
-from puredelta.spark.session import SessionInfo
-from puredelta.spark.types import to_spark
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import AddChangeFile, Remove
+from puredelta.protocol.schema.types import (
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    StructField,
+    StructType,
+)
+from puredelta.spark.scan.scan import scan, scan_parquet
+from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX
+from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.types import to_spark
 from tests.activation.connect_check import activated
 from tests.spark.files import write_file
 from tests.spark.tables import TableFiles

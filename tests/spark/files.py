@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from puredelta.spark.data_file import DataFile
+from puredelta.spark.scan.data_file import DataFile
 
 
 def write_file(path: Path, table: pa.Table | dict[str, Any], **partition_values: Any) -> DataFile:

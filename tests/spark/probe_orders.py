@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from puredelta.spark.probe_orders_task import ProbeOrder, ProbeOrders
+from puredelta.worker.lookup_batch import FileLookup, LookupBatch
 
 
-def orders_of(orders: Sequence[ProbeOrder]) -> ProbeOrders:
+def orders_of(orders: Sequence[FileLookup]) -> LookupBatch:
     """Return orders in columns."""
-    return ProbeOrders(
+    return LookupBatch(
         ordinals=np.array([order.ordinal for order in orders], np.int32),
         paths=[order.path for order in orders],
         constants=[order.constants for order in orders],

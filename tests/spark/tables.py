@@ -12,14 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.action_json import encode_action
-from puredelta.protocol.actions import Action, Add, DeletionVectorDescriptor, Metadata, Protocol
-from puredelta.protocol.deletion_vector import encode_file, encode_inline, vector_path
-from puredelta.protocol.paths import encode_path
-from puredelta.protocol.schema_json import encode_schema
-from puredelta.protocol.types import StructType
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.action_json import encode_action
+from puredelta.protocol.actions.actions import (
+    Action,
+    Add,
+    DeletionVectorDescriptor,
+    Metadata,
+    Protocol,
+)
+from puredelta.protocol.actions.deletion_vector import encode_file, encode_inline, vector_path
+from puredelta.protocol.actions.paths import encode_path
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.types import StructType
 
 EVERYTHING = Protocol(
     min_reader_version=3,

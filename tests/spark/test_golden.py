@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from puredelta.api import read
 from puredelta.errors import CorruptTableError, DeltaError, InvalidRequestError, TableNotFoundError
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.schema_json import encode_schema
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.schema_json import encode_schema
 from tests.data_dir import find_data
 
 MANIFEST = find_data("golden", "manifest.jsonl")

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from puredelta.api import sql, write
 from puredelta.errors import DeltaError
-from puredelta.log.table_log import TableLog
+from puredelta.log.replay.table_log import TableLog
 
 
 def statements(spark: SparkSession, directory: Path) -> Any:

@@ -10,10 +10,10 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 from puredelta.commands.merge.clauses import MergeSpec
-from puredelta.spark.sql_syntax import require_parsable
-from puredelta.sql.parse import parse_statement
-from puredelta.sql.statement import MergeStatement, SourceQuery, SourceTable, Target
-from puredelta.sql.table_name import TableName
+from puredelta.spark.statements.sql_syntax import require_parsable
+from puredelta.sql.parse.parse import parse_statement
+from puredelta.sql.parse.statement import MergeStatement, SourceQuery, SourceTable, Target
+from puredelta.sql.text.table_name import TableName
 from puredelta.tables import DeltaMergeBuilder
 from tests.data_dir import find_data
 from tests.sql.statements import merge_text

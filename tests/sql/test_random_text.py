@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from puredelta.sql.alter_text import parse_alter_head, parse_alter_rest
-from puredelta.sql.copy_text import may_copy, parse_copy
-from puredelta.sql.default_keyword import with_defaults
-from puredelta.sql.lexer import keywords
-from puredelta.sql.show_text import parse_show
-from puredelta.sql.syntax_error import SqlSyntaxError
+from puredelta.sql.parse.alter_text import parse_alter_head, parse_alter_rest
+from puredelta.sql.parse.copy_text import may_copy, parse_copy
+from puredelta.sql.parse.show_text import parse_show
+from puredelta.sql.text.default_keyword import with_defaults
+from puredelta.sql.text.lexer import keywords
+from puredelta.sql.text.syntax_error import SqlSyntaxError
 
 WORDS = st.sampled_from(
     sorted(

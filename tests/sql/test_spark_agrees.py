@@ -19,8 +19,8 @@ from puredelta.commands.merge.clauses import (
     NotMatchedBySource,
     Star,
 )
-from puredelta.sql.parse import parse_statement
-from puredelta.sql.statement import MergeStatement
+from puredelta.sql.parse.parse import parse_statement
+from puredelta.sql.parse.statement import MergeStatement
 from tests.sql.statements import SPECS, merge_text
 
 HEAD = "MERGE INTO delta.`/t` t USING s ON "

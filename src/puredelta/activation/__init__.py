@@ -1,5 +1,3 @@
-"""Activation: a stock session takes format ``delta`` in readers, writers and SQL text.
+"""Activation: which calls of PySpark's own classes mean a Delta table, and what they become."""
 
-Only the doors are here: which calls are ours, and how they are handed on. What a command
-does is the business of the layers below.
-"""
+from __future__ import annotations

@@ -5,47 +5,33 @@ from __future__ import annotations
 import importlib
 import threading
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from puredelta.activation.doors import (
-    open_insert_into,
-    open_load,
-    open_save,
-    open_save_as_table,
-    open_sql,
-    open_table,
-    own_session,
-    reader_session,
-)
-from puredelta.activation.patches import Patches
-from puredelta.activation.stream_doors import open_stream_reader, open_stream_writer
-from puredelta.activation.table_doors import open_merge_into, open_table_writer
-from puredelta.activation.told import record_reader, record_writer
-from puredelta.activation.told_stream import record_stream_writer
-from puredelta.activation.told_table import record_table_writer
-from puredelta.spark.session import is_connect
+from puredelta.activation.methods.patched_methods import Owner, patched
+from puredelta.activation.methods.patches import Patches
+from puredelta.spark.session.session import is_connect
 
 _JAR_CLASS = "io.delta.sql.DeltaSparkSessionExtension"
 _EXTENSIONS = "spark.sql.extensions"
-_CLASSIC = (
-    "pyspark.sql.session",
-    "pyspark.sql.readwriter",
-    "pyspark.sql.classic.dataframe",
-    "pyspark.sql.streaming.readwriter",
-)
-_CONNECT = (
-    "pyspark.sql.connect.session",
-    "pyspark.sql.connect.readwriter",
-    "pyspark.sql.connect.dataframe",
-    "pyspark.sql.connect.streaming.readwriter",
-)
+_CLASSES: Mapping[Owner, tuple[str, str]] = {
+    Owner.SESSION: ("session", "SparkSession"),
+    Owner.FRAME: ("dataframe", "DataFrame"),
+    Owner.READER: ("readwriter", "DataFrameReader"),
+    Owner.WRITER: ("readwriter", "DataFrameWriter"),
+    Owner.TABLE_WRITER: ("readwriter", "DataFrameWriterV2"),
+    Owner.STREAM_READER: ("streaming.readwriter", "DataStreamReader"),
+    Owner.STREAM_WRITER: ("streaming.readwriter", "DataStreamWriter"),
+}
+"""Module and name of every class, below the package of a kind of session."""
+_CLASSIC, _CONNECT = "pyspark.sql", "pyspark.sql.connect"
 
 _lock = threading.Lock()
-_active: dict[tuple[str, ...], Patches] = {}
-"""What is replaced, by the modules of the kind of session."""
+_active: dict[str, Patches] = {}
+"""What is replaced, by the package of the kind of session."""
 
 
 def activate(spark: SparkSession) -> bool:
@@ -78,10 +64,10 @@ def activate(spark: SparkSession) -> bool:
             stacklevel=2,
         )
         return False
-    modules = _CONNECT if is_connect(spark) else _CLASSIC
+    package = _CONNECT if is_connect(spark) else _CLASSIC
     with _lock:
-        if modules not in _active:
-            _active[modules] = _patched(*modules)
+        if package not in _active:
+            _active[package] = patched(_owners(package))
     return True
 
 
@@ -93,33 +79,13 @@ def deactivate() -> None:
             patches.undo()
 
 
-def _patched(sessions: str, builders: str, frames: str, streams: str) -> Patches:
-    session: Any = importlib.import_module(sessions).SparkSession
-    module: Any = importlib.import_module(builders)
-    frame: Any = importlib.import_module(frames).DataFrame
-    stream: Any = importlib.import_module(streams)
-    patches = Patches()
-    try:
-        record_reader(patches, module.DataFrameReader)
-        record_writer(patches, module.DataFrameWriter)
-        open_load(patches, module.DataFrameReader)
-        open_save(patches, module.DataFrameWriter)
-        open_save_as_table(patches, module.DataFrameWriter)
-        open_insert_into(patches, module.DataFrameWriter)
-        record_table_writer(patches, frame, module.DataFrameWriterV2)
-        open_table_writer(patches, module.DataFrameWriterV2)
-        open_merge_into(patches, frame)
-        record_reader(patches, stream.DataStreamReader)
-        record_stream_writer(patches, stream.DataStreamWriter)
-        open_stream_writer(patches, stream.DataStreamWriter)
-        open_stream_reader(patches, stream.DataStreamReader)
-        open_table(patches, module.DataFrameReader, reader_session)
-        open_table(patches, session, own_session)
-        open_sql(patches, session)
-    except BaseException:
-        patches.undo()
-        raise
-    return patches
+def _owners(package: str) -> dict[Owner, type]:
+    """Return the classes of a kind of session; Connect's are imported only where it is used."""
+    found: dict[Owner, type] = {}
+    for owner, (module, name) in _CLASSES.items():
+        inner = "classic.dataframe" if (package, owner) == (_CLASSIC, Owner.FRAME) else module
+        found[owner] = getattr(importlib.import_module(f"{package}.{inner}"), name)
+    return found
 
 
 def _has_jar(spark: SparkSession) -> bool:

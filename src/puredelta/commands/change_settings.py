@@ -9,8 +9,8 @@ from enum import Enum
 from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.spark import delta_conf
-from puredelta.spark.session import settings_of
+from puredelta.spark.session import delta_conf
+from puredelta.spark.session.session import settings_of
 
 
 class MappedSchema(Enum):

@@ -8,27 +8,27 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.change_settings import ChangeSettings, MappedSchema
-from puredelta.commands.read import Instant, parse_version, resolve_instant
+from puredelta.commands.read import TimestampArgument, parse_version, resolve_instant
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.change_files import ChangeFiles, find_change_files
-from puredelta.log.change_range import (
+from puredelta.log.changes.change_files import ChangeFiles, find_change_files
+from puredelta.log.changes.change_range import (
     AtTime,
     AtVersion,
-    Bound,
     ChangeRange,
+    RangeBound,
     commit_times,
     last_metadata,
     require_readable_range,
     resolve_range,
 )
-from puredelta.log.commit_files import Commit
-from puredelta.log.segment import list_log
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.actions import Metadata
-from puredelta.protocol.properties import ColumnMappingMode
-from puredelta.protocol.read_compatibility import TableShape
-from puredelta.spark.change_scan import scan_changes
+from puredelta.log.replay.commit_files import Commit
+from puredelta.log.replay.segment import list_log
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Metadata
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.table.read_compatibility import TableShape
+from puredelta.spark.scan.change_scan import scan_changes
 
 
 def read_changes(
@@ -36,9 +36,9 @@ def read_changes(
     log: TableLog,
     *,
     starting_version: int | str | None = None,
-    starting_timestamp: Instant | None = None,
+    starting_timestamp: TimestampArgument | None = None,
     ending_version: int | str | None = None,
-    ending_timestamp: Instant | None = None,
+    ending_timestamp: TimestampArgument | None = None,
 ) -> DataFrame:
     """Return the changed rows of a range of versions, both ends included.
 
@@ -65,7 +65,7 @@ def read_changes(
         12
     """
 
-    def millis(instant: Instant) -> int:
+    def millis(instant: TimestampArgument) -> int:
         return resolve_instant(spark, instant)
 
     start = bound_of(starting_version, starting_timestamp, millis, which="starting")
@@ -84,7 +84,7 @@ class FoundChanges:
 
 
 def find_changes(
-    log: TableLog, start: Bound | None, end: Bound | None, settings: ChangeSettings
+    log: TableLog, start: RangeBound | None, end: RangeBound | None, settings: ChangeSettings
 ) -> FoundChanges:
     """Return which files hold the changes of a range; errors are those of `read_changes`."""
     if start is None:
@@ -115,11 +115,11 @@ def find_changes(
 
 def bound_of(
     version: int | str | None,
-    timestamp: Instant | None,
-    millis: Callable[[Instant], int],
+    timestamp: TimestampArgument | None,
+    millis: Callable[[TimestampArgument], int],
     *,
     which: str,
-) -> Bound | None:
+) -> RangeBound | None:
     """Return one bound of a range, None if nobody said any; ``which`` is starting or ending.
 
     Raises:

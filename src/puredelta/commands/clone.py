@@ -14,31 +14,31 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.engine import engine_info
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.clock import IdSource, random_id
-from puredelta.log.row_ids import ROW_TRACKING
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.absolute_files import absolute_file
-from puredelta.protocol.actions import Action, Metadata, Protocol
-from puredelta.protocol.clustering import CLUSTERING_DOMAIN
-from puredelta.protocol.feature_registry import Capability
-from puredelta.protocol.features import (
+from puredelta.log.commit.row_ids import ROW_TRACKING
+from puredelta.log.commit.transaction import Transaction
+from puredelta.log.files.clock import IdSource, random_id
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.absolute_files import absolute_file
+from puredelta.protocol.actions.actions import Action, Metadata, Protocol
+from puredelta.protocol.actions.paths import is_absolute_path
+from puredelta.protocol.actions.table_operations import clone
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.features.properties import TableProperties
+from puredelta.protocol.features.property_checks import (
+    checked_properties,
+    require_sound_properties,
+)
+from puredelta.protocol.features.protocol_versions import (
     feature_named,
     required_protocol,
     stored_configuration,
     supported_features,
     with_features,
 )
-from puredelta.protocol.paths import is_absolute_path
-from puredelta.protocol.properties import TableProperties
-from puredelta.protocol.property_checks import (
-    checked_properties,
-    require_sound_properties,
-)
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.table_operations import clone
-from puredelta.spark.delta_conf import ALLOW_ARBITRARY_PROPERTIES
+from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 
 _ROW_TRACKING_NAMES = {
     "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-",

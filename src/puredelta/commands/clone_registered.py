@@ -11,9 +11,9 @@ from puredelta.commands.committing import discarded_on_failure
 from puredelta.commands.create.registered import require_replaceable
 from puredelta.commands.create.run import CreateMode
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.spark.catalog_entries import (
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.catalog.catalog_entries import (
     EntryName,
     default_location,
     is_taken,
@@ -21,7 +21,7 @@ from puredelta.spark.catalog_entries import (
     unregister,
     update_columns,
 )
-from puredelta.spark.types import to_spark
+from puredelta.spark.session.types import to_spark
 
 
 def clone_registered(

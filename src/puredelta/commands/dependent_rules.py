@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.expression_names import referenced_paths
-from puredelta.protocol.properties import CONSTRAINT_PREFIX
-from puredelta.protocol.schema_json import simple_string
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.type_shape import shape
-from puredelta.protocol.types import VOID, ArrayType, DataType, MapType, StructType
+from puredelta.protocol.features.properties import CONSTRAINT_PREFIX
+from puredelta.protocol.schema.expression_names import referenced_paths
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.type_shape import shape
+from puredelta.protocol.schema.types import VOID, ArrayType, DataType, MapType, StructType
+from puredelta.protocol.table.table_config import TableConfig
 
 _Path = tuple[str, ...]
 

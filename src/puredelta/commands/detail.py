@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.history import utc_time
-from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.clustering import clustering_columns
-from puredelta.protocol.paths import short_uri
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.actions.paths import short_uri
+from puredelta.protocol.table.clustering import clustering_columns
 
 _SCHEMA = """
     format STRING, id STRING, name STRING, description STRING, location STRING,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.partition_values import partition_directory
-from puredelta.protocol.paths import absolute_uri
-from puredelta.protocol.properties import ColumnMappingMode
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.actions.paths import absolute_uri
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.values.partition_values import partition_directory
 from puredelta.store.base import Store
 
 SYMLINK_MANIFEST = "symlink_format_manifest"

@@ -9,9 +9,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.log.history import HistoryEntry
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.actions import CommitInfo
+from puredelta.log.replay.history import HistoryEntry
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import CommitInfo
 
 _SCHEMA = """
     version BIGINT, timestamp TIMESTAMP, userId STRING, userName STRING, operation STRING,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from puredelta.protocol.filled_columns import with_high_water_marks, without_high_water_marks
-from puredelta.protocol.schema_json import encode_schema
-from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.features.filled_columns import (
+    with_high_water_marks,
+    without_high_water_marks,
+)
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.table.table_config import TableConfig
 
 _IDENTITY_UPDATE = "delta.identity.schemaUpdate"
 

@@ -19,17 +19,17 @@ from puredelta.commands.planned_write import WriteOutcome
 from puredelta.commands.write import write_table
 from puredelta.commands.write_options import SaveMode, replaces_partitions
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import (
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.types import (
     INTEGRAL,
     STRING,
     StructField,
     StructType,
 )
-from puredelta.spark.identifiers import display_name
-from puredelta.spark.insert_columns import stored_as
-from puredelta.spark.types import quoted_text, to_spark, to_spark_type
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.identifiers import display_name
+from puredelta.spark.session.types import quoted_text, to_spark, to_spark_type
+from puredelta.spark.values.insert_columns import stored_as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,23 +11,26 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
-from puredelta.log.clock import Clock, IdSource, random_id, wall_clock
-from puredelta.log.row_ids import ROW_TRACKING
-from puredelta.protocol.actions import Metadata
-from puredelta.protocol.column_mapping import assign_columns
-from puredelta.protocol.features import protocol_for_new_table, stored_configuration
-from puredelta.protocol.properties import (
+from puredelta.log.commit.row_ids import ROW_TRACKING
+from puredelta.log.files.clock import Clock, IdSource, random_id, wall_clock
+from puredelta.protocol.actions.actions import Metadata
+from puredelta.protocol.features.column_mapping import assign_columns
+from puredelta.protocol.features.properties import (
     FEATURE_PREFIX,
     PROPERTY_KEYS,
     ColumnMappingMode,
     TableProperties,
 )
-from puredelta.protocol.schema_checks import require_valid_schema
-from puredelta.protocol.schema_json import encode_schema
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import StructType
-from puredelta.spark.delta_conf import PROPERTY_DEFAULTS
-from puredelta.spark.session import settings_of
+from puredelta.protocol.features.protocol_versions import (
+    protocol_for_new_table,
+    stored_configuration,
+)
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.schema_checks import require_valid_schema
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.delta_conf import PROPERTY_DEFAULTS
+from puredelta.spark.session.session import settings_of
 
 DEFAULTS_PREFIX = PROPERTY_DEFAULTS.key
 """Session settings below this prefix are properties of every table the session creates."""

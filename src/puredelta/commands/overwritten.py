@@ -20,11 +20,13 @@ from puredelta.commands.update_delete.resolve import resolve_rows
 from puredelta.commands.update_delete.spec import DeleteSpec
 from puredelta.commands.update_delete.whole_files import decides_by_file, matching_files
 from puredelta.errors import ErrorCode
-from puredelta.log.file_table import FileTable
-from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.actions import Add
-from puredelta.protocol.partition_values import parse_partition_value
-from puredelta.protocol.predicates import (
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.schema.types import PrimitiveType, StructField
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.values.partition_values import parse_partition_value
+from puredelta.protocol.values.predicates import (
     And,
     Compare,
     CompareOp,
@@ -35,13 +37,11 @@ from puredelta.protocol.predicates import (
     Ref,
     Side,
 )
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import PrimitiveType, StructField
-from puredelta.spark.constraints import Check, guarded
-from puredelta.spark.identity import table_identity
-from puredelta.spark.row_errors import row_error
-from puredelta.spark.session import SessionInfo
-from puredelta.spark.types import quoted
+from puredelta.spark.resolve.table_attributes import table_identity
+from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.types import quoted
+from puredelta.spark.values.constraints import Check, guarded
+from puredelta.spark.values.row_errors import row_error
 
 _ZONED = PrimitiveType("timestamp")
 

@@ -23,24 +23,24 @@ from puredelta.commands.overwritten import (
     resolve_replaced,
 )
 from puredelta.commands.replace_where import Replacement, replace_rows
-from puredelta.commands.row_changes.run import executed_before
+from puredelta.commands.row_changes.run import already_committed
 from puredelta.commands.write_columns import complete_rows
 from puredelta.commands.write_options import SaveMode, WriteOptions
-from puredelta.log.clock import wall_clock
-from puredelta.log.file_table import FileTable
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.log.tombstones import remove_file
-from puredelta.log.transaction import IfCreated, Transaction
-from puredelta.protocol.actions import Action, DomainMetadata, Remove
-from puredelta.protocol.feature_registry import Capability
-from puredelta.protocol.operations import Operation
-from puredelta.protocol.stats import without_statistics
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.table_operations import STREAMING_UPDATE
-from puredelta.spark.cached_frames import refresh_cached_frames
-from puredelta.spark.writer import write_rows
-from puredelta.spark.written_files import WriteResult, discard
+from puredelta.log.commit.transaction import IfCreated, Transaction
+from puredelta.log.files.clock import wall_clock
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.files.tombstones import remove_file
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Action, DomainMetadata, Remove
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.actions.table_operations import STREAMING_UPDATE
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.table.stats import without_statistics
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.catalog.cached_frames import refresh_cached_frames
+from puredelta.spark.write.writer import write_rows
+from puredelta.spark.write.written_files import WriteResult, discard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class PlannedWrite:
         transaction = Transaction(
             self.log, self.snapshot, engine_info=engine_info(spark), capability=capability
         )
-        if executed_before(transaction, settings.marker):
+        if already_committed(transaction, settings.marker):
             outcome = WriteOutcome(version=None)
         else:
             outcome = self._replace(transaction)

@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.spark.table_rows import table_rows
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.scan.table_rows import table_rows
 
-Instant: TypeAlias = str | dt.datetime | dt.date
+TimestampArgument: TypeAlias = str | dt.datetime | dt.date
 """A moment: text as Spark casts it to a timestamp, a datetime, or a day's first moment. What
 names no zone is meant in the session's time zone."""
 
@@ -28,7 +28,7 @@ def read_table(
     path: str | os.PathLike[str],
     *,
     version: int | str | None = None,
-    timestamp: Instant | None = None,
+    timestamp: TimestampArgument | None = None,
 ) -> DataFrame:
     """Return the rows of the table at ``path``; runs no job on the table's data.
 
@@ -50,7 +50,7 @@ def find_snapshot(
     path: str | os.PathLike[str],
     *,
     version: int | str | None = None,
-    timestamp: Instant | None = None,
+    timestamp: TimestampArgument | None = None,
 ) -> Snapshot:
     """Return the state of the table at ``path``, by default the newest; errors as `read_table`."""
     if version is not None and timestamp is not None:
@@ -65,7 +65,7 @@ def find_snapshot(
     return log.snapshot(version=None if version is None else parse_version(version))
 
 
-def resolve_instant(spark: SparkSession, instant: Instant) -> int:
+def resolve_instant(spark: SparkSession, instant: TimestampArgument) -> int:
     """Return milliseconds since 1970; only text and values without a zone ask Spark.
 
     Raises:
@@ -87,7 +87,7 @@ def resolve_instant(spark: SparkSession, instant: Instant) -> int:
     return int(row["millis"])
 
 
-def _not_an_instant(instant: Instant) -> InvalidRequestError:
+def _not_an_instant(instant: TimestampArgument) -> InvalidRequestError:
     return InvalidRequestError(
         f"The provided timestamp ({instant!r}) cannot be converted to a valid timestamp.",
         code=ErrorCode.TIMESTAMP_INVALID,

@@ -23,16 +23,16 @@ from puredelta.commands.merge.clauses import (
     Star,
 )
 from puredelta.commands.merge.resolve import resolve_merge
-from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, RowFates
+from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, RowCounts
 from puredelta.commands.row_changes.run import Outcome, RowCommand, change_rows
 from puredelta.commands.row_changes.settings import ExecutionSettings, persistent_vectors
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.operations import Operation
-from puredelta.spark.identity import table_identity
-from puredelta.spark.session import SessionInfo
-from puredelta.spark.types import quoted
+from puredelta.log.commit.transaction import Transaction
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.operations import Operation
+from puredelta.spark.resolve.table_attributes import table_identity
+from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.types import quoted
 
 _TARGET, _SOURCE = "__puredelta_old", "__puredelta_new"
 
@@ -100,7 +100,7 @@ def replace_rows(
     )
 
 
-def _metrics(rows: RowFates, files: FileCounts, _: PhaseTimes) -> Mapping[str, int]:
+def _metrics(rows: RowCounts, files: FileCounts, _: PhaseTimes) -> Mapping[str, int]:
     return {
         "numFiles": files.added,
         "numRemovedFiles": files.removed,

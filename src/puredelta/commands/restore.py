@@ -18,22 +18,22 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.engine import engine_info
 from puredelta.commands.read import resolve_instant
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
-from puredelta.log.clock import Clock, wall_clock
-from puredelta.log.file_table import FileTable, file_keys
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.log.tombstones import remove_file
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.actions import Action, Add, DomainMetadata, Metadata
-from puredelta.protocol.clustering import CLUSTERING_DOMAIN
-from puredelta.protocol.feature_registry import Capability
-from puredelta.protocol.features import supported_features, with_features
-from puredelta.protocol.filled_columns import identities, with_high_water_marks
-from puredelta.protocol.paths import absolute_uri
-from puredelta.protocol.schema_json import encode_schema
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.table_operations import restore
-from puredelta.protocol.timestamps import parse_time_zone
+from puredelta.log.commit.transaction import Transaction
+from puredelta.log.files.clock import Clock, wall_clock
+from puredelta.log.files.file_table import FileTable, file_keys
+from puredelta.log.files.tombstones import remove_file
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Action, Add, DomainMetadata, Metadata
+from puredelta.protocol.actions.paths import absolute_uri
+from puredelta.protocol.actions.table_operations import restore
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.features.filled_columns import identities, with_high_water_marks
+from puredelta.protocol.features.protocol_versions import supported_features, with_features
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.values.timestamps import parse_time_zone
 from puredelta.store.registry import open_store
 
 IGNORE_MISSING_SETTING = "spark.sql.files.ignoreMissingFiles"

@@ -13,19 +13,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.clustering import clustering_columns
-from puredelta.protocol.feature_registry import WRITER_VERSION_MAX
-from puredelta.protocol.feature_usage import CURRENT_DEFAULT
-from puredelta.protocol.features import supported_features
-from puredelta.protocol.properties import FEATURE_PREFIX
-from puredelta.protocol.schema_edit import FieldPath, find_field
-from puredelta.protocol.schema_json import simple_string
-from puredelta.protocol.types import StructField
-from puredelta.spark.catalog_tables import SESSION_CATALOG, CatalogTable
-from puredelta.spark.identifiers import display_name
-from puredelta.spark.partition_rows import partition_rows
-from puredelta.spark.types import quoted
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.features.feature_registry import WRITER_VERSION_MAX
+from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
+from puredelta.protocol.features.properties import FEATURE_PREFIX
+from puredelta.protocol.features.protocol_versions import supported_features
+from puredelta.protocol.schema.schema_edit import FieldPath, find_field
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import StructField
+from puredelta.protocol.table.clustering import clustering_columns
+from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG, CatalogTable
+from puredelta.spark.scan.partition_rows import partition_rows
+from puredelta.spark.session.identifiers import display_name
+from puredelta.spark.session.types import quoted
 
 _COMMENT = "comment"
 _BLANK = ("", "", "")
@@ -34,7 +34,7 @@ Row = tuple[str, str, str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownTable:
+class DescribedTable:
     """A table at one version, and its place in the catalog if it has one."""
 
     snapshot: Snapshot
@@ -66,7 +66,7 @@ class ShownTable:
         return dict(sorted(shown.items()))
 
 
-def property_rows(spark: SparkSession, table: ShownTable, key: str | None) -> DataFrame:
+def property_rows(spark: SparkSession, table: DescribedTable, key: str | None) -> DataFrame:
     """Return the properties of a table by key, or one of them."""
     shown = table.properties()
     if key is not None:
@@ -75,12 +75,12 @@ def property_rows(spark: SparkSession, table: ShownTable, key: str | None) -> Da
     return _rows(spark, list(shown.items()), "key", "value")
 
 
-def column_rows(spark: SparkSession, table: ShownTable) -> DataFrame:
+def column_rows(spark: SparkSession, table: DescribedTable) -> DataFrame:
     """Return the names of a table's columns."""
     return _rows(spark, [(name,) for name in table.snapshot.config.schema.names], "col_name")
 
 
-def partition_value_rows(spark: SparkSession, table: ShownTable) -> DataFrame:
+def partition_value_rows(spark: SparkSession, table: DescribedTable) -> DataFrame:
     """Return the partitions that hold rows, one row of typed values each; reads no data file.
 
     Raises:
@@ -98,7 +98,7 @@ def partition_value_rows(spark: SparkSession, table: ShownTable) -> DataFrame:
     return rows.select(*columns).distinct().orderBy(*columns)
 
 
-def describe_rows(spark: SparkSession, table: ShownTable, *, extended: bool) -> DataFrame:
+def describe_rows(spark: SparkSession, table: DescribedTable, *, extended: bool) -> DataFrame:
     """Return columns and partitioning of a table, ``extended`` with everything else."""
     rows = [*_columns(table), *_partitioning(table)]
     if extended:
@@ -106,7 +106,7 @@ def describe_rows(spark: SparkSession, table: ShownTable, *, extended: bool) -> 
     return _rows(spark, rows, "col_name", "data_type", "comment", required=2)
 
 
-def describe_column(spark: SparkSession, table: ShownTable, path: FieldPath) -> DataFrame:
+def describe_column(spark: SparkSession, table: DescribedTable, path: FieldPath) -> DataFrame:
     """Return name, type and comment of one column.
 
     Raises:
@@ -124,11 +124,11 @@ def describe_column(spark: SparkSession, table: ShownTable, path: FieldPath) -> 
     return _rows(spark, rows, "info_name", "info_value")
 
 
-def _columns(table: ShownTable) -> Iterator[Row]:
+def _columns(table: DescribedTable) -> Iterator[Row]:
     return map(_column, table.snapshot.config.schema.fields)
 
 
-def _partitioning(table: ShownTable) -> Iterator[Row]:
+def _partitioning(table: DescribedTable) -> Iterator[Row]:
     config = table.snapshot.config
     if config.partition_columns:
         yield "# Partition Information", "", ""
@@ -136,7 +136,7 @@ def _partitioning(table: ShownTable) -> Iterator[Row]:
         yield from map(_column, config.partition_schema.fields)
 
 
-def _details(table: ShownTable) -> Iterator[Row]:
+def _details(table: DescribedTable) -> Iterator[Row]:
     known = table.known
     database, name = ("delta", table.location) if known is None else (known.database, known.name)
     is_managed = known is None or known.is_managed  # a path counts as managed, as in Spark
@@ -160,7 +160,7 @@ def _details(table: ShownTable) -> Iterator[Row]:
             yield title, value, ""
 
 
-def _defaults(table: ShownTable) -> Iterator[Row]:
+def _defaults(table: DescribedTable) -> Iterator[Row]:
     having = [f for f in table.snapshot.config.schema.fields if CURRENT_DEFAULT in f.metadata]
     if having:
         yield _BLANK

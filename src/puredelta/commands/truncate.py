@@ -9,14 +9,14 @@ from pyspark.sql import SparkSession
 from puredelta.commands.engine import engine_info
 from puredelta.commands.row_changes.counts import ms_since
 from puredelta.commands.row_changes.settings import ExecutionSettings
-from puredelta.log.clock import wall_clock
-from puredelta.log.commit_checks import require_removable
-from puredelta.log.table_log import TableLog
-from puredelta.log.tombstones import remove_file
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.feature_registry import Capability
-from puredelta.protocol.table_operations import TRUNCATE
-from puredelta.spark.cached_frames import refresh_cached_frames
+from puredelta.log.commit.commit_checks import require_removable
+from puredelta.log.commit.transaction import Transaction
+from puredelta.log.files.clock import wall_clock
+from puredelta.log.files.tombstones import remove_file
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.table_operations import TRUNCATE
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 
 
 def truncate_table(spark: SparkSession, log: TableLog) -> int:

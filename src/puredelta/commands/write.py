@@ -22,14 +22,14 @@ from puredelta.commands.write_schema import (
     resolve_columns,
 )
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.commit_checks import require_removable
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.operations import Operation, WriteMode, write
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import StructType
-from puredelta.spark.names import require_no_helper_names
-from puredelta.spark.session import SessionInfo
-from puredelta.spark.types import from_spark, struct_as_nullable, without_table_metadata
+from puredelta.log.commit.commit_checks import require_removable
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.operations import Operation, WriteMode, write
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.helper_columns import require_no_helper_names
+from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.types import from_spark, struct_as_nullable, without_table_metadata
 
 __all__ = ["WriteOutcome", "columns_of", "write_table"]
 

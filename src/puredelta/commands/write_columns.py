@@ -16,16 +16,13 @@ from pyspark.sql import types as T
 from puredelta.commands.identity_marks import config_with_marks
 from puredelta.commands.write_schema import respelled
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.filled_columns import Identity
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.type_shape import shape
-from puredelta.protocol.types import StructType
-from puredelta.spark.generated_columns import default_value, generated_value
-from puredelta.spark.identity_values import identity_value
-from puredelta.spark.names import FILE_ORDINAL, ROW_INDEX, source_column_name
-from puredelta.spark.scan import scan_parquet
-from puredelta.spark.staging import StagedRows, stage_rows
-from puredelta.spark.types import (
+from puredelta.protocol.features.filled_columns import Identity
+from puredelta.protocol.schema.type_shape import shape
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.scan.scan import scan_parquet
+from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX, source_column_name
+from puredelta.spark.session.types import (
     from_spark,
     from_spark_type,
     quoted,
@@ -33,6 +30,9 @@ from puredelta.spark.types import (
     to_spark,
     without_table_metadata,
 )
+from puredelta.spark.source.staging import StagedRows, stage_rows
+from puredelta.spark.values.generated_columns import default_value, generated_value
+from puredelta.spark.values.identity_values import identity_value
 from puredelta.store.base import Store
 
 

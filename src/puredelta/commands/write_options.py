@@ -8,11 +8,11 @@ from enum import Enum
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.row_changes.settings import ExecutionSettings, write_marker
+from puredelta.commands.row_changes.settings import ExecutionSettings, set_transaction_of
 from puredelta.commands.write_schema import SchemaChange
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.spark.delta_conf import AUTO_MERGE, DYNAMIC_OVERWRITE, REPLACE_WHERE_CHECK
-from puredelta.spark.session import settings_of
+from puredelta.spark.session.delta_conf import AUTO_MERGE, DYNAMIC_OVERWRITE, REPLACE_WHERE_CHECK
+from puredelta.spark.session.session import settings_of
 
 WRITE_OPTIONS = (
     "mergeSchema",
@@ -84,7 +84,7 @@ class WriteOptions:
         conf = settings_of(spark)
         settings = ExecutionSettings.parse(conf)
         if "txnAppId" in given or "txnVersion" in given:
-            marker = write_marker(given.get("txnAppId"), given.get("txnVersion"))
+            marker = set_transaction_of(given.get("txnAppId"), given.get("txnVersion"))
             settings = replace(settings, marker=marker, resets_marker=False)
         if "userMetadata" in given:
             settings = replace(settings, user_metadata=given["userMetadata"])

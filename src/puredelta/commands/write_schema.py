@@ -15,15 +15,12 @@ from typing_extensions import assert_never
 
 from puredelta.commands.dependent_rules import require_independent
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.column_mapping import assign_columns
-from puredelta.protocol.features import required_protocol
-from puredelta.protocol.properties import ColumnMappingMode
-from puredelta.protocol.schema_checks import require_valid_schema
-from puredelta.protocol.schema_json import encode_schema, simple_string
-from puredelta.protocol.schema_merge import merge_schemas
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.type_shape import shape
-from puredelta.protocol.types import (
+from puredelta.protocol.features.column_mapping import assign_columns
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.features.protocol_versions import required_protocol
+from puredelta.protocol.schema.schema_json import encode_schema, simple_string
+from puredelta.protocol.schema.type_shape import shape
+from puredelta.protocol.schema.types import (
     ArrayType,
     DataType,
     DecimalType,
@@ -31,6 +28,9 @@ from puredelta.protocol.types import (
     PrimitiveType,
     StructType,
 )
+from puredelta.protocol.table.schema_checks import require_valid_schema
+from puredelta.protocol.table.schema_merge import merge_schemas
+from puredelta.protocol.table.table_config import TableConfig
 
 _PRIMITIVES = frozenset(
     [

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from puredelta.protocol.paths import absolute_uris
+from puredelta.protocol.actions.paths import absolute_uris
 from puredelta.store.base import FileEnd
 from puredelta.store.local import read_file_end
 

@@ -26,11 +26,11 @@ from puredelta.commands.alter.columns import (
 from puredelta.commands.alter.constraints import drop_check_constraint
 from puredelta.commands.alter.properties import set_table_properties, unset_table_properties
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.actions import CommitInfo
-from puredelta.protocol.schema_edit import After, End
-from puredelta.protocol.schema_json import simple_string
-from puredelta.protocol.types import (
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import CommitInfo
+from puredelta.protocol.schema.schema_edit import After, End
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import (
     INTEGER,
     STRING,
     ArrayType,

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 import puredelta
 from puredelta.commands.alter.constraints import add_check_constraint
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.table_log import TableLog
+from puredelta.log.replay.table_log import TableLog
 
 
 def test_a_constraint_holds_for_old_and_new_rows(spark: SparkSession, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from puredelta.commands.alter.drop_feature import drop_feature_support
 from puredelta.commands.alter.properties import set_table_properties
 from puredelta.commands.alter.protocol import add_feature_support, upgrade_protocol_versions
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.segment import list_log
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.actions import Protocol
+from puredelta.log.replay.segment import list_log
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Protocol
 from tests.commands.sessions import FakeSession
 from tests.faults import MemoryStore
 from tests.log.tables import add, create_table, feature_protocol

@@ -11,10 +11,17 @@ from puredelta.commands.alter.properties import set_table_properties
 from puredelta.commands.alter.replace_columns import replace_table_columns
 from puredelta.commands.alter.sync_identity import sync_identity, synced_mark
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.filled_columns import Identity
-from puredelta.protocol.schema_json import simple_string
-from puredelta.protocol.types import INTEGER, LONG, STRING, ArrayType, StructField, StructType
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.features.filled_columns import Identity
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import (
+    INTEGER,
+    LONG,
+    STRING,
+    ArrayType,
+    StructField,
+    StructType,
+)
 from tests.commands.sessions import FakeSession
 from tests.faults import MemoryStore
 from tests.log.tables import add, create_table, feature_protocol

@@ -1,4 +1,4 @@
-"""CONVERT TO DELTA from footers alone: no Spark job runs in any of these."""
+"""CONVERT TO DELTA from footers alone (W-22): no Spark job runs in any of these."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from puredelta.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from puredelta.log.transaction import Phase
+from puredelta.log.commit.transaction import Phase
 from puredelta.store.base import StorageError
 from tests.commands.convert.directories import (
     StubSession,
@@ -71,7 +71,7 @@ def test_one_commit_with_everything_in_it(tmp_path: Path) -> None:
     assert contents(tmp_path) == before, "data files are never touched (C-61)"
 
     commit = first_commit(tmp_path)
-    assert next(iter(commit)) == "commitInfo"
+    assert list(commit) == ["commitInfo", "metaData", "protocol", "add"]  # C-55
     info = commit["commitInfo"][0]
     assert info["operation"] == "CONVERT"
     assert info["operationParameters"] == {

@@ -8,7 +8,7 @@ import pytest
 
 from puredelta.commands.convert.parquet_schema import UnknownShapeError, schema_of_message
 from puredelta.commands.convert.settings import ParquetTypes
-from puredelta.protocol.schema_json import simple_string
+from puredelta.protocol.schema.schema_json import simple_string
 from tests.commands.convert import footers as f
 from tests.commands.convert.footers import Node, group
 

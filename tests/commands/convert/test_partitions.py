@@ -1,4 +1,4 @@
-"""2.5: partition values from directory names."""
+"""C-40 to C-48: partition values from directory names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from puredelta.commands.convert.partitions import (
 )
 from puredelta.commands.convert.spelling import is_log_spelling
 from puredelta.errors import InvalidRequestError
-from puredelta.protocol.types import (
+from puredelta.protocol.schema.types import (
     BINARY,
     BOOLEAN,
     BYTE,

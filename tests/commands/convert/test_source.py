@@ -1,4 +1,4 @@
-"""2.1, 2.2: which identifiers can be converted, and what the others are told."""
+"""C-01, C-05, E-02: which identifiers can be converted, and what the others are told."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_c_01_directories(identifier: str, expected: object) -> None:
         ("parquet./data/t", InvalidRequestError, "PARSE_SYNTAX_ERROR", "backticks"),
     ],
 )
-def test_2_2_refusals(identifier: str, kind: type, error_class: str, text: str) -> None:
+def test_e_02_refusals(identifier: str, kind: type, error_class: str, text: str) -> None:
     with pytest.raises(kind) as refused:
         parse_source(identifier)
     assert refused.value.getErrorClass() == error_class

@@ -7,8 +7,8 @@ import pytest
 from puredelta.commands.convert.parquet_schema import schema_of_message
 from puredelta.commands.convert.with_spark import cast_texts, read_parquet_schema
 from puredelta.errors import UnsupportedError
-from puredelta.protocol.schema_json import simple_string
-from puredelta.protocol.types import BOOLEAN, DATE, INTEGER, TIMESTAMP
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import BOOLEAN, DATE, INTEGER, TIMESTAMP
 from tests.commands.convert import footers as f
 from tests.commands.convert.footers import Node
 from tests.commands.convert.test_parquet_schema import (

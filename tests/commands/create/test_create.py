@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 import puredelta
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.table_log import TableLog
+from puredelta.log.replay.table_log import TableLog
 from puredelta.tables import DeltaTable, DeltaTableBuilder, IdentityGenerator
 
 Builder = DeltaTableBuilder[DeltaTable]

@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 import puredelta
 from puredelta.commands.merge.clauses import Clause
 from puredelta.errors import InvalidRequestError
-from puredelta.protocol.table_config import CHAR_VARCHAR
-from puredelta.protocol.types import LONG, STRING, StructField
+from puredelta.protocol.schema.types import LONG, STRING, StructField
+from puredelta.protocol.table.table_config import CHAR_VARCHAR
 from puredelta.tables import DeltaTable
 from tests.commands.filled import defaulted, generated, identity, lay_empty
 from tests.commands.merge.tables import (

@@ -29,9 +29,9 @@ from puredelta.commands.merge.clauses import (
     Update,
 )
 from puredelta.commands.merge.run import MergeOutcome, execute_merge
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.deletion_vector import encode_inline
-from puredelta.spark.scan import scan
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.deletion_vector import encode_inline
+from puredelta.spark.scan.scan import scan
 
 _DELTA_TYPES = {
     pa.int64(): "long",

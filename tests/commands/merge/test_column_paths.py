@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from puredelta.commands.merge.column_paths import (
-    ColumnPath,
+    TargetField,
     TargetNames,
     require_insertable,
     require_no_conflict,
 )
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.types import (
+from puredelta.protocol.schema.types import (
     INTEGER,
     LONG,
     STRING,
@@ -119,7 +119,7 @@ def test_case_counts_where_the_session_says_so() -> None:
             find(text, case_sensitive=True)
 
 
-def paths(*texts: str) -> list[ColumnPath]:
+def paths(*texts: str) -> list[TargetField]:
     return [names("tgt").find(text, clause="") for text in texts]
 
 

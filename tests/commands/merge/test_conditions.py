@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from puredelta.commands.merge.conditions import split_condition
 from puredelta.commands.row_changes.statement import EquiPair
-from puredelta.protocol.predicates import (
+from puredelta.protocol.schema.types import LONG
+from puredelta.protocol.values.predicates import (
     FALSE,
     TRUE,
     And,
@@ -18,7 +19,6 @@ from puredelta.protocol.predicates import (
     Ref,
     Side,
 )
-from puredelta.protocol.types import LONG
 
 ID = Ref(Side.TARGET, ("id",), LONG)
 N = Ref(Side.TARGET, ("n",), LONG)

@@ -17,8 +17,8 @@ from pyspark.sql import types as T
 from puredelta.commands.merge.clauses import Assignment, Clause, MergeSpec, NotMatched
 from puredelta.commands.merge.run import MergeOutcome, execute_merge
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
-from puredelta.spark.scan import scan
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.scan.scan import scan
 from tests.commands.merge.tables import delete, insert, update
 from tests.merge_cases.target import create_target
 

@@ -10,11 +10,10 @@ import pytest
 from puredelta.commands.merge.evolve import Evolution, evolved_config, spelled
 from puredelta.commands.merge.settings import MergeSettings
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.actions import Metadata, Protocol
-from puredelta.protocol.schema_json import encode_schema, simple_string
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.type_widening import AutomaticWidening
-from puredelta.protocol.types import (
+from puredelta.protocol.actions.actions import Metadata, Protocol
+from puredelta.protocol.features.type_widening import AutomaticWidening
+from puredelta.protocol.schema.schema_json import encode_schema, simple_string
+from puredelta.protocol.schema.types import (
     BINARY,
     BOOLEAN,
     BYTE,
@@ -32,6 +31,7 @@ from puredelta.protocol.types import (
     StructField,
     StructType,
 )
+from puredelta.protocol.table.table_config import TableConfig
 
 SETTINGS = MergeSettings()
 STAR = Evolution(assigned=(), has_star=True, case_sensitive=False)

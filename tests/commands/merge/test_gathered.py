@@ -17,12 +17,12 @@ from pyspark.sql import functions as F
 
 from puredelta.commands.row_changes import files
 from puredelta.commands.row_changes.gathered import plain_columns, stored_types
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.actions import Add, Metadata, Protocol
-from puredelta.protocol.schema_json import encode_schema
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import LONG, VOID, DecimalType, StructField, StructType
-from puredelta.spark.rewriting import Refused
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Add, Metadata, Protocol
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.types import LONG, VOID, DecimalType, StructField, StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.fallback import NotApplicable
 from tests.commands.merge.tables import (
     delete,
     insert,
@@ -97,8 +97,8 @@ class Gathered(list[Any]):
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         super().__init__()
-        self._patch, self._original = patch, files.plan_gather
-        patch.setattr(files, "plan_gather", self._watched)
+        self._patch, self._original = patch, files.plan_copy
+        patch.setattr(files, "plan_copy", self._watched)
 
     def _watched(self, *args: Any, **options: Any) -> Any:
         done = yield from self._original(*args, **options)
@@ -142,7 +142,7 @@ def test_the_table_is_the_one_spark_would_have_written(
     log = made()
     outcome = merge(spark, log, rows, "t.id = s.id", *CLAUSES[name])
     (written,) = gathered
-    assert not isinstance(written, Refused)
+    assert not isinstance(written, NotApplicable)
     assert 0 < written.num_rows <= len(SOURCE)
     gathered.switch_off()
     other = made()
@@ -167,7 +167,7 @@ def test_partitions_are_those_spark_would_have_written(
     log, clauses = new(), (update(), insert())
     outcome = merge(spark, log, source, "t.id = s.id", *clauses)
     (written,) = gathered
-    assert not isinstance(written, Refused)
+    assert not isinstance(written, NotApplicable)
     gathered.switch_off()
     other = new()
     expected = merge(spark, other, source, "t.id = s.id", *clauses)
@@ -245,7 +245,7 @@ def test_what_arrow_cannot_copy_spark_writes(
     log = made()
     merge(spark, log, spark.read.parquet(str(tmp_path / "source.parquet")), "t.id = s.id", insert())
     (refused,) = gathered
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, NotApplicable)
     assert "days from 1970" in refused.reason
     (add,) = new_adds(log)
     assert json.loads(add.stats or "")["minValues"]["day"] == "1500-01-01"

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
+from puredelta.log.replay.table_log import TableLog
 from tests.commands.merge.tables import (
     data_files,
     delete,
@@ -187,7 +187,7 @@ def test_values_of_every_type_survive(spark: SparkSession, tmp_path: Path) -> No
 
 
 def spark_rows(spark: SparkSession, log: TableLog) -> Any:
-    from puredelta.spark.scan import scan  # noqa: PLC0415
+    from puredelta.spark.scan.scan import scan  # noqa: PLC0415
 
     return scan(spark, log.snapshot())
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from puredelta.commands.merge.metrics import operation_metrics
-from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, RowFates
-from puredelta.log.row_counts import RowChanges
+from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, RowCounts
+from puredelta.log.files.row_counts import RowChanges
 
 REFERENCE_NAMES = """
     numSourceRows numTargetRowsInserted numTargetRowsUpdated numTargetRowsMatchedUpdated
@@ -15,14 +15,14 @@ REFERENCE_NAMES = """
 
 
 def test_every_name_of_the_reference_is_there_and_no_other() -> None:
-    """1.11: rows of the table marked "In commitInfo: yes"."""
-    metrics = operation_metrics(RowFates(source=0), FileCounts(), PhaseTimes())
+    """M-160: the names that delta-spark writes into ``commitInfo``."""
+    metrics = operation_metrics(RowCounts(source=0), FileCounts(), PhaseTimes())
     assert sorted(metrics) == sorted(REFERENCE_NAMES)
     assert set(metrics.values()) == {0}
 
 
 def test_totals_are_sums_of_their_kinds() -> None:
-    rows = RowFates(
+    rows = RowCounts(
         source=100,
         inserted=1,
         matched_updated=20,

@@ -28,10 +28,10 @@ from puredelta.commands.merge.clauses import (
 from puredelta.commands.merge.resolve import resolve_merge
 from puredelta.commands.row_changes.statement import ResolvedStatement, ResolvedUpdate
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.actions import Metadata, Protocol
-from puredelta.protocol.table_config import TableConfig
-from puredelta.spark.names import NO_SOURCE_COLUMN
-from puredelta.spark.session import SessionInfo
+from puredelta.protocol.actions.actions import Metadata, Protocol
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.helper_columns import NO_SOURCE_COLUMN
+from puredelta.spark.session.session import SessionInfo
 
 TARGET = "key int, value int, st struct<a:int,b:struct<c:int,d:int>>, name string"
 SOURCE = "key int, value int, st struct<b:struct<d:int,c:int>,a:int>, name string, other int"
@@ -293,7 +293,7 @@ def test_conditions_that_are_not_understood_still_name_their_columns(merge: Any)
 
 @pytest.mark.parametrize("clause", [Matched(Update(STAR)), NotMatched(Insert(STAR))])
 def test_stars_go_by_name(merge: Any, spark: SparkSession, clause: Clause) -> None:
-    """M-40, M-41: case ignored, extra columns ignored, order free."""
+    """M-03, M-40, M-41: case ignored, extra columns ignored, order free."""
     source = "NAME string, extra int, St struct<a:int,b:struct<c:int,d:int>>, vALUE int, key int"
     merge(clause, source=source)
     with pytest.raises(InvalidRequestError) as missing:

@@ -22,12 +22,12 @@ from puredelta.errors import (
     ErrorCode,
     InvalidRequestError,
 )
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Phase
-from puredelta.spark.file_splitter import ArrowSplitter
-from puredelta.spark.rewriting import Refused
-from puredelta.spark.scan import scan
-from puredelta.spark.write_job import WritePlan
+from puredelta.log.commit.transaction import Phase
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.offload.write_job import WritePlan
+from puredelta.spark.rewrite.arrow_rewriter import ArrowRewriter
+from puredelta.spark.scan.scan import scan
+from puredelta.spark.session.fallback import NotApplicable
 from tests.commands.merge.tables import (
     active_files,
     data_files,
@@ -310,7 +310,7 @@ def test_conditions_without_an_equality(
 def test_a_merge_that_changes_nothing_commits_nothing(
     spark: SparkSession, log: TableLog, root: Path, source: Callable[..., DataFrame]
 ) -> None:
-    """1.12, W-3: matched rows no clause wants leave their files alone."""
+    """M-162, W-3: matched rows no clause wants leave their files alone."""
     before = data_files(root)
     same = source(*[(n, "a", n) for n in range(40)])
     outcome = merge(spark, log, same, "t.id = s.id", update("s.v <> t.v"), insert())
@@ -427,7 +427,7 @@ def test_a_failure_after_one_job_wrote_everything_leaves_nothing(
         written.append(len(data_files(root)))
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(ArrowSplitter, "_rewritten", fail)
+    monkeypatch.setattr(ArrowRewriter, "_rewritten", fail)
     with pytest.raises(OSError, match="No space left"):
         merge(spark, log, source((3, "b", 1), (77, "c", 2)), "t.id = s.id", update(), insert())
     assert written == [len(before) + 3], "a copy, new rows and the staged source"
@@ -449,12 +449,12 @@ def test_a_failure_on_the_way_leaves_nothing(
     value = "s.v"
     if broken == "split":
 
-        def fail(self: ArrowSplitter, orders: Any) -> None:
+        def fail(self: ArrowRewriter, orders: Any) -> None:
             rewrite(self, orders)
             raise OSError(28, "No space left on device")
 
-        rewrite = ArrowSplitter.rewrite
-        monkeypatch.setattr(ArrowSplitter, "rewrite", fail)
+        rewrite = ArrowRewriter.rewrite
+        monkeypatch.setattr(ArrowRewriter, "rewrite", fail)
     else:
         value = "raise_error('no such value')"
     with pytest.raises(Exception, match=r"No space left|no such value"):
@@ -475,11 +475,11 @@ def test_spark_copies_where_workers_cannot(
     log = lay_table(root, SCHEMA, files, partition_by=["p"])
     before = data_files(root)
 
-    def refuse(*_: Any) -> WritePlan[Refused]:
-        return Refused(reason="no pyarrow on the workers")
+    def refuse(*_: Any) -> WritePlan[NotApplicable]:
+        return NotApplicable(reason="no pyarrow on the workers")
         yield
 
-    monkeypatch.setattr(ArrowSplitter, "plan", refuse)
+    monkeypatch.setattr(ArrowRewriter, "plan", refuse)
     new = source((2, "a", -2), (11, "b", -11), (20, "b", -20), (77, "c", 77))
     outcome = merge(spark, log, new, "t.id = s.id", update(), insert())
     changed = {2: row(2, -2), 11: row(11, -11, "b"), 20: row(20, -20, "b")}
@@ -508,7 +508,7 @@ def test_an_append_only_table_takes_inserts_and_nothing_else(
 def test_a_source_that_changes_its_mind_is_evaluated_once(
     spark: SparkSession, log: TableLog
 ) -> None:
-    """M-156: keys that are random each time would match here and be inserted there."""
+    """M-153, M-156: keys that are random each time would match here and be inserted there."""
     moody = spark.range(200).select(
         (F.rand() * 80).cast("long").alias("id"), F.lit("a").alias("p"), F.lit(-1).alias("v")
     )
@@ -562,13 +562,13 @@ def test_spark_joins_where_workers_cannot_look_keys_up(
     source: Callable[..., DataFrame],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    refused: list[Refused] = []
+    refused: list[NotApplicable] = []
 
-    def refuse(*_: Any, **__: Any) -> Refused:
-        refused.append(Refused(reason="as asked"))
+    def refuse(*_: Any, **__: Any) -> NotApplicable:
+        refused.append(NotApplicable(reason="as asked"))
         return refused[-1]
 
-    monkeypatch.setattr(positions, "probe_keys", refuse)
+    monkeypatch.setattr(positions, "look_up_keys", refuse)
     new = source((3, "b", 300), (None, "b", 5), (50, "b", 5000))
     outcome = merge(spark, log, new, "t.id = s.id", update(), insert())
     assert len(refused) == 1

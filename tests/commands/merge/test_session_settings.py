@@ -1,4 +1,4 @@
-"""Settings of the session that a MERGE honours (1.14): what they change in table and history."""
+"""Settings of the session that a MERGE honours (S-01): what they change in table and history."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import puredelta
-from puredelta.log.table_log import TableLog
-from puredelta.spark.delta_conf import PREFIX
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.session.delta_conf import PREFIX
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.row_changes import positions
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
-from puredelta.spark import key_probe
-from puredelta.spark.key_probe import KeyProbe, WorkerMemory
-from puredelta.spark.rewriting import Refused
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.offload import key_lookup
+from puredelta.spark.offload.key_lookup import KeyLookup, WorkerMemory
+from puredelta.spark.session.fallback import NotApplicable
 from tests.commands.merge.tables import (
     data_files,
     delete,
@@ -52,15 +52,15 @@ def source(spark: SparkSession, tmp_path: Path) -> Callable[[list[tuple[int, int
 def probed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
     """In how many parts each source was looked up, and whether workers refused."""
     seen: list[tuple[int, bool]] = []
-    probe = positions.probe_keys
+    probe = positions.look_up_keys
 
     def watched(*args: Any, **options: Any) -> Any:
         answer = probe(*args, **options)
-        (asked,) = (one for one in args if isinstance(one, KeyProbe))
-        seen.append((asked.parts, isinstance(answer, Refused)))
+        (asked,) = (one for one in args if isinstance(one, KeyLookup))
+        seen.append((asked.parts, isinstance(answer, NotApplicable)))
         return answer
 
-    monkeypatch.setattr(positions, "probe_keys", watched)
+    monkeypatch.setattr(positions, "look_up_keys", watched)
     return seen
 
 
@@ -122,7 +122,7 @@ def test_workers_of_a_cluster_may_hold_little(
     monkeypatch.undo()
     here = WorkerMemory.of(spark)
     assert (here.parts_max, here.all_max) == (1, here.task_max)
-    monkeypatch.setattr(key_probe, "_runs_here", lambda _: False)
+    monkeypatch.setattr(key_lookup, "_runs_here", lambda _: False)
     there = WorkerMemory.of(spark)
     assert there.task_max < here.task_max
     assert there.parts_max > 1

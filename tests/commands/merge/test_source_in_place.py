@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 from puredelta.commands.merge.run import MergeOutcome
 from puredelta.commands.row_changes import run, source
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
-from puredelta.spark.plain_scan import PlainScan, plain_scan
-from puredelta.spark.rewriting import Refused
-from puredelta.spark.table_rows import table_rows as shown_rows
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.scan.table_rows import table_rows as shown_rows
+from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.source.plain_scan import PlainScan, plain_scan
 from tests.commands.merge.tables import (
     data_files,
     delete_by_source,
@@ -220,7 +220,7 @@ def test_a_source_that_changes_meanwhile_commits_nothing(
 
 def refused(spark: SparkSession, rows: DataFrame) -> str:
     found = plain_scan(spark, rows)
-    assert isinstance(found, Refused)
+    assert isinstance(found, NotApplicable)
     return found.reason
 
 
@@ -289,4 +289,4 @@ def test_a_version_of_a_table_is_a_plain_scan(
     }
     hidden = lay_table(tmp_path / "hidden", SCHEMA, [[{"id": 1}, {"id": 2}]], deleted={0: [1]})
     rows = shown_rows(spark, hidden.snapshot(), time_travel=False)
-    assert isinstance(plain_scan(spark, rows), Refused), "the file has rows that are deleted"
+    assert isinstance(plain_scan(spark, rows), NotApplicable), "the file has rows that are deleted"

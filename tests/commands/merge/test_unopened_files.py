@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.row_changes import positions
 from puredelta.commands.row_changes import source as source_module
 from puredelta.commands.row_changes.plan import Rule
-from puredelta.log.table_log import TableLog
-from puredelta.spark.rewriting import Refused
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.session.fallback import NotApplicable
 from tests.commands.merge.tables import delete_by_source, insert, lay_table, merge, update
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.int32()), ("v", pa.int64())])
@@ -43,13 +43,13 @@ def source(spark: SparkSession) -> DataFrame:
 def probed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What came of every lookup."""
     answers: list[Any] = []
-    probe = positions.probe_keys
+    probe = positions.look_up_keys
 
     def watched(*args: Any, **options: Any) -> Any:
         answers.append(probe(*args, **options))
         return answers[-1]
 
-    monkeypatch.setattr(positions, "probe_keys", watched)
+    monkeypatch.setattr(positions, "look_up_keys", watched)
     return answers
 
 
@@ -65,7 +65,7 @@ def test_a_file_between_the_keys_is_not_opened(
     break_middle(log)
     outcome = merge(spark, log, source, on, update(), insert())
     assert (outcome.rows.matched_updated, outcome.rows.inserted) == (2, 1)
-    assert not isinstance(probed[0], Refused)
+    assert not isinstance(probed[0], NotApplicable)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_file_that_may_matter_is_opened(
     break_middle(log)
     with pytest.raises(Exception, match="part-00001"):
         merge(spark, log, source, on, *clauses)
-    assert [isinstance(answer, Refused) for answer in probed] == [True]
+    assert [isinstance(answer, NotApplicable) for answer in probed] == [True]
 
 
 def test_statistics_that_nobody_trusts_leave_nothing_out(
@@ -95,7 +95,7 @@ def test_statistics_that_nobody_trusts_leave_nothing_out(
             merge(spark, log, source, "t.id = s.id", update(), insert())
     finally:
         spark.conf.unset(SKIPPING)
-    assert [isinstance(answer, Refused) for answer in probed] == [True]
+    assert [isinstance(answer, NotApplicable) for answer in probed] == [True]
 
 
 @pytest.mark.parametrize("values_max", [0, 3])

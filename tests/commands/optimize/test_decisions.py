@@ -12,12 +12,12 @@ from puredelta.commands.optimize.settings import AutoCompactSettings, OptimizeSe
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.optimize.z_columns import resolve_z_columns
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.properties import TableProperties
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import INTEGER, STRING, StructField, StructType
-from puredelta.sql.parse import parse_statement
-from puredelta.sql.statement import OptimizeStatement
-from puredelta.sql.syntax_error import SqlSyntaxError
+from puredelta.protocol.features.properties import TableProperties
+from puredelta.protocol.schema.types import INTEGER, STRING, StructField, StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.sql.parse.parse import parse_statement
+from puredelta.sql.parse.statement import OptimizeStatement
+from puredelta.sql.text.syntax_error import SqlSyntaxError
 from tests.commands.sessions import FakeSession
 from tests.log.tables import PLAIN, add, metadata
 

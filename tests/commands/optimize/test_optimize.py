@@ -16,9 +16,9 @@ from puredelta.commands.optimize import auto
 from puredelta.commands.optimize.run import execute_optimize
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Phase
-from puredelta.spark.hash_partitions import spark_hash
+from puredelta.log.commit.transaction import Phase
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.write.hash_partitions import spark_hash
 from puredelta.tables import DeltaTable
 from tests.commands.row_changes.features import (
     FEED,

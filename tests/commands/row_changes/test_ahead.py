@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 import pytest
 
 from puredelta.commands.row_changes import ahead
-from puredelta.commands.row_changes.ahead import FILES_MIN, StatisticsAhead, statistics_ahead
+from puredelta.commands.row_changes.ahead import FILES_MIN, StatisticsPrefetch, statistics_ahead
 from puredelta.commands.row_changes.statement import ConditionParts, EquiPair
-from puredelta.log import known_statistics
-from puredelta.log.file_table import FileTable
-from puredelta.log.pruning import prune
-from puredelta.protocol.predicates import Compare, CompareOp, Const, Ref, Side
-from puredelta.protocol.types import INTEGER, LONG
+from puredelta.log.files import statistics_cache
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.skipping.pruning import prune
+from puredelta.protocol.schema.types import INTEGER, LONG
+from puredelta.protocol.values.predicates import Compare, CompareOp, Const, Ref, Side
 from tests.log.tables import add, config
 
 ID, PART, SUB = (
@@ -28,13 +28,13 @@ ID, PART, SUB = (
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[set[tuple[str, ...]]]:
     """The columns that were parsed each time."""
     seen: list[set[tuple[str, ...]]] = []
-    parse = known_statistics.read_stats_columns
+    parse = statistics_cache.read_stats_columns
 
     def noted(stats: Any, leaves: Any) -> Any:
         seen.append(set(leaves))
         return parse(stats, leaves)
 
-    monkeypatch.setattr(known_statistics, "read_stats_columns", noted)
+    monkeypatch.setattr(statistics_cache, "read_stats_columns", noted)
     return seen
 
 
@@ -49,7 +49,7 @@ def files(count: int = FILES_MIN, **more: Any) -> FileTable:
     return FileTable.of(add(f"{n}.parquet", ids=(n, n + 1), **more) for n in range(count))
 
 
-Act: TypeAlias = Callable[[StatisticsAhead], None]
+Act: TypeAlias = Callable[[StatisticsPrefetch], None]
 
 
 def asking(*targets: Ref, condition: Ref | None = None) -> Act:

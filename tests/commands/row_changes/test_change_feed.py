@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from puredelta.errors import InvalidRequestError
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.actions import Add, AddChangeFile
-from puredelta.protocol.operations import Operation
+from puredelta.log.commit.transaction import Transaction
+from puredelta.protocol.actions.actions import Add, AddChangeFile
+from puredelta.protocol.actions.operations import Operation
 from tests.commands.merge.tables import data_files, delete, insert, merge, update
 from tests.commands.row_changes.features import (
     FEED,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from puredelta.commands.row_changes.changes import ChangePlan, plan_changes
-from puredelta.commands.row_changes.positions import Positions
-from puredelta.commands.row_changes.split import hides_rows
+from puredelta.commands.row_changes.positions import RowPositions
+from puredelta.commands.row_changes.split import uses_deletion_vectors
 from puredelta.commands.row_changes.statement import (
     MatchedClause,
     NotMatchedBySourceClause,
@@ -19,16 +19,16 @@ from puredelta.commands.row_changes.statement import (
     ResolvedInsert,
     ResolvedUpdate,
 )
-from puredelta.protocol.actions import Metadata, Protocol
-from puredelta.protocol.row_tracking import (
+from puredelta.protocol.actions.actions import Metadata, Protocol
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.types import LONG, StructField, StructType
+from puredelta.protocol.table.row_tracking import (
     ROW_COMMIT_VERSION_COLUMN,
     ROW_ID_COLUMN,
     tracked_columns,
 )
-from puredelta.protocol.schema_json import encode_schema
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import LONG, StructField, StructType
-from puredelta.spark.row_bitmap import RowBitmap
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.row_bitmap import RowBitmap
 
 FEATURES = frozenset(
     {"changeDataFeed", "deletionVectors", "rowTracking", "domainMetadata", "appendOnly"}
@@ -85,7 +85,7 @@ def plan(
         source=SimpleNamespace(num_rows=num_source_rows),
         tracked=tracked_columns(config),
     )
-    positions = Positions(
+    positions = RowPositions(
         matched=(rows(*updated),),
         by_source=(rows(*deleted),),
         matched_source=rows(*range(len(updated))),
@@ -130,5 +130,5 @@ def test_a_row_that_keeps_its_id_is_made_from_the_old_row() -> None:
 
 
 def test_a_table_says_whether_rows_are_hidden() -> None:  # M-130
-    assert hides_rows(config_of({"delta.enableDeletionVectors": "true"}))
-    assert not hides_rows(config_of({}))
+    assert uses_deletion_vectors(config_of({"delta.enableDeletionVectors": "true"}))
+    assert not uses_deletion_vectors(config_of({}))

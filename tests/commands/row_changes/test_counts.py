@@ -1,12 +1,12 @@
-"""Files of a commit, counted as the reference counts them (1.11)."""
+"""Files of a commit, counted as delta-spark counts them (M-160)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from puredelta.commands.row_changes.counts import FileCounts, count_files
-from puredelta.log.tombstones import remove_file
-from puredelta.protocol.actions import Add, AddChangeFile, DeletionVectorDescriptor
+from puredelta.log.files.tombstones import remove_file
+from puredelta.protocol.actions.actions import Add, AddChangeFile, DeletionVectorDescriptor
 
 VECTOR = DeletionVectorDescriptor(
     storage_type="u", path_or_inline="x", offset=1, size_bytes=34, cardinality=1

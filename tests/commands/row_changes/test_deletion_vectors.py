@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.errors import ConflictError
-from puredelta.log.row_counts import logical_rows
-from puredelta.log.transaction import Phase
-from puredelta.protocol.actions import Add, AddChangeFile, Remove
+from puredelta.log.commit.transaction import Phase
+from puredelta.log.files.row_counts import logical_rows
+from puredelta.protocol.actions.actions import Add, AddChangeFile, Remove
 from puredelta.tables import DeltaTable
 from tests.commands.merge.tables import (
     data_files,
@@ -78,6 +78,7 @@ def test_changed_rows_are_hidden_and_nothing_is_copied(spark: SparkSession, tmp_
 
 
 def test_a_vector_grows_until_the_file_is_empty(spark: SparkSession, tmp_path: Path) -> None:
+    """M-131, M-132: positions count the rows that are hidden already."""
     log = make_table(spark, tmp_path, OLD, properties=VECTORS)
     merge(spark, log, source(spark, (1, "", A)), "t.k = s.k", delete())
     second = merge(spark, log, source(spark, (2, "", A)), "t.k = s.k", delete())

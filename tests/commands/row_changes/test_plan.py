@@ -30,11 +30,23 @@ from puredelta.commands.row_changes.statement import (
     ResolvedStatement,
     ResolvedUpdate,
 )
-from puredelta.log.file_stats import LeafStatistics
-from puredelta.log.file_table import FileTable
-from puredelta.log.pruning import prune_files
-from puredelta.protocol.actions import Add, Metadata, Protocol
-from puredelta.protocol.predicates import (
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.footers.file_stats import LeafStatistics
+from puredelta.log.skipping.pruning import prune_files
+from puredelta.protocol.actions.actions import Add, Metadata, Protocol
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.types import (
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    DecimalType,
+    StructField,
+    StructType,
+)
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.values.predicates import (
     FALSE,
     TRUE,
     And,
@@ -50,20 +62,8 @@ from puredelta.protocol.predicates import (
     Ref,
     Side,
 )
-from puredelta.protocol.schema_json import encode_schema
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import (
-    DOUBLE,
-    INTEGER,
-    LONG,
-    STRING,
-    TIMESTAMP,
-    DecimalType,
-    StructField,
-    StructType,
-)
-from puredelta.spark.arrow_predicate import ALWAYS
-from puredelta.spark.key_probe import Judgement, KeyColumn, WorkerMemory
+from puredelta.spark.offload.arrow_predicate import ALWAYS
+from puredelta.spark.offload.key_lookup import Judgement, KeyColumn, WorkerMemory
 
 SCHEMA = StructType((StructField("id", LONG), StructField("part", STRING), StructField("v", LONG)))
 ID = Ref(Side.TARGET, ("id",), LONG)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from puredelta.log.row_ids import PRESERVED_TAG, high_water_mark
-from puredelta.log.table_log import TableLog
-from puredelta.spark.file_splitter import ArrowSplitter
-from puredelta.spark.rewriting import Refused
+from puredelta.log.commit.row_ids import PRESERVED_TAG, high_water_mark
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.rewrite.arrow_rewriter import ArrowRewriter
+from puredelta.spark.session.fallback import NotApplicable
 from tests.commands.merge.tables import delete, insert, merge, update
 from tests.commands.row_changes.features import (
     FEED,
@@ -69,8 +69,8 @@ def test_ids_survive_two_merges(
 def test_the_copy_by_spark_keeps_ids_too(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refusing = lambda *_: Refused(reason="no Python there")  # noqa: E731
-    monkeypatch.setattr(ArrowSplitter, "rewrite", refusing)
+    refusing = lambda *_: NotApplicable(reason="no Python there")  # noqa: E731
+    monkeypatch.setattr(ArrowRewriter, "rewrite", refusing)
     old = [(n, "x", A if n % 2 else B) for n in range(1, 7)]
     files = [[row for row in old if row[2] == part] for part in (A, B)]
     log = make_table(spark, tmp_path, *files, properties=TRACKING, partition_by=["p"])

@@ -123,5 +123,6 @@ def test_a_source_is_always_copied_if_the_user_wants_that(value: str) -> None:
     ],
 )
 def test_files_that_are_read_in_an_unusual_way_are_read_once(key: str, value: str) -> None:
+    """M-151."""
     assert why_staged({key: value}) == f"{key} is {value}"
     assert why_staged({"spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED"}) is None

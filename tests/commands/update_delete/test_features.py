@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from puredelta.commands.update_delete.run import RowOutcome, execute_rows
 from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.actions import AddChangeFile
-from puredelta.spark.scan import scan
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import AddChangeFile
+from puredelta.spark.scan.scan import scan
 from tests.commands.merge.tables import assigned
 from tests.commands.row_changes.features import (
     FEED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, RowFates
+from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, RowCounts
 from puredelta.commands.update_delete.metrics import (
     delete_metrics,
     update_metrics,
@@ -15,7 +15,7 @@ FILES = FileCounts(
 
 
 def test_files_under_new_deletion_vectors() -> None:
-    rows, times = RowFates(source=0), PhaseTimes()
+    rows, times = RowCounts(source=0), PhaseTimes()
     deleted, updated = delete_metrics(rows, FILES, times), update_metrics(rows, FILES, times)
     assert (deleted["numRemovedFiles"], updated["numRemovedFiles"]) == (2, 42)
     for metrics in (deleted, updated):

@@ -1,6 +1,6 @@
 """UPDATE and DELETE: rows, files, history, and what is refused.
 
-What is expected here was seen in delta-spark 4.4.0 on Spark 4.2.0 (requirements, section 7).
+What is expected here was seen in delta-spark 4.4.0 on Spark 4.2.0.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from puredelta.errors import (
     ErrorCode,
     InvalidRequestError,
 )
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Phase
-from puredelta.spark.scan import scan
+from puredelta.log.commit.transaction import Phase
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.scan.scan import scan
 from puredelta.tables import DeltaTable
 from tests.commands.merge.tables import active_files, assigned, data_files, lay_table, table_rows
 

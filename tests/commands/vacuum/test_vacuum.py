@@ -13,9 +13,9 @@ from puredelta.commands.vacuum.garbage import find_garbage, visible_to_vacuum
 from puredelta.commands.vacuum.retention import resolve_retention
 from puredelta.commands.vacuum.run import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.actions import DeletionVectorDescriptor
+from puredelta.log.commit.transaction import Transaction
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from puredelta.store.base import StorageError, StoredDirectory, StoredFile
 from puredelta.store.local import LocalStore
 from tests.commands.sessions import FakeSession

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from puredelta.commands.engine import engine_info
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.actions import Action, DomainMetadata, Metadata, Protocol
-from puredelta.protocol.feature_registry import Capability
-from puredelta.protocol.features import required_protocol
-from puredelta.protocol.operations import Operation
-from puredelta.protocol.properties import TableProperties
-from puredelta.protocol.property_checks import require_sound_properties
-from puredelta.protocol.schema_json import parse_schema
-from puredelta.protocol.table_config import TableConfig
+from puredelta.log.commit.transaction import Transaction
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Action, DomainMetadata, Metadata, Protocol
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.features.properties import TableProperties
+from puredelta.protocol.features.property_checks import require_sound_properties
+from puredelta.protocol.features.protocol_versions import required_protocol
+from puredelta.protocol.schema.schema_json import parse_schema
+from puredelta.protocol.table.table_config import TableConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

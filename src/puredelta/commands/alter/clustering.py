@@ -8,17 +8,17 @@ from pyspark.sql import SparkSession
 
 from puredelta.commands.alter.change import TableChange, finish, start
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.clustering import (
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.table_operations import cluster_by
+from puredelta.protocol.features.protocol_versions import with_features
+from puredelta.protocol.table.clustering import (
     CLUSTERING,
     ColumnPath,
     clustering_columns,
     clustering_domain,
     resolve_clustering_columns,
 )
-from puredelta.protocol.features import with_features
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.table_operations import cluster_by
+from puredelta.protocol.table.table_config import TableConfig
 
 
 def cluster_table_by(

@@ -15,23 +15,23 @@ from puredelta.commands.alter.columns import shown_place
 from puredelta.commands.alter.dependencies import require_independent
 from puredelta.commands.create.columns import COMMENT, stored_columns
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.feature_usage import CURRENT_DEFAULT, IDENTITY_STEP
-from puredelta.protocol.schema_edit import (
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.table_operations import ColumnChange, change_column, change_columns
+from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT, IDENTITY_STEP
+from puredelta.protocol.features.type_widening import can_widen, with_type_changes
+from puredelta.protocol.schema.schema_edit import (
+    ColumnPosition,
     FieldPath,
-    Place,
     change_field,
     find_field,
     find_type,
     move_field,
 )
-from puredelta.protocol.schema_json import encode_schema, simple_string
-from puredelta.protocol.table_config import CHAR_VARCHAR, TableConfig
-from puredelta.protocol.table_operations import ColumnChange, change_column, change_columns
-from puredelta.protocol.type_widening import can_widen, with_type_changes
-from puredelta.protocol.types import StructField, StructType
-from puredelta.spark.default_values import require_valid_default
-from puredelta.spark.types import to_spark_type
+from puredelta.protocol.schema.schema_json import encode_schema, simple_string
+from puredelta.protocol.schema.types import StructField, StructType
+from puredelta.protocol.table.table_config import CHAR_VARCHAR, TableConfig
+from puredelta.spark.resolve.default_values import require_valid_default
+from puredelta.spark.session.types import to_spark_type
 
 _DEFAULTS_FEATURE = "allowColumnDefaults"
 
@@ -51,7 +51,7 @@ class ColumnEdit:
     comment: str | None = None
     default: str | Unset | None = None
     """SQL text of the default of rows to come."""
-    place: Place | None = None
+    place: ColumnPosition | None = None
 
 
 def change_table_column(
@@ -102,7 +102,7 @@ def change_table_columns(
 
 
 def _with_field(
-    schema: StructType, path: FieldPath, field: StructField, place: Place | None
+    schema: StructType, path: FieldPath, field: StructField, place: ColumnPosition | None
 ) -> StructType:
     changed = change_field(schema, path, lambda _: field)
     return changed if place is None else move_field(changed, path, place)

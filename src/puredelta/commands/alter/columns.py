@@ -14,32 +14,32 @@ from puredelta.commands.alter.dependencies import require_independent
 from puredelta.commands.create.columns import stored_columns
 from puredelta.commands.write_schema import require_storable_types, with_schema
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.clustering import clustering_columns
-from puredelta.protocol.column_mapping import all_fields
-from puredelta.protocol.feature_usage import CURRENT_DEFAULT
-from puredelta.protocol.properties import ColumnMappingMode
-from puredelta.protocol.schema_edit import (
-    End,
-    FieldPath,
-    Place,
-    add_field,
-    change_field,
-    drop_field,
-    find_field,
-)
-from puredelta.protocol.schema_json import encode_schema
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.table_operations import (
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.table_operations import (
     ColumnChange,
     add_columns,
     drop_columns,
     rename_column,
 )
-from puredelta.protocol.types import StructField, StructType
-from puredelta.spark.identifiers import display_name
-from puredelta.spark.types import from_spark
+from puredelta.protocol.features.column_mapping import all_fields
+from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.schema_edit import (
+    ColumnPosition,
+    End,
+    FieldPath,
+    add_field,
+    change_field,
+    drop_field,
+    find_field,
+)
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.types import StructField, StructType
+from puredelta.protocol.table.clustering import clustering_columns
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.identifiers import display_name
+from puredelta.spark.session.types import from_spark
 
 _STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 
@@ -51,7 +51,7 @@ class NewColumn:
     field: T.StructField
     parent: FieldPath = ()
     """Where it goes: the empty path is the table itself."""
-    place: Place | None = None
+    place: ColumnPosition | None = None
     """None where nothing was said: at the end."""
 
 
@@ -146,7 +146,7 @@ def rename_table_column(spark: SparkSession, log: TableLog, path: FieldPath, new
     return finish(transaction, snapshot, change)
 
 
-def shown_place(place: Place) -> str | None:
+def shown_place(place: ColumnPosition) -> str | None:
     """Return a place as the history shows it."""
     if isinstance(place, End):
         return place.value if place is End.FIRST else None

@@ -9,14 +9,14 @@ from pyspark.sql import functions as F
 
 from puredelta.commands.alter.change import TableChange, changed_config, finish, start
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.properties import CONSTRAINT_PREFIX
-from puredelta.protocol.table_operations import add_constraint, drop_constraint
-from puredelta.protocol.types import StructType
-from puredelta.spark.column_expressions import Fault, judge
-from puredelta.spark.delta_conf import ASSUME_DROP_IF_EXISTS
-from puredelta.spark.scan import scan
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.table_operations import add_constraint, drop_constraint
+from puredelta.protocol.features.properties import CONSTRAINT_PREFIX
+from puredelta.protocol.schema.types import StructType
+from puredelta.spark.resolve.column_expressions import Fault, judge
+from puredelta.spark.scan.scan import scan
+from puredelta.spark.session.delta_conf import ASSUME_DROP_IF_EXISTS
 
 _RESERVED = "__CHAR_VARCHAR_STRING_LENGTH_CHECK__"
 

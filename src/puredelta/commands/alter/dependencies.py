@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.expression_names import referenced_paths
-from puredelta.protocol.feature_usage import GENERATION_EXPRESSION
-from puredelta.protocol.schema_edit import FieldPath
-from puredelta.protocol.table_config import TableConfig
+from puredelta.protocol.features.feature_usage import GENERATION_EXPRESSION
+from puredelta.protocol.schema.expression_names import referenced_paths
+from puredelta.protocol.schema.schema_edit import FieldPath
+from puredelta.protocol.table.table_config import TableConfig
 
 
 def require_independent(config: TableConfig, path: FieldPath) -> None:

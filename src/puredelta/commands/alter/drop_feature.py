@@ -23,13 +23,13 @@ from puredelta.commands.alter.removable import (
     settings_to_change,
 )
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.clock import wall_clock
-from puredelta.log.row_ids import ROW_TRACKING, ROW_TRACKING_DOMAIN
-from puredelta.log.segment import list_log
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import CheckpointWish
-from puredelta.protocol.actions import (
+from puredelta.log.commit.row_ids import ROW_TRACKING, ROW_TRACKING_DOMAIN
+from puredelta.log.commit.transaction import CheckpointWish
+from puredelta.log.files.clock import wall_clock
+from puredelta.log.replay.segment import list_log
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import (
     Add,
     DeletionVectorDescriptor,
     DomainMetadata,
@@ -37,19 +37,19 @@ from puredelta.protocol.actions import (
     Protocol,
     Remove,
 )
-from puredelta.protocol.deletion_vector import vector_path
-from puredelta.protocol.feature_registry import FEATURES_BY_NAME
-from puredelta.protocol.features import with_features
-from puredelta.protocol.operations import Operation
-from puredelta.protocol.property_checks import is_delta_property
-from puredelta.protocol.protocol_changes import dependents, without_feature
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.table_operations import (
+from puredelta.protocol.actions.deletion_vector import vector_path
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.actions.table_operations import (
     EMPTY_COMMIT,
     drop_feature,
     set_properties,
     unset_properties,
 )
+from puredelta.protocol.features.feature_registry import FEATURES_BY_NAME
+from puredelta.protocol.features.property_checks import is_delta_property
+from puredelta.protocol.features.protocol_changes import dependents, without_feature
+from puredelta.protocol.features.protocol_versions import with_features
+from puredelta.protocol.table.table_config import TableConfig
 
 BARRIER_CHECKPOINTS = 3
 """A reader that cannot read one checkpoint tries two older ones before it gives up."""

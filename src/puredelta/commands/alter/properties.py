@@ -10,36 +10,36 @@ from pyspark.sql import SparkSession
 from puredelta.commands.alter.change import TableChange, changed_config, finish, start
 from puredelta.commands.alter.row_ids import give_row_ids
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.clock import IdSource, random_id
-from puredelta.log.row_ids import ROW_TRACKING
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.actions import Metadata, Protocol
-from puredelta.protocol.clustering import CLUSTERING
-from puredelta.protocol.column_mapping import map_existing_columns
-from puredelta.protocol.features import (
-    feature_named,
-    stored_configuration,
-    supported_features,
-    with_features,
-)
-from puredelta.protocol.operations import Operation
-from puredelta.protocol.properties import (
+from puredelta.log.commit.row_ids import ROW_TRACKING
+from puredelta.log.files.clock import IdSource, random_id
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Metadata, Protocol
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.actions.table_operations import set_properties as set_operation
+from puredelta.protocol.actions.table_operations import unset_properties as unset_operation
+from puredelta.protocol.features.column_mapping import map_existing_columns
+from puredelta.protocol.features.properties import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
     ColumnMappingMode,
     TableProperties,
 )
-from puredelta.protocol.property_checks import (
+from puredelta.protocol.features.property_checks import (
     PROTOCOL_VERSION_KEYS,
     canonical_key,
     checked_properties,
 )
-from puredelta.protocol.protocol_changes import upgraded
-from puredelta.protocol.schema_json import encode_schema
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.table_operations import set_properties as set_operation
-from puredelta.protocol.table_operations import unset_properties as unset_operation
-from puredelta.spark.delta_conf import ALLOW_ARBITRARY_PROPERTIES
+from puredelta.protocol.features.protocol_changes import upgraded
+from puredelta.protocol.features.protocol_versions import (
+    feature_named,
+    stored_configuration,
+    supported_features,
+    with_features,
+)
+from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.table.clustering import CLUSTERING
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 
 COMMENT = "comment"
 

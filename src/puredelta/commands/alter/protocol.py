@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from puredelta.commands.alter.properties import set_table_properties
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.properties import FEATURE_PREFIX
-from puredelta.protocol.property_checks import PROTOCOL_VERSION_KEYS
-from puredelta.protocol.table_operations import set_properties
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.table_operations import set_properties
+from puredelta.protocol.features.properties import FEATURE_PREFIX
+from puredelta.protocol.features.property_checks import PROTOCOL_VERSION_KEYS
 
 
 def upgrade_protocol_versions(

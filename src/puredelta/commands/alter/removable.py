@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.row_ids import ROW_TRACKING
-from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.column_mapping import all_fields
-from puredelta.protocol.feature_usage import TYPE_CHANGES
+from puredelta.log.commit.row_ids import ROW_TRACKING
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.features.column_mapping import all_fields
+from puredelta.protocol.features.feature_usage import TYPE_CHANGES
 
 CHECKPOINT_PROTECTION = "checkpointProtection"
 CHECKPOINT_PROTECTION_PROPERTY = "delta.requireCheckpointProtectionBeforeVersion"

@@ -17,15 +17,15 @@ from puredelta.commands.alter.dependencies import require_independent
 from puredelta.commands.create.columns import COMMENT, stored_columns
 from puredelta.commands.write_schema import require_storable_types, with_schema
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.filled_columns import identities
-from puredelta.protocol.schema_edit import FieldPath
-from puredelta.protocol.schema_json import simple_string
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.table_operations import replace_columns
-from puredelta.protocol.type_widening import can_widen, with_type_changes
-from puredelta.protocol.types import ArrayType, DataType, MapType, StructField, StructType
-from puredelta.spark.types import from_spark
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.table_operations import replace_columns
+from puredelta.protocol.features.filled_columns import identities
+from puredelta.protocol.features.type_widening import can_widen, with_type_changes
+from puredelta.protocol.schema.schema_edit import FieldPath
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.types import from_spark
 
 _Retype = Callable[[FieldPath, DataType, DataType], DataType]
 

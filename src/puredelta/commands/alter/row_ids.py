@@ -14,13 +14,13 @@ from pyspark.sql import SparkSession
 
 from puredelta.commands.alter.change import TableChange, finish, start
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.row_ids import ROW_TRACKING
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.action_json import action_object
-from puredelta.protocol.features import with_features
-from puredelta.protocol.operations import Operation
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.table_operations import upgrade_protocol
+from puredelta.log.commit.row_ids import ROW_TRACKING
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.action_json import action_object
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.actions.table_operations import upgrade_protocol
+from puredelta.protocol.features.protocol_versions import with_features
+from puredelta.protocol.table.table_config import TableConfig
 
 FILES_PER_COMMIT_MAX = 100_000
 

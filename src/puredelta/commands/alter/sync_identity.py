@@ -10,14 +10,14 @@ from pyspark.sql import functions as F
 from puredelta.commands.alter.change import TableChange, finish, start
 from puredelta.commands.identity_marks import config_with_marks
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.feature_usage import IDENTITY_HIGH_WATER_MARK
-from puredelta.protocol.filled_columns import Identity, identities
-from puredelta.protocol.schema_edit import FieldPath, find_field
-from puredelta.protocol.table_operations import ColumnChange, change_column
-from puredelta.spark.identifiers import quote_name
-from puredelta.spark.scan import scan
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.table_operations import ColumnChange, change_column
+from puredelta.protocol.features.feature_usage import IDENTITY_HIGH_WATER_MARK
+from puredelta.protocol.features.filled_columns import Identity, identities
+from puredelta.protocol.schema.schema_edit import FieldPath, find_field
+from puredelta.spark.scan.scan import scan
+from puredelta.spark.session.identifiers import quote_name
 
 
 def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from puredelta.commands.convert.infer import FoundSchema, schema_text
 from puredelta.errors import CorruptTableError
-from puredelta.log.parquet_footer import map_footers, schema_message
+from puredelta.log.footers.parquet_footer import map_footers, schema_message
 from puredelta.store.base import Store, StoredFile
 
 

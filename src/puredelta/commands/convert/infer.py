@@ -17,10 +17,9 @@ import pyarrow.parquet as pq
 from puredelta.commands.convert.parquet_schema import UnknownShapeError, schema_of_message
 from puredelta.commands.convert.settings import ParquetTypes
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
-from puredelta.log.parquet_footer import spark_schema_json
-from puredelta.protocol.schema_json import parse_type, simple_string
-from puredelta.protocol.schema_merge import merge_schemas
-from puredelta.protocol.types import (
+from puredelta.log.footers.parquet_footer import spark_schema_json
+from puredelta.protocol.schema.schema_json import parse_type, simple_string
+from puredelta.protocol.schema.types import (
     ArrayType,
     DataType,
     MapType,
@@ -28,6 +27,7 @@ from puredelta.protocol.types import (
     StructField,
     StructType,
 )
+from puredelta.protocol.table.schema_merge import merge_schemas
 
 _KEPT_METADATA = ("comment",)
 """What of a field's metadata belongs to the column and not to the job that wrote the file."""

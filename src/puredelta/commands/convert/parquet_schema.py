@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from puredelta.commands.convert.settings import ParquetTypes
-from puredelta.protocol.types import (
+from puredelta.protocol.schema.types import (
     BINARY,
     BOOLEAN,
     BYTE,

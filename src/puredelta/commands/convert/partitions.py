@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 from puredelta.commands.convert.spelling import is_log_spelling
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
-from puredelta.protocol.partition_values import HIVE_NULL, hive_unescape, is_partition_type
-from puredelta.protocol.schema_checks import INVALID_CHARACTERS, require_no_duplicates
-from puredelta.protocol.schema_json import simple_string
-from puredelta.protocol.types import DataType, StructField, StructType
-from puredelta.spark.types import to_spark_type
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import DataType, StructField, StructType
+from puredelta.protocol.table.schema_checks import INVALID_CHARACTERS, require_no_duplicates
+from puredelta.protocol.values.partition_values import HIVE_NULL, hive_unescape, is_partition_type
+from puredelta.spark.session.types import to_spark_type
 
 PartitionValues: TypeAlias = Mapping[str, str | None]
 

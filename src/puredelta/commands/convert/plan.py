@@ -27,13 +27,13 @@ from puredelta.commands.convert.settings import ConvertSettings
 from puredelta.commands.convert.with_spark import cast_texts, read_parquet_schema
 from puredelta.commands.new_table import DEFAULTS_PREFIX, plan_new_table
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.file_stats import TableStatistics
-from puredelta.protocol.actions import Add
-from puredelta.protocol.feature_registry import Capability
-from puredelta.protocol.paths import encode_path
-from puredelta.protocol.properties import ColumnMappingMode
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import StructType
+from puredelta.log.footers.file_stats import TableStatistics
+from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.actions.paths import encode_path
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.table_config import TableConfig
 from puredelta.store.base import Store, StoredFile
 
 _MAPPING_SETTING = f"{DEFAULTS_PREFIX}columnMapping.mode"
@@ -167,7 +167,7 @@ def _statistics_of(config: TableConfig) -> DescribeStatistics:
 
 
 def _require_convertible(config: TableConfig, *, collects_stats: bool) -> None:
-    """Refuse default properties that existing files cannot live up to (requirements 2.2)."""
+    """Refuse default properties that existing files cannot live up to (E-02)."""
     if config.column_mapping is not ColumnMappingMode.NONE:
         mode = config.column_mapping.value
         raise InvalidRequestError(

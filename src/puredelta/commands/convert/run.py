@@ -19,12 +19,12 @@ from puredelta.commands.convert.settings import ConvertSettings
 from puredelta.commands.convert.source import DeltaDirectory, parse_source
 from puredelta.commands.engine import engine_info
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import CheckpointWish, Phase, Transaction, ignore_phase
-from puredelta.protocol import operations
-from puredelta.protocol.feature_registry import Capability
-from puredelta.protocol.types import StructType
-from puredelta.spark.types import from_spark
+from puredelta.log.commit.transaction import CheckpointWish, Phase, Transaction, ignore_phase
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions import operations
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.schema.types import StructType
+from puredelta.spark.session.types import from_spark
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ def convert_to_delta(
 
     Raises:
         InvalidRequestError: identifier, directory, schema and files do not fit together;
-            the code says how (requirements 2.2, 2.4, 2.5).
+            the code says how (E-02, C-30 to C-48).
         TableNotFoundError: the directory does not exist (DELTA_PATH_DOES_NOT_EXIST).
         CorruptTableError: a file is not Parquet (DELTA_FAILED_READ_FILE_FOOTER).
         UnsupportedError: the storage, a table of the catalog, Iceberg, or a Parquet type.

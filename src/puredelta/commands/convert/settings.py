@@ -1,4 +1,4 @@
-"""The session settings a CONVERT TO DELTA depends on, read once (requirements 2.8)."""
+"""The session settings a CONVERT TO DELTA depends on, read once (S-02)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from puredelta.spark import delta_conf
-from puredelta.spark.session import settings_of
+from puredelta.spark.session import delta_conf
+from puredelta.spark.session.session import settings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from puredelta.errors import CorruptTableError, ErrorCode
-from puredelta.protocol.paths import decode_path, relative_path
+from puredelta.protocol.actions.paths import decode_path, relative_path
 from puredelta.store.base import Store, StoredFile
 
 SINK_LOG_DIRECTORY = "_spark_metadata"

@@ -1,7 +1,7 @@
 """What a CONVERT TO DELTA is asked to convert: the identifier, taken apart and judged.
 
-Nothing is looked up here: neither storage nor a catalog. Refusals carry the reference's
-classes and texts (requirements 2.2).
+Nothing is looked up here: neither storage nor a catalog. Refusals carry delta-spark's
+classes and texts (E-02).
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import timezone
 
 from puredelta.errors import CorruptTableError
-from puredelta.protocol.partition_values import parse_partition_value
-from puredelta.protocol.types import DataType, DecimalType, PrimitiveType
+from puredelta.protocol.schema.types import DataType, DecimalType, PrimitiveType
+from puredelta.protocol.values.partition_values import parse_partition_value
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _FRACTION = re.compile(r"[+-]?[0-9]+(?:\.([0-9]+))?")

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.protocol.types import DataType, StructType
-from puredelta.spark.types import from_spark, to_spark_type
+from puredelta.protocol.schema.types import DataType, StructType
+from puredelta.spark.session.types import from_spark, to_spark_type
 
 _GLOB = re.compile(r"([\\*?\[\]{}])")
 

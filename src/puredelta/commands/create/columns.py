@@ -13,16 +13,15 @@ from typing import Any
 from pyspark.sql import types as T
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.feature_usage import (
+from puredelta.protocol.features.feature_usage import (
     CURRENT_DEFAULT,
     GENERATION_EXPRESSION,
     IDENTITY_ALLOWS_EXPLICIT,
     IDENTITY_START,
     IDENTITY_STEP,
 )
-from puredelta.protocol.schema_json import simple_string
-from puredelta.protocol.table_config import CHAR_VARCHAR
-from puredelta.protocol.types import (
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import (
     LONG,
     STRING,
     ArrayType,
@@ -32,7 +31,8 @@ from puredelta.protocol.types import (
     StructField,
     StructType,
 )
-from puredelta.spark.types import from_spark
+from puredelta.protocol.table.table_config import CHAR_VARCHAR
+from puredelta.spark.session.types import from_spark
 
 COMMENT = "comment"
 

@@ -14,28 +14,28 @@ from puredelta.commands.create.columns import require_valid_columns
 from puredelta.commands.new_table import plan_new_table
 from puredelta.commands.write_schema import require_storable_types
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.actions import DomainMetadata
-from puredelta.protocol.clustering import (
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.actions.actions import DomainMetadata
+from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT, GENERATION_EXPRESSION
+from puredelta.protocol.features.properties import FEATURE_PREFIX
+from puredelta.protocol.features.property_checks import (
+    checked_properties,
+    require_sound_properties,
+)
+from puredelta.protocol.features.protocol_versions import supported_features, with_features
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.clustering import (
     CLUSTERING,
     ColumnPath,
     clustering_domain,
     resolve_clustering_columns,
 )
-from puredelta.protocol.feature_usage import CURRENT_DEFAULT, GENERATION_EXPRESSION
-from puredelta.protocol.features import supported_features, with_features
-from puredelta.protocol.properties import FEATURE_PREFIX
-from puredelta.protocol.property_checks import (
-    checked_properties,
-    require_sound_properties,
-)
-from puredelta.protocol.schema_checks import require_no_duplicates, resolve_partition_columns
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import StructType
-from puredelta.spark.column_expressions import Fault, judge
-from puredelta.spark.default_values import require_valid_default
-from puredelta.spark.delta_conf import ALLOW_ARBITRARY_PROPERTIES
-from puredelta.spark.types import to_spark_type
+from puredelta.protocol.table.schema_checks import require_no_duplicates, resolve_partition_columns
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.resolve.column_expressions import Fault, judge
+from puredelta.spark.resolve.default_values import require_valid_default
+from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
+from puredelta.spark.session.types import to_spark_type
 
 _CLUSTERING_FEATURE = FEATURE_PREFIX + CLUSTERING
 _COMMENT = "comment"

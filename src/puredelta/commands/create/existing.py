@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from puredelta.commands.create.definition import PlannedTable, TableDefinition
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.clustering import clustering_columns
-from puredelta.protocol.column_mapping import without_mapping
-from puredelta.protocol.schema_json import simple_string
-from puredelta.protocol.types import ArrayType, DataType, MapType, StructField, StructType
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.features.column_mapping import without_mapping
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from puredelta.protocol.table.clustering import clustering_columns
 
 _MAPPING = "delta.columnMapping."
 

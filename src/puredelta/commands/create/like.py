@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from puredelta.commands.create.definition import TableDefinition
-from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.actions import Protocol
-from puredelta.protocol.clustering import CLUSTERING, clustering_columns
-from puredelta.protocol.column_mapping import without_mapping
-from puredelta.protocol.features import supported_features
-from puredelta.protocol.filled_columns import without_high_water_marks
-from puredelta.protocol.properties import FEATURE_PREFIX
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.actions.actions import Protocol
+from puredelta.protocol.features.column_mapping import without_mapping
+from puredelta.protocol.features.filled_columns import without_high_water_marks
+from puredelta.protocol.features.properties import FEATURE_PREFIX
+from puredelta.protocol.features.protocol_versions import supported_features
+from puredelta.protocol.table.clustering import CLUSTERING, clustering_columns
 
 _OF_THE_SOURCE_ALONE = frozenset(
     {

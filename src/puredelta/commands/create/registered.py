@@ -25,9 +25,9 @@ from puredelta.commands.create.run import (
 )
 from puredelta.commands.create.with_rows import create_table_as
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
-from puredelta.spark.cached_frames import refresh_cached_frames
-from puredelta.spark.catalog_entries import (
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.catalog.cached_frames import refresh_cached_frames
+from puredelta.spark.catalog.catalog_entries import (
     EntryName,
     default_location,
     is_taken,
@@ -35,8 +35,8 @@ from puredelta.spark.catalog_entries import (
     unregister,
     update_columns,
 )
-from puredelta.spark.catalog_tables import CatalogTable, find_table
-from puredelta.spark.types import to_spark
+from puredelta.spark.catalog.catalog_tables import CatalogTable, find_table
+from puredelta.spark.session.types import to_spark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,15 +19,15 @@ from puredelta.commands.create.definition import (
 from puredelta.commands.create.existing import require_same_definition
 from puredelta.commands.engine import engine_info
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
-from puredelta.log.clock import wall_clock
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.log.tombstones import remove_file
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.actions import Action
-from puredelta.protocol.feature_registry import Capability
-from puredelta.protocol.operations import Operation
-from puredelta.protocol.table_operations import Definition, define_table
+from puredelta.log.commit.transaction import Transaction
+from puredelta.log.files.clock import wall_clock
+from puredelta.log.files.tombstones import remove_file
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Action
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.actions.table_operations import Definition, define_table
+from puredelta.protocol.features.feature_registry import Capability
 
 
 class CreateMode(Enum):

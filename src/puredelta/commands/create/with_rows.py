@@ -22,9 +22,9 @@ from puredelta.commands.planned_write import PlannedWrite, WriteOutcome
 from puredelta.commands.write import columns_of
 from puredelta.commands.write_options import SaveMode, WriteOptions
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.table_operations import replacement_options
-from puredelta.spark.names import require_no_helper_names
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.table_operations import replacement_options
+from puredelta.spark.session.helper_columns import require_no_helper_names
 
 
 def create_table_as(

@@ -10,22 +10,22 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.commands.merge.column_paths import ColumnPath
+from puredelta.commands.merge.column_paths import TargetField
 from puredelta.commands.row_changes.statement import ResolvedInsert, ResolvedUpdate
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.table_config import TableConfig
-from puredelta.spark.frames import Frames
-from puredelta.spark.generated_columns import default_value
-from puredelta.spark.identifiers import display_name
-from puredelta.spark.store_assignment import StoreAssigner, Value, lacks_fields
-from puredelta.spark.types import to_spark
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.resolve.frames import Frames
+from puredelta.spark.session.identifiers import display_name
+from puredelta.spark.session.types import to_spark
+from puredelta.spark.values.generated_columns import default_value
+from puredelta.spark.values.store_assignment import StoreAssigner, Value, lacks_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignedValue:
     """A value for a column or a nested field, resolved but not yet of its type."""
 
-    path: ColumnPath
+    path: TargetField
     value: Value
     target_columns: frozenset[str]
     source_columns: frozenset[str]
@@ -99,7 +99,7 @@ class RowBuilder:
             source_columns=frozenset().union(*(a.source_columns for a in assigned)),
         )
 
-    def default(self, path: ColumnPath) -> AssignedValue | None:
+    def default(self, path: TargetField) -> AssignedValue | None:
         """Return what ``= DEFAULT`` assigns to a column; ``None``: as if it were not assigned.
 
         Raises:

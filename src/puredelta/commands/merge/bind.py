@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from puredelta.commands.merge.clauses import Delete, NotMatchedBySource, Star
 from puredelta.commands.merge.column_paths import (
-    ColumnPath,
     SourceNames,
+    TargetField,
     TargetNames,
 )
 from puredelta.commands.merge.failures import (
@@ -17,35 +17,35 @@ from puredelta.commands.merge.failures import (
     name_flaw,
     unresolved,
 )
-from puredelta.commands.merge.requests import SEARCH_CONDITION, Draft, DraftClause
+from puredelta.commands.merge.requests import SEARCH_CONDITION, ClauseDraft, StatementDraft
 from puredelta.errors import InvalidRequestError
-from puredelta.spark.expressions import Flawed
-from puredelta.spark.frames import Frames, Scope, SourceColumn
-from puredelta.spark.identifiers import display_name
-from puredelta.spark.types import from_spark_type
+from puredelta.spark.resolve.expressions import ResolutionError
+from puredelta.spark.resolve.frames import Frames, Scope, SourceColumn
+from puredelta.spark.session.identifiers import display_name
+from puredelta.spark.session.types import from_spark_type
 
 
 @dataclass(frozen=True, slots=True)
 class BoundAssignment:
     """A column of the target and where its value comes from."""
 
-    path: ColumnPath
+    path: TargetField
     value: int | SourceColumn
     """Which request, or the source column a star found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Binder:
+class StatementBinder:
     """Walks a statement in the order its errors are reported."""
 
     frames: Frames
     names: TargetNames
     new_names: SourceNames | None
     """The columns a schema evolution may take over; ``None`` without one."""
-    flaws: Mapping[int, Flawed]
+    flaws: Mapping[int, ResolutionError]
     """By position of the request."""
 
-    def bind(self, draft: Draft) -> tuple[tuple[BoundAssignment, ...], ...]:
+    def bind(self, draft: StatementDraft) -> tuple[tuple[BoundAssignment, ...], ...]:
         """Return the assignments of every clause; nothing is left to resolve afterwards.
 
         Raises:
@@ -56,7 +56,7 @@ class Binder:
         self._require_no_aggregates(draft)
         return bound
 
-    def _clause(self, clause: DraftClause) -> tuple[BoundAssignment, ...]:
+    def _clause(self, clause: ClauseDraft) -> tuple[BoundAssignment, ...]:
         if clause.condition is not None:
             self._require_names(clause.condition, clause.condition_words, clause.scope)
         match clause.clause.action:
@@ -74,7 +74,7 @@ class Binder:
                     bound.append(BoundAssignment(path, value))
                 return tuple(bound)
 
-    def _assigned(self, column: str, clause: DraftClause) -> ColumnPath:
+    def _assigned(self, column: str, clause: ClauseDraft) -> TargetField:
         """Find a column of the target, or the source column that becomes one (M-46, M-47)."""
         words = clause.action_words
         if self.new_names is None or isinstance(clause.clause, NotMatchedBySource):
@@ -98,7 +98,7 @@ class Binder:
             if len(found) > 1:
                 shown = [self.frames.displayed(Scope.SOURCE)[c.ordinal] for c in found]
                 raise ambiguous(field.name, could_be=shown)
-            path = ColumnPath(names=(field.name,), written=(field.name,), type=field.type)
+            path = TargetField(names=(field.name,), written=(field.name,), type=field.type)
             bound.append(BoundAssignment(path, found[0]))
         return tuple(bound)
 
@@ -113,7 +113,7 @@ class Binder:
         if error is not None:
             raise error
 
-    def _require_no_aggregates(self, draft: Draft) -> None:
+    def _require_no_aggregates(self, draft: StatementDraft) -> None:
         places = {0: (SEARCH_CONDITION, True)}
         for clause in draft.clauses:
             if clause.condition is not None:
@@ -126,7 +126,7 @@ class Binder:
 
 def _taken_over(column: SourceColumn) -> BoundAssignment:
     """A star that evolves the schema means every column of the source (M-40, M-41)."""
-    path = ColumnPath(
+    path = TargetField(
         names=(column.name,), written=(column.name,), type=from_spark_type(column.type)
     )
     return BoundAssignment(path, column)

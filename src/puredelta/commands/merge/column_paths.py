@@ -7,14 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.filled_columns import Identity
-from puredelta.protocol.schema_json import simple_string
-from puredelta.protocol.types import ArrayType, DataType, MapType, StructField, StructType
-from puredelta.spark.identifiers import display_name, parse_name, quote, quote_name
+from puredelta.protocol.features.filled_columns import Identity
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from puredelta.spark.session.identifiers import display_name, parse_name, quote, quote_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnPath:
+class TargetField:
     """A column of the target, or a field inside it."""
 
     names: tuple[str, ...]
@@ -40,7 +40,7 @@ class TargetNames:
     """The columns as messages list them."""
     case_sensitive: bool
 
-    def find(self, text: str, *, clause: str) -> ColumnPath:
+    def find(self, text: str, *, clause: str) -> TargetField:
         """Return what a name means; ``clause`` is how messages call the place it stands in.
 
         A qualifier wins over a struct column of the same name, as everywhere in Spark.
@@ -72,7 +72,7 @@ class TargetNames:
 
     def _descend(
         self, field: StructField, written: tuple[str, ...], qualifier: Sequence[str], clause: str
-    ) -> ColumnPath:
+    ) -> TargetField:
         names, kind = [field.name], field.type
         for part in written[1:]:
             if not isinstance(kind, StructType):
@@ -88,7 +88,7 @@ class TargetNames:
                 )
             names.append(found.name)
             kind = found.type
-        return ColumnPath(names=tuple(names), written=written, type=kind)
+        return TargetField(names=tuple(names), written=written, type=kind)
 
     def _no_struct(
         self, path: Sequence[str], kind: DataType, part: str, clause: str
@@ -144,7 +144,7 @@ class SourceNames:
             )
         )
 
-    def find(self, text: str, *, clause: str) -> ColumnPath:
+    def find(self, text: str, *, clause: str) -> TargetField:
         """Return the source column or field that a name means.
 
         Raises:
@@ -156,7 +156,7 @@ class SourceNames:
         return self.relations[-1].find(text, clause=clause)
 
 
-def require_no_conflict(paths: Sequence[ColumnPath]) -> None:
+def require_no_conflict(paths: Sequence[TargetField]) -> None:
     """Refuse two assignments to one column, or to a column and a field inside it (M-26).
 
     Raises:
@@ -174,7 +174,7 @@ def require_no_conflict(paths: Sequence[ColumnPath]) -> None:
                 )
 
 
-def require_insertable(paths: Sequence[ColumnPath], *, two_spellings: bool = True) -> None:
+def require_insertable(paths: Sequence[TargetField], *, two_spellings: bool = True) -> None:
     """Refuse nested fields and repeated columns in an INSERT list (M-27).
 
     ``two_spellings`` of one column are tolerated, the first value counts (M-29).
@@ -202,7 +202,7 @@ def require_insertable(paths: Sequence[ColumnPath], *, two_spellings: bool = Tru
 
 
 def require_no_identity_update(
-    paths: Sequence[ColumnPath], identities: Mapping[str, Identity]
+    paths: Sequence[TargetField], identities: Mapping[str, Identity]
 ) -> None:
     """Refuse to assign an identity column of a row that is there (M-102).
 
@@ -219,7 +219,7 @@ def require_no_identity_update(
 
 
 def require_no_explicit_identity(
-    paths: Sequence[ColumnPath], identities: Mapping[str, Identity]
+    paths: Sequence[TargetField], identities: Mapping[str, Identity]
 ) -> None:
     """Refuse values for a column that is GENERATED ALWAYS AS IDENTITY (M-102).
 

@@ -9,7 +9,7 @@ from puredelta.commands.row_changes.statement import (
     EquiPair,
     ResolvedCondition,
 )
-from puredelta.protocol.predicates import (
+from puredelta.protocol.values.predicates import (
     Compare,
     CompareOp,
     Predicate,
@@ -18,7 +18,7 @@ from puredelta.protocol.predicates import (
     conjuncts,
     references,
 )
-from puredelta.spark.expressions import ResolvedExpression
+from puredelta.spark.resolve.expressions import ResolvedExpression
 
 _EQUALITIES = (CompareOp.EQUAL, CompareOp.NULL_SAFE_EQUAL)
 

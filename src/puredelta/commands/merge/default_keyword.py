@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from puredelta.spark.expressions import Flaw, Flawed, Request, Resolution, Resolver
+from puredelta.spark.resolve.expressions import (
+    Request,
+    Resolution,
+    ResolutionError,
+    ResolutionProblem,
+    Resolver,
+)
 
 _KEYWORD = "default"
 _NOTHING = "NULL"
@@ -39,10 +45,10 @@ def resolve_with_defaults(
     return resolution, keywords
 
 
-def _is_keyword(request: Request, flawed: Flawed) -> bool:
+def _is_keyword(request: Request, flawed: ResolutionError) -> bool:
     given = request.expression
     return (
-        flawed.flaw is Flaw.UNRESOLVED
+        flawed.flaw is ResolutionProblem.UNRESOLVED
         and isinstance(given, str)
         and given.strip().lower() == _KEYWORD
     )

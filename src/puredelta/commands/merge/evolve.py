@@ -15,14 +15,14 @@ from puredelta.commands.dependent_rules import require_independent
 from puredelta.commands.merge.settings import MergeSettings
 from puredelta.commands.write_schema import require_storable_types, with_schema
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.feature_usage import fields_by_path
-from puredelta.protocol.implicit_casts import is_implicit_cast
-from puredelta.protocol.schema_json import simple_string
-from puredelta.protocol.schema_merge import merge_schemas
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.type_shape import shape
-from puredelta.protocol.type_widening import AutomaticWidening, with_type_changes
-from puredelta.protocol.types import VOID, StructField, StructType
+from puredelta.protocol.features.feature_usage import fields_by_path
+from puredelta.protocol.features.type_widening import AutomaticWidening, with_type_changes
+from puredelta.protocol.schema.implicit_casts import is_implicit_cast
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.type_shape import shape
+from puredelta.protocol.schema.types import VOID, StructField, StructType
+from puredelta.protocol.table.schema_merge import merge_schemas
+from puredelta.protocol.table.table_config import TableConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What is wrong with a MERGE, in the reference's words (requirements 1.13)."""
+"""What is wrong with a MERGE, in delta-spark's words (E-01)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from pyspark.sql import types as T
 
 from puredelta.commands.merge.requests import SEARCH_CONDITION
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.spark.expressions import Flaw, Flawed, ResolvedExpression
-from puredelta.spark.identifiers import display_name
-from puredelta.spark.store_assignment import is_same_type, sql_type
+from puredelta.spark.resolve.expressions import (
+    ResolutionError,
+    ResolutionProblem,
+    ResolvedExpression,
+)
+from puredelta.spark.session.identifiers import display_name
+from puredelta.spark.values.store_assignment import is_same_type, sql_type
 
 
 def unresolved(name: str, *, clause: str, columns: Sequence[str]) -> InvalidRequestError:
@@ -35,12 +39,14 @@ def ambiguous(name: str, *, could_be: Sequence[str]) -> InvalidRequestError:
     )
 
 
-def name_flaw(flawed: Flawed, *, clause: str, columns: Sequence[str]) -> InvalidRequestError | None:
+def name_flaw(
+    flawed: ResolutionError, *, clause: str, columns: Sequence[str]
+) -> InvalidRequestError | None:
     """Return the error of an expression with a column that is not in its scope (M-21, M-30)."""
     match flawed.flaw:
-        case Flaw.UNRESOLVED:
+        case ResolutionProblem.UNRESOLVED:
             return unresolved(flawed.names[0], clause=clause, columns=columns)
-        case Flaw.FOREIGN:
+        case ResolutionProblem.FOREIGN:
             names = ", ".join(display_name((n,)) for n in flawed.names)
             return InvalidRequestError(
                 f"Resolved attribute(s) {names} missing from {', '.join(columns)} in the {clause} "
@@ -50,11 +56,13 @@ def name_flaw(flawed: Flawed, *, clause: str, columns: Sequence[str]) -> Invalid
                 missing_attributes=names,
                 clause=clause,
             )
-        case Flaw.AGGREGATE:
+        case ResolutionProblem.AGGREGATE:
             return None
 
 
-def aggregate_flaw(flawed: Flawed, *, words: str, is_condition: bool) -> InvalidRequestError:
+def aggregate_flaw(
+    flawed: ResolutionError, *, words: str, is_condition: bool
+) -> InvalidRequestError:
     """Return the error of an aggregate or window function (M-22)."""
     if is_condition:
         operation = f"{words} of MERGE operation"

@@ -9,12 +9,12 @@ from puredelta.commands.row_changes.statement import (
     ResolvedStatement,
     ResolvedUpdate,
 )
-from puredelta.protocol import operations
-from puredelta.protocol.operations import ClauseSummary, Operation
+from puredelta.protocol.actions import operations
+from puredelta.protocol.actions.operations import ClauseSummary, Operation
 
 
 def merge_operation(merge: ResolvedStatement) -> Operation:
-    """Return name and parameters for ``commitInfo`` (requirements 1.12)."""
+    """Return name and parameters for ``commitInfo`` (M-161)."""
     return operations.merge(
         predicate=merge.on.sql,
         matched=map(_summary, merge.matched),

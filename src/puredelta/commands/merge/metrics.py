@@ -1,16 +1,16 @@
-"""The metrics of a MERGE: counts of rows, files and times under the reference's names (1.11)."""
+"""The metrics of a MERGE: counts of rows, files and times under delta-spark's names (M-160)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, RowFates
+from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, RowCounts
 
 
-def operation_metrics(rows: RowFates, files: FileCounts, times: PhaseTimes) -> Mapping[str, int]:
+def operation_metrics(rows: RowCounts, files: FileCounts, times: PhaseTimes) -> Mapping[str, int]:
     """Return ``operationMetrics`` with every name the reference writes, in its meaning.
 
-    >>> metrics = operation_metrics(RowFates(source=3, inserted=1), FileCounts(), PhaseTimes())
+    >>> metrics = operation_metrics(RowCounts(source=3, inserted=1), FileCounts(), PhaseTimes())
     >>> metrics["numOutputRows"]
     1
     """

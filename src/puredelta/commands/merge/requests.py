@@ -16,15 +16,15 @@ from puredelta.commands.merge.clauses import (
     Star,
     action_word,
 )
-from puredelta.spark.expressions import Request
-from puredelta.spark.frames import Scope
+from puredelta.spark.resolve.expressions import Request
+from puredelta.spark.resolve.frames import Scope
 
 SEARCH_CONDITION = "search condition"
 """What messages call ON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DraftClause:
+class ClauseDraft:
     """A clause whose expressions are positions in the list of requests."""
 
     clause: Clause
@@ -57,11 +57,11 @@ class DraftClause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class StatementDraft:
     """A whole statement as requests; ON is request 0."""
 
     requests: tuple[Request, ...]
-    clauses: tuple[DraftClause, ...]
+    clauses: tuple[ClauseDraft, ...]
 
     @property
     def values(self) -> frozenset[int]:
@@ -69,12 +69,12 @@ class Draft:
         return frozenset().union(*(clause.values for clause in self.clauses))
 
 
-def draft(spec: MergeSpec) -> Draft:
+def draft(spec: MergeSpec) -> StatementDraft:
     """Number the expressions of a statement."""
     requests = [Request(expression=spec.on, scope=Scope.PAIR)]
-    clauses: list[DraftClause] = []
+    clauses: list[ClauseDraft] = []
     for clause in spec.clauses:
-        empty = DraftClause(clause=clause, condition=None, values=())
+        empty = ClauseDraft(clause=clause, condition=None, values=())
         condition = None
         if clause.condition is not None:
             condition = len(requests)
@@ -84,5 +84,5 @@ def draft(spec: MergeSpec) -> Draft:
             for assignment in clause.action.assignments:
                 values.append(len(requests))
                 requests.append(Request(expression=assignment.value, scope=empty.scope))
-        clauses.append(DraftClause(clause=clause, condition=condition, values=tuple(values)))
-    return Draft(requests=tuple(requests), clauses=tuple(clauses))
+        clauses.append(ClauseDraft(clause=clause, condition=condition, values=tuple(values)))
+    return StatementDraft(requests=tuple(requests), clauses=tuple(clauses))

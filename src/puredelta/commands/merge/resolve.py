@@ -1,4 +1,4 @@
-"""Names, types and rules of a MERGE, judged before anything runs (requirements 1.2 to 1.4).
+"""Names, types and rules of a MERGE, judged before anything runs (M-20 to M-63).
 
 The order of the checks is the reference's: shape of the statement, names, conditions,
 conflicts, types. Spark's own errors pass as they are.
@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from typing_extensions import assert_never
 
 from puredelta.commands.merge.assign import AssignedValue, RowBuilder
-from puredelta.commands.merge.bind import Binder, BoundAssignment
+from puredelta.commands.merge.bind import BoundAssignment, StatementBinder
 from puredelta.commands.merge.clauses import (
     Clause,
     Delete,
@@ -41,7 +41,7 @@ from puredelta.commands.merge.failures import (
     require_condition,
     require_same_columns,
 )
-from puredelta.commands.merge.requests import SEARCH_CONDITION, Draft, DraftClause, draft
+from puredelta.commands.merge.requests import SEARCH_CONDITION, ClauseDraft, StatementDraft, draft
 from puredelta.commands.merge.settings import MergeSettings
 from puredelta.commands.row_changes.frames import StatementFrames
 from puredelta.commands.row_changes.statement import (
@@ -54,16 +54,16 @@ from puredelta.commands.row_changes.statement import (
     ResolvedStatement,
     ResolvedUpdate,
 )
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import StructType
-from puredelta.spark.analysis import open_analysis
-from puredelta.spark.expressions import ResolvedExpression, Resolver
-from puredelta.spark.frames import Frames, Scope, SourceColumn
-from puredelta.spark.identity import renewed_identity
-from puredelta.spark.names import require_no_helper_names
-from puredelta.spark.session import SessionInfo
-from puredelta.spark.store_assignment import StoreAssigner, Value, cast_mode
-from puredelta.spark.types import from_spark, to_spark, without_table_metadata
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.resolve.analysis import open_analysis
+from puredelta.spark.resolve.expressions import ResolvedExpression, Resolver
+from puredelta.spark.resolve.frames import Frames, Scope, SourceColumn
+from puredelta.spark.resolve.table_attributes import renewed_identity
+from puredelta.spark.session.helper_columns import require_no_helper_names
+from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.types import from_spark, to_spark, without_table_metadata
+from puredelta.spark.values.store_assignment import StoreAssigner, Value, cast_mode
 
 
 def resolve_merge(
@@ -84,7 +84,7 @@ def resolve_merge(
         session: settings read at the start of the command.
 
     Raises:
-        InvalidRequestError: see requirements 1.13; nothing was read or written.
+        InvalidRequestError: see E-01; nothing was read or written.
         pyspark.errors.PySparkException: Spark itself refuses an expression.
     """
     require_clauses(spec)
@@ -105,7 +105,7 @@ def resolve_merge(
         analysis.resolver, drafted.requests, drafted.values
     )
     frames = analysis.resolver.frames
-    binder = Binder(
+    binder = StatementBinder(
         frames=frames,
         names=TargetNames(
             schema=config.schema,
@@ -178,7 +178,7 @@ def _as_columns(source_rows: DataFrame) -> StructType:
 
 
 def _evolution(
-    drafted: Draft, bound: Sequence[Sequence[BoundAssignment]], session: SessionInfo
+    drafted: StatementDraft, bound: Sequence[Sequence[BoundAssignment]], session: SessionInfo
 ) -> Evolution:
     """Return what the clauses that see the source want of the table (M-47, M-48)."""
     introducing = [
@@ -212,7 +212,7 @@ class _Assembler:
     rows: RowBuilder
 
     def clauses(
-        self, drafts: Sequence[DraftClause], bound: Sequence[Sequence[BoundAssignment]]
+        self, drafts: Sequence[ClauseDraft], bound: Sequence[Sequence[BoundAssignment]]
     ) -> tuple[ResolvedClause, ...]:
         """Return the clauses: all conditions are judged before any assignment."""
         conditions = [

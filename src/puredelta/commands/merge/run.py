@@ -14,17 +14,17 @@ from puredelta.commands.merge.history import merge_operation
 from puredelta.commands.merge.metrics import operation_metrics
 from puredelta.commands.merge.resolve import resolve_merge
 from puredelta.commands.row_changes.ahead import statistics_ahead
-from puredelta.commands.row_changes.counts import RowFates
+from puredelta.commands.row_changes.counts import RowCounts
 from puredelta.commands.row_changes.plan import SearchPlan
-from puredelta.commands.row_changes.run import RowCommand, change_rows, executed_before
+from puredelta.commands.row_changes.run import RowCommand, already_committed, change_rows
 from puredelta.commands.row_changes.settings import ExecutionSettings, persistent_vectors
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Phase, Transaction, ignore_phase
-from puredelta.protocol.feature_registry import Capability
-from puredelta.spark.count_row import count_row
-from puredelta.spark.prompt_answers import prompt_answers
-from puredelta.spark.session import SessionInfo
-from puredelta.spark.ui_metrics import shown_in_ui
+from puredelta.log.commit.transaction import Phase, Transaction, ignore_phase
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.spark.plans.count_row import count_row
+from puredelta.spark.plans.py4j_quickack import quick_answers
+from puredelta.spark.plans.ui_metrics import shown_in_ui
+from puredelta.spark.session.session import SessionInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class MergeOutcome:
 
     version: int | None
     """The version it committed; ``None`` if there was nothing to commit."""
-    rows: RowFates
+    rows: RowCounts
     metrics: Mapping[str, int]
     """As the history holds them; empty if the statement had been executed before (M-92)."""
     plan: SearchPlan | None
@@ -54,7 +54,7 @@ def run_merge(
     ``num_inserted_rows``; no row if the session's ``txnVersion`` had been executed (M-92).
     """
     with (
-        prompt_answers(spark),
+        quick_answers(spark),
         shown_in_ui(spark, f"MERGE INTO delta.`{log.root_uri}`") as shown,
     ):
         outcome = execute_merge(spark, log, spec, target_rows=target_rows, source_rows=source_rows)
@@ -100,9 +100,9 @@ def execute_merge(
         on_phase=on_phase,
         capability=Capability.MERGE,
     )
-    if executed_before(transaction, settings.marker):
+    if already_committed(transaction, settings.marker):
         settings.reset_marker(spark)
-        return MergeOutcome(version=None, rows=RowFates(source=0), metrics={}, plan=None)
+        return MergeOutcome(version=None, rows=RowCounts(source=0), metrics={}, plan=None)
     with statistics_ahead(
         snapshot.files, snapshot.config, by_statistics=settings.skips_by_statistics
     ) as statistics:

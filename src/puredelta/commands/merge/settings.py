@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.type_widening import AutomaticWidening
-from puredelta.spark import delta_conf
-from puredelta.spark.session import SessionInfo
+from puredelta.protocol.features.type_widening import AutomaticWidening
+from puredelta.spark.session import delta_conf
+from puredelta.spark.session.session import SessionInfo
 
 _DROPS_NULL_COLUMNS = "4.0."
 """Spark 4.0, where a VOID column is dropped unless the session says otherwise."""

@@ -14,13 +14,13 @@ from pyspark.sql import SparkSession
 
 from puredelta.commands.optimize.execute import Optimization, compactable_files
 from puredelta.commands.optimize.settings import AutoCompactSettings
-from puredelta.log.file_bins import PartitionKey, partition_key, plan_compaction
-from puredelta.log.table_log import TableLog
-from puredelta.log.winning_commit import WinningCommit
-from puredelta.protocol.actions import Add
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.table_operations import optimize
-from puredelta.spark.types import quoted, quoted_text
+from puredelta.log.commit.winning_commit import WinningCommit
+from puredelta.log.maintenance.file_bins import PartitionKey, partition_key, plan_compaction
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.actions.table_operations import optimize
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.types import quoted, quoted_text
 
 logger = logging.getLogger(__name__)
 

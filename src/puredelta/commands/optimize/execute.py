@@ -13,27 +13,27 @@ from puredelta.commands.committing import discarded_on_failure
 from puredelta.commands.engine import engine_info
 from puredelta.commands.optimize.metrics import OptimizeOutcome, operation_metrics
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.clock import wall_clock
-from puredelta.log.file_bins import Bin
-from puredelta.log.file_table import FileTable
-from puredelta.log.row_counts import logical_rows
-from puredelta.log.row_ids import PRESERVED_TAG
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.log.tombstones import remove_file
-from puredelta.log.transaction import Phase, Transaction, ignore_phase
-from puredelta.protocol.actions import Remove
-from puredelta.protocol.clustering import CLUSTERING
-from puredelta.protocol.feature_registry import Capability
-from puredelta.protocol.operations import Operation
-from puredelta.protocol.predicates import FALSE
-from puredelta.protocol.properties import ALL_COLUMNS_INDEXED
-from puredelta.protocol.row_tracking import tracked_columns
-from puredelta.spark import delta_conf
-from puredelta.spark.bin_rewrite import rewrite_bins
-from puredelta.spark.cached_frames import refresh_cached_frames
-from puredelta.spark.written_files import WriteResult, discard
-from puredelta.spark.z_order import ZOrder
+from puredelta.log.commit.row_ids import PRESERVED_TAG
+from puredelta.log.commit.transaction import Phase, Transaction, ignore_phase
+from puredelta.log.files.clock import wall_clock
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.files.row_counts import logical_rows
+from puredelta.log.files.tombstones import remove_file
+from puredelta.log.maintenance.file_bins import Bin
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Remove
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.features.properties import ALL_COLUMNS_INDEXED
+from puredelta.protocol.table.clustering import CLUSTERING
+from puredelta.protocol.table.row_tracking import tracked_columns
+from puredelta.protocol.values.predicates import FALSE
+from puredelta.spark.catalog.cached_frames import refresh_cached_frames
+from puredelta.spark.session import delta_conf
+from puredelta.spark.write.bin_rewrite import rewrite_bins
+from puredelta.spark.write.written_files import WriteResult, discard
+from puredelta.spark.write.z_order import ZOrder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

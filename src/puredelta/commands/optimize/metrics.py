@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.log.file_bins import Bin, partition_key
-from puredelta.protocol.actions import Add, Remove
-from puredelta.spark.session import is_connect
+from puredelta.log.maintenance.file_bins import Bin, partition_key
+from puredelta.protocol.actions.actions import Add, Remove
+from puredelta.spark.session.session import is_connect
 
 _SIZES = """STRUCT<min: BIGINT, max: BIGINT, avg: DOUBLE NOT NULL,
     totalFiles: BIGINT NOT NULL, totalSize: BIGINT NOT NULL>"""

@@ -14,16 +14,16 @@ from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.optimize.where import files_where
 from puredelta.commands.optimize.z_columns import resolve_z_columns
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.file_bins import plan_compaction, plan_z_order
-from puredelta.log.file_table import FileTable
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Phase, ignore_phase
-from puredelta.protocol.clustering import CLUSTERING, clustering_columns
-from puredelta.protocol.table_operations import optimize
-from puredelta.spark.session import SessionInfo
-from puredelta.spark.ui_metrics import shown_in_ui
-from puredelta.spark.z_order import SAMPLE_ROWS_MAX, ZOrder
+from puredelta.log.commit.transaction import Phase, ignore_phase
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.maintenance.file_bins import plan_compaction, plan_z_order
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.table_operations import optimize
+from puredelta.protocol.table.clustering import CLUSTERING, clustering_columns
+from puredelta.spark.plans.ui_metrics import shown_in_ui
+from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.write.z_order import SAMPLE_ROWS_MAX, ZOrder
 
 _ROW_SIZE_LEAST = 10
 """Bytes; where no statistics tell the number of rows, there are not more than this means."""

@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 
 from puredelta.commands.row_changes.settings import parse_bytes
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.file_bins import BinLimits
-from puredelta.protocol.properties import TableProperties
-from puredelta.spark import delta_conf
-from puredelta.spark.delta_conf import DeltaConf
-from puredelta.spark.session import settings_of
+from puredelta.log.maintenance.file_bins import BinLimits
+from puredelta.protocol.features.properties import TableProperties
+from puredelta.spark.session import delta_conf
+from puredelta.spark.session.delta_conf import DeltaConf
+from puredelta.spark.session.session import settings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,11 @@ from puredelta.commands.update_delete.resolve import resolve_rows
 from puredelta.commands.update_delete.spec import DeleteSpec
 from puredelta.commands.update_delete.whole_files import matching_files
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.file_table import FileTable
-from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.table_config import TableConfig
-from puredelta.spark.identity import table_identity
-from puredelta.spark.session import SessionInfo
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.resolve.table_attributes import table_identity
+from puredelta.spark.session.session import SessionInfo
 
 _UNRESOLVED = "UNRESOLVED_COLUMN"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.properties import parse_columns
-from puredelta.protocol.stats import indexed_columns
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import DataType, StructField, StructType
-from puredelta.spark.delta_conf import Z_ORDER_STATS_CHECK
+from puredelta.protocol.features.properties import parse_columns
+from puredelta.protocol.schema.types import DataType, StructField, StructType
+from puredelta.protocol.table.stats import indexed_columns
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.delta_conf import Z_ORDER_STATS_CHECK
 
 ColumnPath = tuple[str, ...]
 

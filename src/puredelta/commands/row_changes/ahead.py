@@ -11,18 +11,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
 from puredelta.commands.row_changes.statement import ResolvedStatement
-from puredelta.log.file_table import FileTable
-from puredelta.log.pruning import read_statistics
-from puredelta.protocol.predicates import Ref, Side, references
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import DecimalType, PrimitiveType
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.skipping.pruning import read_statistics
+from puredelta.protocol.schema.types import DecimalType, PrimitiveType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.values.predicates import Ref, Side, references
 
 FILES_MIN = 256
 """With fewer a thread gains nothing."""
 _WORD = re.compile(r"\w+")
 
 
-class StatisticsAhead:
+class StatisticsPrefetch:
     """Statistics that are being parsed; errors are left to whoever asks for them next."""
 
     def __init__(
@@ -75,11 +75,11 @@ class StatisticsAhead:
 @contextmanager
 def statistics_ahead(
     files: FileTable, config: TableConfig, *, by_statistics: bool = True
-) -> Iterator[StatisticsAhead]:
+) -> Iterator[StatisticsPrefetch]:
     """Parse statistics meanwhile; what is being parsed at the end is waited for.
 
     Nothing is parsed if it gains nothing: of few files, or if none is skipped by statistics.
     """
     with ThreadPoolExecutor(1, "puredelta-statistics") as thread:
         wanted = by_statistics and len(files) >= FILES_MIN
-        yield StatisticsAhead(files, config, thread if wanted else None)
+        yield StatisticsPrefetch(files, config, thread if wanted else None)

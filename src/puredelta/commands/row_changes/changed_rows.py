@@ -1,6 +1,6 @@
 """The rows of a statement as one frame for one write job: new rows, and change rows with them.
 
-Positions are settled, so no condition of a MATCHED clause is evaluated again: a row is
+RowPositions are settled, so no condition of a MATCHED clause is evaluated again: a row is
 marked with the clause that fires for it.
 
 For the change data feed every new row is made once and then doubled, so that the row in
@@ -22,12 +22,12 @@ from puredelta.commands.row_changes.changes import ChangePlan, Fired
 from puredelta.commands.row_changes.context import ChangeContext
 from puredelta.commands.row_changes.identities import identity_values
 from puredelta.commands.row_changes.plan import SearchPlan
-from puredelta.commands.row_changes.positions import Positions, united
+from puredelta.commands.row_changes.positions import RowPositions, united
 from puredelta.commands.row_changes.statement import NotMatchedClause, ResolvedInsert
 from puredelta.commands.row_changes.values import new_rows
-from puredelta.protocol.change_data import ChangeType
-from puredelta.spark.bitmaps import FileRows, mark_rows
-from puredelta.spark.names import (
+from puredelta.protocol.table.change_data import ChangeType
+from puredelta.spark.scan.bitmaps import RowsByFile, mark_rows
+from puredelta.spark.session.helper_columns import (
     CHANGE,
     CLAUSE,
     FILE_ORDINAL,
@@ -46,7 +46,7 @@ _FIRST_INSERT = 1 << 20
 
 
 def changed_rows(
-    context: ChangeContext, plan: SearchPlan, positions: Positions, changes: ChangePlan
+    context: ChangeContext, plan: SearchPlan, positions: RowPositions, changes: ChangePlan
 ) -> DataFrame:
     """Return what is to be written with exactly the table's columns. Some row is, or may be.
 
@@ -62,7 +62,7 @@ def changed_rows(
 
 
 def _new_parts(
-    context: ChangeContext, plan: SearchPlan, positions: Positions, changes: ChangePlan
+    context: ChangeContext, plan: SearchPlan, positions: RowPositions, changes: ChangePlan
 ) -> list[DataFrame]:
     matched = [fired for fired in changes.from_target if not fired.by_source]
     by_source = [fired for fired in changes.from_target if fired.by_source]
@@ -108,13 +108,13 @@ def _old_images(context: ChangeContext, plan: SearchPlan, changes: ChangePlan) -
     )
 
 
-def _from_source(context: ChangeContext, positions: Positions, changes: ChangePlan) -> DataFrame:
+def _from_source(context: ChangeContext, positions: RowPositions, changes: ChangePlan) -> DataFrame:
     """Make updated and inserted rows in one pass over the staged rows."""
     statement = context.statement
     inserts = statement.not_matched if changes.inserts else ()
     fired = changes.from_source
     columns = _columns_of_inserts(inserts).union(*(f.action.source_columns for f in fired))
-    sets: dict[str, FileRows] = {_mark(f.number): f.source or {} for f in fired}
+    sets: dict[str, RowsByFile] = {_mark(f.number): f.source or {} for f in fired}
     if inserts and positions.matched_source:
         sets[_MATCHED_MARK] = positions.matched_source
     rows = context.source.rows(context.spark, columns)
@@ -164,7 +164,7 @@ def _old_rows(
 def _marked_rows(
     context: ChangeContext,
     plan: SearchPlan,
-    sets: Mapping[str, FileRows],
+    sets: Mapping[str, RowsByFile],
     columns: frozenset[str],
     *,
     with_row_ids: bool = False,

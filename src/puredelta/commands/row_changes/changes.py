@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from puredelta.commands.row_changes.context import ChangeContext
-from puredelta.commands.row_changes.positions import Positions, united
+from puredelta.commands.row_changes.positions import RowPositions, united
 from puredelta.commands.row_changes.statement import (
     MatchedClause,
     NotMatchedBySourceClause,
     ResolvedDelete,
     ResolvedUpdate,
 )
-from puredelta.protocol.table_config import TableConfig
-from puredelta.spark.bitmaps import FileRows
-from puredelta.spark.row_bitmap import count_rows
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.scan.bitmaps import RowsByFile
+from puredelta.spark.session.row_bitmap import count_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +29,8 @@ class Fired:
     number: int
     """Among MATCHED, then NOT MATCHED BY SOURCE clauses."""
     action: ResolvedUpdate
-    target: FileRows
-    source: FileRows | None
+    target: RowsByFile
+    source: RowsByFile | None
     """The staged rows that make the new rows; ``None``: old rows are needed, or there is no
     source row.
     """
@@ -43,7 +43,7 @@ class ChangePlan:
 
     from_source: tuple[Fired, ...]
     from_target: tuple[Fired, ...]
-    deleted: FileRows
+    deleted: RowsByFile
     inserts: bool
     num_inserts: int | None
     """``None`` where INSERT conditions decide; then the written rows tell."""
@@ -63,7 +63,7 @@ class ChangePlan:
         return sum(count_rows(fired.target.values()) for fired in self.updates)
 
     @property
-    def updated(self) -> FileRows:
+    def updated(self) -> RowsByFile:
         """The target rows that are updated."""
         return united(*(fired.target for fired in self.updates))
 
@@ -79,7 +79,7 @@ class ChangePlan:
 
 
 def plan_changes(
-    context: ChangeContext, positions: Positions, *, infers_deletes: bool = False
+    context: ChangeContext, positions: RowPositions, *, infers_deletes: bool = False
 ) -> ChangePlan:
     """Choose how each clause's rows are made.
 
@@ -119,9 +119,9 @@ def records_changes(config: TableConfig) -> bool:
 
 def _fired(
     context: ChangeContext,
-    positions: Positions,
+    positions: RowPositions,
     clauses: Sequence[MatchedClause | NotMatchedBySourceClause],
-    sets: Sequence[FileRows],
+    sets: Sequence[RowsByFile],
 ) -> list[Fired]:
     fired = []
     for number, (clause, rows) in enumerate(zip(clauses, sets, strict=True)):

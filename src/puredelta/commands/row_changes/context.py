@@ -9,12 +9,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.row_changes.source import StagedSource
 from puredelta.commands.row_changes.statement import ResolvedStatement
-from puredelta.log.file_table import FileTable
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.protocol.row_tracking import RowTrackingColumns, tracked_columns
-from puredelta.spark.scan import scan
-from puredelta.spark.tracked_scan import tracked_scan
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.table.row_tracking import RowTrackingColumns, tracked_columns
+from puredelta.spark.scan.row_tracking_scan import tracked_scan
+from puredelta.spark.scan.scan import scan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What a statement did, as counts that the stages returned (requirements 1.11).
+"""What a statement did, as counts that the stages returned (M-160).
 
 Nothing here is an accumulator: a retried task cannot inflate a number (W-9). Every command
 makes its own ``operationMetrics`` of these.
@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from puredelta.log.row_counts import RowChanges
-from puredelta.protocol.actions import Add, AddChangeFile, Remove
+from puredelta.log.files.row_counts import RowChanges
+from puredelta.protocol.actions.actions import Add, AddChangeFile, Remove
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowFates:
+class RowCounts:
     """How many rows met which fate."""
 
     source: int
@@ -107,7 +107,7 @@ class PhaseTimes:
     """Writing changed rows and splitting touched files, which overlap."""
 
 
-MetricsOf: TypeAlias = Callable[[RowFates, FileCounts, PhaseTimes], Mapping[str, int]]
+MetricsOf: TypeAlias = Callable[[RowCounts, FileCounts, PhaseTimes], Mapping[str, int]]
 """Gives the counts the names of a command's ``operationMetrics``."""
 
 

@@ -15,7 +15,7 @@ from puredelta.commands.row_changes.context import ChangeContext
 from puredelta.commands.row_changes.counts import FileCounts, count_files
 from puredelta.commands.row_changes.gathered import gathered_rows
 from puredelta.commands.row_changes.plan import SearchPlan, reads_little
-from puredelta.commands.row_changes.positions import Positions
+from puredelta.commands.row_changes.positions import RowPositions
 from puredelta.commands.row_changes.split import (
     SplitPlan,
     log_refusal,
@@ -23,22 +23,23 @@ from puredelta.commands.row_changes.split import (
     rewriters_of,
 )
 from puredelta.errors import DeltaError
-from puredelta.log.hidden_rows import (
-    HiddenRows,
+from puredelta.log.vectors.write import (
+    DeletionVectorUpdate,
     WrittenVectors,
     discard_vectors,
     write_vectors,
 )
-from puredelta.protocol.actions import Add, Remove
-from puredelta.protocol.stats import without_statistics
-from puredelta.spark.names import ROW_ID
-from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriter, Rewriting, Rewritten
-from puredelta.spark.row_gatherer import GATHERED_CODECS, plan_gather
-from puredelta.spark.session import is_connect
-from puredelta.spark.together import run_together
-from puredelta.spark.write_job import WritePlan, write_alone, write_both
-from puredelta.spark.writer import write_rows
-from puredelta.spark.written_files import WriteResult, discard
+from puredelta.protocol.actions.actions import Add, Remove
+from puredelta.protocol.table.stats import without_statistics
+from puredelta.spark.offload.source_copy import COPY_CODECS, plan_copy
+from puredelta.spark.offload.write_job import WritePlan, write_alone, write_both
+from puredelta.spark.rewrite.contract import RewriteOrder, Rewriter, Rewriting, Rewritten
+from puredelta.spark.session.concurrent_jobs import run_concurrently
+from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.session.helper_columns import ROW_ID
+from puredelta.spark.session.session import is_connect
+from puredelta.spark.write.writer import write_rows
+from puredelta.spark.write.written_files import WriteResult, discard
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ class StatementFiles:
         return (*self.written.adds, *self.copied.adds)
 
     def write(
-        self, plan: SearchPlan, positions: Positions, changes: ChangePlan, split: SplitPlan
+        self, plan: SearchPlan, positions: RowPositions, changes: ChangePlan, split: SplitPlan
     ) -> None:
         """Write changed rows, and keep the others: copied, or left where they are where deletion
         vectors hide what changed. Runs one Spark job where workers do both, else two at a time.
@@ -97,7 +98,7 @@ class StatementFiles:
         if not split.orders and not split.hidden:
             write()
         else:
-            run_together(self._context.spark, partial(self._keep, split), write)
+            run_concurrently(self._context.spark, partial(self._keep, split), write)
 
     def _keep(self, split: SplitPlan) -> None:
         if split.orders:
@@ -111,10 +112,10 @@ class StatementFiles:
     def _write(
         self,
         plan: SearchPlan,
-        positions: Positions,
+        positions: RowPositions,
         changes: ChangePlan,
         split: SplitPlan,
-        gathering: WritePlan[WriteResult | Refused] | None,
+        gathering: WritePlan[WriteResult | NotApplicable] | None,
     ) -> None:
         if gathering is not None and self._has_gathered(
             write_alone(self._context.spark.sparkContext, gathering)
@@ -136,13 +137,13 @@ class StatementFiles:
         )
 
     def _gathering(
-        self, positions: Positions, changes: ChangePlan
-    ) -> WritePlan[WriteResult | Refused] | None:
+        self, positions: RowPositions, changes: ChangePlan
+    ) -> WritePlan[WriteResult | NotApplicable] | None:
         """Plan to write new rows that are rows of the source; ``None``: Spark makes them."""
         context, config = self._context, self._context.statement.config
         if self._codec is None or is_connect(context.spark):
             return None
-        codec = GATHERED_CODECS.get(config.properties.compression_codec or self._codec)
+        codec = COPY_CODECS.get(config.properties.compression_codec or self._codec)
         if codec is None:
             return None
         selection = gathered_rows(context, positions, changes)
@@ -150,7 +151,7 @@ class StatementFiles:
             return None
         if selection.num_partition_columns and not self._reads_little(None):
             return None  # several tasks would write a file each for every partition
-        return plan_gather(
+        return plan_copy(
             selection,
             store=context.log.store,
             config=config if self._collects_statistics else without_statistics(config),
@@ -159,15 +160,15 @@ class StatementFiles:
         )
 
     def _has_copied(self, copied: Rewriting) -> bool:
-        if isinstance(copied, Refused):
+        if isinstance(copied, NotApplicable):
             log_refusal(self._splitter, copied)
             self._rewriters = (self._copier,)
             return False
         self.copied = copied
         return True
 
-    def _has_gathered(self, written: WriteResult | Refused) -> bool:
-        if isinstance(written, Refused):
+    def _has_gathered(self, written: WriteResult | NotApplicable) -> bool:
+        if isinstance(written, NotApplicable):
             logger.info("Spark writes the new rows: %s", written.reason)
             return False
         self.written = written
@@ -206,8 +207,8 @@ class StatementFiles:
             remove_quietly(rewriter.discard)
 
 
-def _hidden_rows(order: RewriteOrder) -> HiddenRows:
-    return HiddenRows(file=order.add, rows=order.dropped.rows().astype(np.uint64))
+def _hidden_rows(order: RewriteOrder) -> DeletionVectorUpdate:
+    return DeletionVectorUpdate(file=order.add, rows=order.dropped.rows().astype(np.uint64))
 
 
 def remove_quietly(remove: Callable[[], None]) -> None:

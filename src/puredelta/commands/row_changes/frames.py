@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from puredelta.spark.frames import Frames, SourceColumn
-from puredelta.spark.names import NO_SOURCE_COLUMN
+from puredelta.spark.resolve.frames import Frames, SourceColumn
+from puredelta.spark.session.helper_columns import NO_SOURCE_COLUMN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

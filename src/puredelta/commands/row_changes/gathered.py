@@ -14,21 +14,21 @@ from pyspark.sql import Column
 
 from puredelta.commands.row_changes.changes import ChangePlan
 from puredelta.commands.row_changes.context import ChangeContext
-from puredelta.commands.row_changes.positions import Positions, united
+from puredelta.commands.row_changes.positions import RowPositions, united
 from puredelta.commands.row_changes.statement import ResolvedStatement
-from puredelta.protocol.properties import ColumnMappingMode
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import BOOLEAN, DATE, INTEGRAL, STRING
-from puredelta.spark.bitmaps import FileRows
-from puredelta.spark.row_gatherer import Selection
-from puredelta.spark.stored_types import stored_type
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.types import BOOLEAN, DATE, INTEGRAL, STRING
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.offload.source_copy import Selection
+from puredelta.spark.scan.bitmaps import RowsByFile
+from puredelta.spark.session.arrow_types import stored_type
 
 _PARTITION_TYPES = INTEGRAL | {BOOLEAN, DATE, STRING}
 """Types whose values are spelled in one way only."""
 
 
 def gathered_rows(
-    context: ChangeContext, positions: Positions, changes: ChangePlan
+    context: ChangeContext, positions: RowPositions, changes: ChangePlan
 ) -> Selection | None:
     """Return the rows of the source that are written as they are; ``None`` if Spark has to
     make new rows.
@@ -55,7 +55,7 @@ def gathered_rows(
     )
 
 
-def _rows(positions: Positions, changes: ChangePlan) -> tuple[FileRows, bool]:
+def _rows(positions: RowPositions, changes: ChangePlan) -> tuple[RowsByFile, bool]:
     """Return the source rows to write; where there are inserts, those that are not."""
     updated = united(*(fired.source or {} for fired in changes.from_source))
     if not changes.inserts:

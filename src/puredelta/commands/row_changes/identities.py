@@ -10,11 +10,11 @@ from pyspark.sql import Column
 from puredelta.commands.identity_marks import config_with_marks
 from puredelta.commands.row_changes.source import StagedSource
 from puredelta.commands.row_changes.statement import ResolvedStatement
-from puredelta.protocol.actions import Add
-from puredelta.protocol.filled_columns import Identity
-from puredelta.protocol.table_config import TableConfig
-from puredelta.spark.identity_values import identity_value
-from puredelta.spark.names import SOURCE_FILE, SOURCE_ROW
+from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.features.filled_columns import Identity
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.helper_columns import SOURCE_FILE, SOURCE_ROW
+from puredelta.spark.values.identity_values import identity_value
 
 
 def identity_values(config: TableConfig, source: StagedSource) -> Mapping[str, Column]:

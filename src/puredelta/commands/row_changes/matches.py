@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from puredelta.commands.row_changes.context import ChangeContext
 from puredelta.commands.row_changes.plan import SearchPlan
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.spark.bitmaps import WORD_INDEX_BITS, packed_word, unpack_word
-from puredelta.spark.names import FILE_ORDINAL, ROW_INDEX, WORD_HITS
+from puredelta.spark.scan.bitmaps import WORD_INDEX_BITS, packed_word, unpack_word
+from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX, WORD_HITS
 
 EXAMPLES_MAX = 5
 _WORDS_LOOKED_AT = 50

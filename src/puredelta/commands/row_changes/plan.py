@@ -22,9 +22,17 @@ from puredelta.commands.row_changes.statement import (
     ResolvedStatement,
     ResolvedUpdate,
 )
-from puredelta.log.file_stats import LeafPath, LeafStatistics
-from puredelta.log.file_table import FileTable
-from puredelta.protocol.predicates import (
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.footers.file_stats import LeafPath, LeafStatistics
+from puredelta.protocol.schema.types import (
+    DOUBLE,
+    FLOAT,
+    INTEGRAL,
+    DataType,
+    DecimalType,
+    PrimitiveType,
+)
+from puredelta.protocol.values.predicates import (
     FALSE,
     TRUE,
     And,
@@ -36,15 +44,7 @@ from puredelta.protocol.predicates import (
     Or,
     Predicate,
 )
-from puredelta.protocol.types import (
-    DOUBLE,
-    FLOAT,
-    INTEGRAL,
-    DataType,
-    DecimalType,
-    PrimitiveType,
-)
-from puredelta.spark.key_probe import KeyProbe, WorkerMemory
+from puredelta.spark.offload.key_lookup import KeyLookup, WorkerMemory
 
 Prune: TypeAlias = Callable[[FileTable, Predicate], pa.Array]
 """True where rows of a file might satisfy the predicate."""
@@ -100,7 +100,7 @@ class SearchPlan:
     """Files searched only because a NOT MATCHED BY SOURCE clause may reach them."""
     search: Search
     broadcast_source: bool
-    probe: KeyProbe | None
+    probe: KeyLookup | None
     """How keys are looked up in the files instead; ``None``: Spark joins."""
     reads_little: bool
     """Whether one task reads candidates and source sooner than a shuffle starts."""

@@ -24,13 +24,19 @@ from puredelta.commands.row_changes.statement import (
     ResolvedCondition,
     ResolvedUpdate,
 )
-from puredelta.spark.bitmaps import CountedWords, FileRows, collect_words
-from puredelta.spark.key_probe import KeyProbe, probe_keys
-from puredelta.spark.names import CLAUSE, FILE_ORDINAL, ROW_INDEX, SOURCE_FILE, SOURCE_ROW
-from puredelta.spark.probe_task import IDLE
-from puredelta.spark.rewriting import Refused
-from puredelta.spark.row_bitmap import RowBitmap
-from puredelta.spark.session import is_connect
+from puredelta.spark.offload.key_lookup import KeyLookup, look_up_keys
+from puredelta.spark.scan.bitmaps import CountedWords, RowsByFile, collect_words
+from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.session.helper_columns import (
+    CLAUSE,
+    FILE_ORDINAL,
+    ROW_INDEX,
+    SOURCE_FILE,
+    SOURCE_ROW,
+)
+from puredelta.spark.session.row_bitmap import RowBitmap
+from puredelta.spark.session.session import is_connect
+from puredelta.worker.key_lookup import IDLE
 
 logger = logging.getLogger(__name__)
 
@@ -40,16 +46,16 @@ _SOURCE_SETS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Positions:
+class RowPositions:
     """The rows a statement acts on. Target files count by candidate, staged files as staged."""
 
-    matched: tuple[FileRows, ...] = ()
+    matched: tuple[RowsByFile, ...] = ()
     """Per MATCHED clause: the target rows it fires for."""
-    by_source: tuple[FileRows, ...] = ()
+    by_source: tuple[RowsByFile, ...] = ()
     """The same per NOT MATCHED BY SOURCE clause."""
-    matched_source: FileRows = field(default_factory=dict)
+    matched_source: RowsByFile = field(default_factory=dict)
     """Staged rows with a match, where the plan asked for them."""
-    source_of: tuple[FileRows, ...] | None = None
+    source_of: tuple[RowsByFile, ...] | None = None
     """Per MATCHED clause: the staged rows it fires with; ``None`` where they are not known or
     some staged row updates several target rows (M-74)."""
 
@@ -58,7 +64,7 @@ class Positions:
         return united(*self.matched, *self.by_source)
 
 
-def united(*sets: FileRows) -> dict[int, RowBitmap]:
+def united(*sets: RowsByFile) -> dict[int, RowBitmap]:
     """Return the rows of any of the sets, by file."""
     result: dict[int, RowBitmap] = {}
     for rows in sets:
@@ -69,7 +75,7 @@ def united(*sets: FileRows) -> dict[int, RowBitmap]:
 
 def find_positions(
     context: ChangeContext, plan: SearchPlan, *, by_statistics: bool = True
-) -> Positions:
+) -> RowPositions:
     """Find every row some clause acts on. Runs one Spark query, none if nothing can match;
     another one where workers turn out to be unable to look keys up.
 
@@ -81,7 +87,7 @@ def find_positions(
             fetches the offending keys.
     """
     statement = context.statement
-    nothing = Positions(
+    nothing = RowPositions(
         matched=tuple({} for _ in statement.matched),
         by_source=tuple({} for _ in statement.not_matched_by_source),
         source_of=tuple({} for _ in statement.matched) if context.source.num_rows == 0 else None,
@@ -96,7 +102,7 @@ def find_positions(
     on_target = words.select(IDLE, *range(first_by_source))
     if plan.checks_multiple_matches and len(repeated := on_target.repeated()):
         raise multiple_match_error(context, plan, repeated)
-    return Positions(
+    return RowPositions(
         matched=tuple(words.select(n).files() for n in range(first_by_source)),
         by_source=tuple(
             words.select(first_by_source + n).files()
@@ -108,11 +114,11 @@ def find_positions(
 
 
 def _probed_words(
-    context: ChangeContext, plan: SearchPlan, probe: KeyProbe, *, by_statistics: bool
+    context: ChangeContext, plan: SearchPlan, probe: KeyLookup, *, by_statistics: bool
 ) -> CountedWords | None:
     """Look the keys of the source up in the candidates; ``None`` where only Spark can join."""
     statement, source = context.statement, context.source
-    found = probe_keys(
+    found = look_up_keys(
         context.spark,
         context.snapshot.config,
         plan.candidates,
@@ -123,7 +129,7 @@ def _probed_words(
         source_base=_SOURCE_SETS if plan.finds_source_rows else None,
         by_statistics=by_statistics,
     )
-    if isinstance(found, Refused):
+    if isinstance(found, NotApplicable):
         logger.info("Spark joins instead of looking keys up: %s", found.reason)
         return None
     return found
@@ -215,7 +221,7 @@ def _source_sets(clauses: range) -> list[int]:
 
 def _source_of(
     words: CountedWords, matched: Sequence[MatchedClause]
-) -> tuple[FileRows, ...] | None:
+) -> tuple[RowsByFile, ...] | None:
     """Return the staged rows per clause, unless one of them updates several target rows."""
     updates = [n for n, clause in enumerate(matched) if isinstance(clause.action, ResolvedUpdate)]
     if len(words.select(*(_SOURCE_SETS + n for n in updates)).repeated()):

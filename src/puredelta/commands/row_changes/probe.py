@@ -1,6 +1,6 @@
 """Whether the rows of a statement can be found by looking keys up, without a join. Pure.
 
-Possible where ON asks for equality of plain columns, and whatever else decides is something
+MightMatch where ON asks for equality of plain columns, and whatever else decides is something
 that Arrow decides as Spark does. Worth it as long as every task can hold the source's keys.
 """
 
@@ -14,10 +14,8 @@ from puredelta.commands.row_changes.statement import (
     NotMatchedBySourceClause,
     ResolvedStatement,
 )
-from puredelta.protocol.predicates import And
-from puredelta.protocol.properties import ColumnMappingMode
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import (
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.types import (
     DATE,
     INTEGRAL,
     STRING,
@@ -25,9 +23,11 @@ from puredelta.protocol.types import (
     TIMESTAMP_NTZ,
     DecimalType,
 )
-from puredelta.spark.arrow_predicate import ALWAYS, Call, Translation
-from puredelta.spark.key_probe import Judgement, KeyColumn, KeyProbe, WorkerMemory
-from puredelta.spark.probe_task import IDLE
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.values.predicates import And
+from puredelta.spark.offload.arrow_predicate import ALWAYS, Call, Translation
+from puredelta.spark.offload.key_lookup import Judgement, KeyColumn, KeyLookup, WorkerMemory
+from puredelta.worker.key_lookup import IDLE
 
 _ROW_BYTES = 64
 """Of a source row in a task: its key, its place, and what sorting them needs for a moment."""
@@ -38,7 +38,7 @@ _TEXT_BYTES = 64
 
 def key_probe(
     statement: ResolvedStatement, num_source_rows: int, memory: WorkerMemory
-) -> KeyProbe | None:
+) -> KeyLookup | None:
     """Return how to look the statement's keys up, ``None`` if Spark has to join."""
     pairs, config = statement.on.parts.pairs, statement.config
     # Files have columns under the names and types of the table as it was.
@@ -66,7 +66,7 @@ def key_probe(
     # What has a partner in no part is known at the end only.
     if parts > (1 if statement.not_matched_by_source else memory.parts_max):
         return None
-    return KeyProbe(
+    return KeyLookup(
         keys=keys,
         judgement=judgement,
         clause=0 if statement.matched else IDLE,

@@ -1,6 +1,6 @@
 """From a resolved statement to its commit: every stage in order, nothing left on failure.
 
-Positions are searched, changed rows are written while the other rows of touched files are
+RowPositions are searched, changed rows are written while the other rows of touched files are
 copied. Whatever fails, the table is as before and the files written are removed. Which
 statement it is, is unknown here: a `RowCommand` says what the history calls it.
 """
@@ -18,22 +18,22 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.committing import discarded_on_failure
 from puredelta.commands.identity_marks import identity_tags
 from puredelta.commands.optimize.auto import compact_after
-from puredelta.commands.row_changes.ahead import StatisticsAhead
+from puredelta.commands.row_changes.ahead import StatisticsPrefetch
 from puredelta.commands.row_changes.changes import ChangePlan, plan_changes, records_changes
 from puredelta.commands.row_changes.context import ChangeContext
 from puredelta.commands.row_changes.counts import (
     MetricsOf,
     PhaseTimes,
-    RowFates,
+    RowCounts,
     ms_since,
 )
 from puredelta.commands.row_changes.files import StatementFiles, remove_quietly
 from puredelta.commands.row_changes.identities import with_generated_identities
 from puredelta.commands.row_changes.plan import SearchPlan, plan_search
-from puredelta.commands.row_changes.positions import Positions, find_positions
+from puredelta.commands.row_changes.positions import RowPositions, find_positions
 from puredelta.commands.row_changes.settings import ExecutionSettings
 from puredelta.commands.row_changes.source import StagedSource, stage_source
-from puredelta.commands.row_changes.split import Keeping, hides_rows, plan_split
+from puredelta.commands.row_changes.split import RewriteStrategy, plan_split, uses_deletion_vectors
 from puredelta.commands.row_changes.statement import (
     MatchedClause,
     NotMatchedBySourceClause,
@@ -42,23 +42,23 @@ from puredelta.commands.row_changes.statement import (
     ResolvedUpdate,
 )
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.clock import wall_clock
-from puredelta.log.commit_checks import require_valid_actions
-from puredelta.log.pruning import prune_files
-from puredelta.log.row_counts import count_file_rows, require_row_counts
-from puredelta.log.row_ids import PRESERVED_TAG
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.log.tombstones import remove_file
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.actions import Action, SetTransaction
-from puredelta.protocol.change_data import require_no_change_columns
-from puredelta.protocol.operations import Operation
-from puredelta.protocol.table_config import TableConfig
-from puredelta.spark.bitmaps import FileRows
-from puredelta.spark.cached_frames import refresh_cached_frames
-from puredelta.spark.key_probe import WorkerMemory
-from puredelta.spark.row_bitmap import count_rows
+from puredelta.log.commit.commit_checks import require_valid_actions
+from puredelta.log.commit.row_ids import PRESERVED_TAG
+from puredelta.log.commit.transaction import Transaction
+from puredelta.log.files.clock import wall_clock
+from puredelta.log.files.row_counts import count_file_rows, require_row_counts
+from puredelta.log.files.tombstones import remove_file
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.log.skipping.pruning import prune_files
+from puredelta.protocol.actions.actions import Action, SetTransaction
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.table.change_data import require_no_change_columns
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.catalog.cached_frames import refresh_cached_frames
+from puredelta.spark.offload.key_lookup import WorkerMemory
+from puredelta.spark.scan.bitmaps import RowsByFile
+from puredelta.spark.session.row_bitmap import count_rows
 
 logger = logging.getLogger(__name__)
 
@@ -90,13 +90,13 @@ class Outcome:
 
     version: int | None
     """The version it committed; ``None`` if there was nothing to commit."""
-    rows: RowFates
+    rows: RowCounts
     metrics: Mapping[str, int]
     """As the history holds them."""
     plan: SearchPlan
 
 
-def executed_before(transaction: Transaction, marker: SetTransaction | None) -> bool:
+def already_committed(transaction: Transaction, marker: SetTransaction | None) -> bool:
     """Tell whether the table has this application's version already (M-92)."""
     if marker is None:
         return False
@@ -115,7 +115,7 @@ def change_rows(
     settings: ExecutionSettings,
     started: float,
     source_rows: DataFrame | None = None,
-    statistics: StatisticsAhead | None = None,
+    statistics: StatisticsPrefetch | None = None,
 ) -> Outcome:
     """Execute a statement on ``snapshot`` and commit it, unless it changes nothing.
 
@@ -200,7 +200,7 @@ class _Run:
         )
         self.transaction.read_files(plan.read_predicate, plan.candidates)
         positions = find_positions(context, plan, by_statistics=self.settings.skips_by_statistics)
-        hides = self.command.deletion_vectors and hides_rows(context.statement.config)
+        hides = self.command.deletion_vectors and uses_deletion_vectors(context.statement.config)
         infers_deletes = hides and self.command.infers_deletes
         split = plan_split(
             plan,
@@ -256,14 +256,14 @@ class _Run:
         version = self._commit(actions, metrics, files, tags) if due else None
         return Outcome(version=version, rows=rows, metrics=metrics, plan=plan)
 
-    def _keeping(self, *, hides: bool, infers_deletes: bool) -> Keeping:
+    def _keeping(self, *, hides: bool, infers_deletes: bool) -> RewriteStrategy:
         """Choose how untouched rows are kept; readers of the feed see no delete in a copy."""
         if not hides:
-            return Keeping.COPIED
+            return RewriteStrategy.COPY_ON_WRITE
         told_by_vectors = infers_deletes and records_changes(self.context.statement.config)
-        return Keeping.HIDING if told_by_vectors else Keeping.CHEAPER
+        return RewriteStrategy.DELETION_VECTORS if told_by_vectors else RewriteStrategy.PER_FILE
 
-    def _require_sound(self, rows: RowFates, actions: tuple[Action, ...]) -> None:
+    def _require_sound(self, rows: RowCounts, actions: tuple[Action, ...]) -> None:
         statement = self.context.statement
         require_row_counts(
             self.command.name,
@@ -299,8 +299,8 @@ class _Run:
         return {**(given or {}), PRESERVED_TAG: "true"}
 
     def _count_rows(
-        self, positions: Positions, changes: ChangePlan, files: StatementFiles
-    ) -> RowFates:
+        self, positions: RowPositions, changes: ChangePlan, files: StatementFiles
+    ) -> RowCounts:
         """Compare the rows that were written with those that should be, and count fates.
 
         Raises:
@@ -318,7 +318,7 @@ class _Run:
             )
         statement = self.context.statement
         by_source = statement.not_matched_by_source
-        rows = RowFates(
+        rows = RowCounts(
             source=self.context.source.num_rows,
             inserted=inserted,
             matched_updated=_fates(statement.matched, positions.matched, ResolvedUpdate),
@@ -330,7 +330,9 @@ class _Run:
         self._require_recorded(rows, changes, files)
         return rows
 
-    def _require_recorded(self, rows: RowFates, changes: ChangePlan, files: StatementFiles) -> None:
+    def _require_recorded(
+        self, rows: RowCounts, changes: ChangePlan, files: StatementFiles
+    ) -> None:
         """Compare the change rows that were written with those that should be (M-121)."""
         due = 2 * rows.updated + rows.deleted + rows.inserted if changes.recorded else 0
         if files.written.num_changes != due:
@@ -357,7 +359,7 @@ def _table_changes(before: TableConfig, after: TableConfig) -> tuple[Action, ...
 
 def _fates(
     clauses: Sequence[MatchedClause | NotMatchedBySourceClause],
-    sets: Sequence[FileRows],
+    sets: Sequence[RowsByFile],
     kind: type,
 ) -> int:
     """Count the rows for which clauses with actions of one kind fired."""

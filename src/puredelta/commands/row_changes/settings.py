@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.clock import wall_clock
-from puredelta.protocol.actions import SetTransaction
-from puredelta.spark import delta_conf
-from puredelta.spark.row_gatherer import GATHERED_CODECS
-from puredelta.spark.session import settings_of
+from puredelta.log.files.clock import wall_clock
+from puredelta.protocol.actions.actions import SetTransaction
+from puredelta.spark.offload.source_copy import COPY_CODECS
+from puredelta.spark.session import delta_conf
+from puredelta.spark.session.session import settings_of
 
 _SIZE = re.compile(r"(-?\d+)\s*([kmgtp]?)i?b?", re.IGNORECASE)
 _BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
@@ -41,7 +41,7 @@ _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionSettings:
-    """How the user wants merges of this session to run (requirements 1.14)."""
+    """How the user wants merges of this session to run (S-01)."""
 
     broadcast_bytes_max: int = 10 * 1024 * 1024
     """``spark.sql.autoBroadcastJoinThreshold``; negative: never broadcast."""
@@ -58,7 +58,7 @@ class ExecutionSettings:
     records_metrics: bool = True
     """``history.metricsEnabled``."""
     checks_row_counts: bool = True
-    """``numRecordsValidation.enabled`` (1.11)."""
+    """``numRecordsValidation.enabled`` (M-94)."""
     skips_by_statistics: bool = True
     """``stats.skipping``."""
     collects_statistics: bool = True
@@ -92,7 +92,7 @@ class ExecutionSettings:
         return cls(
             broadcast_bytes_max=parse_bytes(settings.get(_BROADCAST_THRESHOLD, "10MB")),
             rebalance=delta_conf.REPARTITION_BEFORE_WRITE.flag(settings),
-            marker=write_marker(
+            marker=set_transaction_of(
                 delta_conf.TXN_APP_ID.text(settings), delta_conf.TXN_VERSION.text(settings)
             ),
             resets_marker=delta_conf.TXN_AUTO_RESET.flag(settings),
@@ -170,10 +170,10 @@ def writer_codec(settings: Mapping[str, str]) -> str | None:
     """
     if any(key.startswith(_WRITER_PREFIXES) for key in settings):
         return None
-    return GATHERED_CODECS.get(settings.get(_CODEC, "snappy").lower())
+    return COPY_CODECS.get(settings.get(_CODEC, "snappy").lower())
 
 
-def write_marker(app_id: str | None, version: str | None) -> SetTransaction | None:
+def set_transaction_of(app_id: str | None, version: str | None) -> SetTransaction | None:
     """Return what marks a write as this application's, None if it is nobody's (M-92).
 
     Raises:

@@ -1,7 +1,7 @@
 """The source of a MERGE: rows that every pass sees alike, each known by its file and row index.
 
 A source that is nothing but Parquet files is read where it lies, and must be the same at the
-end. Any other is evaluated exactly once and kept as hidden Parquet files (1.10): it need not
+end. Any other is evaluated exactly once and kept as hidden Parquet files (M-153): it need not
 be deterministic then, and survives the loss of an executor. Either way the footers give the
 number of rows and the bounds of the keys without another job.
 """
@@ -23,19 +23,25 @@ from pyspark.sql import types as T
 
 from puredelta.commands.row_changes.plan import SourceProfile
 from puredelta.commands.row_changes.statement import EquiPair, ResolvedStatement
-from puredelta.log.file_stats import LeafPath, LeafStatistics
-from puredelta.protocol.types import INTEGRAL, DecimalType, PrimitiveType
-from puredelta.spark.data_file import DataFile
-from puredelta.spark.key_index_task import run_starts
-from puredelta.spark.names import FILE_ORDINAL, PREFIX, ROW_INDEX, SOURCE_FILE, SOURCE_ROW
-from puredelta.spark.plain_scan import plain_scan
-from puredelta.spark.rewriting import Refused
-from puredelta.spark.scan import scan_parquet
-from puredelta.spark.source_files import SourceFiles, plain_type, source_files
-from puredelta.spark.staging import StagedRows, stage_rows
-from puredelta.spark.types import quoted
+from puredelta.log.footers.file_stats import LeafPath, LeafStatistics
+from puredelta.protocol.schema.types import INTEGRAL, DecimalType, PrimitiveType
+from puredelta.spark.scan.data_file import DataFile
+from puredelta.spark.scan.scan import scan_parquet
+from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.session.helper_columns import (
+    FILE_ORDINAL,
+    PREFIX,
+    ROW_INDEX,
+    SOURCE_FILE,
+    SOURCE_ROW,
+)
+from puredelta.spark.session.types import quoted
+from puredelta.spark.source.in_place import SourceFiles, plain_type, source_files
+from puredelta.spark.source.plain_scan import plain_scan
+from puredelta.spark.source.staging import StagedRows, stage_rows
 from puredelta.store.base import Store
 from puredelta.store.loose_files import open_file
+from puredelta.worker.key_index import run_starts
 
 _NO_COLUMN = f"{PREFIX}present"
 _DISTINCT_ROWS_MAX = 200_000
@@ -134,7 +140,9 @@ def stage_source(
     ``must_stage`` is why it must be written, if the session says so. If this fails nothing is
     left behind.
     """
-    found = Refused(reason=must_stage) if must_stage else _in_place(source_rows, statement, spark)
+    found = (
+        NotApplicable(reason=must_stage) if must_stage else _in_place(source_rows, statement, spark)
+    )
     if isinstance(found, StagedSource):
         return found
     return _staged(source_rows, statement, store=store, reason=found.reason)
@@ -170,14 +178,14 @@ def _staged(
 
 def _in_place(
     source_rows: DataFrame, statement: ResolvedStatement, spark: SparkSession
-) -> StagedSource | Refused:
+) -> StagedSource | NotApplicable:
     """Return the source in its own files, if they can stand for staged ones."""
     scan = plain_scan(spark, source_rows)
-    if isinstance(scan, Refused):
+    if isinstance(scan, NotApplicable):
         return scan
     wanted = {c.staged: scan.fields[c.ordinal] for c in statement.source_columns}
     if any(wanted[c.staged].dataType != c.type for c in statement.source_columns):
-        return Refused(reason="its columns have other types than its files")
+        return NotApplicable(reason="its columns have other types than its files")
     columns = {staged: field.name for staged, field in wanted.items()}
     paths = [pair.source.path for pair in statement.on.parts.pairs]
     files = source_files(
@@ -185,7 +193,7 @@ def _in_place(
         wanted={field.name: field for field in wanted.values()}.values(),
         keys=frozenset(columns[path[0]] for path in paths),
     )
-    if isinstance(files, Refused):
+    if isinstance(files, NotApplicable):
         return files
     rows = files.rows
     try:
@@ -196,7 +204,7 @@ def _in_place(
             open_file=lambda file: open_file(file.uri),
         )
     except (OSError, pa.ArrowException) as failure:
-        return Refused(reason=f"{type(failure).__name__}: {failure}")
+        return NotApplicable(reason=f"{type(failure).__name__}: {failure}")
     return StagedSource(
         staged=rows,
         schema=T.StructType([T.StructField(c.staged, c.type) for c in statement.source_columns]),

@@ -11,16 +11,17 @@ from pyspark.sql import SparkSession
 from typing_extensions import assert_never
 
 from puredelta.commands.row_changes.plan import SearchPlan
-from puredelta.commands.row_changes.positions import Positions
-from puredelta.log.deletion_vectors import read_positions
-from puredelta.log.row_counts import physical_rows
-from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.actions import Add
-from puredelta.protocol.table_config import TableConfig
-from puredelta.spark.copy_rewrite import SparkCopier
-from puredelta.spark.file_splitter import ArrowSplitter
-from puredelta.spark.rewriting import Refused, RewriteOrder, Rewriter, Rewritten
-from puredelta.spark.row_bitmap import RowBitmap
+from puredelta.commands.row_changes.positions import RowPositions
+from puredelta.log.files.row_counts import physical_rows
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.vectors.read import read_positions
+from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.rewrite.arrow_rewriter import ArrowRewriter
+from puredelta.spark.rewrite.contract import RewriteOrder, Rewriter, Rewritten
+from puredelta.spark.rewrite.spark_rewriter import SparkRewriter
+from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.store.base import Store
 
 logger = logging.getLogger(__name__)
@@ -31,12 +32,12 @@ _DEAD_PER_LIVE_ROW_MIN = 2
 """A copy then writes half of what it spares the next reader, and less."""
 
 
-class Keeping(Enum):
+class RewriteStrategy(Enum):
     """How the rows are kept that no clause took out of a touched file."""
 
-    COPIED = "copied to new files"
-    HIDING = "left where they are, the others under a deletion vector"
-    CHEAPER = "file by file, whichever costs less"
+    COPY_ON_WRITE = "copied to new files"
+    DELETION_VECTORS = "left where they are, the others under a deletion vector"
+    PER_FILE = "file by file, whichever costs less"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,17 +57,17 @@ class SplitPlan:
         return (*(order.add for order in (*self.orders, *self.hidden)), *self.emptied)
 
 
-def hides_rows(config: TableConfig) -> bool:
+def uses_deletion_vectors(config: TableConfig) -> bool:
     """Tell whether the table wants deletion vectors instead of copies (M-130)."""
     return config.supports("deletionVectors") and config.properties.enable_deletion_vectors
 
 
 def plan_split(
     plan: SearchPlan,
-    positions: Positions,
+    positions: RowPositions,
     *,
     root_uri: str,
-    keeping: Keeping = Keeping.COPIED,
+    keeping: RewriteStrategy = RewriteStrategy.COPY_ON_WRITE,
 ) -> SplitPlan:
     """Join the rows to drop with those already deleted, file by file.
 
@@ -92,13 +93,13 @@ def plan_split(
     return SplitPlan(orders=tuple(orders), hidden=tuple(hidden), emptied=tuple(emptied))
 
 
-def _is_copied(add: Add, dropped: RowBitmap, keeping: Keeping) -> bool:
+def _is_copied(add: Add, dropped: RowBitmap, keeping: RewriteStrategy) -> bool:
     match keeping:
-        case Keeping.COPIED:
+        case RewriteStrategy.COPY_ON_WRITE:
             return True
-        case Keeping.HIDING:
+        case RewriteStrategy.DELETION_VECTORS:
             return False
-        case Keeping.CHEAPER:
+        case RewriteStrategy.PER_FILE:
             rows = physical_rows(add)
             if not rows:
                 return False
@@ -123,21 +124,21 @@ def rewrite_files(rewriters: Sequence[Rewriter], split: SplitPlan) -> Rewritten:
         match rewriter.rewrite(split.orders):
             case Rewritten() as done:
                 return done
-            case Refused() as refused:
+            case NotApplicable() as refused:
                 log_refusal(rewriter, refused)
     raise RuntimeError("the last rewriter refuses nothing")
 
 
-def log_refusal(rewriter: Rewriter, refused: Refused) -> None:
+def log_refusal(rewriter: Rewriter, refused: NotApplicable) -> None:
     """Say that another way to copy is taken, and why."""
     logger.warning("%s cannot copy here: %s", type(rewriter).__name__, refused.reason)
 
 
 def rewriters_of(
     spark: SparkSession, store: Store, snapshot: Snapshot
-) -> tuple[ArrowSplitter, SparkCopier]:
+) -> tuple[ArrowRewriter, SparkRewriter]:
     """Return the ways to copy, the fastest first."""
     return (
-        ArrowSplitter(spark=spark, store=store, config=snapshot.config),
-        SparkCopier(spark=spark, store=store, snapshot=snapshot),
+        ArrowRewriter(spark=spark, store=store, config=snapshot.config),
+        SparkRewriter(spark=spark, store=store, snapshot=snapshot),
     )

@@ -29,11 +29,11 @@ from typing import TypeAlias
 from pyspark.sql import Column
 
 from puredelta.commands.row_changes.frames import StatementFrames
-from puredelta.protocol.predicates import Predicate, Ref
-from puredelta.protocol.table_config import TableConfig
-from puredelta.protocol.types import StructType
-from puredelta.spark.frames import SourceColumn
-from puredelta.spark.instant import Instant
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.values.predicates import Predicate, Ref
+from puredelta.spark.resolve.frames import SourceColumn
+from puredelta.spark.resolve.statement_timestamp import StatementTimestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ class ResolvedStatement:
     frames: StatementFrames = field(repr=False)
     is_source_deterministic: bool | None
     """Whether the source's plan gives the same rows twice; ``None`` on Connect: unknown."""
-    instant: Instant = field(repr=False)
+    instant: StatementTimestamp = field(repr=False)
     """Its one moment (M-24): ``instant.fix(rows)`` for every frame that is run."""
 
     @property

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from puredelta.protocol.table_config import TableConfig
-from puredelta.spark.generated_columns import generated_value
-from puredelta.spark.names import CLAUSE
-from puredelta.spark.types import quoted
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.helper_columns import CLAUSE
+from puredelta.spark.session.types import quoted
+from puredelta.spark.values.generated_columns import generated_value
 
 
 def new_rows(

@@ -13,15 +13,21 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.spark.expressions import Flaw, Flawed, Request, ResolvedExpression, Resolver
-from puredelta.spark.frames import Scope
-from puredelta.spark.store_assignment import sql_type
+from puredelta.spark.resolve.expressions import (
+    Request,
+    ResolutionError,
+    ResolutionProblem,
+    ResolvedExpression,
+    Resolver,
+)
+from puredelta.spark.resolve.frames import Scope
+from puredelta.spark.values.store_assignment import sql_type
 
 _DEFAULT = "default"
 
 
 def require_no_flaws(
-    flaws: Sequence[Flawed],
+    flaws: Sequence[ResolutionError],
     requests: Sequence[Request],
     resolver: Resolver,
     *,
@@ -35,7 +41,7 @@ def require_no_flaws(
             Spark's own words.
     """
     for flawed in flaws:
-        if flawed.flaw is Flaw.AGGREGATE:
+        if flawed.flaw is ResolutionProblem.AGGREGATE:
             raise InvalidRequestError(
                 "A query operator contains one or more unsupported expressions. Consider to "
                 "rewrite it to avoid window functions, aggregate functions, and generator "
@@ -55,7 +61,7 @@ def require_no_flaws(
         raise RuntimeError(f"Spark's analyzer takes what it could not resolve: {flawed.sql}")
 
 
-def _has_default_inside(request: Request, flawed: Flawed) -> bool:
+def _has_default_inside(request: Request, flawed: ResolutionError) -> bool:
     whole = request.expression
     is_whole = isinstance(whole, str) and whole.strip().lower() == _DEFAULT
     return not is_whole and _DEFAULT in {name.lower() for name in flawed.names}

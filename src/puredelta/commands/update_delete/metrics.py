@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, RowFates
+from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, RowCounts
 
 
-def update_metrics(rows: RowFates, files: FileCounts, times: PhaseTimes) -> Mapping[str, int]:
+def update_metrics(rows: RowCounts, files: FileCounts, times: PhaseTimes) -> Mapping[str, int]:
     """Return the metrics of an UPDATE.
 
-    >>> update_metrics(RowFates(source=0, by_source_updated=2), FileCounts(), PhaseTimes())[
+    >>> update_metrics(RowCounts(source=0, by_source_updated=2), FileCounts(), PhaseTimes())[
     ...     "numUpdatedRows"
     ... ]
     2
@@ -29,7 +29,7 @@ def update_metrics(rows: RowFates, files: FileCounts, times: PhaseTimes) -> Mapp
     }
 
 
-def delete_metrics(rows: RowFates, files: FileCounts, times: PhaseTimes) -> Mapping[str, int]:
+def delete_metrics(rows: RowCounts, files: FileCounts, times: PhaseTimes) -> Mapping[str, int]:
     """Return the metrics of a DELETE that read rows."""
     return {
         "numDeletedRows": rows.deleted,
@@ -53,7 +53,7 @@ def whole_files_metrics(
         some = _file_metrics(files)
         some.pop("numAddedFiles")
         return {**some, **_time_metrics(times)}
-    rows = RowFates(source=0, by_source_deleted=deleted)
+    rows = RowCounts(source=0, by_source_deleted=deleted)
     return delete_metrics(rows, files, times)
 
 

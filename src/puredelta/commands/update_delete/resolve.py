@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from puredelta.commands.merge.assign import AssignedValue, RowBuilder
 from puredelta.commands.merge.clauses import Assignment
 from puredelta.commands.merge.column_paths import (
-    ColumnPath,
+    TargetField,
     require_no_conflict,
     require_no_identity_update,
 )
@@ -39,15 +39,15 @@ from puredelta.commands.update_delete.failures import (
 )
 from puredelta.commands.update_delete.set_columns import find_set_column
 from puredelta.commands.update_delete.spec import RowSpec, UpdateSpec, operation_name
-from puredelta.protocol.predicates import TRUE
-from puredelta.protocol.table_config import TableConfig
-from puredelta.spark.analysis import Analysis, open_analysis
-from puredelta.spark.expressions import Request, ResolvedExpression
-from puredelta.spark.frames import Scope
-from puredelta.spark.late_frame import no_rows
-from puredelta.spark.session import SessionInfo
-from puredelta.spark.store_assignment import StoreAssigner, Value, cast_mode
-from puredelta.spark.types import to_spark
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.values.predicates import TRUE
+from puredelta.spark.plans.lazy_frame import no_rows
+from puredelta.spark.resolve.analysis import Analysis, open_analysis
+from puredelta.spark.resolve.expressions import Request, ResolvedExpression
+from puredelta.spark.resolve.frames import Scope
+from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.types import to_spark
+from puredelta.spark.values.store_assignment import StoreAssigner, Value, cast_mode
 
 
 def resolve_rows(
@@ -145,7 +145,7 @@ class _Resolving:
             instant=self.analysis.instant,
         )
 
-    def _path(self, assignment: Assignment) -> ColumnPath:
+    def _path(self, assignment: Assignment) -> TargetField:
         return find_set_column(
             assignment.column,
             self.config.schema,
@@ -171,7 +171,7 @@ def _any_row() -> ResolvedCondition:
     )
 
 
-def _assigned(path: ColumnPath, resolved: ResolvedExpression) -> AssignedValue:
+def _assigned(path: TargetField, resolved: ResolvedExpression) -> AssignedValue:
     require_deterministic(resolved)
     return AssignedValue(
         path=path,

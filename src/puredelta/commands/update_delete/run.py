@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.engine import engine_info
 from puredelta.commands.row_changes.counts import FileCounts, PhaseTimes, ms_since
 from puredelta.commands.row_changes.plan import by_source_predicate
-from puredelta.commands.row_changes.run import RowCommand, change_rows, executed_before
+from puredelta.commands.row_changes.run import RowCommand, already_committed, change_rows
 from puredelta.commands.row_changes.settings import ExecutionSettings, persistent_vectors
 from puredelta.commands.row_changes.statement import NotMatchedBySourceClause, ResolvedStatement
 from puredelta.commands.update_delete.metrics import (
@@ -22,21 +22,21 @@ from puredelta.commands.update_delete.metrics import (
 from puredelta.commands.update_delete.resolve import resolve_rows
 from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
 from puredelta.commands.update_delete.whole_files import decides_by_file, matching_files
-from puredelta.log.clock import wall_clock
-from puredelta.log.commit_checks import require_removable
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.log.tombstones import remove_file
-from puredelta.log.transaction import Phase, Transaction, ignore_phase
-from puredelta.protocol import operations
-from puredelta.protocol.actions import Action
-from puredelta.protocol.feature_registry import Capability
-from puredelta.protocol.operations import Operation
-from puredelta.spark.cached_frames import refresh_cached_frames
-from puredelta.spark.count_row import count_row
-from puredelta.spark.prompt_answers import prompt_answers
-from puredelta.spark.session import SessionInfo
-from puredelta.spark.ui_metrics import shown_in_ui
+from puredelta.log.commit.commit_checks import require_removable
+from puredelta.log.commit.transaction import Phase, Transaction, ignore_phase
+from puredelta.log.files.clock import wall_clock
+from puredelta.log.files.tombstones import remove_file
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions import operations
+from puredelta.protocol.actions.actions import Action
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.spark.catalog.cached_frames import refresh_cached_frames
+from puredelta.spark.plans.count_row import count_row
+from puredelta.spark.plans.py4j_quickack import quick_answers
+from puredelta.spark.plans.ui_metrics import shown_in_ui
+from puredelta.spark.session.session import SessionInfo
 
 NOT_COUNTED = -1
 """The number of affected rows where files without a row count went as a whole."""
@@ -64,7 +64,7 @@ def run_rows(
     """
     name = "UPDATE" if isinstance(spec, UpdateSpec) else "DELETE FROM"
     with (
-        prompt_answers(spark),
+        quick_answers(spark),
         shown_in_ui(spark, f"{name} delta.`{log.root_uri}`") as shown,
     ):
         outcome = execute_rows(spark, log, spec, target_rows=target_rows)
@@ -105,7 +105,7 @@ def execute_rows(
     )
     statement = resolve_rows(spec, target_rows=target_rows, config=snapshot.config, session=session)
     require_removable(snapshot.config)
-    if executed_before(transaction, settings.marker):
+    if already_committed(transaction, settings.marker):
         settings.reset_marker(spark)
         return RowOutcome(version=None, affected=None, metrics={})
     run = _Run(

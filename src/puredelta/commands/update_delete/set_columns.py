@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from pyspark.sql import functions as F
 
-from puredelta.commands.merge.column_paths import ColumnPath, TargetNames
+from puredelta.commands.merge.column_paths import TargetField, TargetNames
 from puredelta.errors import InvalidRequestError
-from puredelta.protocol.types import StructType
-from puredelta.spark.expressions import Resolver
-from puredelta.spark.frames import Scope
+from puredelta.protocol.schema.types import StructType
+from puredelta.spark.resolve.expressions import Resolver
+from puredelta.spark.resolve.frames import Scope
 
 
 def find_set_column(
     written: str, schema: StructType, resolver: Resolver, *, case_sensitive: bool
-) -> ColumnPath:
+) -> TargetField:
     """Return the column or field; a qualifier of the table may stand before it.
 
     Raises:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from puredelta.commands.row_changes.statement import ResolvedCondition, ResolvedStatement
-from puredelta.log.file_table import FileTable
-from puredelta.log.pruning import prune_files
-from puredelta.log.snapshot import Snapshot
-from puredelta.protocol.table_config import TableConfig
-from puredelta.spark.names import FILE_ORDINAL
-from puredelta.spark.partition_rows import partition_rows
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.skipping.pruning import prune_files
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.scan.partition_rows import partition_rows
+from puredelta.spark.session.helper_columns import FILE_ORDINAL
 
 
 def decides_by_file(condition: ResolvedCondition | None, config: TableConfig) -> bool:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from puredelta.protocol.log_paths import CHANGE_DATA_DIRECTORY
-from puredelta.spark.staging import STAGING_PREFIX
+from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
+from puredelta.spark.source.staging import STAGING_PREFIX
 from puredelta.store.base import StoredDirectory, StoredFile
 
 _HIDDEN = ("_", ".")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.spark.delta_conf import VACUUM_RETENTION_CHECK
+from puredelta.spark.session.delta_conf import VACUUM_RETENTION_CHECK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

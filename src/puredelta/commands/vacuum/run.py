@@ -20,15 +20,15 @@ from puredelta.commands.vacuum.retention import (
     Retention,
     resolve_retention,
 )
-from puredelta.log.clock import Clock, wall_clock
-from puredelta.log.referenced_files import referenced_files
-from puredelta.log.snapshot import Snapshot
-from puredelta.log.table_log import TableLog
-from puredelta.log.transaction import Transaction
-from puredelta.protocol.feature_registry import Capability
-from puredelta.protocol.operations import Operation
-from puredelta.protocol.table_operations import vacuum_end, vacuum_start
-from puredelta.spark.delta_conf import (
+from puredelta.log.commit.transaction import Transaction
+from puredelta.log.files.clock import Clock, wall_clock
+from puredelta.log.maintenance.referenced_files import referenced_files
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.actions.table_operations import vacuum_end, vacuum_start
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.spark.session.delta_conf import (
     VACUUM_IGNORE_WINDOW,
     VACUUM_LOGGING,
     VACUUM_RETENTION_CHECK,

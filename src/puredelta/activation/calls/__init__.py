@@ -1,0 +1,3 @@
+"""Calls of PySpark that mean Delta, as commands of our own."""
+
+from __future__ import annotations

@@ -1,0 +1,89 @@
+"""``spark.read.format("delta").load(path)`` and ``.table(name)``: options to calls of our own."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.activation.calls.captured_options import CapturedOptions
+from puredelta.activation.calls.paths import require_path
+from puredelta.activation.source.stream_source import StreamStart
+from puredelta.commands.changes import read_changes
+from puredelta.commands.read import read_table, resolve_instant
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.replay.table_log import TableLog
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_CHANGES = ("readChangeFeed", "readChangeData")
+
+
+def load(spark: SparkSession, captured: CapturedOptions, path: Any) -> DataFrame:
+    """Return the rows that the options of a reader choose.
+
+    ``versionAsOf`` or ``timestampAsOf`` choose the state; ``readChangeFeed`` with
+    ``startingVersion`` or ``startingTimestamp`` and their ``ending`` kin give the changes.
+    Other options have no effect, as in the reference. Runs no job.
+
+    Raises:
+        InvalidRequestError: no path or several, a schema was given, options are wrong.
+        TableNotFoundError: there is no table at the path, or no such version.
+    """
+    if captured.has_schema:
+        raise InvalidRequestError(
+            "Delta does not support specifying the schema at read time. Leave schema(...) out: a "
+            "table knows its columns.",
+            code=ErrorCode.UNSUPPORTED_SCHEMA_DURING_READ,
+        )
+    return rows_at(spark, captured, require_path(captured, path))
+
+
+def rows_at(spark: SparkSession, captured: CapturedOptions, location: str) -> DataFrame:
+    """Return what the options of a reader mean for the table at a location."""
+    version, timestamp = captured.option("versionAsOf"), captured.option("timestampAsOf")
+    if not _reads_changes(captured):
+        return read_table(spark, location, version=version, timestamp=timestamp)
+    if version is not None or timestamp is not None:
+        raise _time_travel()
+    return read_changes(
+        spark,
+        TableLog.open(location),
+        starting_version=captured.option("startingVersion"),
+        starting_timestamp=captured.option("startingTimestamp"),
+        ending_version=captured.option("endingVersion"),
+        ending_timestamp=captured.option("endingTimestamp"),
+    )
+
+
+def prepare_stream(spark: SparkSession, captured: CapturedOptions) -> str | None:
+    """Check where the options let a stream begin; return its time with an offset, if it has one.
+
+    The data source does not know the session's time zone.
+
+    Raises:
+        InvalidRequestError: a version or time is chosen, which a stream cannot have, or the
+            start is not clear (see `StreamStart.parse`).
+    """
+    if captured.option("versionAsOf") is not None or captured.option("timestampAsOf") is not None:
+        raise _time_travel()
+    start = StreamStart.parse(
+        captured.option("startingVersion"),
+        captured.option("startingTimestamp"),
+        lambda text: resolve_instant(spark, text),
+    )
+    if start.timestamp_ms is None:
+        return None
+    return (_EPOCH + dt.timedelta(milliseconds=start.timestamp_ms)).isoformat()
+
+
+def _time_travel() -> InvalidRequestError:
+    return InvalidRequestError(
+        "Cannot time travel views, subqueries, streams or change data feed queries. Use "
+        "startingVersion or startingTimestamp.",
+        code=ErrorCode.UNSUPPORTED_TIME_TRAVEL_VIEWS,
+    )
+
+
+def _reads_changes(captured: CapturedOptions) -> bool:
+    return any((captured.option(name) or "").lower() == "true" for name in _CHANGES)

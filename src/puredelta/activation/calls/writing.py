@@ -1,0 +1,213 @@
+"""``df.write``: the options of a writer as one write of our own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from puredelta.activation.calls.captured_options import CapturedOptions
+from puredelta.activation.calls.paths import require_path
+from puredelta.commands.create.definition import TableDefinition
+from puredelta.commands.create.registered import NewTable, define_registered
+from puredelta.commands.create.run import CreateMode, already_exists
+from puredelta.commands.create.with_rows import create_table_as
+from puredelta.commands.insert import InsertRequest, insert_rows
+from puredelta.commands.write import write_table
+from puredelta.commands.write_options import WRITE_OPTIONS, SaveMode, WriteOptions
+from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.actions.table_operations import SAVED_OVER, overwrite_as_table
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
+from puredelta.spark.catalog.catalog_tables import find_table
+from puredelta.spark.session.types import to_spark
+from puredelta.spark.values.columns_by_name import stored_by_name
+from puredelta.sql.relations.names import find_location
+from puredelta.sql.text.table_name import TableName
+
+logger = logging.getLogger(__name__)
+
+_PROPERTY_PREFIX = "delta."
+_KNOWN = frozenset(name.lower() for name in WRITE_OPTIONS)
+_REFUSED = {
+    "datachange": ("false", "every commit counts as new data here"),
+    "replaceon": (None, "use replaceWhere, or a MERGE"),
+    "replaceusing": (None, "use replaceWhere, or a MERGE"),
+    "targettable": (None, "name the table in saveAsTable"),
+}
+"""Options that would change what is written: the value that matters (None: any), and why not."""
+
+
+def save(rows: DataFrame, captured: CapturedOptions, path: Any) -> None:
+    """Write the rows as the options of the writer say.
+
+    Raises:
+        InvalidRequestError: no path, an unknown mode, or what `write_table` refuses.
+        UnsupportedError: an option or a layout that is not implemented.
+    """
+    _write(rows, captured, TableLog.open(require_path(captured, path)))
+
+
+def save_as_table(
+    rows: DataFrame, captured: CapturedOptions, name: TableName, *, is_delta: bool
+) -> bool:
+    """Write the rows into a table of the session catalog, which is created if it is not there.
+
+    ``is_delta`` tells whether the writer's format is. Returns False if the table is not ours
+    to write. Columns go by name.
+
+    Raises:
+        InvalidRequestError: there is a table and the mode is ``error``, or as `save`.
+    """
+    spark = rows.sparkSession
+    mode = _mode(captured)
+    location = find_location(spark, name)
+    appends = captured.format is None and mode is SaveMode.APPEND
+    if location is not None and (is_delta or (appends and name.path is None)):
+        log = TableLog.open(location)
+        if name.path is None or log.exists():
+            _write_known(rows, captured.without_option("path"), log, name)
+        else:
+            create_table_as(
+                rows, log, _definition(captured), mode=_how(mode), options=write_options(captured)
+            )
+        return True
+    entry = entry_name(spark, name.parts) if is_delta else None
+    if entry is None or is_taken(spark, entry):
+        return False
+    table = NewTable(
+        name=entry,
+        location=captured.option("path"),
+        definition=_definition(captured),
+        rows=rows,
+        options=write_options(captured),
+        recorded=SAVED_OVER if mode is SaveMode.OVERWRITE else {},
+    )
+    define_registered(spark, table, mode=_how(mode))
+    return True
+
+
+def _write_known(
+    rows: DataFrame, captured: CapturedOptions, log: TableLog, name: TableName
+) -> None:
+    """Write into a table that has its name; to replace all of it is to define it anew."""
+    mode = _mode(captured)
+    if mode is SaveMode.ERROR:
+        raise already_exists(str(name))
+    if mode is SaveMode.APPEND and log.exists():
+        rows = stored(rows, log)
+    found = find_table(rows.sparkSession, name.parts)
+    is_managed = found is not None and found.is_managed
+
+    options = WriteOptions.of(rows.sparkSession, write_options(captured))
+
+    def operation(config: TableConfig) -> Operation:
+        partitioned = bool(config.partition_columns)
+        return overwrite_as_table(
+            partition_by=config.partition_columns,
+            description=config.metadata.description,
+            properties=config.metadata.configuration,
+            is_managed=is_managed,
+            overwrites_schema=options.change.overwrite,
+            overwrites_partitions=options.replaces_partitions and partitioned,
+        )
+
+    anew = mode is SaveMode.OVERWRITE and options.replace_where is None
+    if not anew and log.exists():
+        captured = _unpartitioned(captured, log.snapshot().config.partition_columns)
+    _write(rows, captured, log, record=operation if anew else None)
+
+
+def _unpartitioned(captured: CapturedOptions, known: Sequence[str]) -> CapturedOptions:
+    """Leave out partition columns that are the table's own: the history does not say them."""
+    same = [c.lower() for c in captured.partition_by] == [c.lower() for c in known]
+    return captured.with_partitions(()) if same else captured
+
+
+def _write(
+    rows: DataFrame,
+    captured: CapturedOptions,
+    log: TableLog,
+    *,
+    record: Callable[[TableConfig], Operation] | None = None,
+) -> None:
+    write_table(
+        rows,
+        log,
+        mode=_mode(captured),
+        partition_by=captured.partition_by,
+        options=write_options(captured),
+        record=record,
+    )
+
+
+def _mode(captured: CapturedOptions) -> SaveMode:
+    return SaveMode.parse(captured.mode or SaveMode.ERROR.value)
+
+
+def _how(mode: SaveMode) -> CreateMode:
+    """Return how a mode of a writer defines a table that has no name yet."""
+    return CreateMode.CREATE_OR_REPLACE if mode is SaveMode.OVERWRITE else CreateMode.CREATE
+
+
+def _definition(captured: CapturedOptions) -> TableDefinition:
+    return TableDefinition(columns=StructType(()), partition_columns=captured.partition_by)
+
+
+def insert_into(rows: DataFrame, name: TableName, *, overwrite: bool) -> bool:
+    """Insert the rows by position; False if the table is not ours.
+
+    Raises:
+        pyspark.errors.AnalysisException: the values do not fit.
+    """
+    location = find_location(rows.sparkSession, name)
+    if location is None:
+        return False
+    insert_rows(rows, TableLog.open(location), InsertRequest(overwrite=overwrite))
+    return True
+
+
+def stored(rows: DataFrame, log: TableLog) -> DataFrame:
+    """Return rows that go into a table by name, values cast to the types of its columns."""
+    return stored_by_name(rows, to_spark(log.snapshot().config.schema))
+
+
+def write_options(captured: CapturedOptions) -> dict[str, str]:
+    """Return the options that mean something; others have no effect, as in the reference.
+
+    Raises:
+        UnsupportedError: one that is not implemented and must not be ignored, or
+            ``bucketBy``, ``sortBy`` or ``clusterBy``.
+    """
+    if captured.layout is not None:
+        raise UnsupportedError(
+            f"{captured.layout} is not supported when a DataFrame writer writes a Delta table. "
+            "Use partitionBy, or create the table with DeltaTable.create().clusterBy(...) first.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            layout=captured.layout,
+        )
+    chosen: dict[str, str] = {}
+    for name, value in (captured.options or {}).items():
+        _require_possible(name, value)
+        if name.lower() in _KNOWN or name.startswith(_PROPERTY_PREFIX):
+            chosen[name] = value
+        elif name.lower() != "path":
+            logger.info("The option %s has no effect on a Delta table.", name)
+    return chosen
+
+
+def _require_possible(name: str, value: str) -> None:
+    if name.lower() not in _REFUSED:
+        return
+    refused, reason = _REFUSED[name.lower()]
+    if refused is None or value.lower() == refused:
+        raise UnsupportedError(
+            f"The write option {name}={value!r} is not supported: {reason}.",
+            code=ErrorCode.INVALID_WRITE_OPTION,
+            option=name,
+        )

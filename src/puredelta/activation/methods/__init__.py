@@ -1,0 +1,3 @@
+"""PySpark's methods that are replaced, and what decides whether a call means Delta."""
+
+from __future__ import annotations

@@ -1,0 +1,133 @@
+"""``spark.read``, ``spark.readStream``, ``spark.table`` and ``spark.sql`` where they mean Delta.
+
+Each function takes a method of PySpark and returns what stands in its place. It looks at as
+little as it can, and what does not mean Delta reaches the original with the very arguments of
+the caller.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from puredelta.activation.calls.captured_options import CapturedOptions
+from puredelta.activation.calls.reading import load, prepare_stream, rows_at
+from puredelta.activation.methods.builders import session_of, table_name
+from puredelta.activation.methods.patches import Make, Method
+from puredelta.spark.catalog.relation_cache import named_relations, pinned
+from puredelta.spark.session.formats import FORMAT, is_delta
+from puredelta.spark.session.session import is_connect
+from puredelta.sql.execute.run import run_ours
+from puredelta.sql.relations.names import find_location
+
+_MAY_NAME_TABLES = re.compile(r"\b(?:from|join|table)\b", re.IGNORECASE)
+_FIELD = re.compile(r"\{[^{}]*\}")
+"""A field of a template; what it stands for is no table of the catalog."""
+_STREAM_START = "startingTimestamp"
+
+
+def delta_load(original: Method) -> Method:
+    """``spark.read.format("delta").load(path)`` and ``spark.read.load(path, "delta")``."""
+
+    def call(
+        self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any
+    ) -> Any:
+        captured, spark = CapturedOptions.of(self), session_of(self)
+        if not is_delta(spark, format, captured.format):
+            return original(self, path, format, schema, **options)
+        captured = replace(captured, has_schema=captured.has_schema or schema is not None)
+        return load(spark, captured.with_options(options), path)
+
+    return call
+
+
+def delta_table(session: Callable[[Any], SparkSession]) -> Make:
+    """``spark.table(name)`` and ``spark.read.table(name)``: paths, and tables of the catalog.
+
+    ``session`` tells the session of what the method belongs to.
+    """
+
+    def make(original: Method) -> Method:
+        def call(self: Any, tableName: Any) -> Any:
+            name = table_name(tableName)
+            if name is None:
+                return original(self, tableName)
+            spark, captured = session(self), CapturedOptions.of(self)
+            location = name.path
+            if location is None and captured.options:
+                location = find_location(spark, name)
+            if location is not None:
+                return rows_at(spark, captured, location)
+            if is_connect(spark):
+                return original(self, tableName)
+            with pinned(spark, [name.parts]):
+                return original(self, tableName)
+
+        return call
+
+    return make
+
+
+def delta_stream_load(original: Method) -> Method:
+    """``spark.readStream.load(path)``, which finds the Python data source."""
+
+    def call(
+        self: Any,
+        path: str | None = None,
+        format: str | None = None,
+        schema: Any = None,
+        **options: Any,
+    ) -> Any:
+        captured, spark = CapturedOptions.of(self), vars(self).get("_spark")
+        if spark is not None and is_delta(spark, format, captured.format):
+            start = prepare_stream(spark, captured.with_options(options))
+            if start is not None:
+                others = {k: v for k, v in options.items() if k.lower() != _STREAM_START.lower()}
+                self.option(_STREAM_START, start)
+                return original(self, path, format, schema, **others)
+        return original(self, path, format, schema, **options)
+
+    return call
+
+
+def delta_stream_table(original: Method) -> Method:
+    """``spark.readStream.table(name)``."""
+
+    def call(self: Any, tableName: Any) -> Any:
+        name, spark = table_name(tableName), vars(self).get("_spark")
+        location = None if name is None or spark is None else find_location(spark, name)
+        if location is None:
+            return original(self, tableName)
+        return self.format(FORMAT).load(location)
+
+    return call
+
+
+def delta_sql(original: Method) -> Method:
+    """``spark.sql(text)`` for the statements of `puredelta.sql.execute.run.run_ours`."""
+
+    def call(self: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:
+        if isinstance(sqlQuery, str):
+            result = run_ours(self, sqlQuery, args=args, fields=kwargs)
+            if result is not None:
+                return result
+            with _pinned_tables(self, _FIELD.sub("field", sqlQuery) if kwargs else sqlQuery):
+                return original(self, sqlQuery, args, **kwargs)
+        return original(self, sqlQuery, args, **kwargs)
+
+    return call
+
+
+def _pinned_tables(spark: SparkSession, text: str) -> AbstractContextManager[None]:
+    """Return a context in which the Delta tables of the catalog that a text names are pinned.
+
+    What cannot name one is not looked at twice.
+    """
+    if is_connect(spark) or _MAY_NAME_TABLES.search(text) is None:
+        return nullcontext()
+    return pinned(spark, named_relations(spark, text))

@@ -1,0 +1,3 @@
+"""The Python data source that PySpark's streams and plain readers find."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""What commits changed: the change data feed and streams."""
+
+from __future__ import annotations

@@ -1,0 +1,268 @@
+"""Which versions a request for changes means, and whether they can be served.
+
+The feed must have been on at every version of the range, and no schema change in it may
+put rows under wrong columns. Rules and error classes are those of the reference's reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from typing_extensions import assert_never
+
+from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.log.replay.commit_files import Commit
+from puredelta.log.replay.history import adjusted_times, find_version_at, find_version_from
+from puredelta.log.replay.segment import LogListing
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.actions.actions import Metadata
+from puredelta.protocol.features.properties import TableProperties
+from puredelta.protocol.table.read_compatibility import TableShape, can_read
+from puredelta.store.base import Store
+
+
+@dataclass(frozen=True, slots=True)
+class AtVersion:
+    """A bound of the range: this version, included."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """A bound of the range: the first version from, or the last up to, a time."""
+
+    timestamp_ms: int
+
+
+RangeBound: TypeAlias = AtVersion | AtTime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRange:
+    """Versions of a table, both ends included."""
+
+    start: int
+    end: int
+
+
+def resolve_range(
+    store: Store,
+    listing: LogListing,
+    newest: Snapshot,
+    *,
+    start: RangeBound,
+    end: RangeBound | None,
+    may_exceed_newest: bool,
+) -> ChangeRange | None:
+    """Turn the bounds asked for into versions there are; None means that nothing changed.
+
+    ``listing`` is that of the whole log. Without ``end`` the range goes up to the newest
+    version; an end version beyond it means the same. ``may_exceed_newest`` makes a start
+    beyond the newest version an empty range, and an end time beyond it the newest version.
+
+    Raises:
+        InvalidRequestError: the end lies before the start (DELTA_INVALID_CDC_RANGE), the
+            start after the newest version (DELTA_CDC_START_VERSION_AFTER_LATEST), or a
+            time outside of the history (DELTA_TIMESTAMP_GREATER_THAN_COMMIT,
+            DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION).
+        TableNotFoundError: the commit of the start is gone (DELTA_LOG_FILE_NOT_FOUND).
+    """
+    first = _start_version(store, listing, newest, start, may_exceed_newest=may_exceed_newest)
+    last = _end_version(store, listing, newest, end, may_exceed_newest=may_exceed_newest)
+    if first > newest.version:
+        if may_exceed_newest:
+            return None
+        raise InvalidRequestError(
+            f"Start version {first} for change data feed exceeds the latest table version "
+            f"{newest.version}.",
+            code=ErrorCode.CDC_START_VERSION_AFTER_LATEST,
+            start=first,
+            latest=newest.version,
+        )
+    if isinstance(start, AtTime) and isinstance(end, AtTime):
+        if start.timestamp_ms > end.timestamp_ms:
+            raise _end_before_start(first, last)
+        if last == first - 1:  # both times lie between two commits
+            return None
+    if last < first:
+        raise _end_before_start(first, last)
+    if first not in listing.commits:
+        earliest = min(listing.commits, default=newest.version)
+        raise TableNotFoundError(
+            f"The changes of version {first} of {store.root_uri} cannot be read: its commit is "
+            f"not in the log. The oldest one that is has version {earliest}.",
+            code=ErrorCode.LOG_FILE_NOT_FOUND,
+            path=store.root_uri,
+            version=first,
+            earliest=earliest,
+        )
+    return ChangeRange(start=first, end=min(last, newest.version))
+
+
+def _start_version(
+    store: Store,
+    listing: LogListing,
+    newest: Snapshot,
+    start: RangeBound,
+    *,
+    may_exceed_newest: bool,
+) -> int:
+    match start:
+        case AtVersion(version):
+            return version
+        case AtTime(timestamp_ms):
+            version = find_version_from(store, listing, newest.config, timestamp_ms=timestamp_ms)
+            if version > newest.version and not may_exceed_newest:
+                # Raises: the time lies after the newest version.
+                find_version_at(store, listing, newest.config, timestamp_ms=timestamp_ms)
+            return version
+        case _:
+            assert_never(start)
+
+
+def _end_version(
+    store: Store,
+    listing: LogListing,
+    newest: Snapshot,
+    end: RangeBound | None,
+    *,
+    may_exceed_newest: bool,
+) -> int:
+    match end:
+        case None:
+            return newest.version
+        case AtVersion(version):
+            return version
+        case AtTime(timestamp_ms):
+            try:
+                return find_version_at(store, listing, newest.config, timestamp_ms=timestamp_ms)
+            except DeltaError as error:
+                if may_exceed_newest and error.code is ErrorCode.TIMESTAMP_GREATER_THAN_COMMIT:
+                    return newest.version
+                raise
+        case _:
+            assert_never(end)
+
+
+def _end_before_start(start: int, end: int) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"CDC range from start {start} to end {end} was invalid. End cannot be before start.",
+        code=ErrorCode.INVALID_CDC_RANGE,
+        start=start,
+        end=end,
+    )
+
+
+def commit_times(commits: Sequence[Commit], listing: LogListing) -> Mapping[int, int]:
+    """Return when each of the commits was made, in milliseconds, by version.
+
+    That is its in-commit timestamp, or else the time of its file as the history shows it;
+    ``listing`` is that of the whole log.
+    """
+    times = file_times(listing)
+    return {commit.version: commit_time(commit, times) for commit in commits}
+
+
+def file_times(listing: LogListing) -> Mapping[int, int]:
+    """Return the times of the commit files as the history shows them, by version."""
+    versions = sorted(listing.commits)
+    adjusted = adjusted_times(listing.commits[v].modified_ms for v in versions)
+    return dict(zip(versions, adjusted, strict=True))
+
+
+def commit_time(commit: Commit, times: Mapping[int, int]) -> int:
+    """Return when a commit was made; ``times`` are those of the files."""
+    info = commit.commit_info
+    in_commit_ms = None if info is None else info.in_commit_timestamp_ms
+    return times[commit.version] if in_commit_ms is None else in_commit_ms
+
+
+def last_metadata(commits: Sequence[Commit]) -> Metadata | None:
+    """Return the newest metadata action of the commits, None if none of them has any."""
+    found = [a for commit in commits for a in commit.actions if isinstance(a, Metadata)]
+    return found[-1] if found else None
+
+
+def require_readable_range(
+    commits: Sequence[Commit], start_metadata: Metadata, read: Snapshot | None
+) -> None:
+    """Refuse a range in which changes are missing or do not fit the schema they are read under.
+
+    ``commits`` are all of the range, ``start_metadata`` is in force at the first of them.
+    Without ``read`` no schema is looked at.
+
+    Raises:
+        InvalidRequestError: the feed was off at some version (DELTA_MISSING_CHANGE_DATA), or
+            columns were renamed, dropped or retyped
+            (DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE where the change lies in the
+            range, DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA where it lies after it).
+    """
+    start, end = commits[0].version, commits[-1].version
+    require_feed(start_metadata, start, start=start, end=end)
+    for commit in commits:
+        for action in commit.actions:
+            if isinstance(action, Metadata):
+                require_feed(action, commit.version, start=start, end=end)
+                if read is not None and commit.version > start:
+                    _require_readable(action, commit.version, read, start=start, end=end)
+    if read is not None and not _is_readable(start_metadata, start, read):
+        raise InvalidRequestError(
+            f"Retrieving table changes between version {start} and {end} failed because of an "
+            f"incompatible data schema. The read schema is {read.metadata.schema_string} at "
+            f"version {read.version}, but version {start} has an incompatible one. Read the "
+            "versions that share a schema separately.",
+            code=ErrorCode.CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA,
+            start=start,
+            end=end,
+            read_version=read.version,
+            incompatible_version=start,
+        )
+
+
+def require_feed(metadata: Metadata, version: int, *, start: int, end: int) -> None:
+    """Refuse a version at which the feed is off, in a range of versions.
+
+    Raises:
+        InvalidRequestError: it is (DELTA_MISSING_CHANGE_DATA).
+    """
+    if TableProperties.of(metadata.configuration).enable_change_data_feed:
+        return
+    raise InvalidRequestError(
+        f"Error getting change data for range [{start} , {end}] as change data was not recorded "
+        f"for version [{version}]. If you've enabled change data feed on this table, use "
+        "`DESCRIBE HISTORY` to see when it was first enabled. Otherwise, to start recording "
+        "change data, set the table property delta.enableChangeDataFeed to true.",
+        code=ErrorCode.MISSING_CHANGE_DATA,
+        start=start,
+        end=end,
+        version=version,
+    )
+
+
+def _require_readable(
+    metadata: Metadata, version: int, read: Snapshot, *, start: int, end: int
+) -> None:
+    if not _is_readable(metadata, version, read):
+        raise InvalidRequestError(
+            f"Retrieving table changes between version {start} and {end} failed because of an "
+            f"incompatible schema change. The read schema is {read.metadata.schema_string} at "
+            f"version {read.version}, but version {version} changed the schema in an "
+            f"incompatible way. If possible, query the changes from version {start} to "
+            f"{version - 1} and from version {version} to {end} separately.",
+            code=ErrorCode.CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE,
+            start=start,
+            end=end,
+            read_version=read.version,
+            incompatible_version=version,
+        )
+
+
+def _is_readable(metadata: Metadata, version: int, read: Snapshot) -> bool:
+    return can_read(
+        TableShape.of(metadata),
+        TableShape.of(read.metadata),
+        stored_is_older=version <= read.version,
+    )

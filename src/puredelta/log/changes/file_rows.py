@@ -1,0 +1,218 @@
+"""The rows of one data file in Arrow, under the schema of its table: no Spark.
+
+A file has physical names, may lack columns, may be narrower than the table, and holds rows
+that a deletion vector hides. What comes out has the logical schema, partition columns
+included. A file is described by what the log says of it, so that describing many costs little;
+its deletion vectors are read where its rows are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timezone
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from typing_extensions import assert_never
+
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.vectors.read import read_vector
+from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor
+from puredelta.protocol.actions.deletion_vector import RowIndexes
+from puredelta.protocol.actions.paths import absolute_uri
+from puredelta.protocol.features.column_mapping import physical_name
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
+from puredelta.protocol.values.partition_values import parse_partition_value
+from puredelta.store.registry import open_store
+
+BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadableFile:
+    """One file of a version, with all it takes to read it elsewhere."""
+
+    uri: str
+    """Absolute and decoded."""
+    partition_values: Mapping[str, str | None]
+    """By physical name."""
+    root_uri: str
+    """The table's, below which deletion vectors lie."""
+    deleted: DeletionVectorDescriptor | None = None
+    """These rows do not count."""
+    only: DeletionVectorDescriptor | None = None
+    """No others than these count, all of them if it is None."""
+
+
+def list_files(snapshot: Snapshot) -> tuple[ReadableFile, ...]:
+    """Return the files of a version."""
+    return rows_of_adds(snapshot.files.adds(), snapshot.root_uri)
+
+
+def rows_of_adds(adds: Iterable[Add], root_uri: str) -> tuple[ReadableFile, ...]:
+    """Return files of the table at ``root_uri``."""
+    return tuple(
+        ReadableFile(
+            uri=absolute_uri(root_uri, add.path),
+            partition_values=dict(add.partition_values),
+            root_uri=root_uri,
+            deleted=add.deletion_vector,
+        )
+        for add in adds
+    )
+
+
+def read_batches(
+    file: ReadableFile,
+    schema: StructType,
+    wanted: pa.Schema,
+    *,
+    partition_columns: Sequence[str],
+    mode: ColumnMappingMode,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file as batches of ``wanted``, whose fields are those of ``schema``.
+
+    Files are found by name: column mapping ``id`` is not for here. A partition column of type
+    ``timestamp`` is taken to be in UTC where its text names no zone.
+
+    Raises:
+        CorruptTableError: a deletion vector is missing or damaged.
+    """
+    rows = _CountedRows.of(file)
+    if rows.are_none:
+        return
+    directory, _, name = file.uri.rpartition("/")
+    kinds = list(zip(schema.fields, wanted, strict=True))
+    names = {physical_name(f, mode) for f in schema.fields if f.name not in partition_columns}
+    first = 0
+    with open_store(directory).open(name) as opened:
+        parquet = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
+        present = [n for n in parquet.schema_arrow.names if n in names]
+        for batch in parquet.iter_batches(BATCH_ROWS, columns=present):
+            live = rows.among(batch, first)
+            first += batch.num_rows
+            if live.num_rows:
+                columns = [
+                    _partition_column(file, field, to.type, live.num_rows, mode)
+                    if field.name in partition_columns
+                    else _child(live, field, to.type, mode)
+                    for field, to in kinds
+                ]
+                yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _CountedRows:
+    """Which rows of a file count: physical positions, sorted; None where all do, or none is out."""
+
+    deleted: RowIndexes | None
+    only: RowIndexes | None
+
+    @classmethod
+    def of(cls, file: ReadableFile) -> _CountedRows:
+        deleted = None if file.deleted is None else read_vector(file.deleted, file.root_uri)
+        if file.only is None:
+            return cls(deleted=deleted, only=None)
+        only = read_vector(file.only, file.root_uri)
+        if deleted is not None:
+            only = np.setdiff1d(only, deleted, assume_unique=True)
+        return cls(deleted=None, only=only)
+
+    @property
+    def are_none(self) -> bool:
+        return self.only is not None and not len(self.only)
+
+    def among(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        """Return those of a batch whose first row has this position."""
+        if self.only is not None:
+            return batch.take(pa.array(_inside(self.only, first, batch.num_rows)))
+        out = () if self.deleted is None else _inside(self.deleted, first, batch.num_rows)
+        if not len(out):
+            return batch
+        kept = np.ones(batch.num_rows, bool)
+        kept[out] = False
+        return batch.filter(pa.array(kept))
+
+
+def _inside(positions: RowIndexes, first: int, num_rows: int) -> npt.NDArray[np.int64]:
+    """Return the positions in a stretch of rows, counted from its beginning."""
+    low, high = np.searchsorted(positions, [first, first + num_rows])
+    inside: npt.NDArray[np.int64] = positions[low:high].astype(np.int64) - first
+    return inside
+
+
+def _partition_column(
+    file: ReadableFile, field: StructField, to: pa.DataType, num_rows: int, mode: ColumnMappingMode
+) -> pa.Array:
+    text = file.partition_values.get(physical_name(field, mode))
+    value = parse_partition_value(text, field.type, timezone.utc)
+    return pa.nulls(num_rows, to) if value is None else pa.repeat(pa.scalar(value, to), num_rows)
+
+
+def _child(parent: Any, field: StructField, to: pa.DataType, mode: ColumnMappingMode) -> pa.Array:
+    """Return a column of a batch or a struct under its logical type; NULL if it is missing."""
+    kind = parent.schema if isinstance(parent, pa.RecordBatch) else parent.type
+    index = kind.get_field_index(physical_name(field, mode))
+    if index < 0:
+        return pa.nulls(len(parent), to)
+    child = parent.column(index) if isinstance(parent, pa.RecordBatch) else parent.flatten()[index]
+    return _conformed(child, field.type, to, mode)
+
+
+def _conformed(
+    array: pa.Array, kind: DataType, to: pa.DataType, mode: ColumnMappingMode
+) -> pa.Array:
+    """Return values as the table has them: names at every level, types, what is missing."""
+    match kind:
+        case PrimitiveType() | DecimalType():
+            return array if array.type == to else pc.cast(array, to, safe=False)
+        case StructType(fields):
+            children = [
+                _child(array, f, inner.type, mode)
+                for f, inner in zip(fields, _inner_fields(to), strict=True)
+            ]
+            return pa.StructArray.from_arrays(
+                children, fields=_inner_fields(to), mask=array.is_null()
+            )
+        case ArrayType(element):
+            whole = _unsliced(array)
+            values = _conformed(whole.values, element, to.value_type, mode)
+            return pa.ListArray.from_arrays(_offsets(whole), values).cast(to)
+        case MapType(key, value):
+            whole = _unsliced(array)
+            keys = _conformed(whole.keys, key, to.key_type, mode)
+            items = _conformed(whole.items, value, to.item_type, mode)
+            return pa.MapArray.from_arrays(_offsets(whole), keys, items).cast(to)
+        case _:
+            assert_never(kind)
+
+
+def _inner_fields(struct: pa.DataType) -> list[pa.Field]:
+    return [struct.field(n) for n in range(struct.num_fields)]
+
+
+def _unsliced(array: pa.Array) -> pa.Array:
+    """Return a list or map array whose values begin with its first entry."""
+    return array if array.offset == 0 else array.take(pa.array(np.arange(len(array))))
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    """Return the offsets, NULL where the list or map itself is."""
+    if not array.null_count:
+        return array.offsets
+    starts = pc.if_else(array.is_null(), pa.scalar(None, pa.int32()), array.offsets[:-1])
+    return pa.concat_arrays([starts, array.offsets[-1:]])

@@ -1,0 +1,88 @@
+"""What a stream knows of its table, and which changes of the columns it can follow.
+
+A stream reads every commit under the columns the table had when the stream was made. Columns
+may have come since an older commit; nothing else may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.replay.commit_files import Commit
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.actions.actions import Metadata, Protocol
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.features.properties import TableProperties
+from puredelta.protocol.features.protocol_versions import require_capability
+from puredelta.protocol.table.read_compatibility import TableShape, adds_columns_only, keeps_mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamedTable:
+    """The state of a table whose columns a stream reads; small, so that workers may have it."""
+
+    root_uri: str
+    version: int
+    metadata: Metadata
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> StreamedTable:
+        """Return a version as a stream knows it."""
+        return cls(root_uri=snapshot.root_uri, version=snapshot.version, metadata=snapshot.metadata)
+
+    def require_readable(self, commit: Commit) -> None:
+        """Refuse a commit after which the table cannot be read as the stream knows it.
+
+        Raises:
+            UnsupportedError: the table needs a feature that is not implemented.
+            InvalidRequestError: see `require_columns`.
+        """
+        for action in commit.actions:
+            if isinstance(action, Protocol):
+                shape = TableShape.of(self.metadata)
+                properties = TableProperties.of(self.metadata.configuration)
+                require_capability(Capability.READ, action, properties, shape.schema)
+            elif isinstance(action, Metadata):
+                self.require_columns(action, commit.version)
+
+    def require_columns(self, metadata: Metadata, version: int) -> None:
+        """Refuse columns, in force at a version, that the stream cannot read.
+
+        Raises:
+            InvalidRequestError: columns were renamed or dropped under column mapping
+                (DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG), or the columns
+                are others (DELTA_SCHEMA_CHANGED_WITH_VERSION).
+        """
+        stored, read = TableShape.of(metadata), TableShape.of(self.metadata)
+        older, newer = (stored, read) if version <= self.version else (read, stored)
+        if not keeps_mapping(older, newer):
+            raise InvalidRequestError(
+                f"Streaming read is not supported on tables with read-incompatible schema changes "
+                f"(a renamed or dropped column): the stream reads {_text(self.metadata)}, version "
+                f"{version} has {_text(metadata)}. Restart the query with a fresh checkpoint "
+                "directory, from a version behind the change or without one.",
+                code=ErrorCode.STREAMING_INCOMPATIBLE_SCHEMA_CHANGE,
+                version=version,
+                path=self.root_uri,
+            )
+        if not adds_columns_only(stored.schema, read.schema):
+            raise InvalidRequestError(
+                f"Detected schema change in version {version}: the stream reads "
+                f"{_text(self.metadata)}, that version has {_text(metadata)}. "
+                "Please try restarting the query. If the change lies behind the place where the "
+                "query began, begin with a fresh checkpoint directory and a later version.",
+                code=ErrorCode.SCHEMA_CHANGED_WITH_VERSION,
+                version=version,
+                path=self.root_uri,
+            )
+
+
+def metadata_of(commit: Commit) -> Sequence[Metadata]:
+    """Return the metadata actions of a commit: one or none in a valid log."""
+    return [action for action in commit.actions if isinstance(action, Metadata)]
+
+
+def _text(metadata: Metadata) -> str:
+    return metadata.schema_string

@@ -1,0 +1,177 @@
+"""The state of a version as rows of a checkpoint, in Arrow (X-33..X-35).
+
+File actions go from the snapshot's Arrow columns to the file without becoming objects.
+
+Statistics are written as JSON only. ``stats_parsed`` and ``partitionValues_parsed`` repeat
+the same facts as typed columns to save some readers the parsing; for the same reason a
+mistake in them would go unnoticed and lose rows, and no reader needs them where the JSON
+is there. ``delta.checkpoint.writeStatsAsJson=false`` is therefore passed over.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from puredelta.log.files.file_table import (
+    DELETION_VECTOR_TYPE,
+    DELETION_VECTOR_WIRE_NAMES,
+    FILE_WIRE_NAMES,
+    TEXT_MAP,
+    TOMBSTONE_WIRE_NAMES,
+)
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.actions.action_json import action_object
+from puredelta.protocol.actions.actions import Action
+
+_TEXT_LIST = pa.list_(pa.string())
+
+_SMALL_ACTION_TYPES: Mapping[str, pa.DataType] = {
+    "protocol": pa.struct(
+        [
+            ("minReaderVersion", pa.int32()),
+            ("minWriterVersion", pa.int32()),
+            ("readerFeatures", _TEXT_LIST),
+            ("writerFeatures", _TEXT_LIST),
+        ]
+    ),
+    "metaData": pa.struct(
+        [
+            ("id", pa.string()),
+            ("name", pa.string()),
+            ("description", pa.string()),
+            ("format", pa.struct([("provider", pa.string()), ("options", TEXT_MAP)])),
+            ("schemaString", pa.string()),
+            ("partitionColumns", _TEXT_LIST),
+            ("configuration", TEXT_MAP),
+            ("createdTime", pa.int64()),
+        ]
+    ),
+    "txn": pa.struct(
+        [("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]
+    ),
+    "domainMetadata": pa.struct(
+        [("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]
+    ),
+}
+
+
+def checkpoint_table(snapshot: Snapshot, *, now_ms: int) -> pa.Table:
+    """Build all rows of a checkpoint: one action a row, in the column of its kind (X-34, X-35).
+
+    Provenance and change files are no part of the state; removed domains and expired
+    tombstones have left it.
+    """
+    kinds: Mapping[str, Sequence[pa.Array]] = {
+        **{name: (_small_actions(name, some),) for name, some in small_actions(snapshot).items()},
+        **_file_actions(snapshot, now_ms),
+    }
+    return _laid_out(kinds)
+
+
+def file_action_table(snapshot: Snapshot, *, now_ms: int) -> pa.Table:
+    """Build the rows of file actions alone, as a sidecar has them."""
+    return _laid_out(_file_actions(snapshot, now_ms))
+
+
+def small_actions(snapshot: Snapshot) -> Mapping[str, Sequence[Action]]:
+    """Return what is not about files, by kind."""
+    return {
+        "protocol": (snapshot.protocol,),
+        "metaData": (snapshot.metadata,),
+        "txn": tuple(snapshot.set_transactions.values()),
+        "domainMetadata": tuple(snapshot.domain_metadata.values()),
+    }
+
+
+def _file_actions(snapshot: Snapshot, now_ms: int) -> Mapping[str, Sequence[pa.Array]]:
+    return {
+        "add": _structs(snapshot.files.rows, FILE_WIRE_NAMES),
+        "remove": _structs(unexpired_tombstones(snapshot, now_ms), TOMBSTONE_WIRE_NAMES),
+    }
+
+
+def _laid_out(kinds: Mapping[str, Sequence[pa.Array]]) -> pa.Table:
+    """Put every kind into rows of its own."""
+    lengths = {name: sum(map(len, chunks)) for name, chunks in kinds.items()}
+    total = sum(lengths.values())
+    columns = {}
+    before = 0
+    for name, chunks in kinds.items():
+        kind = chunks[0].type
+        after = total - before - lengths[name]
+        columns[name] = pa.chunked_array([pa.nulls(before, kind), *chunks, pa.nulls(after, kind)])
+        before += lengths[name]
+    return pa.table(columns)
+
+
+def unexpired_tombstones(snapshot: Snapshot, now_ms: int) -> pa.Table:
+    """Return the removed files whose data a vacuum must still spare.
+
+    A tombstone without a time is as old as can be.
+    """
+    retention = snapshot.config.properties.deleted_file_retention
+    oldest_ms = now_ms - int(retention.total_seconds() * 1000)
+    young = pc.greater(snapshot.tombstones["deleted_ms"], oldest_ms)
+    return snapshot.tombstones.filter(young)
+
+
+def _small_actions(kind: str, actions: Iterable[Action]) -> pa.Array:
+    rows = [action_object(action)[1] for action in actions]
+    return pa.array([_with_pairs(row) for row in rows], type=_SMALL_ACTION_TYPES[kind])
+
+
+_MAPS = frozenset({"configuration", "options"})
+
+
+def _with_pairs(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Spell JSON objects that are maps as pairs, as Arrow takes them."""
+    return {
+        key: list(value.items())
+        if key in _MAPS and isinstance(value, Mapping)
+        else _with_pairs(value)
+        if isinstance(value, Mapping)
+        else value
+        for key, value in row.items()
+    }
+
+
+def _structs(rows: pa.Table, wire_names: Mapping[str, str]) -> Sequence[pa.StructArray]:
+    """Turn the columns of file actions into one struct a row, under the names of the wire."""
+    chunks = [_struct(batch, wire_names) for batch in rows.to_batches()]
+    return chunks or [_struct(_empty_batch(rows.schema), wire_names)]
+
+
+def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
+
+
+def _struct(batch: pa.RecordBatch, wire_names: Mapping[str, str]) -> pa.StructArray:
+    columns = []
+    for name in wire_names:
+        column = batch.column(name)
+        if name == "data_change":
+            # A checkpoint changes no data, whatever the commits it stands for did.
+            column = pa.repeat(pa.scalar(False), len(column))  # noqa: FBT003
+        elif column.type == DELETION_VECTOR_TYPE:
+            column = _vectors(column)
+        columns.append(column)
+    return pa.StructArray.from_arrays(columns, names=list(wire_names.values()))
+
+
+def _vectors(vectors: pa.StructArray) -> pa.StructArray:
+    children = [pc.struct_field(vectors, [i]) for i in range(vectors.type.num_fields)]
+    names = [DELETION_VECTOR_WIRE_NAMES[field.name] for field in vectors.type]
+    return pa.StructArray.from_arrays(children, names=names, mask=pc.is_null(vectors))
+
+
+def encode_rows(table: pa.Table) -> bytes:
+    """Return the table as a Parquet file."""
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="snappy", store_schema=False)
+    return sink.getvalue()

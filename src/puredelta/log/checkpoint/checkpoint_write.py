@@ -1,0 +1,104 @@
+"""Checkpoints: the state of one version in files of its own (X-32..X-36).
+
+A table whose policy asks for it gets a V2 checkpoint: a top file in JSON, which names a
+sidecar with the file actions (section "V2 Checkpoint Table Feature"). Any other gets one
+Parquet file after the V1 spec, which every reader knows.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from puredelta.log.checkpoint.checkpoint_rows import (
+    checkpoint_table,
+    encode_rows,
+    file_action_table,
+    small_actions,
+)
+from puredelta.log.files.clock import IdSource, random_id
+from puredelta.log.replay.checkpoint_hint import checkpoint_hint_checksum
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.actions.action_json import encode_action
+from puredelta.protocol.actions.actions import CheckpointMetadata, Sidecar
+from puredelta.protocol.actions.log_paths import (
+    LAST_CHECKPOINT,
+    SIDECAR_DIRECTORY,
+    classic_checkpoint_name,
+    log_path,
+    v2_checkpoint_name,
+)
+from puredelta.store.base import PutOutcome, Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointSummary:
+    """What ``_last_checkpoint`` says of a checkpoint."""
+
+    version: int
+    num_actions: int
+    size_bytes: int
+    num_files: int
+
+
+def write_checkpoint(
+    store: Store, snapshot: Snapshot, *, now_ms: int, new_id: IdSource = random_id
+) -> CheckpointSummary:
+    """Write the checkpoint of a snapshot and point ``_last_checkpoint`` to it.
+
+    A classic checkpoint that is there already stays: it says the same, and someone may be
+    reading it; of the other kind a version may have several. ``now_ms`` decides which
+    tombstones have expired.
+    """
+    if snapshot.config.is_active("v2Checkpoint"):
+        summary = _write_v2(store, snapshot, now_ms=now_ms, new_id=new_id)
+        store.put(log_path(LAST_CHECKPOINT), _hint(summary))
+        return summary
+    table = checkpoint_table(snapshot, now_ms=now_ms)
+    content = encode_rows(table)
+    summary = CheckpointSummary(
+        version=snapshot.version,
+        num_actions=table.num_rows,
+        size_bytes=len(content),
+        num_files=len(snapshot.files),
+    )
+    path = log_path(classic_checkpoint_name(snapshot.version))
+    if store.put_if_absent(path, content) is PutOutcome.CREATED:
+        store.put(log_path(LAST_CHECKPOINT), _hint(summary))
+    return summary
+
+
+def _write_v2(
+    store: Store, snapshot: Snapshot, *, now_ms: int, new_id: IdSource
+) -> CheckpointSummary:
+    """Write the sidecar first: a top file never names one that is not there."""
+    table = file_action_table(snapshot, now_ms=now_ms)
+    small = [action for some in small_actions(snapshot).values() for action in some]
+    lines = [encode_action(CheckpointMetadata(version=snapshot.version))]
+    size_bytes = 0
+    if table.num_rows:
+        content = encode_rows(table)
+        sidecar = Sidecar(path=f"{new_id()}.parquet", size_bytes=len(content), modified_ms=now_ms)
+        store.put_if_absent(f"{SIDECAR_DIRECTORY}/{sidecar.path}", content)
+        lines.append(encode_action(sidecar))
+        size_bytes += len(content)
+    top = "\n".join([*lines, *map(encode_action, small)]).encode()
+    store.put_if_absent(log_path(v2_checkpoint_name(snapshot.version, new_id())), top)
+    return CheckpointSummary(
+        version=snapshot.version,
+        num_actions=table.num_rows + len(lines) + len(small),
+        size_bytes=size_bytes + len(top),
+        num_files=len(snapshot.files),
+    )
+
+
+def _hint(summary: CheckpointSummary) -> bytes:
+    content: dict[str, Any] = {
+        "version": summary.version,
+        "size": summary.num_actions,
+        "sizeInBytes": summary.size_bytes,
+        "numOfAddFiles": summary.num_files,
+    }
+    checksum = checkpoint_hint_checksum(content)
+    return json.dumps({**content, "checksum": checksum}, separators=(",", ":")).encode()

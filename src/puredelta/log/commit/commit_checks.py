@@ -1,0 +1,253 @@
+"""What makes a set of actions a valid commit, checked before anything is written.
+
+These are the writer's obligations of the protocol that do not depend on other writers:
+a commit that breaks one would be a corrupt table for everybody. Commands are expected to
+meet them; the checks are the last line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.files.row_counts import physical_rows
+from puredelta.protocol.actions.actions import (
+    Action,
+    Add,
+    AddChangeFile,
+    CheckpointMetadata,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    Remove,
+    SetTransaction,
+    Sidecar,
+)
+from puredelta.protocol.actions.paths import canonical_path
+from puredelta.protocol.table.table_config import TableConfig
+
+_APPEND_ONLY = (
+    "This table is configured to only allow appends. If you would like to permit updates or "
+    "deletes, use 'ALTER TABLE <table_name> SET TBLPROPERTIES (delta.appendOnly=false)'."
+)
+
+
+def require_single_actions(actions: Iterable[Action]) -> None:
+    """Refuse what a commit may hold once at most, and what it may not hold at all (X-03, X-15).
+
+    Raises:
+        InvalidRequestError: two actions speak of one thing.
+        ValueError: an action that is no part of a draft (``commitInfo`` is the
+            transaction's own, the actions of checkpoints are no commit's).
+    """
+    domains: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+    for action in actions:
+        match action:
+            case CommitInfo() | CheckpointMetadata() | Sidecar():
+                raise ValueError(f"a draft cannot hold {action!r}")
+            case Metadata() | Protocol():
+                kinds[type(action).__name__] += 1
+            case DomainMetadata():
+                domains[action.domain] += 1
+            case _:
+                pass
+    for kind, count in kinds.items():
+        if count > 1:
+            raise ValueError(f"cannot change the {kind.lower()} more than once in a transaction")
+    if twice := [domain for domain, count in domains.items() if count > 1]:
+        raise InvalidRequestError(
+            f"Internal error: two DomainMetadata actions within the same transaction have the same "
+            f"domain {twice[0]}",
+            code=ErrorCode.DUPLICATE_DOMAIN_METADATA,
+            domainName=twice[0],
+        )
+
+
+def distinct_transactions(actions: Iterable[Action]) -> tuple[Action, ...]:
+    """Drop repeated ``txn`` actions.
+
+    Raises:
+        ValueError: two of them give one application different versions.
+    """
+    versions: dict[str, int] = {}
+    kept: list[Action] = []
+    for action in actions:
+        if isinstance(action, SetTransaction):
+            known = versions.get(action.app_id)
+            if known == action.version:
+                continue
+            if known is not None:
+                raise ValueError(
+                    f"two txn actions give the application {action.app_id!r} the versions {known} "
+                    f"and {action.version}"
+                )
+            versions[action.app_id] = action.version
+        kept.append(action)
+    return tuple(kept)
+
+
+_NAMES_OLD_FILES = frozenset({"RESTORE", "CLONE"})
+"""Operations whose files have been a table's before, deletion vectors included."""
+
+
+def require_valid_actions(
+    actions: tuple[Action, ...],
+    *,
+    before: TableConfig | None,
+    after: TableConfig,
+    operation: str | None = None,
+) -> None:
+    """Refuse a commit that would break the table.
+
+    ``before`` is the table's configuration as it is (None for a new table), ``after`` as
+    the commit leaves it; ``operation`` is the name of what is committed.
+
+    Raises:
+        InvalidRequestError: by rule, see the functions below.
+    """
+    _require_removable(actions, before)
+    _require_distinct_files(actions)
+    _require_partition_values(actions, after)
+    _require_domains_supported(actions, after)
+    if operation not in _NAMES_OLD_FILES:
+        _require_sound_vectors(actions, before, after)
+
+
+def require_removable(config: TableConfig) -> None:
+    """M-111: refuse to change rows of an append-only table, whether any would change or not.
+
+    Raises:
+        InvalidRequestError: DELTA_CANNOT_MODIFY_APPEND_ONLY.
+    """
+    if config.properties.append_only:
+        raise InvalidRequestError(
+            f"{_APPEND_ONLY} Rows of this table cannot be updated or deleted.",
+            code=ErrorCode.CANNOT_MODIFY_APPEND_ONLY,
+            config="delta.appendOnly",
+        )
+
+
+def _require_removable(actions: Iterable[Action], before: TableConfig | None) -> None:
+    """M-111: an append-only table keeps its rows; moving them between files is fine."""
+    if before is None or not before.properties.append_only:
+        return
+    removed = [a.path for a in actions if isinstance(a, Remove) and a.data_change]
+    if removed:
+        raise InvalidRequestError(
+            f"{_APPEND_ONLY} The operation wanted to remove {len(removed)} file(s), "
+            f"{removed[0]} first.",
+            code=ErrorCode.CANNOT_MODIFY_APPEND_ONLY,
+            config="delta.appendOnly",
+            files=tuple(removed[:10]),
+        )
+
+
+def _require_distinct_files(actions: Iterable[Action]) -> None:
+    """X-06: one add and one remove per path; both only if their deletion vectors differ."""
+    seen: dict[tuple[str, str], str | None] = {}
+    for kind, action in _file_actions(actions):
+        key = canonical_path(action.path)
+        vector = action.deletion_vector
+        vector_id = None if vector is None else vector.unique_id
+        if (kind, key) in seen:
+            raise _duplicate(kind, action.path, kind, action.path)
+        other = "remove" if kind == "add" else "add"
+        if seen.get((other, key), _ABSENT) == vector_id:
+            raise _duplicate(kind, action.path, other, action.path)
+        seen[kind, key] = vector_id
+
+
+_ABSENT = "\0absent"
+
+
+def _file_actions(actions: Iterable[Action]) -> Iterator[tuple[str, Add | Remove]]:
+    for action in actions:
+        match action:
+            case Add():
+                yield "add", action
+            case Remove():
+                yield "remove", action
+            case _:
+                pass
+
+
+def _duplicate(kind: str, path: str, other: str, other_path: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"File operation '{kind}' for path {path} was specified several times. It conflicts with "
+        f"{other} {other_path}. It is not valid for multiple file operations with the same path "
+        "to exist in a single commit.",
+        code=ErrorCode.DUPLICATE_ACTIONS_FOUND,
+        actionType=kind,
+        path=path,
+        conflictingPath=other_path,
+    )
+
+
+def _require_partition_values(actions: Iterable[Action], after: TableConfig) -> None:
+    """X-05: every added file says its value of every partition column, by physical name."""
+    expected = set(after.physical_partition_columns)
+    for action in actions:
+        if isinstance(action, Add | AddChangeFile) and action.partition_values.keys() != expected:
+            raise InvalidRequestError(
+                "The AddFile contains partitioning schema different from the table's partitioning "
+                f"schema: expected {sorted(expected)}, actual {sorted(action.partition_values)} "
+                f"for {action.path}.",
+                code=ErrorCode.INVALID_PARTITIONING_SCHEMA,
+                neededPartitioning=sorted(expected),
+                specifiedPartitioning=sorted(action.partition_values),
+                path=action.path,
+            )
+
+
+def _require_domains_supported(actions: Iterable[Action], after: TableConfig) -> None:
+    domains = [a.domain for a in actions if isinstance(a, DomainMetadata)]
+    if domains and not after.supports("domainMetadata"):
+        raise InvalidRequestError(
+            f"Detected DomainMetadata action(s) for domains {domains}, but the table feature "
+            "domainMetadata is not enabled.",
+            code=ErrorCode.DOMAIN_METADATA_NOT_SUPPORTED,
+            domainNames=domains,
+        )
+
+
+def _require_sound_vectors(
+    actions: Iterable[Action], before: TableConfig | None, after: TableConfig
+) -> None:
+    """M-134, X-71: a deletion vector needs an enabled table, a row count and wide bounds."""
+    carriers = [a for a in actions if isinstance(a, Add) and a.deletion_vector is not None]
+    if not carriers:
+        return
+    known = before or after
+    first = carriers[0]
+    moves_rows_only = not any(carrier.data_change for carrier in carriers)
+    allowed = after.properties.enable_deletion_vectors or moves_rows_only
+    if not known.supports("deletionVectors") or not allowed:
+        raise InvalidRequestError(
+            "The current operation attempted to add a deletion vector to a table that does not "
+            f"permit the creation of new deletion vectors ({first.path}). Set "
+            "delta.enableDeletionVectors=true to permit it.",
+            code=ErrorCode.ADDING_DELETION_VECTORS_DISALLOWED,
+            path=first.path,
+        )
+    for carrier in carriers:
+        if physical_rows(carrier) is None:
+            raise InvalidRequestError(
+                "It is invalid to commit files with deletion vectors that are missing the "
+                f"numRecords statistic: {carrier.path}.",
+                code=ErrorCode.DELETION_VECTOR_MISSING_NUM_RECORDS,
+                path=carrier.path,
+            )
+        if (
+            carrier.data_change
+            and json.loads(carrier.stats or "{}").get("tightBounds") is not False
+        ):
+            raise InvalidRequestError(
+                "All operations that add deletion vectors should set the tightBounds column in "
+                f"statistics to false: {carrier.path}.",
+                code=ErrorCode.ADDING_DELETION_VECTORS_WITH_TIGHT_BOUNDS_DISALLOWED,
+                path=carrier.path,
+            )

@@ -1,0 +1,104 @@
+"""Row tracking: fresh row ids and commit versions of added files (X-14).
+
+A table that lists the feature wants them in every commit, also while nobody has enabled
+it: the ids a file gets are the ones a later reader will know its rows by. They depend on
+the version and on what rivals committed, so they are given out anew for each attempt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.files.row_counts import physical_rows
+from puredelta.protocol.actions.actions import Action, Add, DomainMetadata, Remove
+from puredelta.protocol.actions.paths import canonical_path
+from puredelta.protocol.table.table_config import TableConfig
+
+ROW_TRACKING = "rowTracking"
+ROW_TRACKING_DOMAIN = "delta.rowTracking"
+PRESERVED_TAG = "delta.rowTracking.preserved"
+NO_ROW_ID = -1
+
+_HIGH_WATER_MARK = "rowIdHighWaterMark"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowIds:
+    """The two values by which a file knows its rows."""
+
+    base_row_id: int | None
+    default_row_commit_version: int | None
+
+
+def assigns_row_ids(config: TableConfig) -> bool:
+    """Tell whether writers must give out row ids: supported and not suspended."""
+    return config.supports(ROW_TRACKING) and not config.properties.row_tracking_suspended
+
+
+def high_water_mark(domains: Iterable[DomainMetadata]) -> int:
+    """Return the highest row id given out so far, -1 where there is none."""
+    for domain in domains:
+        if domain.domain == ROW_TRACKING_DOMAIN and not domain.removed:
+            return int(json.loads(domain.configuration).get(_HIGH_WATER_MARK, NO_ROW_ID))
+    return NO_ROW_ID
+
+
+def assign_row_ids(
+    actions: Iterable[Action],
+    *,
+    version: int,
+    highest: int,
+    recommitted: Mapping[str, RowIds],
+) -> tuple[Action, ...]:
+    """Give ids above ``highest`` to new files and put the new high water mark in front.
+
+    Files that were in the table before keep theirs; for those a rival has given ids since
+    we read them (``recommitted``, by canonical path), the rival's are the last and count.
+
+    Raises:
+        InvalidRequestError: a new file has no row count
+            (DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS).
+    """
+    result: list[Action] = []
+    mark = highest
+    for action in actions:
+        match action:
+            case Add() | Remove() if ids := recommitted.get(canonical_path(action.path)):
+                result.append(
+                    replace(
+                        action,
+                        base_row_id=ids.base_row_id,
+                        default_row_commit_version=ids.default_row_commit_version,
+                    )
+                )
+            case Add() if action.base_row_id is None or action.base_row_id > highest:
+                result.append(
+                    replace(action, base_row_id=mark + 1, default_row_commit_version=version)
+                )
+                mark += _rows_of(action)
+            case Add(default_row_commit_version=None):
+                result.append(replace(action, default_row_commit_version=version))
+            case DomainMetadata(domain=domain) if domain == ROW_TRACKING_DOMAIN:
+                pass
+            case _:
+                result.append(action)
+    if mark > highest:
+        configuration = json.dumps({_HIGH_WATER_MARK: mark}, separators=(",", ":"))
+        result.insert(0, DomainMetadata(domain=ROW_TRACKING_DOMAIN, configuration=configuration))
+    return tuple(result)
+
+
+def _rows_of(add: Add) -> int:
+    rows = physical_rows(add)
+    if rows is None:
+        raise InvalidRequestError(
+            f"Cannot assign row IDs without row count statistics: the table tracks rows and the "
+            f"new file {add.path} says not how many it has. Write it with statistics (numRecords "
+            "is enough).",
+            code=ErrorCode.ROW_ID_ASSIGNMENT_WITHOUT_STATS,
+            path=add.path,
+        )
+    return rows

@@ -1,0 +1,3 @@
+"""Statistics read from Parquet footers."""
+
+from __future__ import annotations

@@ -1,0 +1,274 @@
+"""Statistics of data files from their Parquet footers, without reading a row (X-60..X-72).
+
+A bound that is wrong loses rows silently, for every reader and for MERGE's own skipping,
+so whatever a footer does not prove is left out (X-72). What may be trusted depends on who
+wrote the file (C-51b, `puredelta.log.footers.leaf_values`). NULLs are counted by definition level,
+which counts a field of a NULL struct as NULL, as Delta does; inside arrays and maps that
+count is known only when it is zero.
+
+Who asks is unknown here: the writer, CONVERT and MERGE use the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pyarrow.parquet as pq
+
+from puredelta.log.footers.leaf_plan import LeafPlan, plan_leaves
+from puredelta.log.footers.parquet_footer import ParquetWriter, schema_message
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.stats import (
+    Bound,
+    LeafPath,
+    LeafStatistics,
+    encode_maximum,
+    encode_minimum,
+    encode_statistics,
+    indexed_leaves,
+    quoted_name,
+    statistics_object,
+)
+from puredelta.protocol.table.table_config import TableConfig
+
+__all__ = [
+    "LeafPath",
+    "LeafStatistics",
+    "StatisticsReader",
+    "TableStatistics",
+    "combined",
+]
+
+_KINDS_REMEMBERED = 32
+"""Plans kept: files of one table are nearly always of a few kinds (schema and writer)."""
+
+
+_UNKNOWN = LeafStatistics(None, None, None)
+_NO_ROWS = LeafStatistics(None, None, 0)
+
+
+def combined(
+    files: Iterable[tuple[int, Mapping[LeafPath, LeafStatistics]]],
+) -> dict[LeafPath, LeafStatistics]:
+    """Return what is known of each leaf over several files, given as (rows, leaves).
+
+    What one of them does not know is not known; where a leaf is all NULL it has no say in
+    the bounds.
+    """
+    total: dict[LeafPath, LeafStatistics] = {}
+    total_rows = 0
+    for num_rows, leaves in files:
+        if num_rows and total_rows:
+            total = {
+                path: _both(total[path], total_rows, leaves[path], num_rows)
+                for path in total
+                if path in leaves
+            }
+        elif num_rows:
+            total = dict(leaves)
+        total_rows += num_rows
+    return total
+
+
+def _both(
+    one: LeafStatistics, one_rows: int, other: LeafStatistics, other_rows: int
+) -> LeafStatistics:
+    nulls = None
+    if one.null_count is not None and other.null_count is not None:
+        nulls = one.null_count + other.null_count
+    if one.null_count == one_rows:
+        return LeafStatistics(other.minimum, other.maximum, nulls)
+    if other.null_count == other_rows:
+        return LeafStatistics(one.minimum, one.maximum, nulls)
+    return LeafStatistics(
+        _least(one.minimum, other.minimum), _greatest(one.maximum, other.maximum), nulls
+    )
+
+
+def _least(one: Any, other: Any) -> Any:
+    return None if one is None or other is None else min(one, other)
+
+
+def _greatest(one: Any, other: Any) -> Any:
+    return None if one is None or other is None else max(one, other)
+
+
+class StatisticsReader:
+    """Reads the footers of many files of one table; safe for use by several threads.
+
+    ``schema`` holds the columns of the files under their physical names and the table's
+    types, partition columns left out; ``indexed`` the leaves to describe, all if ``None``.
+    Columns are found by name, where only case differs too; a file that lacks a column
+    holds NULLs. Plans are made once per kind of file, so the cost of a file is its leaves.
+    """
+
+    def __init__(self, schema: StructType, *, indexed: Collection[LeafPath] | None = None) -> None:
+        self._schema = schema
+        self._indexed = None if indexed is None else frozenset(indexed)
+        self._kinds: list[FileKind] = []
+
+    def leaves(
+        self,
+        footer: pq.FileMetaData,
+        *,
+        nan_leaves: Collection[LeafPath] | None = None,
+        message: str | None = None,
+    ) -> dict[LeafPath, LeafStatistics]:
+        """Return what the footer proves, by leaf in schema order; unknown leaves are absent.
+
+        ``nan_leaves`` is for callers that have looked at every value: the float leaves with a
+        NaN, so that the bounds of all others count. Without it, who wrote the file decides.
+        ``message`` is the footer's `schema_message`, where the caller has asked for it.
+        """
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+        groups = [group for group in groups if group.num_rows]
+        found = {}
+        for plan in self.kind(footer, message).plans:
+            leaf = _read_leaf(plan, groups, nan_leaves)
+            if leaf != _UNKNOWN:
+                found[plan.path] = leaf
+        return found
+
+    def kind(self, footer: pq.FileMetaData, message: str | None) -> FileKind:
+        """Return the plans for files of this schema and writer, made at the first of them."""
+        writer, message = ParquetWriter.of(footer), message or schema_message(footer)
+        for kind in reversed(self._kinds):
+            if kind.message == message and kind.writer == writer:
+                return kind
+        plans = tuple(
+            plan
+            for plan in plan_leaves(self._schema, footer.schema, writer)
+            if self._indexed is None or plan.path in self._indexed
+        )
+        kind = FileKind(message=message, writer=writer, plans=plans)
+        self._kinds = [*self._kinds[-_KINDS_REMEMBERED:], kind]
+        return kind
+
+
+class TableStatistics:
+    """Describes data files of one table as the log does: ``add.stats`` from a footer.
+
+    Safe for use by several threads.
+    """
+
+    def __init__(self, config: TableConfig) -> None:
+        self._reader = StatisticsReader(
+            config.physical_data_schema(), indexed=indexed_leaves(config)
+        )
+        # Bounds of a new file are tight; said only where a deletion vector may end that (X-60).
+        self._tight_bounds = True if config.supports("deletionVectors") else None
+        self._prefix_length = config.properties.data_skipping_string_prefix_length
+
+    def encode(
+        self,
+        footer: pq.FileMetaData,
+        *,
+        nan_leaves: Collection[LeafPath] | None = None,
+        message: str | None = None,
+    ) -> str:
+        """Return the JSON text; ``nan_leaves`` and ``message`` as for `StatisticsReader.leaves`."""
+        kind = self._reader.kind(footer, message)
+        if kind.names is not None and footer.num_row_groups == 1 and footer.num_rows:
+            return self._encode_columns(kind.plans, kind.names, footer.row_group(0), nan_leaves)
+        leaves = self._reader.leaves(footer, nan_leaves=nan_leaves, message=kind.message)
+        return encode_statistics(
+            leaves,
+            num_records=footer.num_rows,
+            tight_bounds=self._tight_bounds,
+            string_prefix_length=self._prefix_length,
+        )
+
+    def _encode_columns(
+        self,
+        plans: Sequence[LeafPlan],
+        names: Sequence[str],
+        group: pq.RowGroupMetaData,
+        nan_leaves: Collection[LeafPath] | None,
+    ) -> str:
+        """Encode a file of one row group and no structs, as most are, without the detours.
+
+        A second loop like that of `encode_statistics`, since one for both takes 5 us a file more.
+        """
+        minimum, maximum, null_count = [], [], []
+        for plan, name in zip(plans, names, strict=True):
+            low, high, nulls = _read_group(plan, group, nan_leaves)
+            if (text := encode_minimum(low, self._prefix_length)) is not None:
+                minimum.append(f"{name}:{text}")
+            if (text := encode_maximum(high, self._prefix_length)) is not None:
+                maximum.append(f"{name}:{text}")
+            if nulls is not None:
+                null_count.append(f"{name}:{nulls}")
+        return statistics_object(
+            group.num_rows,
+            minimum=",".join(minimum),
+            maximum=",".join(maximum),
+            null_count=",".join(null_count),
+            tight_bounds=self._tight_bounds,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileKind:
+    """Files of one schema and writer, which one plan serves."""
+
+    message: str
+    writer: ParquetWriter
+    plans: tuple[LeafPlan, ...]
+    names: tuple[str, ...] | None = field(init=False)
+    """Of the columns that the plans are for, as JSON; ``None`` if some are fields of structs."""
+
+    def __post_init__(self) -> None:
+        paths = [plan.path for plan in self.plans]
+        flat = all(len(path) == 1 for path in paths)
+        names = tuple(quoted_name(path[0]) for path in paths) if flat else None
+        object.__setattr__(self, "names", names)
+
+
+# --- one leaf -------------------------------------------------------------------------------
+
+_Read: TypeAlias = "tuple[Bound | None, Bound | None, int | None]"
+"""What `LeafStatistics` holds; as a plain tuple it takes a third of the time."""
+
+_NOTHING: _Read = (None, None, None)
+
+
+def _read_leaf(
+    plan: LeafPlan,
+    groups: Sequence[pq.RowGroupMetaData],
+    nan_leaves: Collection[LeafPath] | None,
+) -> LeafStatistics:
+    """Return what the row groups of a file, those without rows left out, say of a leaf."""
+    total, total_rows = _NO_ROWS, 0
+    for group in groups:
+        part = LeafStatistics(*_read_group(plan, group, nan_leaves))
+        total = _both(total, total_rows, part, group.num_rows) if total_rows else part
+        total_rows += group.num_rows
+    return total
+
+
+def _read_group(
+    plan: LeafPlan, group: pq.RowGroupMetaData, nan_leaves: Collection[LeafPath] | None
+) -> _Read:
+    if plan.absent:
+        return None, None, group.num_rows
+    if plan.nested:
+        return _read_nested(plan, group)
+    statistics = group.column(plan.leaves.start).statistics
+    if statistics is None:
+        return _NOTHING
+    nulls = statistics.null_count if statistics.has_null_count else None
+    decode = plan.decode
+    untrusted = plan.hides_nan if nan_leaves is None else plan.path in nan_leaves
+    if decode is None or untrusted or nulls == group.num_rows or not statistics.has_min_max:
+        return None, None, nulls
+    return *decode(statistics.min_raw, statistics.max_raw), nulls
+
+
+def _read_nested(plan: LeafPlan, group: pq.RowGroupMetaData) -> _Read:
+    """A value inside an array or map is NULL whenever the array or map itself is."""
+    inner = (group.column(i).statistics for i in plan.leaves)
+    if any(s is not None and s.has_null_count and s.null_count == 0 for s in inner):
+        return None, None, 0
+    return _NOTHING

@@ -1,0 +1,138 @@
+"""Where the leaves of a table lie in files of one kind, and how each is read.
+
+Columns are found by name, the only one that differs in case too. A file may lack a column,
+hold it in another shape, or under a name with dots in it; what is not certain gets no plan,
+and so no statistics (X-72).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from puredelta.log.footers.leaf_values import Decode, may_hide_nan, plan_decode
+from puredelta.log.footers.parquet_footer import ParquetWriter
+from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructType
+from puredelta.protocol.table.stats import LeafPath
+
+_COUNTS_NULLS_OF_LISTS = frozenset({"parquet-mr", "parquet-cpp", "parquet-cpp-arrow"})
+"""Writers known to count a NULL array or map among the NULLs of the values inside it."""
+
+
+def plan_leaves(
+    schema: StructType, file_schema: pq.ParquetSchema, writer: ParquetWriter
+) -> Iterator[LeafPlan]:
+    """Yield a plan per leaf of ``schema`` of which such a file can tell something, in order."""
+    yield from _plan_struct(schema, _file_columns(file_schema), writer, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _FileColumn:
+    """A field of a file: either a leaf, a struct of fields, or something with leaves inside."""
+
+    leaf: Any | None = None
+    """pyarrow's column descriptor."""
+    fields: Mapping[str, _FileColumn] | None = None
+    leaves: range = range(0)
+    """Positions of its leaves among those of the file."""
+
+    def find(self, name: str) -> _FileColumn | None:
+        """Return the field of this name, or the only one that differs in case."""
+        fields = self.fields or {}
+        if name in fields:
+            return fields[name]
+        lowered = name.lower()
+        same = [column for other, column in fields.items() if other.lower() == lowered]
+        return same[0] if len(same) == 1 else _AMBIGUOUS if same else None
+
+
+_AMBIGUOUS = _FileColumn()
+
+
+def _file_columns(schema: pq.ParquetSchema) -> _FileColumn:
+    """Return the tree of a file's fields.
+
+    Names may hold dots, so pyarrow's dotted paths do not tell the tree; its Arrow schema
+    does, and walks the leaves in the same order.
+    """
+    try:
+        arrow = schema.to_arrow_schema()
+    except pa.ArrowException:
+        return _AMBIGUOUS  # types that pyarrow does not know: nothing is proven
+    position = 0
+
+    def build(data_type: pa.DataType) -> _FileColumn:
+        nonlocal position
+        start = position
+        storage = (
+            data_type.storage_type if isinstance(data_type, pa.BaseExtensionType) else data_type
+        )
+        if pa.types.is_nested(storage):
+            inner = [storage.field(i) for i in range(storage.num_fields)]
+            built = [(f.name, build(f.type)) for f in inner]
+            is_struct = pa.types.is_struct(storage) and len({name for name, _ in built}) == len(
+                built
+            )
+            return _FileColumn(
+                fields=dict(built) if is_struct else None, leaves=range(start, position)
+            )
+        position += 1
+        return _FileColumn(leaf=schema.column(start), leaves=range(start, position))
+
+    columns = {f.name: build(f.type) for f in arrow}
+    complete = position == len(schema) and len(columns) == len(arrow)
+    return _FileColumn(fields=columns, leaves=range(position)) if complete else _AMBIGUOUS
+
+
+@dataclass(frozen=True, slots=True)
+class LeafPlan:
+    """How one leaf of the table is read from files of one kind."""
+
+    path: LeafPath
+    leaves: range
+    """The leaves of the file it is made of: one, several inside an array or map."""
+    decode: Decode | None = None
+    absent: bool = False
+    nested: bool = False
+    hides_nan: bool = False
+
+
+def _plan_struct(
+    schema: StructType, columns: _FileColumn, writer: ParquetWriter, prefix: LeafPath
+) -> Iterator[LeafPlan]:
+    """Yield a plan per leaf of the table, in schema order."""
+    if columns.fields is None:
+        return
+    for part in schema.fields:
+        column = columns.find(part.name)
+        yield from _plan_field(
+            part.type, _ABSENT if column is None else column, writer, (*prefix, part.name)
+        )
+
+
+def _plan_field(
+    data_type: DataType, column: _FileColumn, writer: ParquetWriter, path: LeafPath
+) -> Iterator[LeafPlan]:
+    match data_type:
+        case StructType():
+            yield from _plan_struct(data_type, column, writer, path)
+        case _ if column is _ABSENT:
+            yield LeafPlan(path, range(0), absent=True)
+        case ArrayType() | MapType():
+            if column.leaf is None and writer.name in _COUNTS_NULLS_OF_LISTS:
+                yield LeafPlan(path, column.leaves, nested=True)
+        case _ if column.leaf is not None and column.leaf.max_repetition_level == 0:
+            leaf = column.leaf
+            decode = plan_decode(leaf.physical_type, leaf.logical_type.to_json(), data_type, writer)
+            hides_nan = may_hide_nan(leaf.physical_type, writer)
+            yield LeafPlan(path, column.leaves, decode=decode, hides_nan=hides_nan)
+        case _:
+            return
+
+
+_ABSENT = _FileColumn(fields={})
+"""A column the file lacks: all NULL, and so are the fields of it."""

@@ -1,0 +1,230 @@
+"""The bounds of a Parquet column chunk as values of a table's column.
+
+`plan_decode` looks at types once per kind of file; the function it returns is applied to
+every raw bound. Where a bound cannot be trusted or expressed there is no function, or the
+function answers ``None``: a missing bound costs speed, a wrong one loses rows (X-72).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from collections.abc import Callable
+from decimal import Context, Decimal
+from typing import Any, TypeAlias
+
+from puredelta.log.footers.parquet_footer import ParquetWriter
+from puredelta.protocol.schema.types import (
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGRAL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
+)
+from puredelta.protocol.table.stats import Bound
+
+Raw: TypeAlias = int | float | bytes
+Decode: TypeAlias = Callable[[Raw, Raw], tuple[Bound | None, Bound | None]]
+"""Minimum and maximum of a chunk, as the footer stores them, to what they say."""
+
+_WRITES_NAN_INTO_BOUNDS = range(10, 18)
+"""Minor versions of parquet-mr 1.x that leave bounds out, or write NaN, when a NaN is among the
+values. Older ones skip NaN silently (PARQUET-1246); newer ones have not been looked at."""
+_PARQUET_MR_SORTS_BYTES = (1, 10)
+"""Before it, parquet-mr compared the bytes of text and decimals as signed numbers."""
+
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - also the origin of timestamps without zone
+_UTC_EPOCH = _EPOCH.replace(tzinfo=dt.timezone.utc)
+_GREGORIAN_DATES = dt.date(1582, 10, 15)
+_GREGORIAN_TIMES = dt.datetime(1900, 1, 1)  # noqa: DTZ001
+"""From these on Spark reads the same value in both calendars; zones settled only about 1900."""
+_MICROS_PER_UNIT = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
+_EXACT = Context(prec=76)
+
+
+def plan_decode(
+    physical: str, logical: str, table_type: DataType, writer: ParquetWriter
+) -> Decode | None:
+    """Return how to read the bounds of a file's column for a column of ``table_type``.
+
+    ``physical`` and ``logical`` are Parquet's types, the logical one as pyarrow's JSON. The
+    types may differ as far as Spark reads one as the other (type widening); ``None`` means
+    that these bounds say nothing: other types, untrusted writer, or a type Delta keeps no
+    bounds of (X-62). Ask `may_hide_nan`, too.
+    """
+    annotation: dict[str, Any] = json.loads(logical)
+    kind = annotation["Type"]
+    match physical:
+        case "FLOAT" | "DOUBLE" if table_type in {FLOAT, DOUBLE}:
+            return _floats
+        case "INT32" | "INT64" if kind == "Timestamp":
+            return _timestamps(annotation, table_type, writer)
+        case "INT32" if kind == "Date":
+            return _dates(table_type, writer)
+        case "INT32" | "INT64" if kind in {"None", "Int"}:
+            signed = annotation.get("isSigned", True)
+            return _integers(table_type, bits=0 if signed else int(physical[3:]))
+        case "INT32" | "INT64" if kind == "Decimal":
+            return _decimals(annotation, table_type)
+        case "BYTE_ARRAY" | "FIXED_LEN_BYTE_ARRAY" if kind == "Decimal" and _sorts_bytes(writer):
+            return _decimals(annotation, table_type)
+        case "BYTE_ARRAY" if kind in {"String", "None", "Enum", "JSON"} and _sorts_bytes(writer):
+            return _text if table_type == STRING else None
+        case _:
+            return None
+
+
+def may_hide_nan(physical: str, writer: ParquetWriter) -> bool:
+    """Tell whether there may be NaN among the values although the bounds do not show it.
+
+    Spark orders NaN above everything, so such bounds are none (C-51b, X-67).
+    """
+    if physical not in {"FLOAT", "DOUBLE"}:
+        return False
+    major, minor = (*writer.version, 0, 0)[:2]
+    return not (writer.name == "parquet-mr" and major == 1 and minor in _WRITES_NAN_INTO_BOUNDS)
+
+
+def _sorts_bytes(writer: ParquetWriter) -> bool:
+    """Tell whether byte arrays were compared as unsigned bytes; nameless writers may not."""
+    if writer.name == "parquet-mr":
+        return writer.version >= _PARQUET_MR_SORTS_BYTES
+    return writer.name != ""
+
+
+def _floats(low: Raw, high: Raw) -> tuple[Bound | None, Bound | None]:
+    """A NaN among the bounds ends them both; zeros get the sign that covers both zeros."""
+    minimum, maximum = float(low), float(high)
+    if math.isnan(minimum) or math.isnan(maximum):
+        return None, None
+    return (-0.0 if minimum == 0 else minimum), (0.0 if maximum == 0 else maximum)
+
+
+def _text(low: Raw, high: Raw) -> tuple[Bound | None, Bound | None]:
+    """A bound that a writer cut inside a character is no text, and no bound."""
+    return _utf8(low), _utf8(high)
+
+
+def _utf8(raw: Raw) -> str | None:
+    try:
+        return bytes(raw).decode() if isinstance(raw, bytes) else None
+    except UnicodeDecodeError:
+        return None
+
+
+def _integers(table_type: DataType, *, bits: int) -> Decode | None:
+    """``bits``: of an unsigned type, whose raw values pyarrow may hand over as negative."""
+    convert: Callable[[int], Bound | None]
+    if table_type in INTEGRAL:
+        convert = int
+    elif table_type == DOUBLE:
+        convert = float
+    elif isinstance(table_type, DecimalType):
+        convert = _rescaled(0, table_type)
+    else:
+        return None
+
+    def decode(low: Raw, high: Raw) -> tuple[Bound | None, Bound | None]:
+        return convert(_unsigned(low, bits)), convert(_unsigned(high, bits))
+
+    return decode
+
+
+def _unsigned(raw: Raw, bits: int) -> int:
+    value = int(raw)
+    return value + (1 << bits) if bits and value < 0 else value
+
+
+def _decimals(annotation: dict[str, Any], table_type: DataType) -> Decode | None:
+    if not isinstance(table_type, DecimalType):
+        return None
+    convert = _rescaled(annotation["scale"], table_type)
+
+    def decode(low: Raw, high: Raw) -> tuple[Bound | None, Bound | None]:
+        return convert(_unscaled(low)), convert(_unscaled(high))
+
+    return decode
+
+
+def _unscaled(raw: Raw) -> int:
+    return int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)
+
+
+def _rescaled(file_scale: int, table_type: DecimalType) -> Callable[[int], Decimal | None]:
+    """Numbers of the file's scale with the table's; a smaller scale would lose digits."""
+    quantum = Decimal(1).scaleb(-table_type.scale)
+
+    def convert(unscaled: int) -> Decimal | None:
+        if file_scale > table_type.scale:
+            return None
+        value = Decimal(unscaled).scaleb(-file_scale, context=_EXACT)
+        return value.quantize(quantum, context=_EXACT)
+
+    return convert
+
+
+def _dates(table_type: DataType, writer: ParquetWriter) -> Decode | None:
+    if table_type not in {DATE, TIMESTAMP_NTZ}:
+        return None
+
+    def decode(low: Raw, high: Raw) -> tuple[Bound | None, Bound | None]:
+        dates = _date(low), _date(high)
+        if writer.hybrid_calendar and not _all_from(dates, _GREGORIAN_DATES):
+            return None, None
+        if table_type == DATE:
+            return dates
+        midnight = dt.time()
+        low_date, high_date = dates
+        return (
+            None if low_date is None else dt.datetime.combine(low_date, midnight),
+            None if high_date is None else dt.datetime.combine(high_date, midnight),
+        )
+
+    return decode
+
+
+def _date(raw: Raw) -> dt.date | None:
+    """Years beyond 1..9999 exist in Spark and not here."""
+    try:
+        return _EPOCH.date() + dt.timedelta(days=int(raw))
+    except OverflowError:
+        return None
+
+
+def _timestamps(
+    annotation: dict[str, Any], table_type: DataType, writer: ParquetWriter
+) -> Decode | None:
+    adjusted = annotation["isAdjustedToUTC"]
+    units = _MICROS_PER_UNIT.get(annotation["timeUnit"])
+    if units is None or table_type != (TIMESTAMP if adjusted else TIMESTAMP_NTZ):
+        return None
+    factor, divisor = units
+    origin = _UTC_EPOCH if adjusted else _EPOCH
+
+    def decode(low: Raw, high: Raw) -> tuple[Bound | None, Bound | None]:
+        # Nanoseconds are rounded outward: down for the minimum, up for the maximum.
+        minimum = _plus_micros(origin, int(low) * factor // divisor)
+        maximum = _plus_micros(origin, -(-int(high) * factor // divisor))
+        if writer.hybrid_calendar and not _all_from(
+            (minimum, maximum), _GREGORIAN_TIMES.replace(tzinfo=origin.tzinfo)
+        ):
+            return None, None
+        return minimum, maximum
+
+    return decode
+
+
+def _plus_micros(origin: dt.datetime, micros: int) -> dt.datetime | None:
+    try:
+        return origin + dt.timedelta(microseconds=micros)
+    except OverflowError:
+        return None
+
+
+def _all_from(values: tuple[Any, ...], start: dt.date) -> bool:
+    return all(value is not None and value >= start for value in values)

@@ -1,0 +1,192 @@
+"""Footers of Parquet files: read many at once, and know who wrote them.
+
+Only the last bytes of a file are read, in a pool of threads and with a bounded number of
+footers in memory. What a footer says about columns is `puredelta.log.footers.file_stats`'s work;
+which file belongs to which table is unknown here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.log.footers.prefetch import read_in_order
+from puredelta.store.base import FileEnd
+
+FOOTER_THREADS = 4
+"""Where storage answers late; parsing is done in one thread."""
+
+_TAIL_BYTES = 64 * 1024
+"""Read at once from the end: one request covers the footers of nearly all files."""
+
+_PARSED_TOGETHER = 16
+"""Footers that are parsed before they are described: doing the same thing again is quicker."""
+
+_TRAILER_BYTES = 8
+_MAGIC = b"PAR1"
+_ENCRYPTED_MAGIC = b"PARE"
+
+_SPARK_VERSION_KEY = b"org.apache.spark.version"
+_LEGACY_CALENDAR_KEY = b"org.apache.spark.legacyDateTime"
+_SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
+_CREATED_BY = re.compile(
+    r"\s*(?P<name>\S+)(?:.*?\bversion\s+(?P<version>\d+(?:\.\d+)*))?", re.DOTALL
+)
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+ReadEnd: TypeAlias = Callable[[S, int], FileEnd]
+"""Returns the last bytes of a file, so many or all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetWriter:
+    """Which program wrote a file: bounds mean different things to different writers (C-51b)."""
+
+    name: str
+    """Lower case, ``""`` if the file does not say."""
+    version: tuple[int, ...]
+    """``()`` if the file does not say."""
+    hybrid_calendar: bool = False
+    """Dates and timestamps may be in the Julian calendar: Spark before 3.0, or told to."""
+
+    @classmethod
+    def of(cls, footer: pq.FileMetaData) -> ParquetWriter:
+        """Read ``created_by`` and Spark's own marks."""
+        pairs = footer.metadata or {}
+        spark_version = pairs.get(_SPARK_VERSION_KEY)
+        return _named_writer(
+            footer.created_by or "",
+            hybrid_calendar=_LEGACY_CALENDAR_KEY in pairs
+            or (spark_version is not None and _numbers(spark_version.decode()) < (3,)),
+        )
+
+
+@lru_cache(maxsize=256)
+def _named_writer(created_by: str, *, hybrid_calendar: bool) -> ParquetWriter:
+    match = _CREATED_BY.match(created_by)
+    return ParquetWriter(
+        name=match["name"].lower() if match else "",
+        version=_numbers(match["version"] or "") if match else (),
+        hybrid_calendar=hybrid_calendar,
+    )
+
+
+def spark_schema_json(footer: pq.FileMetaData) -> str | None:
+    """Return the schema that Spark left in the footer, as JSON text (C-33)."""
+    text = (footer.metadata or {}).get(_SPARK_SCHEMA_KEY)
+    return None if text is None else text.decode()
+
+
+def schema_message(footer: pq.FileMetaData) -> str:
+    """Return the message type as text, the same for two files exactly if they agree on it.
+
+    ``ParquetSchema.equals`` is no substitute: it compares the leaves alone, so that a field
+    ``x`` of the struct ``s`` equals one of the struct ``t``.
+    """
+    # Not footer.schema: the footer keeps that, which keeps the footer, so that thousands of
+    # them wait for the garbage collector. The first line is the object's address.
+    return str(pq.ParquetSchema(footer)).partition("\n")[2]
+
+
+def map_footers(
+    sources: Iterable[S],
+    describe: Callable[[S, pq.FileMetaData], R],
+    *,
+    read_end: ReadEnd[S],
+    name: Callable[[S], str] = str,
+    recover: Callable[[S, CorruptTableError], R] | None = None,
+    threads: int = FOOTER_THREADS,
+) -> Iterator[R]:
+    """Yield ``describe(source, footer)`` for every source, in their order.
+
+    Where storage lets the caller wait, files are read ahead in threads; footers are parsed
+    and described in the caller's. Sources are taken lazily and a few per thread are ahead of
+    the caller, so memory does not grow with their number. The first error is raised and the
+    rest is abandoned. ``recover`` says what to yield for a file whose footer cannot be read,
+    instead of raising.
+
+    Raises:
+        CorruptTableError: a file is not Parquet (FAILED_READ_FILE_FOOTER).
+    """
+
+    def read(source: S) -> bytes | _NoFooterError:
+        try:
+            return _footer_bytes(source, read_end)
+        except _NoFooterError as error:
+            return error
+
+    ends = read_in_order(sources, read, threads=threads)
+    while batch := list(itertools.islice(ends, _PARSED_TOGETHER)):
+        for source, footer in [(source, _try_parse(end)) for source, end in batch]:
+            if not isinstance(footer, _NoFooterError):
+                yield describe(source, footer)
+            elif recover is None:
+                raise _unreadable(name(source), footer) from footer
+            else:
+                yield recover(source, _unreadable(name(source), footer))
+
+
+class _NoFooterError(Exception):
+    """Why some bytes have no readable footer at their end; whose bytes they are is not known."""
+
+
+def _try_parse(end: bytes | _NoFooterError) -> pq.FileMetaData | _NoFooterError:
+    if isinstance(end, _NoFooterError):
+        return end
+    try:
+        return _parse(end)
+    except _NoFooterError as error:
+        return error
+
+
+def _parse(end: bytes) -> pq.FileMetaData:
+    reader = pq.ParquetReader()
+    try:
+        # Not ParquetFile, which looks at every column, nor read_metadata, which opens one, nor
+        # what unpickles a FileMetaData, which ends the process if the footer is damaged.
+        reader.open(pa.BufferReader(end))
+    except (pa.ArrowException, OSError) as damaged:
+        raise _NoFooterError(str(damaged)) from damaged
+    return reader.metadata
+
+
+def _footer_bytes(source: S, read_end: ReadEnd[S]) -> bytes:
+    """Return the footer with what follows it, and nothing before."""
+    tail, size = read_end(source, _TAIL_BYTES)
+    magic = tail[-4:]
+    if magic == _ENCRYPTED_MAGIC:
+        raise _NoFooterError("its footer is encrypted")
+    if len(tail) < _TRAILER_BYTES or magic != _MAGIC:
+        raise _NoFooterError("it does not end with the magic bytes PAR1")
+    needed = int.from_bytes(tail[-_TRAILER_BYTES:-4], "little") + _TRAILER_BYTES
+    if needed > size:
+        raise _NoFooterError(f"it claims a footer of {needed} bytes in a file of {size}")
+    if needed > len(tail):
+        tail = read_end(source, needed).content
+    return tail[-needed:]
+
+
+def _unreadable(label: str, reason: _NoFooterError) -> CorruptTableError:
+    return CorruptTableError(
+        f"Could not read footer for file: {label} ({reason}). It is not a Parquet file that can "
+        "be read, or it is damaged.",
+        code=ErrorCode.FAILED_READ_FILE_FOOTER,
+        file=label,
+    )
+
+
+@lru_cache(maxsize=256)
+def _numbers(version: str) -> tuple[int, ...]:
+    """Parse the leading numbers: ``2.4.8-SNAPSHOT`` is (2, 4, 8)."""
+    match = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()

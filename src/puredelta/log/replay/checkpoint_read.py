@@ -1,0 +1,193 @@
+"""Checkpoints: V1 in one file or in parts, V2 with sidecars (section "Checkpoints", X-33..X-35).
+
+File actions stay columns from the Parquet file to the `FileTable`; only the handful of
+other actions become objects. Columns nobody asks for are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.log.files.action_columns import mapped, struct_columns
+from puredelta.log.files.file_table import (
+    FILE_SCHEMA,
+    FILE_WIRE_NAMES,
+    TOMBSTONE_SCHEMA,
+    TOMBSTONE_WIRE_NAMES,
+    FileTable,
+)
+from puredelta.log.replay.commit_files import log_file_not_found, read_actions
+from puredelta.log.replay.parsed_columns import partition_values_maps, stats_text
+from puredelta.log.replay.replay import EMPTY_STATE, LogState, replay
+from puredelta.log.replay.segment import CheckpointFiles
+from puredelta.protocol.actions.action_json import parse_action
+from puredelta.protocol.actions.actions import Action, Sidecar
+from puredelta.protocol.actions.log_paths import SIDECAR_DIRECTORY
+from puredelta.protocol.actions.paths import decode_path
+from puredelta.store.base import StorageError, Store
+
+# Kind of action to a field that is never null in it: how a row of that kind is told.
+_SMALL_ACTIONS: Mapping[str, str] = {
+    "metaData": "id",
+    "protocol": "minReaderVersion",
+    "txn": "appId",
+    "domainMetadata": "domain",
+    "sidecar": "path",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """What one file of a checkpoint holds."""
+
+    actions: list[Action]
+    files: pa.Table
+    tombstones: pa.Table
+
+
+def read_checkpoint(store: Store, checkpoint: CheckpointFiles) -> LogState:
+    """Read the state a checkpoint holds.
+
+    Raises:
+        CorruptTableError: a file, part or sidecar is missing or unreadable, named
+            (DELTA_LOG_FILE_NOT_FOUND, DELTA_LOG_CORRUPTED).
+    """
+    top = [_read_part(store, file.path) for file in checkpoint.files]
+    actions = [action for part in top for action in part.actions]
+    sidecars = [_sidecar_path(a) for a in actions if isinstance(a, Sidecar)]
+    parts = top + [_read_part(store, path) for path in sidecars]
+    return replace(
+        replay(EMPTY_STATE, actions),
+        files=FileTable(pa.concat_tables([part.files for part in parts])),
+        tombstones=pa.concat_tables([part.tombstones for part in parts]),
+    )
+
+
+def sidecar_names(store: Store, paths: Iterable[str]) -> frozenset[str]:
+    """Return the names of the sidecars that these checkpoint files refer to.
+
+    Raises:
+        CorruptTableError: a file is missing or unreadable.
+    """
+    return frozenset(
+        _sidecar_path(action).rsplit("/", 1)[-1]
+        for path in paths
+        for action in _read_part(store, path).actions
+        if isinstance(action, Sidecar)
+    )
+
+
+def _sidecar_path(sidecar: Sidecar) -> str:
+    """Sidecars lie in one directory, whatever else a writer spelled before the name."""
+    return f"{SIDECAR_DIRECTORY}/{decode_path(sidecar.path).rsplit('/', 1)[-1]}"
+
+
+def _read_part(store: Store, path: str) -> _Part:
+    if path.endswith(".json"):
+        return _json_part(read_actions(store, path))
+    try:
+        with store.open(path) as stream:
+            reader = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
+            return _Part(
+                actions=_small_actions(reader),
+                files=_file_rows(reader),
+                tombstones=_tombstone_rows(reader),
+            )
+    except FileNotFoundError as error:
+        raise log_file_not_found(store, path) from error
+    except (StorageError, PermissionError):
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptTableError(
+            f"{store.root_uri}/{path} cannot be read as a checkpoint: {error}. If the commits "
+            "before it are still there, remove it.",
+            code=ErrorCode.LOG_CORRUPTED,
+            path=f"{store.root_uri}/{path}",
+        ) from error
+
+
+def _json_part(actions: list[Action]) -> _Part:
+    """Take the file actions out of a V2 checkpoint's JSON file; most are in its sidecars."""
+    state = replay(EMPTY_STATE, actions)
+    return _Part(actions=actions, files=state.files.rows, tombstones=state.tombstones)
+
+
+def _small_actions(reader: pq.ParquetFile) -> list[Action]:
+    present = [kind for kind in _SMALL_ACTIONS if kind in reader.schema_arrow.names]
+    if not present:
+        return []
+    table = reader.read(columns=present)
+    actions = (
+        parse_action({kind: row})
+        for kind in present
+        for row in _told_by(table[kind], _SMALL_ACTIONS[kind]).to_pylist()
+    )
+    return [action for action in actions if action is not None]
+
+
+def _file_rows(reader: pq.ParquetFile) -> pa.Table:
+    adds = _read_structs(reader, "add", FILE_WIRE_NAMES.values())
+    if adds is None:
+        return FILE_SCHEMA.empty_table()
+    known = _child_names(reader, "add")
+    columns = struct_columns(adds, FILE_SCHEMA, FILE_WIRE_NAMES)
+    if "stats_parsed" in known and columns["stats"].null_count:
+        parsed = _read_structs(reader, "add", ("path", "stats_parsed"))
+        columns["stats"] = pc.coalesce(
+            columns["stats"], mapped(parsed, "stats_parsed", stats_text, pa.string())
+        )
+    if "partitionValues" not in known and "partitionValues_parsed" in known:
+        parsed = _read_structs(reader, "add", ("path", "partitionValues_parsed"))
+        columns["partition_values"] = mapped(
+            parsed,
+            "partitionValues_parsed",
+            partition_values_maps,
+            FILE_SCHEMA.field("partition_values").type,
+        )
+    columns["partition_values"] = _never_null(columns["partition_values"])
+    columns["data_change"] = pc.fill_null(columns["data_change"], fill_value=False)
+    return pa.table(columns, schema=FILE_SCHEMA)
+
+
+def _tombstone_rows(reader: pq.ParquetFile) -> pa.Table:
+    removes = _read_structs(reader, "remove", TOMBSTONE_WIRE_NAMES.values())
+    if removes is None:
+        return TOMBSTONE_SCHEMA.empty_table()
+    columns = struct_columns(removes, TOMBSTONE_SCHEMA, TOMBSTONE_WIRE_NAMES)
+    columns["data_change"] = pc.fill_null(columns["data_change"], fill_value=False)
+    return pa.table(columns, schema=TOMBSTONE_SCHEMA)
+
+
+def _child_names(reader: pq.ParquetFile, kind: str) -> list[str]:
+    if kind not in reader.schema_arrow.names:
+        return []
+    return [field.name for field in reader.schema_arrow.field(kind).type]
+
+
+def _read_structs(
+    reader: pq.ParquetFile, kind: str, names: Iterable[str]
+) -> pa.ChunkedArray | None:
+    """Read some fields of one kind of action, for the rows that are of this kind."""
+    known = _child_names(reader, kind)
+    if "path" not in known:
+        return None
+    column = reader.read(columns=[f"{kind}.{name}" for name in names if name in known])[kind]
+    return _told_by(column, "path")
+
+
+def _told_by(column: pa.ChunkedArray, required: str) -> pa.ChunkedArray:
+    """Keep the rows of this kind: writers differ in whether the others are null or empty."""
+    return column.filter(pc.is_valid(pc.struct_field(column, required)))
+
+
+def _never_null(maps: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Read a missing map as an empty one: an unpartitioned table has no values to name."""
+    if maps.null_count == 0:
+        return maps
+    return pa.chunked_array([pa.array([m or [] for m in maps.to_pylist()], maps.type)])

@@ -1,0 +1,148 @@
+"""Reconciliation: what is left when the actions of a log are applied in order (X-31).
+
+The state is immutable. Commits are collected into a small overlay, the newest action of
+each logical file, which is then laid over the columns of the state below it; the cost is
+the commits' size plus one pass over the file keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from puredelta.log.files.file_table import (
+    FILE_SCHEMA,
+    TOMBSTONE_SCHEMA,
+    FileTable,
+    file_key,
+    file_keys,
+    tombstone_table,
+)
+from puredelta.protocol.actions.actions import (
+    Action,
+    Add,
+    DomainMetadata,
+    FileAction,
+    Metadata,
+    Protocol,
+    Remove,
+    SetTransaction,
+)
+
+_CHUNKS_MAX = 32
+"""Incremental replay appends a chunk per refresh; beyond this they are copied together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LogState:
+    """Everything a prefix of the log adds up to. The start is `EMPTY_STATE`."""
+
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    files: FileTable = field(default_factory=lambda: FileTable(FILE_SCHEMA.empty_table()))
+    tombstones: pa.Table = field(default_factory=TOMBSTONE_SCHEMA.empty_table)
+    set_transactions: Mapping[str, SetTransaction] = field(default_factory=dict)
+    domain_metadata: Mapping[str, DomainMetadata] = field(default_factory=dict)
+    """Without removed domains."""
+
+
+EMPTY_STATE = LogState()
+
+
+def replay(state: LogState, actions: Iterable[Action | FileTable]) -> LogState:
+    """Apply the actions of one or more commits, oldest first: the latest of a kind wins.
+
+    Adds may come as a table, in which no file may be named twice. Files are told apart by
+    canonical path and deletion vector. Within one commit the order of an add and a remove of one
+    path does not matter, since the protocol lets them differ in their vectors only.
+    """
+    overlay = _Overlay()
+    for action in actions:
+        if isinstance(action, FileTable):
+            state, overlay = _with_files(overlay.over(state), action), _Overlay()
+        else:
+            overlay.add(action)
+    return overlay.over(state)
+
+
+def _with_files(state: LogState, added: FileTable) -> LogState:
+    keys = file_keys(added.rows)
+    return replace(
+        state,
+        files=FileTable(_stack(_without(state.files.rows, keys), added.rows)),
+        tombstones=_without(state.tombstones, keys),
+    )
+
+
+class _Overlay:
+    """The newest action of each kind and key. Local to one `replay`."""
+
+    def __init__(self) -> None:
+        self._protocol: Protocol | None = None
+        self._metadata: Metadata | None = None
+        self._files: dict[str, FileAction] = {}
+        self._transactions: dict[str, SetTransaction] = {}
+        self._domains: dict[str, DomainMetadata] = {}
+
+    def add(self, action: Action) -> None:
+        """Note one action; it replaces an older one of the same key."""
+        match action:
+            case Add() | Remove():
+                key = file_key(action)
+                # A file that comes back stands where it came back, not where it was.
+                self._files.pop(key, None)
+                self._files[key] = action
+            case Metadata():
+                self._metadata = action
+            case Protocol():
+                self._protocol = action
+            case SetTransaction():
+                self._transactions[action.app_id] = action
+            case DomainMetadata():
+                self._domains[action.domain] = action
+            case _:  # provenance, change files and what only checkpoints hold are no state
+                pass
+
+    def over(self, state: LogState) -> LogState:
+        """Lay the overlay over a state."""
+        domains = {**state.domain_metadata, **self._domains}
+        files, tombstones = self._lay_files(state)
+        return replace(
+            state,
+            protocol=self._protocol or state.protocol,
+            metadata=self._metadata or state.metadata,
+            files=files,
+            tombstones=tombstones,
+            set_transactions={**state.set_transactions, **self._transactions},
+            domain_metadata={k: d for k, d in domains.items() if not d.removed},
+        )
+
+    def _lay_files(self, state: LogState) -> tuple[FileTable, pa.Table]:
+        if not self._files:
+            return state.files, state.tombstones
+        keys = pa.array(self._files, pa.string())
+        added = FileTable.of(a for a in self._files.values() if isinstance(a, Add))
+        removed = tombstone_table(a for a in self._files.values() if isinstance(a, Remove))
+        return (
+            FileTable(_stack(_without(state.files.rows, keys), added.rows)),
+            _stack(_without(state.tombstones, keys), removed),
+        )
+
+
+def _without(rows: pa.Table, keys: pa.Array | pa.ChunkedArray) -> pa.Table:
+    if rows.num_rows == 0:
+        return rows
+    superseded = pc.is_in(file_keys(rows), value_set=keys)
+    return rows.filter(pc.invert(superseded)) if pc.any(superseded).as_py() else rows
+
+
+def _stack(below: pa.Table, above: pa.Table) -> pa.Table:
+    if above.num_rows == 0:
+        return below
+    if below.num_rows == 0:
+        return above
+    stacked = pa.concat_tables([below, above])
+    return stacked.combine_chunks() if stacked["path"].num_chunks > _CHUNKS_MAX else stacked

@@ -1,0 +1,167 @@
+"""The log of one table, as everything above reads it: snapshots, history, winning commits."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.log.replay.checkpoint_hint import read_checkpoint_hint
+from puredelta.log.replay.commit_files import Commit, read_actions
+from puredelta.log.replay.history import HistoryEntry, find_version_at, read_history
+from puredelta.log.replay.load import LISTINGS_MAX, advance_snapshot, load_snapshot
+from puredelta.log.replay.segment import LogListing, first_gap, list_log, require_contiguous
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.store.base import Store
+from puredelta.store.registry import open_store
+
+
+class TableLog:
+    """Reads the log of the table in a store; nothing here writes.
+
+    The newest snapshot is kept, so that the next one costs only the commits since. Safe
+    for threads: refreshing is serialised, snapshots are immutable.
+
+    Examples:
+        >>> log = TableLog.open("/data/events")  # doctest: +SKIP
+        >>> log.snapshot().files.num_records()  # doctest: +SKIP
+        1200
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._lock = threading.Lock()
+        self._known: Snapshot | None = None
+
+    @classmethod
+    def open(cls, location: str) -> TableLog:
+        """Open the log of a table location, which need not exist yet.
+
+        Raises:
+            UnsupportedError: the storage is not supported (see `open_store`).
+        """
+        return cls(open_store(location))
+
+    @property
+    def root_uri(self) -> str:
+        """The table root as an absolute, decoded URI without a trailing slash."""
+        return self.store.root_uri
+
+    def is_at(self, location: str) -> bool:
+        """Tell whether a location is this table's, however it is spelt."""
+        return open_store(location).root_uri == self.root_uri
+
+    def exists(self) -> bool:
+        """Tell whether there is a Delta table, whatever its state."""
+        return self.latest_version() is not None
+
+    def latest_version(self) -> int | None:
+        """Return the newest version from a listing, None where there is no table."""
+        known = self._known
+        start = (read_checkpoint_hint(self.store) or 0) if known is None else known.version
+        version = list_log(self.store, start=start).latest_version
+        if version is None and start > 0:
+            version = list_log(self.store).latest_version
+        return version
+
+    def snapshot(self, *, version: int | None = None, timestamp_ms: int | None = None) -> Snapshot:
+        """Return the newest state, or that of a version, or that at a time (epoch milliseconds).
+
+        The newest is as of this call: the log is listed every time.
+
+        Raises:
+            TableNotFoundError: no table, or no such version (DELTA_TABLE_NOT_FOUND,
+                DELTA_PATH_DOES_NOT_EXIST, DELTA_VERSION_NOT_FOUND).
+            InvalidRequestError: the time is outside of the table's history (see
+                `find_version_at`), or both ways to choose are used (DELTA_ONEOF_IN_TIMETRAVEL).
+            CorruptTableError, UnsupportedError: see `load_snapshot`.
+        """
+        if version is not None and timestamp_ms is not None:
+            raise InvalidRequestError(
+                "Please either provide a timestamp or a version for time travel, not both: "
+                f"version {version}, timestamp {timestamp_ms}.",
+                code=ErrorCode.ONE_OF_IN_TIME_TRAVEL,
+            )
+        with self._lock:
+            if timestamp_ms is not None:
+                version = self._version_at(timestamp_ms)
+            return self._refreshed() if version is None else self._at(version)
+
+    def history(self, *, limit: int | None = None) -> list[HistoryEntry]:
+        """Return the commits whose files are still there, newest first, at most ``limit``."""
+        config = self.snapshot().config
+        return read_history(self.store, list_log(self.store), config, limit=limit)
+
+    def commits_after(self, version: int, *, through: int | None = None) -> tuple[Commit, ...]:
+        """Read the commits with a higher version, oldest first, without a gap.
+
+        ``version`` -1 means all. An empty answer means that nobody committed since.
+
+        Raises:
+            CorruptTableError: a commit between is missing (DELTA_VERSIONS_NOT_CONTIGUOUS,
+                DELTA_TRUNCATED_TRANSACTION_LOG) or malformed (DELTA_LOG_CORRUPTED).
+        """
+        return tuple(self.read_commits(version, through=through))
+
+    def read_commits(self, version: int, *, through: int | None = None) -> Iterator[Commit]:
+        """Do what `commits_after` does, one commit at a time; the log is listed at the first."""
+        listing, last = self._list_after(version, through)
+        for v in range(version + 1, last + 1):
+            file = listing.commits[v]
+            actions = tuple(read_actions(self.store, file.path))
+            yield Commit(version=v, modified_ms=file.modified_ms, actions=actions)
+
+    def _list_after(self, version: int, through: int | None) -> tuple[LogListing, int]:
+        for _ in range(LISTINGS_MAX - 1):
+            listing, last = self._listed_after(version, through)
+            if first_gap(listing, after=version, through=last) is None:
+                return listing, last
+        # A listing is not atomic: only a gap that stays is a damaged log.
+        listing, last = self._listed_after(version, through)
+        require_contiguous(listing, self.root_uri, after=version, through=last)
+        return listing, last
+
+    def _listed_after(self, version: int, through: int | None) -> tuple[LogListing, int]:
+        listing = list_log(self.store, start=version + 1)
+        newest = max(listing.commits, default=version)
+        return listing, newest if through is None else min(newest, through)
+
+    def _refreshed(self) -> Snapshot:
+        snapshot = self._advanced(None)
+        if snapshot is None:
+            self._known = snapshot = self._loaded(None)
+        return snapshot
+
+    def _at(self, version: int) -> Snapshot:
+        return self._advanced(version) or self._loaded(version)
+
+    def _advanced(self, version: int | None) -> Snapshot | None:
+        """Bring the known snapshot forward, None where it does not lead to the version."""
+        known = self._known
+        if known is None or (version is not None and version < known.version):
+            return None
+        listing = list_log(self.store, start=known.version)
+        newest = listing.latest_version
+        if newest is None or (version is not None and version > newest):
+            return None
+        through = newest if version is None else version
+        snapshot = advance_snapshot(self.store, known, listing, through=through)
+        if snapshot is not None:
+            self._known = snapshot
+        return snapshot
+
+    def _loaded(self, version: int | None) -> Snapshot:
+        try:
+            return load_snapshot(self.store, version=version)
+        except TableNotFoundError as error:
+            if error.code is ErrorCode.TABLE_NOT_FOUND and not self.store.exists(""):
+                raise TableNotFoundError(
+                    f"{self.root_uri} doesn't exist, or is not a Delta table. Check the path.",
+                    code=ErrorCode.PATH_DOES_NOT_EXIST,
+                    path=self.root_uri,
+                ) from error
+            raise
+
+    def _version_at(self, timestamp_ms: int) -> int:
+        config = self._refreshed().config
+        return find_version_at(self.store, list_log(self.store), config, timestamp_ms=timestamp_ms)

@@ -1,0 +1,3 @@
+"""Which files a predicate can skip."""
+
+from __future__ import annotations

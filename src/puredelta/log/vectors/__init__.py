@@ -1,0 +1,3 @@
+"""Deletion vectors in storage: read, and written."""
+
+from __future__ import annotations

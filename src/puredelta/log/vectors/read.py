@@ -1,0 +1,101 @@
+"""The deletion vectors of a table's files, read through the store and checked (M-138)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
+
+import pyarrow.compute as pc
+
+from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.log.files.file_table import FileTable
+from puredelta.protocol.actions.actions import DeletionVectorDescriptor
+from puredelta.protocol.actions.deletion_vector import (
+    RowIndexes,
+    decode_block,
+    decode_inline,
+    require_file_version,
+    vector_path,
+    vector_range,
+)
+from puredelta.protocol.actions.paths import absolute_uri
+from puredelta.store.registry import open_store
+
+_READERS_MAX = 8
+
+_Vectors: TypeAlias = Mapping[int, DeletionVectorDescriptor]
+
+
+def read_positions(files: FileTable, root_uri: str) -> dict[int, RowIndexes]:
+    """Return the deleted row positions of the files that have a deletion vector.
+
+    Keys are indexes into ``files``; positions are sorted and distinct. A file that holds
+    several vectors is opened once.
+
+    Raises:
+        CorruptTableError: a vector is missing, damaged, or not what the log says it is.
+    """
+    inline: dict[int, DeletionVectorDescriptor] = {}
+    stored: defaultdict[str, dict[int, DeletionVectorDescriptor]] = defaultdict(dict)
+    for index, vector in _descriptors(files).items():
+        path = vector_path(vector)
+        if path is None:
+            inline[index] = vector
+        else:
+            stored[absolute_uri(root_uri, path)][index] = vector
+    positions = {index: decode_inline(vector) for index, vector in inline.items()}
+    with ThreadPoolExecutor(_READERS_MAX, "puredelta-dv") as readers:
+        for found in readers.map(_read_file, stored.keys(), stored.values()):
+            positions.update(found)
+    return positions
+
+
+def read_vector(vector: DeletionVectorDescriptor, root_uri: str) -> RowIndexes:
+    """Return the row positions of one deletion vector of the table at ``root_uri``.
+
+    Raises:
+        CorruptTableError: it is missing, damaged, or not what the log says it is.
+    """
+    path = vector_path(vector)
+    if path is None:
+        return decode_inline(vector)
+    return _read_file(absolute_uri(root_uri, path), {0: vector})[0]
+
+
+def vector_indexes(files: FileTable) -> Sequence[int]:
+    """Return the indexes of the files that have a deletion vector."""
+    present = pc.is_valid(files.rows["deletion_vector"])
+    # Arrow 20 and before crash where a column has no chunk at all.
+    indexes: list[int] = pc.indices_nonzero(present.combine_chunks()).to_pylist()
+    return indexes
+
+
+def _descriptors(files: FileTable) -> dict[int, DeletionVectorDescriptor]:
+    indexes = vector_indexes(files)
+    rows = files.rows["deletion_vector"].take(indexes).to_pylist() if indexes else []
+    return {
+        index: DeletionVectorDescriptor(**row) for index, row in zip(indexes, rows, strict=True)
+    }
+
+
+def _read_file(uri: str, vectors: _Vectors) -> dict[int, RowIndexes]:
+    directory, _, name = uri.rpartition("/")
+    positions = {}
+    try:
+        with open_store(directory).open(name) as file:
+            first_byte = file.read(1)
+            for index, vector in sorted(vectors.items(), key=lambda v: vector_range(v[1])):
+                require_file_version(first_byte, vector)
+                offset, length = vector_range(vector)
+                file.seek(offset)
+                positions[index] = decode_block(file.read(length), vector)
+    except FileNotFoundError as missing:
+        raise CorruptTableError(
+            f"The deletion vector file {uri} is missing: the rows it deletes cannot be told from "
+            "the others. Restore the file.",
+            code=ErrorCode.FILE_NOT_FOUND,
+            path=uri,
+        ) from missing
+    return positions

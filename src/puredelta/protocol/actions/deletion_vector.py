@@ -1,0 +1,289 @@
+"""Deletion vectors as bytes: bitmap, Z85, and the framing inside ``.bin`` files.
+
+Sections "Deletion Vector Format" and "Deletion Vector File Storage Format" (M-135 to
+M-137). RowIndexes are sorted, distinct row indexes of one data file. Everything read is
+checked (magic, size, CRC-32, cardinality): a torn vector would show deleted rows.
+"""
+
+from __future__ import annotations
+
+import array
+import base64
+import struct
+import uuid
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap64
+
+from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.protocol.actions.actions import DeletionVectorDescriptor
+
+RowIndexes: TypeAlias = npt.NDArray[np.uint64]
+
+PORTABLE_MAGIC = 1681511377
+FILE_VERSION = 1
+RELATIVE, ABSOLUTE, INLINE = "u", "p", "i"
+
+_UUID_LENGTH = 20
+_FRAME_BYTES = 8
+"""Size before and CRC-32 after the bitmap, four bytes each."""
+
+# Z85 groups and orders bytes as RFC 1924 base 85 does; only the alphabet differs.
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_FROM_Z85, _TO_Z85 = str.maketrans(_Z85, _B85), str.maketrans(_B85, _Z85)
+
+
+# --- the bitmap -----------------------------------------------------------------------------
+
+
+def decode_bitmap(data: bytes) -> RowIndexes:
+    """Read a 64-bit Roaring bitmap in the portable format, magic number first.
+
+    Raises:
+        CorruptTableError: DELTA_DELETION_VECTOR_INVALID.
+    """
+    if len(data) < 4 or int.from_bytes(data[:4], "little") != PORTABLE_MAGIC:  # noqa: PLR2004
+        raise _invalid(f"it starts with {data[:4].hex()}, which no known format does")
+    try:
+        bitmap = BitMap64.deserialize(data[4:])
+    except (ValueError, IndexError) as error:
+        raise _invalid(f"its bitmap cannot be read ({error})") from error
+    return np.frombuffer(bitmap.to_array(), dtype=np.uint64)
+
+
+def encode_bitmap(positions: RowIndexes) -> bytes:
+    """Write positions, in any order, as `decode_bitmap` reads them.
+
+    >>> decode_bitmap(encode_bitmap(np.array([7, 2**40], np.uint64))).tolist()
+    [7, 1099511627776]
+    """
+    return encode_vector(positions).data
+
+
+# --- where a vector is ----------------------------------------------------------------------
+
+
+def vector_path(descriptor: DeletionVectorDescriptor) -> str | None:
+    """Return the vector's file as the log would spell a path; ``None`` if it is inline.
+
+    Relative to the table root for storage type ``u``, a URI for ``p``; either way
+    `puredelta.protocol.actions.paths.absolute_uri` takes it.
+
+    Raises:
+        CorruptTableError: an unknown storage type, or no UUID (DELTA_DELETION_VECTOR_INVALID).
+    """
+    match descriptor.storage_type:
+        case "i":
+            return None
+        case "p":
+            return descriptor.path_or_inline
+        case "u":
+            prefix = descriptor.path_or_inline[:-_UUID_LENGTH]
+            name = f"deletion_vector_{_file_uuid(descriptor)}.bin"
+            return f"{prefix}/{name}" if prefix else name
+        case other:
+            raise _invalid(f"its storage type is {other!r}", descriptor)
+
+
+def vector_range(descriptor: DeletionVectorDescriptor) -> tuple[int, int]:
+    """Return offset and length of the bytes that `decode_block` needs from the file."""
+    return (1 if descriptor.offset is None else descriptor.offset), (
+        descriptor.size_bytes + _FRAME_BYTES
+    )
+
+
+def _file_uuid(descriptor: DeletionVectorDescriptor) -> uuid.UUID:
+    try:
+        return uuid.UUID(bytes=z85_decode(descriptor.path_or_inline[-_UUID_LENGTH:]))
+    except ValueError as error:
+        raise _invalid("its path holds no UUID", descriptor) from error
+
+
+# --- reading --------------------------------------------------------------------------------
+
+
+def decode_inline(descriptor: DeletionVectorDescriptor) -> RowIndexes:
+    """Return the positions of a vector that the log itself holds.
+
+    Raises:
+        CorruptTableError: as `decode_block`.
+    """
+    try:
+        data = z85_decode(descriptor.path_or_inline)
+    except ValueError as error:
+        raise _invalid("its inline text is no Z85", descriptor) from error
+    if len(data) < descriptor.size_bytes:
+        raise _wrong_size(len(data), descriptor)
+    # Z85 speaks in groups of four bytes, so that padding may follow.
+    return _checked(data[: descriptor.size_bytes], descriptor)
+
+
+def decode_block(block: bytes, descriptor: DeletionVectorDescriptor) -> RowIndexes:
+    """Return the positions in the bytes of `vector_range`.
+
+    Raises:
+        CorruptTableError: size, CRC, bitmap or cardinality do not hold
+            (DELTA_DELETION_VECTOR_SIZE_MISMATCH, ..._CHECKSUM_MISMATCH, ..._INVALID,
+            ..._CARDINALITY_MISMATCH).
+    """
+    if len(block) < descriptor.size_bytes + _FRAME_BYTES:
+        raise _wrong_size(max(len(block) - _FRAME_BYTES, 0), descriptor)
+    (size,) = struct.unpack_from(">i", block)
+    if size != descriptor.size_bytes:
+        raise _wrong_size(size, descriptor)
+    data = block[4 : 4 + size]
+    (crc,) = struct.unpack_from(">I", block, 4 + size)
+    if crc != zlib.crc32(data):
+        raise CorruptTableError(
+            f"{_name(descriptor)} has the CRC-32 {zlib.crc32(data):#010x}, its file says "
+            f"{crc:#010x}: the file is damaged.",
+            code=ErrorCode.DELETION_VECTOR_CHECKSUM_MISMATCH,
+        )
+    return _checked(data, descriptor)
+
+
+def decode_file(content: bytes, descriptor: DeletionVectorDescriptor) -> RowIndexes:
+    """Return the positions of one vector out of the whole content of its file.
+
+    Raises:
+        CorruptTableError: an unknown file version, or as `decode_block`.
+    """
+    require_file_version(content[:1], descriptor)
+    start, length = vector_range(descriptor)
+    return decode_block(content[start : start + length], descriptor)
+
+
+def require_file_version(first_byte: bytes, descriptor: DeletionVectorDescriptor) -> None:
+    """Check the first byte of a vector's file.
+
+    Raises:
+        CorruptTableError: not the version this library knows (DELTA_DELETION_VECTOR_INVALID).
+    """
+    if first_byte != bytes([FILE_VERSION]):
+        raise _invalid(f"its file has the version byte {first_byte.hex() or 'none'}", descriptor)
+
+
+def _checked(data: bytes, descriptor: DeletionVectorDescriptor) -> RowIndexes:
+    positions = decode_bitmap(data)
+    if len(positions) != descriptor.cardinality:
+        raise CorruptTableError(
+            f"{_name(descriptor)} holds {len(positions)} positions, the log says "
+            f"{descriptor.cardinality}.",
+            code=ErrorCode.DELETION_VECTOR_CARDINALITY_MISMATCH,
+        )
+    return positions
+
+
+# --- writing --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedVector:
+    """A vector as bytes, not yet in a file."""
+
+    data: bytes
+    cardinality: int
+
+
+def encode_vector(positions: RowIndexes) -> EncodedVector:
+    """Encode positions, in any order; repetitions count once."""
+    values = np.ascontiguousarray(positions, dtype=np.uint64)
+    bitmap = BitMap64(array.array("Q", values.tobytes()))
+    bitmap.run_optimize()
+    data = PORTABLE_MAGIC.to_bytes(4, "little") + bytes(bitmap.serialize())
+    return EncodedVector(data, len(bitmap))
+
+
+def encode_vectors(
+    vectors: Sequence[EncodedVector], file_id: uuid.UUID, *, prefix: str = ""
+) -> tuple[bytes, tuple[DeletionVectorDescriptor, ...]]:
+    """Pack vectors into the content of one file, with a descriptor for each.
+
+    The file belongs under the name that `vector_path` gives for any of the descriptors.
+    """
+    content = bytearray([FILE_VERSION])
+    descriptors = []
+    for vector in vectors:
+        data = vector.data
+        descriptors.append(
+            DeletionVectorDescriptor(
+                storage_type=RELATIVE,
+                path_or_inline=prefix + z85_encode(file_id.bytes),
+                offset=len(content),
+                size_bytes=len(data),
+                cardinality=vector.cardinality,
+            )
+        )
+        content += struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+    return bytes(content), tuple(descriptors)
+
+
+def encode_file(
+    vectors: Sequence[RowIndexes], file_id: uuid.UUID, *, prefix: str = ""
+) -> tuple[bytes, tuple[DeletionVectorDescriptor, ...]]:
+    """Encode positions and pack them as `encode_vectors` does."""
+    return encode_vectors([encode_vector(p) for p in vectors], file_id, prefix=prefix)
+
+
+def encode_inline(positions: RowIndexes) -> DeletionVectorDescriptor:
+    """Return a descriptor that holds a small vector itself."""
+    vector = encode_vector(positions)
+    data = vector.data
+    return DeletionVectorDescriptor(
+        storage_type=INLINE,
+        path_or_inline=z85_encode(data + bytes(-len(data) % 4)),
+        offset=None,
+        size_bytes=len(data),
+        cardinality=vector.cardinality,
+    )
+
+
+# --- Z85 ------------------------------------------------------------------------------------
+
+
+def z85_decode(text: str) -> bytes:
+    """Read Z85 (ZeroMQ RFC 32).
+
+    Raises:
+        ValueError: a character outside the alphabet, or a length that is no multiple of 5.
+    """
+    if len(text) % 5 or not set(text) <= set(_Z85):
+        raise ValueError(f"no Z85 text: {text!r}")
+    return base64.b85decode(text.translate(_FROM_Z85))
+
+
+def z85_encode(data: bytes) -> str:
+    """Write bytes, in number a multiple of four, as Z85.
+
+    >>> z85_encode(bytes.fromhex("864FD26FB559F75B"))
+    'HelloWorld'
+    """
+    if len(data) % 4:
+        raise ValueError(f"Z85 takes a multiple of 4 bytes, not {len(data)}")
+    return base64.b85encode(data).decode("ascii").translate(_TO_Z85)
+
+
+# --- errors ---------------------------------------------------------------------------------
+
+
+def _name(descriptor: DeletionVectorDescriptor | None) -> str:
+    return "The deletion vector" + (f" {descriptor.unique_id[:80]!r}" if descriptor else "")
+
+
+def _invalid(problem: str, descriptor: DeletionVectorDescriptor | None = None) -> CorruptTableError:
+    return CorruptTableError(
+        f"{_name(descriptor)} is invalid: {problem}.", code=ErrorCode.DELETION_VECTOR_INVALID
+    )
+
+
+def _wrong_size(size: int, descriptor: DeletionVectorDescriptor) -> CorruptTableError:
+    return CorruptTableError(
+        f"{_name(descriptor)} has {size} bytes, the log says {descriptor.size_bytes}.",
+        code=ErrorCode.DELETION_VECTOR_SIZE_MISMATCH,
+    )

@@ -1,0 +1,3 @@
+"""Table features, table properties and what they require."""
+
+from __future__ import annotations

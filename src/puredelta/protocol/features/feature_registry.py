@@ -1,0 +1,350 @@
+"""Every table feature the reference knows, one row each, and what this library does with it.
+
+This table decides whether a table may be touched, and ``docs/protocol-coverage.md`` is
+generated from it: a row is changed here and nowhere else. Names, kinds, versions and
+requirements are those of delta-spark 4.4.0 (X-50, X-52).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from puredelta.protocol.features import feature_usage as usage
+from puredelta.protocol.features.feature_usage import Usage
+
+READER_VERSION_MAX = 3
+"""Also the first version whose features are listed by name."""
+WRITER_VERSION_MAX = 7
+"""Also the first version whose features are listed by name."""
+
+
+class Capability(Enum):
+    """What a caller wants to do with a table."""
+
+    READ = "read"
+    APPEND = "append to"
+    OVERWRITE = "overwrite"
+    MERGE = "merge into"
+    CONVERT = "convert a directory into"
+    ADMINISTER = "administer"
+    """Commit to it without writing rows: create, alter, vacuum, restore, clone."""
+
+
+class Level(Enum):
+    """How far a capability goes on a table that lists a feature."""
+
+    SUPPORTED = "yes"
+    WHEN_INACTIVE = "while inactive"
+    REFUSED = "no"
+
+
+class Enablement(Enum):
+    """What brings a feature into a protocol."""
+
+    USE = "using it, in new and existing tables"
+    USE_IN_NEW_TABLE = "using it in a new table; in an existing one its name"
+    NAME = "its name only"
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """One cell of the table; ``reason`` is what an error message and the docs say."""
+
+    level: Level
+    reason: str = ""
+
+
+YES = Support(Level.SUPPORTED)
+
+
+def yes(how: str) -> Support:
+    """Supported, with a remark for the docs."""
+    return Support(Level.SUPPORTED, how)
+
+
+def inactive(reason: str) -> Support:
+    """Supported as long as nothing in the table uses the feature."""
+    return Support(Level.WHEN_INACTIVE, reason)
+
+
+def no(reason: str) -> Support:
+    """NotApplicable, even if nothing uses the feature (X-56)."""
+    return Support(Level.REFUSED, reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """One table feature.
+
+    ``legacy`` is the pair of reader and writer version that implies the feature without
+    listing it, where there is one; ``requires`` are features that come with it.
+    """
+
+    name: str
+    reader: bool = False
+    """Whether readers must understand it, or writers only."""
+    legacy: tuple[int, int] | None = None
+    requires: tuple[str, ...] = ()
+    used: Usage = field(default=usage.never)
+    enabled_by: Enablement = Enablement.USE
+    read: Support = YES
+    append: Support = YES
+    overwrite: Support = YES
+    merge: Support = YES
+    convert: Support = YES
+    administer: Support = YES
+
+    def support(self, capability: Capability) -> Support:
+        """Return the cell of one capability."""
+        match capability:
+            case Capability.READ:
+                return self.read
+            case Capability.APPEND:
+                return self.append
+            case Capability.OVERWRITE:
+                return self.overwrite
+            case Capability.MERGE:
+                return self.merge
+            case Capability.CONVERT:
+                return self.convert
+            case Capability.ADMINISTER:
+                return self.administer
+
+
+def _writer(name: str, support: Support, **row: object) -> Feature:
+    """Build a row whose writing cells are the same, but for those named in ``row``.
+
+    What only hinders writing rows does not hinder administering a table.
+    """
+    cells = dict.fromkeys(("append", "overwrite", "merge", "convert"), support)
+    if support.level is Level.REFUSED:
+        cells["administer"] = support
+    return Feature(**{"name": name, **cells, **row})  # type: ignore[arg-type]
+
+
+_CATALOG = "commits of this table go through a catalog, which a log on storage alone cannot see"
+_ICEBERG = "files and metadata would have to keep Iceberg's rules, which is not implemented"
+_VARIANT = "columns of type variant are not implemented"
+_GEO = "columns of geometry and geography types are not implemented"
+_REDIRECT = "the table redirects to another place, which is not implemented"
+
+FEATURES: tuple[Feature, ...] = (
+    Feature(
+        name="appendOnly",
+        legacy=(1, 2),
+        used=usage.when_set("append_only"),
+        overwrite=yes("a commit that removes rows is refused while the property is set"),
+        merge=yes("a commit that removes rows is refused while the property is set"),
+    ),
+    _writer(
+        "invariants",
+        yes("checked on every row that is computed; copied rows are not checked again"),
+        legacy=(1, 2),
+        used=usage.when_fields_have(usage.INVARIANTS),
+    ),
+    _writer(
+        "checkConstraints",
+        yes("checked on every row that is computed; copied rows are not checked again"),
+        legacy=(1, 3),
+        used=usage.check_constraints,
+    ),
+    Feature(
+        name="changeDataFeed",
+        legacy=(1, 4),
+        used=usage.when_set("enable_change_data_feed"),
+        append=yes("readers infer inserts from the added files"),
+        overwrite=yes("readers infer changes from the added and removed files"),
+        merge=yes("change files are written where rows are updated or deleted"),
+        convert=yes("readers infer inserts from the added files"),
+    ),
+    _writer(
+        "generatedColumns",
+        yes("computed where they are not given, checked where they are"),
+        convert=inactive("values in the files to convert are not checked"),
+        legacy=(1, 4),
+        used=usage.when_fields_have(usage.GENERATION_EXPRESSION),
+    ),
+    _writer(
+        "columnMapping",
+        YES,
+        reader=True,
+        legacy=(2, 5),
+        used=usage.column_mapping,
+        convert=inactive("the files to convert carry no physical names"),
+    ),
+    _writer(
+        "identityColumns",
+        yes("values without gaps within a write; the high water mark is kept in the schema"),
+        convert=inactive("values in the files to convert are not checked"),
+        legacy=(1, 6),
+        used=usage.when_fields_have(usage.IDENTITY_START, usage.IDENTITY_STEP),
+    ),
+    _writer(
+        "allowColumnDefaults",
+        yes("fill in what INSERT and rows to be written leave out"),
+        convert=inactive("files that lack a column would read as NULL, not as its default"),
+        enabled_by=Enablement.USE_IN_NEW_TABLE,
+        used=usage.when_fields_have(usage.CURRENT_DEFAULT),
+    ),
+    Feature(
+        name="timestampNtz",
+        reader=True,
+        enabled_by=Enablement.USE_IN_NEW_TABLE,
+        used=usage.when_types_are("timestamp_ntz"),
+    ),
+    _writer(
+        "deletionVectors",
+        yes("existing vectors are honoured; changed files are rewritten without one"),
+        reader=True,
+        used=usage.when_set("enable_deletion_vectors"),
+        read=yes("vectors are applied"),
+        merge=yes("changed rows are hidden by vectors while the property is set"),
+    ),
+    Feature(
+        name="typeWidening",
+        reader=True,
+        used=usage.any_of(
+            usage.when_set("enable_type_widening"), usage.when_fields_have(usage.TYPE_CHANGES)
+        ),
+        append=yes("no column is widened automatically"),
+        merge=yes("columns are widened by schema evolution only"),
+    ),
+    Feature(
+        name="typeWidening-preview",
+        reader=True,
+        enabled_by=Enablement.NAME,
+        used=usage.when_fields_have(usage.TYPE_CHANGES),
+        append=yes("no column is widened automatically"),
+        merge=yes("columns are widened by schema evolution only"),
+    ),
+    _writer("domainMetadata", yes("domains are kept")),
+    _writer(
+        "clustering",
+        yes("written without clustering the rows; the clustering columns are kept"),
+        requires=("domainMetadata",),
+    ),
+    Feature(
+        name="rowTracking",
+        append=yes("new files get row ids at commit"),
+        overwrite=yes("new files get row ids at commit"),
+        merge=yes("rows that move keep their ids in hidden columns"),
+        convert=yes("new files get row ids at commit"),
+        requires=("domainMetadata",),
+        used=usage.when_set("enable_row_tracking"),
+    ),
+    _writer(
+        "v2Checkpoint",
+        yes("checkpoints are a JSON file and a sidecar while the policy is v2"),
+        reader=True,
+        used=usage.v2_checkpoints,
+    ),
+    _writer("inCommitTimestamp", YES, used=usage.when_set("in_commit_timestamps")),
+    _writer("vacuumProtocolCheck", yes("the protocol is checked before a VACUUM"), reader=True),
+    _writer(
+        "checkpointProtection",
+        yes("checkpoints it protects are removed all together or not at all"),
+    ),
+    _writer(
+        "materializePartitionColumns",
+        no("partition columns are not written into data files"),
+        used=usage.when_set("enable_materialized_partition_columns"),
+    ),
+    _writer(
+        "icebergCompatV1",
+        inactive(_ICEBERG),
+        administer=inactive(_ICEBERG),
+        requires=("columnMapping",),
+        used=usage.when_set("enable_iceberg_compat_v1"),
+    ),
+    _writer(
+        "icebergCompatV2",
+        inactive(_ICEBERG),
+        administer=inactive(_ICEBERG),
+        requires=("columnMapping",),
+        used=usage.when_set("enable_iceberg_compat_v2"),
+    ),
+    _writer(
+        "icebergCompatV3",
+        inactive(_ICEBERG),
+        administer=inactive(_ICEBERG),
+        requires=("columnMapping", "rowTracking"),
+        used=usage.when_set("enable_iceberg_compat_v3"),
+    ),
+    *(
+        _writer(
+            name,
+            inactive(_VARIANT),
+            reader=True,
+            enabled_by=enabled_by,
+            read=inactive(_VARIANT),
+            used=usage.when_types_are("variant"),
+        )
+        for name, enabled_by in (
+            ("variantType", Enablement.USE_IN_NEW_TABLE),
+            ("variantType-preview", Enablement.NAME),
+        )
+    ),
+    *(
+        _writer(
+            name,
+            inactive(_VARIANT),
+            reader=True,
+            enabled_by=Enablement.NAME,
+            requires=requires,
+            read=inactive(_VARIANT),
+            used=usage.any_of(
+                usage.when_set("enable_variant_shredding"), usage.when_types_are("variant")
+            ),
+        )
+        for name, requires in (
+            ("variantShredding", ("variantType",)),
+            ("variantShredding-preview", ()),
+        )
+    ),
+    *(
+        _writer(
+            name,
+            inactive(_GEO),
+            reader=True,
+            enabled_by=enabled_by,
+            read=inactive(_GEO),
+            used=usage.when_types_are("geometry", "geography"),
+        )
+        for name, enabled_by in (
+            ("geospatial", Enablement.USE_IN_NEW_TABLE),
+            ("geospatial-dev", Enablement.NAME),
+        )
+    ),
+    _writer(
+        "catalogManaged",
+        no(_CATALOG),
+        reader=True,
+        requires=("inCommitTimestamp", "vacuumProtocolCheck"),
+        read=no(_CATALOG),
+    ),
+    _writer(
+        "coordinatedCommits-preview",
+        no(_CATALOG),
+        requires=("inCommitTimestamp", "vacuumProtocolCheck"),
+        read=no(_CATALOG),
+    ),
+    _writer(
+        "adaptiveMetadata-preview",
+        no("the layout of its log is not implemented"),
+        reader=True,
+        requires=(
+            "rowTracking",
+            "domainMetadata",
+            "catalogManaged",
+            "columnMapping",
+            "deletionVectors",
+        ),
+        read=no("the layout of its log is not implemented"),
+    ),
+    _writer("redirectReaderWriter-preview", no(_REDIRECT), reader=True, read=no(_REDIRECT)),
+    _writer("redirectWriterOnly-preview", no(_REDIRECT)),
+)
+
+FEATURES_BY_NAME: Mapping[str, Feature] = {feature.name: feature for feature in FEATURES}

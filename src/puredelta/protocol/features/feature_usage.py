@@ -1,0 +1,153 @@
+"""What in a table's metadata makes a feature *active* (section "Active Features").
+
+A listed feature obliges a writer to obey its rules only while something uses it (X-53).
+Every function here answers with the names of the properties and columns that do, ready
+for an error message; an empty answer means the feature is not active.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from typing_extensions import assert_never
+
+from puredelta.protocol.features.properties import (
+    CONSTRAINT_PREFIX,
+    CheckpointPolicy,
+    ColumnMappingMode,
+    TableProperties,
+)
+from puredelta.protocol.schema.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
+
+Usage: TypeAlias = Callable[[TableProperties, StructType], tuple[str, ...]]
+
+INVARIANTS = "delta.invariants"
+GENERATION_EXPRESSION = "delta.generationExpression"
+CURRENT_DEFAULT = "CURRENT_DEFAULT"
+TYPE_CHANGES = "delta.typeChanges"
+IDENTITY_START = "delta.identity.start"
+IDENTITY_STEP = "delta.identity.step"
+IDENTITY_ALLOWS_EXPLICIT = "delta.identity.allowExplicitInsert"
+IDENTITY_HIGH_WATER_MARK = "delta.identity.highWaterMark"
+
+
+def never(_properties: TableProperties, _schema: StructType) -> tuple[str, ...]:
+    """Nothing in the metadata uses the feature (it shows in other actions, or not at all)."""
+    return ()
+
+
+def when_set(attribute: str) -> Usage:
+    """Used when the boolean property behind this attribute is true."""
+
+    def find(properties: TableProperties, _schema: StructType) -> tuple[str, ...]:
+        key: str = vars(TableProperties)[attribute].key
+        return (f"property {key}=true",) if getattr(properties, attribute) else ()
+
+    return find
+
+
+def when_fields_have(*keys: str) -> Usage:
+    """Used when a field, nested ones too, has one of these keys in its metadata."""
+
+    def find(_properties: TableProperties, schema: StructType) -> tuple[str, ...]:
+        return tuple(
+            f"column {path}"
+            for path, field in fields_by_path(schema)
+            if not field.metadata.keys().isdisjoint(keys)
+        )
+
+    return find
+
+
+def when_types_are(*names: str) -> Usage:
+    """Used when a column holds a type whose name starts with one of ``names``."""
+
+    def find(_properties: TableProperties, schema: StructType) -> tuple[str, ...]:
+        return tuple(
+            f"column {path}" for path, field in fields_by_path(schema) if _holds(field.type, names)
+        )
+
+    return find
+
+
+def any_of(*usages: Usage) -> Usage:
+    """Used when one of ``usages`` is."""
+
+    def find(properties: TableProperties, schema: StructType) -> tuple[str, ...]:
+        return tuple(name for usage in usages for name in usage(properties, schema))
+
+    return find
+
+
+def check_constraints(properties: TableProperties, _schema: StructType) -> tuple[str, ...]:
+    """Name the CHECK constraints."""
+    return tuple(f"property {CONSTRAINT_PREFIX}{name}" for name in properties.check_constraints)
+
+
+def column_mapping(properties: TableProperties, _schema: StructType) -> tuple[str, ...]:
+    """Name the mapping mode unless it is ``none``."""
+    mode = properties.column_mapping_mode
+    if mode is ColumnMappingMode.NONE:
+        return ()
+    return (f"property delta.columnMapping.mode={mode.value}",)
+
+
+def v2_checkpoints(properties: TableProperties, _schema: StructType) -> tuple[str, ...]:
+    """Name the checkpoint policy unless it is ``classic``."""
+    policy = properties.checkpoint_policy
+    if policy is CheckpointPolicy.CLASSIC:
+        return ()
+    return (f"property delta.checkpointPolicy={policy.value}",)
+
+
+def fields_by_path(schema: StructType) -> Iterator[tuple[str, StructField]]:
+    """Yield every field with its dotted path; inside arrays and maps with Spark's words.
+
+    >>> inner = StructType((StructField("x", PrimitiveType("integer")),))
+    >>> schema = StructType((StructField("a", ArrayType(inner)),))
+    >>> [path for path, _ in fields_by_path(schema)]
+    ['a', 'a.element.x']
+    """
+    yield from _fields("", schema)
+
+
+def _fields(prefix: str, data_type: DataType) -> Iterator[tuple[str, StructField]]:
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                path = f"{prefix}.{field.name}" if prefix else field.name
+                yield path, field
+                yield from _fields(path, field.type)
+        case ArrayType(element):
+            yield from _fields(f"{prefix}.element", element)
+        case MapType(key, value):
+            yield from _fields(f"{prefix}.key", key)
+            yield from _fields(f"{prefix}.value", value)
+        case PrimitiveType() | DecimalType():
+            return
+        case _:
+            assert_never(data_type)
+
+
+def _holds(data_type: DataType, names: tuple[str, ...]) -> bool:
+    """Tell whether the type is named, or what it holds other than fields of its own."""
+    match data_type:
+        case PrimitiveType(name):
+            return any(name == n or name.startswith(n + "(") for n in names)
+        case ArrayType(element):
+            return _holds(element, names)
+        case MapType(key, value):
+            return _holds(key, names) or _holds(value, names)
+        case StructType() | DecimalType():
+            return False
+        case _:
+            assert_never(data_type)

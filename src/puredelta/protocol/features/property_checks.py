@@ -1,0 +1,208 @@
+"""Table properties as a user sets them: which keys exist, how they are spelt, what they may hold.
+
+A table that exists may carry any property; these checks are for a command that is about to
+store new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.protocol.features.feature_registry import FEATURES_BY_NAME
+from puredelta.protocol.features.properties import (
+    CONSTRAINT_PREFIX,
+    FEATURE_PREFIX,
+    PROPERTY_KEYS,
+    TableProperties,
+)
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import DataType, StructType
+
+_ARBITRARY_PROPERTIES_KEY = "spark.databricks.delta.allowArbitraryProperties.enabled"
+
+PROTOCOL_VERSION_KEYS = ("delta.minReaderVersion", "delta.minWriterVersion")
+IGNORE_PROTOCOL_DEFAULTS = "delta.ignoreProtocolDefaults"
+
+_DELTA_PREFIX = "delta."
+_NOT_FOR_USERS = frozenset({"delta.columnMapping.maxColumnId", "clusteringColumns"})
+_NOT_IMPLEMENTED: Mapping[str, str] = {
+    "delta.compatibility.symlinkFormatManifest.enabled": "manifests that follow every commit",
+    "delta.coordinatedCommits.commitCoordinator-preview": "commits through a coordinator",
+    "delta.redirectReaderWriter-preview": "redirection to another table",
+    "delta.redirectWriterOnly-preview": "redirection to another table",
+    "delta.universalFormat.enabledFormats": "metadata of other table formats",
+}
+_UNTYPED_KEYS = (
+    # Known to the reference, without effect on what this library does.
+    *PROTOCOL_VERSION_KEYS,
+    IGNORE_PROTOCOL_DEFAULTS,
+    "delta.autoOptimize",
+    "delta.autoOptimize.optimizeWrite",
+    "delta.castIcebergTimeType",
+    "delta.checkpointRetentionDuration",
+    "delta.compatibility.symlinkFormatManifest.enabled",
+    "delta.coordinatedCommits.commitCoordinator-preview",
+    "delta.coordinatedCommits.commitCoordinatorConf-preview",
+    "delta.coordinatedCommits.tableConf-preview",
+    "delta.dropFeatureTruncateHistory.retentionDuration",
+    "delta.enableChangeDataCapture",
+    "delta.enableFullRetentionRollback",
+    "delta.ignoreIcebergBucketPartition",
+    "delta.parquet.format.version",
+    "delta.redirectReaderWriter-preview",
+    "delta.redirectWriterOnly-preview",
+    "delta.sampleRetentionDuration",
+    "delta.universalFormat.enabledFormats",
+    "delta.universalFormat.iceberg.atomicConversion.supported",
+)
+_OWN_KEYS = ("delta.parquet.compression.codec",)
+
+_KNOWN = {key.lower(): key for key in (*PROPERTY_KEYS.values(), *_UNTYPED_KEYS, *_OWN_KEYS)}
+
+_OFF = ("", "false")
+
+
+def canonical_key(key: str) -> str:
+    """Return a property's key as the table stores it: Delta's own keys ignore case.
+
+    >>> canonical_key("delta.appendonly")
+    'delta.appendOnly'
+    """
+    lowered = key.lower()
+    if lowered.startswith(FEATURE_PREFIX):
+        return lowered
+    return _KNOWN.get(lowered, key)
+
+
+def is_delta_property(key: str) -> bool:
+    """Tell whether a key, in any case, is one that Delta gives a meaning."""
+    return key.lower() in _KNOWN
+
+
+def checked_properties(given: Mapping[str, str], *, allow_arbitrary: bool) -> dict[str, str]:
+    """Return properties under their canonical keys, each with a value it can have.
+
+    ``allow_arbitrary`` lets keys pass that begin with ``delta.`` and mean nothing here
+    (a setting of the session).
+
+    Raises:
+        InvalidRequestError: a ``delta.`` key is unknown (UNKNOWN_CONFIGURATION) or not for
+            users to set (CANNOT_MODIFY_TABLE_PROPERTY), a value is none of its property
+            (INVALID_TABLE_PROPERTY), or a feature is unknown or neither supported nor
+            enabled (UNSUPPORTED_FEATURES_IN_CONFIG, UNSUPPORTED_FEATURE_STATUS).
+        UnsupportedError: a property switches on what this library does not have.
+    """
+    found: dict[str, str] = {}
+    for key, value in given.items():
+        name = canonical_key(key)
+        if name in _NOT_FOR_USERS:
+            raise InvalidRequestError(
+                f"The Delta table configuration {name} cannot be specified by the user",
+                code=ErrorCode.CANNOT_MODIFY_TABLE_PROPERTY,
+                property=name,
+            )
+        if name in _NOT_IMPLEMENTED and value.strip().lower() not in _OFF:
+            raise UnsupportedError(
+                f"The table property {name} cannot be set: {_NOT_IMPLEMENTED[name]} is not "
+                "implemented.",
+                code=ErrorCode.OPERATION_NOT_ALLOWED,
+                property=name,
+            )
+        if not allow_arbitrary and _is_unknown(name):
+            raise InvalidRequestError(
+                f"Unknown configuration was specified: {key}. To disable this check, set "
+                f"{_ARBITRARY_PROPERTIES_KEY}=true in the Spark session configuration.",
+                code=ErrorCode.UNKNOWN_CONFIGURATION,
+                property=key,
+            )
+        found[name] = value
+    _require_features(found)
+    TableProperties.of(found).validate()
+    return found
+
+
+def require_sound_properties(properties: TableProperties, schema: StructType) -> None:
+    """Check what properties say together, and about the columns.
+
+    Raises:
+        InvalidRequestError: the log would be kept shorter than removed files
+            (INVALID_TABLE_PROPERTY), rows are tracked and not tracked
+            (ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION), or statistics are wanted of columns
+            that do not exist (COLUMN_NOT_FOUND_IN_SCHEMA).
+    """
+    _require_retention(properties)
+    if properties.enable_row_tracking and properties.row_tracking_suspended:
+        raise InvalidRequestError(
+            "Illegal table state was detected. Table properties `delta.enableRowTracking` and "
+            "`delta.rowTrackingSuspended` are both set to true. The issue can be resolved by "
+            "disabling any of the two table properties.",
+            code=ErrorCode.ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION,
+        )
+    for path in properties.data_skipping_stats_columns or ():
+        _require_field(schema, path)
+
+
+def _is_unknown(name: str) -> bool:
+    if not name.lower().startswith(_DELTA_PREFIX):
+        return False
+    return name not in _KNOWN.values() and not name.lower().startswith(
+        (CONSTRAINT_PREFIX, FEATURE_PREFIX)
+    )
+
+
+def _require_features(properties: Mapping[str, str]) -> None:
+    known = {name.lower() for name in FEATURES_BY_NAME}
+    features = {
+        key.removeprefix(FEATURE_PREFIX): status
+        for key, status in properties.items()
+        if key.startswith(FEATURE_PREFIX)
+    }
+    unknown = sorted(FEATURE_PREFIX + name for name in features if name not in known)
+    if unknown:
+        raise InvalidRequestError(
+            "Table features configured in the following Spark configs or Delta table "
+            f"properties are not recognized: {', '.join(unknown)}.",
+            code=ErrorCode.UNSUPPORTED_FEATURES_IN_CONFIG,
+            properties=tuple(unknown),
+        )
+    for name, status in features.items():
+        if status.lower() not in {"supported", "enabled"}:
+            raise InvalidRequestError(
+                f'Expecting the status for table feature {name} to be "supported", but got '
+                f'"{status}".',
+                code=ErrorCode.UNSUPPORTED_FEATURE_STATUS,
+                feature=name,
+                status=status,
+            )
+
+
+def _require_retention(properties: TableProperties) -> None:
+    log, files = properties.log_retention, properties.deleted_file_retention
+    if log < files:
+        raise InvalidRequestError(
+            f"The table property delta.logRetentionDuration({_days(log)}) needs to be greater "
+            f"than or equal to delta.deletedFileRetentionDuration({_days(files)}).",
+            code=ErrorCode.INVALID_TABLE_PROPERTY,
+            property="delta.logRetentionDuration",
+        )
+
+
+def _days(duration: timedelta) -> str:
+    hours = duration / timedelta(hours=1)
+    return f"{hours / 24:g} days" if hours % 24 == 0 else f"{hours:g} hours"
+
+
+def _require_field(schema: StructType, path: tuple[str, ...]) -> None:
+    level: DataType = schema
+    for name in path:
+        field = level.find_ignoring_case(name) if isinstance(level, StructType) else None
+        if field is None:
+            raise InvalidRequestError(
+                f"Couldn't find column {'.'.join(path)}, which delta.dataSkippingStatsColumns "
+                f"names, in: {simple_string(schema)}.",
+                code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
+                column=".".join(path),
+            )
+        level = field.type

@@ -1,0 +1,138 @@
+"""Types that may become wider while old files keep theirs (section "Type Widening", M-53).
+
+A change is recorded in the metadata of the field whose type changed, or of the one that
+holds the array or map it happened in, so that readers know what old files may contain.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
+from puredelta.protocol.features.feature_usage import TYPE_CHANGES
+from puredelta.protocol.schema.schema_json import encode_type
+from puredelta.protocol.schema.types import (
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    TIMESTAMP_NTZ,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructType,
+)
+
+_INTEGRALS = (BYTE, SHORT, INTEGER, LONG)
+_TO_DOUBLE = (BYTE, SHORT, INTEGER)
+_DIGITS = {BYTE: 10, SHORT: 10, INTEGER: 10, LONG: 20}
+"""Parquet stores the three small ones as 32 bits, which read as ten digits or more."""
+
+
+class AutomaticWidening(Enum):
+    """Which types a statement may widen unasked; the value is that of the session setting."""
+
+    ALWAYS = "always"
+    SAME_FAMILY = "same_family_type"
+    NEVER = "never"
+
+    def allows(self, current: DataType, wider: DataType) -> bool:
+        """Tell whether a column of one type may be given the other.
+
+        >>> AutomaticWidening.SAME_FAMILY.allows(INTEGER, DOUBLE)
+        False
+        >>> AutomaticWidening.ALWAYS.allows(INTEGER, DOUBLE)
+        True
+        """
+        match self:
+            case AutomaticWidening.ALWAYS:
+                return can_widen(current, wider)
+            case AutomaticWidening.SAME_FAMILY:
+                return can_widen(current, wider) and _is_same_family(current, wider)
+            case AutomaticWidening.NEVER:
+                return False
+
+
+def can_widen(current: DataType, wider: DataType) -> bool:
+    """Tell whether the feature supports the change of a leaf; a type is not wider than itself."""
+    if current == wider:
+        return False
+    match current, wider:
+        case DecimalType(), DecimalType():
+            return _holds(wider, current.precision - current.scale, current.scale)
+        case _, DecimalType():
+            digits = next((n for kind, n in _DIGITS.items() if kind == current), None)
+            return digits is not None and _holds(wider, digits, 0)
+        case _ if current in _INTEGRALS and wider in _INTEGRALS:
+            return _INTEGRALS.index(current) < _INTEGRALS.index(wider)
+        case _:
+            return (
+                (current in _TO_DOUBLE and wider == DOUBLE)
+                or (current == FLOAT and wider == DOUBLE)
+                or (current == DATE and wider == TIMESTAMP_NTZ)
+            )
+
+
+def with_type_changes(before: StructType, after: StructType) -> StructType:
+    """Return ``after`` with what was widened since ``before`` recorded in its fields.
+
+    Changes recorded earlier stay, in their order. Fields match by name; new ones have no
+    history.
+    """
+    fields = []
+    for field in after.fields:
+        old = before.find(field.name)
+        if old is None or old.type == field.type:
+            fields.append(field)
+            continue
+        changes = [*field.metadata.get(TYPE_CHANGES, ()), *_changes(old.type, field.type, ())]
+        metadata = {**field.metadata, TYPE_CHANGES: changes} if changes else field.metadata
+        kind = _inside(old.type, field.type)
+        fields.append(dataclasses.replace(field, type=kind, metadata=metadata))
+    return StructType(tuple(fields))
+
+
+def _inside(before: DataType, after: DataType) -> DataType:
+    """Record the changes of fields below a type."""
+    match before, after:
+        case StructType(), StructType():
+            return with_type_changes(before, after)
+        case ArrayType(old), ArrayType(element, nulls):
+            return ArrayType(_inside(old, element), nulls)
+        case MapType(old_key, old_value), MapType(key, value, nulls):
+            return MapType(_inside(old_key, key), _inside(old_value, value), nulls)
+        case _:
+            return after
+
+
+def _changes(before: DataType, after: DataType, path: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """Yield the changes that belong to one field: its own, and those in its arrays and maps."""
+    match before, after:
+        case StructType(), StructType():
+            return
+        case ArrayType(old), ArrayType(element):
+            yield from _changes(old, element, (*path, "element"))
+        case MapType(old_key, old_value), MapType(key, value):
+            yield from _changes(old_key, key, (*path, "key"))
+            yield from _changes(old_value, value, (*path, "value"))
+        case _ if can_widen(before, after):
+            change = {"toType": encode_type(after), "fromType": encode_type(before)}
+            yield {**change, "fieldPath": ".".join(path)} if path else change
+        case _:
+            return
+
+
+def _is_same_family(current: DataType, wider: DataType) -> bool:
+    return isinstance(current, DecimalType) or (
+        not isinstance(wider, DecimalType) and not (current in _TO_DOUBLE and wider == DOUBLE)
+    )
+
+
+def _holds(decimal: DecimalType, whole_digits: int, scale: int) -> bool:
+    return decimal.precision - decimal.scale >= whole_digits and decimal.scale >= scale

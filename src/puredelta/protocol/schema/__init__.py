@@ -1,0 +1,3 @@
+"""Schemas: types, their JSON, and edits of columns."""
+
+from __future__ import annotations

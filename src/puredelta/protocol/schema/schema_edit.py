@@ -1,0 +1,288 @@
+"""Editing a schema at a path: add, drop, move and change fields, nested ones too.
+
+A path goes through structs by field name, and through arrays and maps by Spark's words
+``element``, ``key`` and ``value``. Names are found ignoring case, as columns of a table are
+unique that way. Everything returns a new schema; what the data files hold, and whether the
+table may be changed so, is not known here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructField, StructType
+
+FieldPath: TypeAlias = tuple[str, ...]
+
+
+class End(Enum):
+    """A place among the fields of a struct; the value is what the history shows."""
+
+    FIRST = "FIRST"
+    LAST = "LAST"
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """Directly behind another field of the same struct."""
+
+    name: str
+
+
+ColumnPosition: TypeAlias = End | After
+
+
+def find_type(schema: StructType, path: FieldPath) -> tuple[FieldPath, DataType]:
+    """Return what is at a path, and the path as the schema spells it.
+
+    Raises:
+        InvalidRequestError: there is nothing (UNRESOLVED_COLUMN), or a part of the path
+            lies in what has no fields (INVALID_FIELD_NAME).
+    """
+    spelled: FieldPath = ()
+    level: DataType = schema
+    for name in path:
+        found = _inside(level, name)
+        if found is None:
+            raise _not_found(level, path, spelled)
+        own_name, level = found
+        spelled = (*spelled, own_name)
+    return spelled, level
+
+
+def find_field(schema: StructType, path: FieldPath) -> tuple[FieldPath, StructField]:
+    """Return the field at a path, and the path as the schema spells it.
+
+    The element of an array and the key and value of a map are no fields of their own; they
+    are described as if they were, nullable where they may be null.
+
+    Raises:
+        InvalidRequestError: as `find_type`.
+    """
+    parent_path, parent = find_type(schema, path[:-1])
+    spelled, _ = find_type(schema, path)
+    name = spelled[-1]
+    match parent:
+        case StructType():
+            field = parent.find(name)
+            assert field is not None  # noqa: S101 - found just before
+            return spelled, field
+        case ArrayType(element, contains_null):
+            return spelled, StructField(name, element, contains_null)
+        case MapType(key, value, value_contains_null):
+            inner = StructField(name, key, nullable=False)
+            return spelled, inner if name == "key" else StructField(
+                name, value, value_contains_null
+            )
+        case _:
+            raise _not_found(parent, path, parent_path)
+
+
+def add_field(
+    schema: StructType, parent: FieldPath, field: StructField, place: ColumnPosition = End.LAST
+) -> StructType:
+    """Add a field to the struct at ``parent``; the empty path is the table itself.
+
+    Raises:
+        InvalidRequestError: there is no struct at ``parent``, it has the field already
+            (FIELD_ALREADY_EXISTS), or not the one to stand behind (FIELD_NOT_FOUND).
+    """
+
+    def add(struct: StructType) -> StructType:
+        if struct.find_ignoring_case(field.name) is not None:
+            raise InvalidRequestError(
+                f"Cannot add column, because `{'.'.join((*parent, field.name))}` already exists "
+                f"in {simple_string(schema)}.",
+                code=ErrorCode.FIELD_ALREADY_EXISTS,
+                column=".".join((*parent, field.name)),
+            )
+        return _placed(struct, field, place)
+
+    return _edit_struct(schema, parent, add)
+
+
+def drop_field(schema: StructType, path: FieldPath) -> StructType:
+    """Remove the field at a path.
+
+    Raises:
+        InvalidRequestError: there is none, it is the last of its struct
+            (DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA), or no field of a struct
+            (UNSUPPORTED_DROP_NESTED_COLUMN).
+    """
+    spelled, _ = find_type(schema, path)
+    _, parent = find_type(schema, path[:-1])
+    if not isinstance(parent, StructType):
+        raise InvalidRequestError(
+            f"Can only drop nested columns from StructType. Found {simple_string(parent)} at "
+            f"{'.'.join(path[:-1])}.",
+            code=ErrorCode.UNSUPPORTED_DROP_NESTED_COLUMN,
+            column=".".join(path),
+        )
+
+    def drop(struct: StructType) -> StructType:
+        if len(struct.fields) == 1:
+            raise InvalidRequestError(
+                "Cannot drop column from a schema with a single column. Schema: "
+                f"{simple_string(struct)}.",
+                code=ErrorCode.DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA,
+                column=".".join(path),
+            )
+        return StructType(tuple(f for f in struct.fields if f.name != spelled[-1]))
+
+    return _edit_struct(schema, path[:-1], drop)
+
+
+def change_field(
+    schema: StructType, path: FieldPath, change: Callable[[StructField], StructField]
+) -> StructType:
+    """Replace the field at a path by what ``change`` makes of it, where it stands.
+
+    Of an element, key or value only the type is taken back.
+
+    Raises:
+        InvalidRequestError: there is none, or another of the struct has the new name
+            (FIELD_ALREADY_EXISTS).
+    """
+    spelled, old = find_field(schema, path)
+    new = change(old)
+    _, parent = find_type(schema, path[:-1])
+    if not isinstance(parent, StructType):
+        return _edit_type(schema, spelled, new.type)
+
+    def replace(struct: StructType) -> StructType:
+        other = struct.find_ignoring_case(new.name)
+        if other is not None and other.name != old.name:
+            raise InvalidRequestError(
+                f"Cannot rename column, because `{'.'.join((*path[:-1], new.name))}` already "
+                f"exists in {simple_string(schema)}.",
+                code=ErrorCode.FIELD_ALREADY_EXISTS,
+                column=".".join((*path[:-1], new.name)),
+            )
+        return StructType(tuple(new if f.name == old.name else f for f in struct.fields))
+
+    return _edit_struct(schema, path[:-1], replace)
+
+
+def move_field(schema: StructType, path: FieldPath, place: ColumnPosition) -> StructType:
+    """Put the field at a path to another place in its struct.
+
+    Raises:
+        InvalidRequestError: there is none, or not the one to stand behind (FIELD_NOT_FOUND).
+    """
+    spelled, field = find_field(schema, path)
+
+    def move(struct: StructType) -> StructType:
+        if isinstance(place, After) and place.name.lower() == spelled[-1].lower():
+            return struct
+        rest = StructType(tuple(f for f in struct.fields if f.name != field.name))
+        return _placed(rest, field, place)
+
+    return _edit_struct(schema, path[:-1], move)
+
+
+def _placed(struct: StructType, field: StructField, place: ColumnPosition) -> StructType:
+    match place:
+        case End.FIRST:
+            return StructType((field, *struct.fields))
+        case End.LAST:
+            return StructType((*struct.fields, field))
+        case After(name):
+            before = struct.find_ignoring_case(name)
+            if before is None:
+                raise InvalidRequestError(
+                    f"No such struct field `{name}` in {', '.join(struct.names)}: {field.name} "
+                    "cannot be placed behind it.",
+                    code=ErrorCode.FIELD_NOT_FOUND,
+                    field=name,
+                )
+            at = struct.names.index(before.name) + 1
+            return StructType((*struct.fields[:at], field, *struct.fields[at:]))
+
+
+def _edit_struct(
+    schema: StructType, path: FieldPath, edit: Callable[[StructType], StructType]
+) -> StructType:
+    spelled, found = find_type(schema, path)
+    if not isinstance(found, StructType):
+        raise _no_struct(path, found)
+    edited = edit(found)
+    return edited if not spelled else _edit_type(schema, spelled, edited)
+
+
+def _edit_type(schema: StructType, spelled: FieldPath, new: DataType) -> StructType:
+    result = _with_type(schema, spelled, new)
+    assert isinstance(result, StructType)  # noqa: S101 - the outermost type stays a struct
+    return result
+
+
+def _with_type(level: DataType, path: FieldPath, new: DataType) -> DataType:
+    """Return ``level`` with another type at a path that is known to exist."""
+    if not path:
+        return new
+    name, rest = path[0], path[1:]
+    match level:
+        case StructType(fields):
+            return StructType(
+                tuple(
+                    dataclasses.replace(f, type=_with_type(f.type, rest, new))
+                    if f.name == name
+                    else f
+                    for f in fields
+                )
+            )
+        case ArrayType(element, contains_null):
+            return ArrayType(_with_type(element, rest, new), contains_null)
+        case MapType(key, value, nulls):
+            if name == "key":
+                return MapType(_with_type(key, rest, new), value, nulls)
+            return MapType(key, _with_type(value, rest, new), nulls)
+        case _:
+            raise ValueError(f"{simple_string(level)} has no {name}")
+
+
+def _inside(level: DataType, name: str) -> tuple[str, DataType] | None:
+    match level:
+        case StructType():
+            field = level.find(name) or level.find_ignoring_case(name)
+            return None if field is None else (field.name, field.type)
+        case ArrayType(element) if name.lower() == "element":
+            return "element", element
+        case MapType(key) if name.lower() == "key":
+            return "key", key
+        case MapType(_, value) if name.lower() == "value":
+            return "value", value
+        case _:
+            return None
+
+
+def _not_found(level: DataType, path: FieldPath, reached: FieldPath) -> InvalidRequestError:
+    if reached and not isinstance(level, StructType):
+        return _no_struct(path, level, reached=reached)
+    names = level.names if isinstance(level, StructType) else ()
+    return InvalidRequestError(
+        f"A column or field with name `{'.'.join(path)}` cannot be resolved. There are: "
+        f"{', '.join(names)}.",
+        code=ErrorCode.UNRESOLVED_COLUMN,
+        column=".".join(path),
+    )
+
+
+def _no_struct(
+    path: FieldPath, found: DataType, *, reached: FieldPath | None = None
+) -> InvalidRequestError:
+    parent = ".".join(path if reached is None else reached)
+    inside = {ArrayType: " Name its element: ", MapType: " Name its key or value: "}
+    hint = inside.get(type(found), "")
+    shown = {ArrayType: f"{parent}.element", MapType: f"{parent}.value"}.get(type(found), "")
+    return InvalidRequestError(
+        f"Field name `{'.'.join(path)}` is invalid: `{parent}` is not a struct but "
+        f"{simple_string(found)}.{hint}{shown}",
+        code=ErrorCode.INVALID_FIELD_NAME,
+        field=".".join(path),
+    )

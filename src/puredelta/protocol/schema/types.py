@@ -1,0 +1,98 @@
+"""The data types of a table schema (protocol section "Schema Serialization Format").
+
+Only shapes live here; JSON is read and written by `puredelta.protocol.schema.schema_json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveType:
+    """A type that is written as one word: ``string``, ``long``, ``timestamp_ntz``, ...
+
+    A name this library does not know (``variant``, ``geometry(...)``) is kept as it
+    stands; whether it may be used is decided by the table's features.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalType:
+    """``decimal(precision, scale)``, at most 38 digits."""
+
+    precision: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """An array; ``contains_null`` tells whether elements may be null."""
+
+    element: DataType
+    contains_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    """A map; keys are never null."""
+
+    key: DataType
+    value: DataType
+    value_contains_null: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StructField:
+    """One column or nested field. ``metadata`` holds JSON values, unknown keys included."""
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    """A struct, and the schema of a table."""
+
+    fields: tuple[StructField, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Field names in order."""
+        return tuple(f.name for f in self.fields)
+
+    def find(self, name: str) -> StructField | None:
+        """Return the field of this exact name."""
+        return next((f for f in self.fields if f.name == name), None)
+
+    def find_ignoring_case(self, name: str) -> StructField | None:
+        """Return the field of this name, case ignored: table columns are unique that way."""
+        lowered = name.lower()
+        return next((f for f in self.fields if f.name.lower() == lowered), None)
+
+
+DataType: TypeAlias = PrimitiveType | DecimalType | ArrayType | MapType | StructType
+"""Closed union: ``match`` over it ends in ``assert_never``."""
+
+STRING = PrimitiveType("string")
+LONG = PrimitiveType("long")
+INTEGER = PrimitiveType("integer")
+SHORT = PrimitiveType("short")
+BYTE = PrimitiveType("byte")
+FLOAT = PrimitiveType("float")
+DOUBLE = PrimitiveType("double")
+BOOLEAN = PrimitiveType("boolean")
+BINARY = PrimitiveType("binary")
+DATE = PrimitiveType("date")
+TIMESTAMP = PrimitiveType("timestamp")
+TIMESTAMP_NTZ = PrimitiveType("timestamp_ntz")
+VOID = PrimitiveType("void")
+VARIANT = PrimitiveType("variant")
+
+INTEGRAL = frozenset({BYTE, SHORT, INTEGER, LONG})

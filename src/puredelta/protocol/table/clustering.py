@@ -1,0 +1,174 @@
+"""Clustering columns: the domain ``delta.clustering`` that names them (section "Clustered Table").
+
+The domain speaks in physical names, people in logical ones; both directions are here, and
+the rules for what may cluster a table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
+from puredelta.protocol.actions.actions import DomainMetadata
+from puredelta.protocol.features.column_mapping import physical_name
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import (
+    DataType,
+    DecimalType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
+from puredelta.protocol.table.stats import indexed_columns
+from puredelta.protocol.table.table_config import TableConfig
+
+CLUSTERING = "clustering"
+"""The table feature."""
+CLUSTERING_DOMAIN = "delta.clustering"
+COLUMNS_MAX = 4
+
+ColumnPath = tuple[str, ...]
+
+_SKIPPABLE = frozenset(
+    ("byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp")
+) | {"timestamp_ntz"}
+
+
+def clustering_columns(
+    config: TableConfig, domains: Mapping[str, DomainMetadata]
+) -> tuple[ColumnPath, ...]:
+    """Return the logical paths of the clustering columns; empty where there are none.
+
+    Raises:
+        CorruptTableError: the domain cannot be read, or names a column that does not exist.
+    """
+    domain = domains.get(CLUSTERING_DOMAIN)
+    if domain is None or domain.removed:
+        return ()
+    try:
+        paths = json.loads(domain.configuration)["clusteringColumns"]
+        return tuple(_logical_path(config, tuple(path)) for path in paths)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptTableError(
+            f"The domain {CLUSTERING_DOMAIN} holds {domain.configuration!r}, which names no "
+            f"columns of the table: {error}.",
+            code=ErrorCode.LOG_CORRUPTED,
+        ) from error
+
+
+def clustering_domain(config: TableConfig, columns: Sequence[ColumnPath]) -> DomainMetadata:
+    """Return the action that makes these columns, logical paths, the clustering columns.
+
+    >>> clustering_domain(config, [("s", "x")]).configuration  # doctest: +SKIP
+    '{"clusteringColumns":[["s","x"]],"domainName":"delta.clustering"}'
+    """
+    paths = [list(config.physical_path(path)) for path in columns]
+    text = json.dumps(
+        {"clusteringColumns": paths, "domainName": CLUSTERING_DOMAIN},
+        separators=(",", ":"),
+        ensure_ascii=False,
+    )
+    return DomainMetadata(domain=CLUSTERING_DOMAIN, configuration=text)
+
+
+def resolve_clustering_columns(
+    config: TableConfig, columns: Sequence[ColumnPath]
+) -> tuple[ColumnPath, ...]:
+    """Find columns in the schema, case ignored, and check that they may cluster the table.
+
+    Raises:
+        InvalidRequestError: there are too many (CLUSTER_BY_INVALID_NUM_COLUMNS), one is
+            unknown (COLUMN_NOT_FOUND_IN_SCHEMA), named twice (DUPLICATE_COLUMNS_FOUND), of a
+            type without statistics (CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED), or not
+            among the columns that get statistics (CLUSTERING_COLUMN_MISSING_STATS).
+    """
+    if len(columns) > COLUMNS_MAX:
+        raise InvalidRequestError(
+            f"CLUSTER BY supports up to {COLUMNS_MAX} clustering columns, but the table has "
+            f"{len(columns)} clustering columns. Please remove the extra clustering columns.",
+            code=ErrorCode.CLUSTER_BY_INVALID_NUM_COLUMNS,
+            columns=tuple(map(".".join, columns)),
+        )
+    found = [_find(config.schema, path) for path in columns]
+    _require_distinct([path for path, _ in found])
+    _require_skippable(found)
+    _require_statistics(config, [path for path, _ in found])
+    return tuple(path for path, _ in found)
+
+
+def _find(schema: StructType, wanted: ColumnPath) -> tuple[ColumnPath, DataType]:
+    path: ColumnPath = ()
+    level: DataType = schema
+    for name in wanted:
+        field = level.find_ignoring_case(name) if isinstance(level, StructType) else None
+        if field is None:
+            raise InvalidRequestError(
+                f"Couldn't find column {'.'.join(wanted)} in: {simple_string(schema)}. A table is "
+                "clustered by columns and by fields of structs.",
+                code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
+                column=".".join(wanted),
+            )
+        path, level = (*path, field.name), field.type
+    return path, level
+
+
+def _require_distinct(paths: Sequence[ColumnPath]) -> None:
+    twice = sorted(".".join(path) for path, count in Counter(paths).items() if count > 1)
+    if twice:
+        raise InvalidRequestError(
+            f"Found duplicate column(s): {', '.join(twice)}. The duplicate was found in "
+            "CLUSTER BY.",
+            code=ErrorCode.DUPLICATE_COLUMNS_FOUND,
+            columns=tuple(twice),
+        )
+
+
+def _require_skippable(found: Sequence[tuple[ColumnPath, DataType]]) -> None:
+    wrong = {".".join(path): simple_string(kind) for path, kind in found if not _skippable(kind)}
+    if wrong:
+        listed = ", ".join(f"{name} : {kind.upper()}" for name, kind in wrong.items())
+        raise InvalidRequestError(
+            f"CLUSTER BY is not supported because the following column(s): {listed} don't "
+            "support data skipping.",
+            code=ErrorCode.CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED,
+            columns=tuple(wrong),
+        )
+
+
+def _skippable(kind: DataType) -> bool:
+    return isinstance(kind, DecimalType) or (
+        isinstance(kind, PrimitiveType) and kind.name in _SKIPPABLE
+    )
+
+
+def _require_statistics(config: TableConfig, paths: Sequence[ColumnPath]) -> None:
+    indexed = indexed_columns(config.data_schema, config.properties)
+    missing = [".".join(path) for path in paths if path not in indexed]
+    if missing:
+        raise InvalidRequestError(
+            "Clustering requires clustering columns to have stats. Couldn't find clustering "
+            f"column(s) '{', '.join(missing)}' in stats schema: "
+            f"{', '.join('.'.join(path) for path in indexed)}. Name them in "
+            "delta.dataSkippingStatsColumns, or raise delta.dataSkippingNumIndexedCols.",
+            code=ErrorCode.CLUSTERING_COLUMN_MISSING_STATS,
+            columns=tuple(missing),
+        )
+
+
+def _logical_path(config: TableConfig, physical: ColumnPath) -> ColumnPath:
+    path: ColumnPath = ()
+    level: DataType = config.schema
+    for name in physical:
+        field = _field_stored_as(level, name, config)
+        path, level = (*path, field.name), field.type
+    return path
+
+
+def _field_stored_as(level: DataType, name: str, config: TableConfig) -> StructField:
+    fields = level.fields if isinstance(level, StructType) else ()
+    for field in fields:
+        if physical_name(field, config.column_mapping) == name:
+            return field
+    raise KeyError(name)

@@ -1,0 +1,120 @@
+"""What a schema must look like before a table may have it (X-07, C-36).
+
+Readers are not this strict: these rules are for schemas a command is about to commit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.features.feature_usage import fields_by_path
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import StructField, StructType
+from puredelta.protocol.values.partition_values import is_partition_type
+
+INVALID_CHARACTERS = " ,;{}()\n\t="
+"""Parquet readers of old choke on these; column mapping hides the names from them."""
+
+
+def require_valid_schema(
+    schema: StructType, partition_columns: Sequence[str], *, column_mapping: ColumnMappingMode
+) -> tuple[str, ...]:
+    """Check everything below; return the partition columns as the schema spells them.
+
+    Raises:
+        InvalidRequestError: as the single checks.
+    """
+    require_no_duplicates(schema)
+    require_valid_names(schema, column_mapping)
+    return resolve_partition_columns(schema, partition_columns)
+
+
+def require_no_duplicates(schema: StructType) -> None:
+    """Check that no two fields of a struct differ in case only, at any depth.
+
+    Raises:
+        InvalidRequestError: DELTA_DUPLICATE_COLUMNS_FOUND.
+    """
+    counts = Counter(path.lower() for path, _ in fields_by_path(schema))
+    twice = sorted(path for path, count in counts.items() if count > 1)
+    if twice:
+        raise InvalidRequestError(
+            f"Found duplicate column(s) in the schema: {', '.join(twice)}. Names may not "
+            "differ in upper and lower case only; rename or drop the others.",
+            code=ErrorCode.DUPLICATE_COLUMNS_FOUND,
+            columns=tuple(twice),
+        )
+
+
+def require_valid_names(schema: StructType, mode: ColumnMappingMode) -> None:
+    """Check for characters that Parquet column names may not hold; a mapped schema may.
+
+    Raises:
+        InvalidRequestError: DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES.
+    """
+    if mode is not ColumnMappingMode.NONE:
+        return
+    wrong = sorted(
+        {f.name for _, f in fields_by_path(schema) if set(f.name) & set(INVALID_CHARACTERS)}
+    )
+    if wrong:
+        raise InvalidRequestError(
+            f"Found invalid character(s) among {INVALID_CHARACTERS!r} in the column names of "
+            f"your schema. Invalid column names: {', '.join(map(repr, wrong))}. Use other "
+            "characters, or enable column mapping ('delta.columnMapping.mode' = 'name').",
+            code=ErrorCode.INVALID_CHARACTERS_IN_COLUMN_NAMES,
+            columns=tuple(wrong),
+        )
+
+
+def resolve_partition_columns(schema: StructType, names: Sequence[str]) -> tuple[str, ...]:
+    """Find the partition columns in the schema, case ignored, and return its spelling.
+
+    Raises:
+        InvalidRequestError: one is unknown (DELTA_PARTITION_COLUMN_NOT_FOUND), named twice
+            (DELTA_DUPLICATE_COLUMNS_FOUND) or not atomic
+            (DELTA_INVALID_PARTITION_COLUMN_TYPE), or no other column is left
+            (DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION).
+    """
+    fields = tuple(_find(schema, name) for name in names)
+    resolved = tuple(f.name for f in fields)
+    if len(set(resolved)) < len(resolved):
+        raise InvalidRequestError(
+            f"Found duplicate column(s) in the partition columns: {', '.join(names)}.",
+            code=ErrorCode.DUPLICATE_COLUMNS_FOUND,
+            columns=tuple(names),
+        )
+    if resolved and len(resolved) == len(schema.fields):
+        raise InvalidRequestError(
+            f"Cannot use all columns for partition columns ({', '.join(resolved)}): a table "
+            "needs at least one more.",
+            code=ErrorCode.ALL_COLUMNS_PARTITIONED,
+        )
+    for field in fields:
+        _require_partition_type(field)
+    return resolved
+
+
+def _find(schema: StructType, name: str) -> StructField:
+    field = schema.find(name) or schema.find_ignoring_case(name)
+    if field is None:
+        raise InvalidRequestError(
+            f"Partition column {name!r} not found in schema: {', '.join(schema.names)}.",
+            code=ErrorCode.PARTITION_COLUMN_NOT_FOUND,
+            column=name,
+        )
+    return field
+
+
+def _require_partition_type(field: StructField) -> None:
+    if not is_partition_type(field.type):
+        name = simple_string(field.type)
+        raise InvalidRequestError(
+            f"Using column {field.name} of type {name} as a partition column is not supported.",
+            code=ErrorCode.INVALID_PARTITION_COLUMN_TYPE,
+            column=field.name,
+            type=name,
+        )

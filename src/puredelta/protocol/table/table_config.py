@@ -1,0 +1,250 @@
+"""Protocol and metadata of a table as one validated whole.
+
+Neither action means anything without the other: a mapping mode counts only if the
+protocol supports it, a feature obliges only while the metadata uses it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.protocol.actions.actions import Metadata, Protocol
+from puredelta.protocol.features import protocol_versions
+from puredelta.protocol.features.column_mapping import (
+    physical_name,
+    physical_path,
+    physical_schema,
+    require_complete_mapping,
+)
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.features.feature_usage import INVARIANTS
+from puredelta.protocol.features.filled_columns import (
+    Identity,
+    column_defaults,
+    generation_expressions,
+    identities,
+)
+from puredelta.protocol.features.properties import ColumnMappingMode, TableProperties
+from puredelta.protocol.schema.char_varchar import has_padded, parse_limits
+from puredelta.protocol.schema.schema_json import parse_schema
+from puredelta.protocol.schema.types import StructField, StructType
+
+CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
+"""Field metadata that makes a string column ``char(n)`` or ``varchar(n)`` (M-106)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableConfig:
+    """What a table is at one version, apart from its files. Build it with `of`."""
+
+    protocol: Protocol
+    metadata: Metadata
+    schema: StructType
+    """Logical names, partition columns included, in the table's order."""
+    partition_columns: tuple[str, ...]
+    """Logical names, as the schema spells them."""
+    properties: TableProperties
+    column_mapping: ColumnMappingMode
+    """The mode in force: ``NONE`` unless the protocol supports the feature."""
+
+    @classmethod
+    def of(cls, protocol: Protocol, metadata: Metadata) -> TableConfig:
+        """Read and check both actions; what is returned may be read by this library.
+
+        Raises:
+            UnsupportedError: reading needs what is not implemented
+                (DELTA_UNSUPPORTED_FEATURES_FOR_READ, DELTA_INVALID_PROTOCOL_VERSION).
+            CorruptTableError: the schema, the mapping or the partition columns are broken.
+        """
+        properties = TableProperties.of(metadata.configuration)
+        schema = parse_schema(metadata.schema_string)
+        protocol_versions.require_capability(Capability.READ, protocol, properties, schema)
+        mapped = protocol_versions.supports(protocol, "columnMapping")
+        mode = properties.column_mapping_mode if mapped else ColumnMappingMode.NONE
+        require_complete_mapping(schema, mode)
+        _require_partition_columns(schema, metadata.partition_columns)
+        return cls(
+            protocol=protocol,
+            metadata=metadata,
+            schema=schema,
+            partition_columns=metadata.partition_columns,
+            properties=properties,
+            column_mapping=mode,
+        )
+
+    # --- features -------------------------------------------------------------------------
+
+    @cached_property
+    def supported_features(self) -> frozenset[str]:
+        """The names of all features the protocol supports."""
+        return protocol_versions.supported_features(self.protocol)
+
+    @cached_property
+    def active_features(self) -> Mapping[str, tuple[str, ...]]:
+        """The supported features in use, each with the properties and columns that use it."""
+        return protocol_versions.active_features(self.protocol, self.properties, self.schema)
+
+    def supports(self, feature: str) -> bool:
+        """Tell whether the protocol supports a feature by name."""
+        return feature in self.supported_features
+
+    def is_active(self, feature: str) -> bool:
+        """Tell whether a feature is supported and in use."""
+        return feature in self.active_features
+
+    def require(self, capability: Capability) -> None:
+        """Refuse a command that a feature of this table does not allow yet.
+
+        Call it before anything is written; the message names feature, property or column.
+
+        Raises:
+            UnsupportedError: as `puredelta.protocol.features.protocol_versions.require_capability`.
+        """
+        protocol_versions.require_capability(
+            capability, self.protocol, self.properties, self.schema
+        )
+
+    # --- schema ---------------------------------------------------------------------------
+
+    @cached_property
+    def data_schema(self) -> StructType:
+        """The columns without the partition columns, logical names."""
+        partitioned = frozenset(self.partition_columns)
+        return StructType(tuple(f for f in self.schema.fields if f.name not in partitioned))
+
+    @cached_property
+    def partition_schema(self) -> StructType:
+        """The partition columns in partitioning order, logical names."""
+        by_name = {f.name: f for f in self.schema.fields}
+        return StructType(tuple(by_name[name] for name in self.partition_columns))
+
+    @cached_property
+    def physical_partition_columns(self) -> tuple[str, ...]:
+        """The keys of ``partitionValues``, in partitioning order (X-82)."""
+        return tuple(physical_name(f, self.column_mapping) for f in self.partition_schema.fields)
+
+    def physical_schema(self, *, field_ids: bool = False) -> StructType:
+        """Return the whole schema as files spell it."""
+        return physical_schema(self.schema, self.column_mapping, field_ids=field_ids)
+
+    def physical_data_schema(self, *, field_ids: bool = False) -> StructType:
+        """Return the schema of a data file that leaves the partition columns out."""
+        return physical_schema(self.data_schema, self.column_mapping, field_ids=field_ids)
+
+    def physical_name(self, column: str) -> str:
+        """Return the physical name of a top-level column.
+
+        Raises:
+            KeyError: no such column.
+        """
+        return self.physical_path((column,))[0]
+
+    def physical_path(self, path: Sequence[str]) -> tuple[str, ...]:
+        """Translate a path of struct fields to physical names.
+
+        Raises:
+            KeyError: no such field.
+        """
+        return physical_path(self.schema, path, self.column_mapping)
+
+    # --- columns the table can supply -----------------------------------------------------
+
+    @cached_property
+    def column_defaults(self) -> Mapping[str, str]:
+        """Default expressions by column (M-100); the reference obeys them unlisted, too."""
+        return column_defaults(self.schema)
+
+    @cached_property
+    def generated_columns(self) -> Mapping[str, str]:
+        """Generation expressions by column; none unless the protocol supports them (M-101)."""
+        supported = self.supports("generatedColumns")
+        return generation_expressions(self.schema) if supported else {}
+
+    @cached_property
+    def identity_columns(self) -> Mapping[str, Identity]:
+        """Identity columns by name; none unless the protocol supports them (M-102).
+
+        Raises:
+            CorruptTableError: the metadata of one contradicts itself.
+        """
+        return identities(self.schema) if self.supports("identityColumns") else {}
+
+    # --- rules for rows -------------------------------------------------------------------
+
+    @cached_property
+    def not_null_columns(self) -> tuple[tuple[str, ...], ...]:
+        """Paths of the fields that may not be null, through structs only (M-105)."""
+        return tuple(path for path, field in _struct_fields((), self.schema) if not field.nullable)
+
+    @cached_property
+    def check_constraints(self) -> Mapping[str, str]:
+        """SQL expressions by constraint name; FALSE and NULL violate them (M-104)."""
+        return self.properties.check_constraints
+
+    @cached_property
+    def invariants(self) -> Mapping[tuple[str, ...], str]:
+        """SQL expressions of column invariants by path (section "Column Invariants").
+
+        Raises:
+            CorruptTableError: the text in the column's metadata is no invariant.
+        """
+        return {
+            path: _parse_invariant(field)
+            for path, field in _struct_fields((), self.schema)
+            if INVARIANTS in field.metadata
+        }
+
+    @cached_property
+    def char_varchar_columns(self) -> Mapping[tuple[str, ...], str]:
+        """``char(n)`` and ``varchar(n)`` by path, for the length check (M-106)."""
+        return {
+            path: field.metadata[CHAR_VARCHAR]
+            for path, field in _struct_fields((), self.schema)
+            if CHAR_VARCHAR in field.metadata
+        }
+
+    @cached_property
+    def padded_columns(self) -> frozenset[str]:
+        """Columns with a ``char(n)``: files may hold shorter text than reading them gives."""
+        found = self.char_varchar_columns.items()
+        return frozenset(path[0] for path, text in found if has_padded(parse_limits(text)))
+
+
+def _struct_fields(
+    prefix: tuple[str, ...], struct: StructType
+) -> Iterator[tuple[tuple[str, ...], StructField]]:
+    for field in struct.fields:
+        path = (*prefix, field.name)
+        yield path, field
+        if isinstance(field.type, StructType):
+            yield from _struct_fields(path, field.type)
+
+
+def _parse_invariant(field: StructField) -> str:
+    """Read ``{"expression":{"expression":"x > 3"}}``, as the column's metadata holds it."""
+    text = field.metadata[INVARIANTS]
+    try:
+        expression = json.loads(text)["expression"]["expression"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptTableError(
+            f"Column {field.name!r} has the invariant {text!r}, which cannot be read.",
+            code=ErrorCode.LOG_CORRUPTED,
+            column=field.name,
+        ) from error
+    return str(expression)
+
+
+def _require_partition_columns(schema: StructType, columns: Sequence[str]) -> None:
+    missing = [name for name in columns if schema.find(name) is None]
+    if missing or len(set(columns)) < len(columns):
+        problem = f"{', '.join(missing)} missing" if missing else "one is listed twice"
+        raise CorruptTableError(
+            f"The table is partitioned by ({', '.join(columns)}), but its schema has the "
+            f"columns ({', '.join(schema.names)}): {problem}.",
+            code=ErrorCode.LOG_CORRUPTED,
+            partition_columns=tuple(columns),
+        )

@@ -1,0 +1,3 @@
+"""Work that Spark's Python workers do: key lookups, copies and rewrites."""
+
+from __future__ import annotations

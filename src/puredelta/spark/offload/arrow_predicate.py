@@ -1,0 +1,188 @@
+"""Predicates that Arrow decides exactly as Spark does, as calls that a worker can make.
+
+A `puredelta.protocol.values.predicates.Predicate` prunes, so most of what is unknown may stay in
+it; here nothing may: what is not certain to give TRUE, FALSE and NULL for the same rows makes the
+whole predicate inexact, and Spark decides. Certain are comparisons of plain columns of one
+type, with each other or with literals, whose values are stored as they are read.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from puredelta.protocol.schema.types import (
+    BOOLEAN,
+    DATE,
+    INTEGRAL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
+)
+from puredelta.protocol.values.predicates import (
+    And,
+    Compare,
+    CompareOp,
+    Const,
+    IsNull,
+    Not,
+    OneOf,
+    Opaque,
+    Or,
+    Predicate,
+    Ref,
+    Side,
+    StartsWith,
+)
+
+Call: TypeAlias = tuple[Any, ...]
+"""``("target", place)``, ``("source", place)``, ``("value", value, kind)``, or the name of a
+function of `pyarrow.compute` with calls as its arguments."""
+
+ALWAYS: Call = ("value", True, pa.bool_())
+NEVER: Call = ("value", False, pa.bool_())
+
+_UNKNOWN: Call = ("value", None, pa.bool_())
+_DEPTH_MAX = 40
+_LISTED_MAX = 50
+_KINDS: dict[DataType, pa.DataType] = {
+    **dict.fromkeys(INTEGRAL, pa.int64()),
+    STRING: pa.string(),
+    BOOLEAN: pa.bool_(),
+    DATE: pa.date32(),
+    TIMESTAMP: pa.timestamp("us", "UTC"),
+    TIMESTAMP_NTZ: pa.timestamp("us"),
+}
+_FUNCTIONS = {
+    CompareOp.EQUAL: "equal",
+    CompareOp.LESS: "less",
+    CompareOp.LESS_OR_EQUAL: "less_equal",
+    CompareOp.GREATER: "greater",
+    CompareOp.GREATER_OR_EQUAL: "greater_equal",
+}
+
+
+def arrow_kind(data_type: DataType | None) -> pa.DataType | None:
+    """Return the one Arrow type that values are compared in, ``None`` if only Spark can.
+
+    Floats are left to Spark, to which NaN equals NaN and is the greatest of all.
+
+    >>> from puredelta.protocol.schema.types import SHORT, PrimitiveType
+    >>> arrow_kind(SHORT), arrow_kind(PrimitiveType("double"))
+    (DataType(int64), None)
+    """
+    if isinstance(data_type, DecimalType):
+        return pa.decimal128(data_type.precision, data_type.scale)
+    return None if data_type is None else _KINDS.get(data_type)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translation:
+    """Translates the predicates of one statement and numbers the columns that they read."""
+
+    inexact: Collection[str] = ()
+    """Target columns whose values are not what is stored, such as padded ones."""
+    target: dict[str, pa.DataType] = field(default_factory=dict)
+    """Columns read so far, by logical name; a call names them by their place in here."""
+    source: dict[str, pa.DataType] = field(default_factory=dict)
+    """The same by staged name."""
+
+    def call(self, predicate: Predicate) -> Call | None:
+        """Return the call that decides ``predicate``, ``None`` if only Spark can."""
+        try:
+            return self._call(predicate, 0)
+        except _InexactError:
+            return None
+
+    def _call(self, predicate: Predicate, depth: int) -> Call:
+        if depth > _DEPTH_MAX:
+            raise _InexactError
+        below: Callable[[Predicate], Call] = functools.partial(self._call, depth=depth + 1)
+        match predicate:
+            case And(parts):
+                return _joined("and_kleene", [below(p) for p in parts], ALWAYS)
+            case Or(parts):
+                return _joined("or_kleene", [below(p) for p in parts], NEVER)
+            case Not(child):
+                return "invert", below(child)
+            case Ref():
+                return self._column(predicate, pa.bool_())
+            case Const(value):
+                return _value(value, pa.bool_())
+            case IsNull(ref):
+                return "is_null", self._column(ref)
+            case Compare(op, Ref() as left, Ref() | Const() as right):
+                return self._compare(op, left, right)
+            case OneOf(ref, values) if len(values) <= _LISTED_MAX:
+                equal = [self._compare(CompareOp.EQUAL, ref, Const(v)) for v in values]
+                return _joined("or_kleene", equal, NEVER)
+            case Compare() | OneOf() | StartsWith() | Opaque():
+                raise _InexactError
+
+    def _compare(self, op: CompareOp, left: Ref, right: Ref | Const) -> Call:
+        kind = _kind(left)
+        if kind == pa.bool_() and op not in (CompareOp.EQUAL, CompareOp.NULL_SAFE_EQUAL):
+            raise _InexactError
+        one = self._column(left)
+        if isinstance(right, Const) and right.value is None:
+            return ("is_null", one) if op is CompareOp.NULL_SAFE_EQUAL else _UNKNOWN
+        other = self._column(right, kind) if isinstance(right, Ref) else _value(right.value, kind)
+        if op is not CompareOp.NULL_SAFE_EQUAL:
+            return _FUNCTIONS[op], one, other
+        equal = ("coalesce", ("equal", one, other), NEVER)
+        return "or", equal, ("and", ("is_null", one), ("is_null", other))
+
+    def _column(self, ref: Ref, kind: pa.DataType | None = None) -> Call:
+        of_target, found = ref.side is Side.TARGET, _kind(ref)
+        stored = len(ref.path) == 1 and not (of_target and ref.path[0] in self.inexact)
+        if not stored or (kind is not None and found != kind):
+            raise _InexactError
+        columns = self.target if of_target else self.source
+        columns.setdefault(ref.path[0], found)
+        return ref.side.value, list(columns).index(ref.path[0])
+
+
+class _InexactError(Exception):
+    """Only Spark can decide this."""
+
+
+def _kind(ref: Ref) -> pa.DataType:
+    kind = arrow_kind(ref.type)
+    if kind is None:
+        raise _InexactError
+    return kind
+
+
+def _joined(function: str, calls: list[Call], empty: Call) -> Call:
+    return functools.reduce(lambda one, other: (function, one, other), calls) if calls else empty
+
+
+def _value(value: Any, kind: pa.DataType) -> Call:
+    """Return a literal; one that is not exactly of the kind makes a predicate inexact."""
+    if value is not None and not _fits(value, kind):
+        raise _InexactError
+    try:
+        pa.scalar(value, kind)
+    except (pa.ArrowException, OverflowError) as unfit:
+        raise _InexactError from unfit
+    return "value", value, kind
+
+
+def _fits(value: Any, kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return isinstance(value, dt.datetime) and (value.tzinfo is None) == (kind.tz is None)
+    python = {
+        pa.int64(): int,
+        pa.string(): str,
+        pa.bool_(): bool,
+        pa.date32(): dt.date,
+    }.get(kind, Decimal)
+    return type(value) is python

@@ -1,0 +1,3 @@
+"""Names and types of a statement's expressions, as Spark's analyzer resolves them."""
+
+from __future__ import annotations

@@ -1,0 +1,78 @@
+"""Expressions that become part of a table: generated columns and CHECK constraints.
+
+They see the columns of one row and nothing else. Spark's analyzer is the judge; no job runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from puredelta.protocol.schema.types import StructType
+from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.types import struct_as_nullable, to_spark, without_table_metadata
+
+_UNRESOLVED = ("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD", "FIELD_NOT_FOUND")
+_AGGREGATES = ("INVALID_WHERE_CONDITION", "UNSUPPORTED_EXPR_FOR_WINDOW")
+
+
+class Fault(Enum):
+    """Why an expression cannot stand in a table's definition."""
+
+    UNRESOLVED = "it names a column that does not exist"
+    AGGREGATE = "it has an aggregate or window function"
+    NON_DETERMINISTIC = "it is not deterministic"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What Spark says of an expression over one row."""
+
+    simple_type: str
+    """As ``DataType.simpleString`` writes it, whatever may be null in it; empty if unknown."""
+    fault: Fault | None = None
+
+
+def judge(spark: SparkSession, expression: str, columns: StructType) -> Judged:
+    """Resolve SQL text over columns of a table; runs no job.
+
+    Over Connect determinism is not known and passes.
+
+    Raises:
+        pyspark.errors.PySparkException: Spark refuses it for another reason, such as a
+            syntax error.
+    """
+    plain = without_table_metadata(struct_as_nullable(to_spark(columns)))
+    rows = spark.createDataFrame([], plain)
+    try:
+        value = rows.select(F.expr(expression).alias("value"))
+        kind = value.schema.fields[0].dataType.simpleString()
+        # An aggregate alone would be a query of its own; a filter sees one row.
+        _ = rows.filter(F.expr(expression).isNotNull()).schema
+    except AnalysisException as error:
+        fault = _fault(error)
+        if fault is None:
+            raise
+        return Judged("", fault)
+    if not _is_deterministic(spark, value):
+        return Judged(kind, Fault.NON_DETERMINISTIC)
+    return Judged(kind)
+
+
+def _fault(error: AnalysisException) -> Fault | None:
+    condition = error.getCondition() or ""
+    if condition.startswith(_UNRESOLVED):
+        return Fault.UNRESOLVED
+    if condition.startswith(_AGGREGATES):
+        return Fault.AGGREGATE
+    return None
+
+
+def _is_deterministic(spark: SparkSession, value: DataFrame) -> bool:
+    if is_connect(spark):
+        return True
+    return bool(value._jdf.queryExecution().analyzed().deterministic())  # noqa: SLF001

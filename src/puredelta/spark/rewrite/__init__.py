@@ -1,0 +1,3 @@
+"""Data files written again without some of their rows."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""The data files of a table as rows of a DataFrame."""
+
+from __future__ import annotations

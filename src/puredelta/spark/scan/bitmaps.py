@@ -1,0 +1,207 @@
+"""Sets of rows in Spark: aggregated from positions, and used to filter a scan.
+
+Both directions use the words of `puredelta.spark.session.row_bitmap`. A word of a file is one long,
+file ordinal and word index packed together, so that aggregation and join hash one long.
+Spark's own ``bitmap_construct_agg`` is not used: its buffer is 4 KiB for a single row and
+forces a sort; ``bit_or`` over longs is hash-aggregated in generated code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from puredelta.spark.session.helper_columns import ROW_SET, WORD, WORD_BITS, WORD_HITS
+from puredelta.spark.session.row_bitmap import RowBitmap, popcount
+
+WORD_INDEX_BITS = 38
+"""Bits of the word index in a packed key: 2**44 rows a file, 2**25 files."""
+_WORD_INDEX_MASK = (1 << WORD_INDEX_BITS) - 1
+_BROADCAST_WORDS_MAX = 4_000_000
+_LITERAL_WORDS_MAX = 4_096
+"""Of one set, gaps included: more would swell the plans that Spark prints and keeps."""
+
+RowsByFile = Mapping[int, RowBitmap]
+"""Rows by file ordinal; a file without a row is absent."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedWords:
+    """What an aggregation returned: per set and word the bits seen and how often a row came.
+
+    A row that came twice leaves one bit and two hits. Arrays run parallel; a packed word may
+    occur in several sets.
+    """
+
+    row_sets: np.ndarray[tuple[int], np.dtype[np.int32]]
+    words: np.ndarray[tuple[int], np.dtype[np.int64]]
+    bits: np.ndarray[tuple[int], np.dtype[np.uint64]]
+    hits: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+    def select(self, *row_sets: int) -> CountedWords:
+        """Keep the words of these sets."""
+        chosen = np.isin(self.row_sets, row_sets)
+        return CountedWords(
+            self.row_sets[chosen], self.words[chosen], self.bits[chosen], self.hits[chosen]
+        )
+
+    @property
+    def num_hits(self) -> int:
+        """How many records were aggregated."""
+        return int(self.hits.sum())
+
+    def files(self) -> dict[int, RowBitmap]:
+        """Return the rows of all sets together, by file ordinal."""
+        return _by_file(RowBitmap.of_words(self.words, self.bits))
+
+    def repeated(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Return the packed words with a row that came more than once, all sets together."""
+        united = RowBitmap.of_words(self.words, self.bits)
+        hits = np.zeros(len(united.words), np.int64)
+        np.add.at(hits, np.searchsorted(united.words, self.words), self.hits)
+        return united.words[hits > popcount(united.bits)]
+
+
+def collect_words(
+    records: DataFrame, *, row_set: Column, file: Column, row: Column
+) -> CountedWords:
+    """Aggregate records to words and bring them to the driver. Runs one query.
+
+    ``row_set`` (int) names the set a record belongs to; a record whose ``row`` is NULL is
+    left out. What arrives costs 28 bytes a word.
+    """
+    keyed = records.select(
+        row_set.alias(ROW_SET), packed_word(file, row).alias(WORD), _bit(row).alias(WORD_BITS)
+    )
+    words = (
+        keyed.where(F.col(WORD).isNotNull())
+        .groupBy(ROW_SET, WORD)
+        .agg(F.bit_or(WORD_BITS).alias(WORD_BITS), F.count(F.lit(1)).alias(WORD_HITS))
+        .toArrow()
+    )
+    return CountedWords(
+        words[ROW_SET].to_numpy(),
+        words[WORD].to_numpy(),
+        words[WORD_BITS].to_numpy().view(np.uint64),
+        words[WORD_HITS].to_numpy(),
+    )
+
+
+def packed_word(file: Column, row: Column) -> Column:
+    """Return the long that names the word of a row in its file."""
+    return F.shiftleft(file.cast("long"), WORD_INDEX_BITS).bitwiseOR(F.shiftright(row, 6))
+
+
+def unpack_word(word: int) -> tuple[int, int]:
+    """Return (file ordinal, word index) of a packed word."""
+    return word >> WORD_INDEX_BITS, word & _WORD_INDEX_MASK
+
+
+def _bit(row: Column) -> Column:
+    position = row.bitwiseAND(F.lit(63)).cast("int")
+    return F.call_function("shiftleft", F.lit(1).cast("long"), position)
+
+
+def mark_rows(
+    rows: DataFrame,
+    sets: Mapping[str, RowsByFile],
+    *,
+    file: str,
+    row: str,
+) -> DataFrame:
+    """Add one boolean column per set: is the row at (``file``, ``row``) in it. Never NULL.
+
+    Few words are part of the expression, more are broadcast unless there are too many. Runs
+    nothing itself.
+    """
+    if all(_dense_words(files) <= _LITERAL_WORDS_MAX for files in sets.values()):
+        # One expression of text: a Column costs many round trips to the JVM.
+        marked = (f"{_is_in(some, file, row)} AS {mark}" for mark, some in sets.items())
+        return rows.selectExpr("*", *marked)
+    marks = list(sets)
+    words = _word_table(list(sets.values()))
+    names = [f"{WORD_BITS}_{n}" for n in range(len(marks))]
+    table = words.rename_columns([WORD, *names])
+    frame = _frame(rows.sparkSession, table)
+    if table.num_rows <= _BROADCAST_WORDS_MAX:
+        frame = F.broadcast(frame)
+    keyed = rows.withColumn(WORD, packed_word(F.col(file), F.col(row)))
+    joined = keyed.join(frame, on=WORD, how="left")
+    flags = {
+        mark: F.coalesce(F.col(name).bitwiseAND(_bit(F.col(row))) != 0, F.lit(False))  # noqa: FBT003
+        for mark, name in zip(marks, names, strict=True)
+    }
+    return joined.withColumns(flags).drop(WORD, *names)
+
+
+def _is_in(files: RowsByFile, file: str, row: str) -> str:
+    """Look a row up in arrays that Spark folds to literals: no join, no broadcast.
+
+    Words lie densely, file after file, each file's followed by an empty one that stands for
+    every later row.
+    """
+    if not files:
+        return "false"
+    every = range(max(files) + 1)
+    lasts = [int(files[n].words[-1]) + 1 if n in files else 0 for n in every]
+    starts = np.cumsum([0, *(last + 1 for last in lasts)])
+    words = np.zeros(starts[-1], np.int64)
+    for n, bitmap in files.items():
+        words[bitmap.words + starts[n]] = bitmap.bits.view(np.int64)
+    place = f"least(shiftright({row}, 6), get({_literal(lasts)}, {file}))"
+    start = f"get({_literal(starts[:-1])}, {file})"
+    word = f"get({_literal(words.tolist())}, cast({start} + {place} AS int))"
+    return f"coalesce(getbit({word}, cast({row} & 63 AS int)) = 1, false)"
+
+
+def _dense_words(files: RowsByFile) -> int:
+    return sum(int(bitmap.words[-1]) + 2 for bitmap in files.values()) + max(files, default=0)
+
+
+def _literal(values: Iterable[int]) -> str:
+    """Return an array of longs; as a list of literals it would take the parser far longer."""
+    return f"cast(split('{','.join(map(str, values))}', ',') AS array<bigint>)"
+
+
+def _word_table(sets: list[RowsByFile]) -> pa.Table:
+    """Lay the sets side by side: one row per packed word, one column of bits per set."""
+    packed = [_packed(rows) for rows in sets]
+    words = np.unique(np.concatenate([np.empty(0, np.int64), *(p.words for p in packed)]))
+    columns: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
+    for bitmap in packed:
+        bits = np.zeros(len(words), np.uint64)
+        bits[np.searchsorted(words, bitmap.words)] = bitmap.bits
+        columns.append(bits.view(np.int64))
+    return pa.table([words, *columns], names=[str(n) for n in range(len(columns) + 1)])
+
+
+def _packed(files: RowsByFile) -> RowBitmap:
+    parts = [
+        RowBitmap((rows.words | (file << WORD_INDEX_BITS)).astype(np.int64), rows.bits)
+        for file, rows in sorted(files.items())
+    ]
+    return RowBitmap(
+        np.concatenate([np.empty(0, np.int64), *(p.words for p in parts)]),
+        np.concatenate([np.empty(0, np.uint64), *(p.bits for p in parts)]),
+    )
+
+
+def _by_file(packed: RowBitmap) -> dict[int, RowBitmap]:
+    files = packed.words >> WORD_INDEX_BITS
+    starts = np.flatnonzero(np.diff(files, prepend=-1))
+    words, edges = packed.words & _WORD_INDEX_MASK, [*starts.tolist(), len(files)]
+    return {
+        file: RowBitmap(words[start:end], packed.bits[start:end])
+        for file, start, end in zip(files[starts].tolist(), edges[:-1], edges[1:], strict=True)
+    }
+
+
+def _frame(spark: SparkSession, table: pa.Table) -> DataFrame:
+    fields = [T.StructField(name, T.LongType(), nullable=False) for name in table.column_names]
+    return spark.createDataFrame(table, T.StructType(fields))

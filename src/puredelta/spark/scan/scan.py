@@ -1,0 +1,289 @@
+"""The rows of a table version as a DataFrame: exactly its files, under its schema.
+
+Reads no data and runs no job; deletion vectors are read when the frame is made. Columns come
+out under their logical names and current types, whatever names (column mapping) or narrower
+types (type widening) the files have. Everything is nullable.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.vectors.read import read_positions
+from puredelta.protocol.actions.deletion_vector import RowIndexes
+from puredelta.protocol.actions.paths import absolute_uri, short_uri
+from puredelta.protocol.features.column_mapping import physical_name, physical_schema
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.char_varchar import Limits
+from puredelta.protocol.schema.types import VOID, StructField, StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.scan.connect_scan import connect_scan
+from puredelta.spark.scan.data_file import DataFile
+from puredelta.spark.scan.dv_filter import bitmap_rows, bitmap_table, rows_outside
+from puredelta.spark.scan.native_scan import native_scan
+from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX, require_no_helper_names
+from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.types import (
+    as_nullable,
+    holds_struct,
+    quoted,
+    to_spark,
+    without_table_metadata,
+)
+from puredelta.spark.values.char_varchar import padded, read_limits
+
+_TABLE_OPTION = "puredelta.table"
+_VERSION_OPTION = "puredelta.version"
+_TIME_TRAVEL_OPTION = "puredelta.timeTravel"
+"""Reader options that say what a relation reads. Spark compares them: two scans of the same
+files are the same to its cache only if they mean the same version for the same reason."""
+TABLE_OPTIONS = frozenset({"puredelta.table", "puredelta.version", "puredelta.timetravel"})
+"""Their names, as Spark compares them: a relation that has them reads a version of a table."""
+_SPELLED_FREELY = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
+_POSITION = (FILE_ORDINAL, ROW_INDEX)
+_FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")
+_NO_FILE_MAY_BE_MISSING = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+"""A user may choose to read past lost files, but rows that are to be rewritten must be there."""
+
+
+def scan(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    files: FileTable | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    with_position: bool = False,
+    time_travel: bool = False,
+) -> DataFrame:
+    """Return the rows of ``files``, by default all files of the snapshot.
+
+    ``columns`` are top-level columns by their exact logical names, in the order wanted; only
+    they are read. ``with_position`` adds `FILE_ORDINAL` (int, index into ``files``) and
+    `ROW_INDEX` (long, physical row in its file, deleted rows counted). Rows that a deletion
+    vector deletes are left out. On classic sessions ``_metadata`` stays reachable.
+    ``time_travel`` tells that the user chose the version.
+
+    Raises:
+        InvalidRequestError: the table has no columns, or not the one asked for.
+        UnsupportedError: Spark cannot read a file, or this kind of session the table.
+        CorruptTableError: a deletion vector or a partition value is damaged.
+
+    Examples:
+        >>> scan(spark, log.snapshot(), columns=["id"]).count()  # doctest: +SKIP
+        1200
+    """
+    chosen = snapshot.files if files is None else files
+    config = snapshot.config
+    layout = _Layout.of(config, _fields(config.schema, columns), read_limits(spark, config))
+    deleted = read_positions(chosen, snapshot.root_uri)
+    ordinals = range(len(chosen)) if with_position else deleted
+    data_files = _data_files(chosen, snapshot.root_uri, frozenset(ordinals))
+    rows = _read(
+        spark,
+        data_files,
+        layout,
+        has_ordinal=with_position or bool(deleted),
+        options={
+            _TABLE_OPTION: snapshot.root_uri,
+            _VERSION_OPTION: str(snapshot.version),
+            _TIME_TRAVEL_OPTION: str(time_travel).lower(),
+            **_strictness(strict=with_position),
+        },
+        by_field_id=config.column_mapping is ColumnMappingMode.ID,
+    )
+    live = _without(spark, rows, deleted)
+    return layout.select(live, *(_POSITION if with_position else ()))
+
+
+def scan_parquet(
+    spark: SparkSession,
+    files: Sequence[DataFile],
+    *,
+    schema: T.StructType,
+    with_position: bool = False,
+) -> DataFrame:
+    """Return the rows of any Parquet files, read by column name under ``schema``.
+
+    For files that no log names, such as staged ones; their partition values are not looked
+    at. ``with_position`` as in `scan`, the ordinal being the index into ``files``.
+    """
+    layout = _Layout(
+        data_schema=schema,
+        partition_schema=T.StructType(),
+        wanted=without_table_metadata(schema),
+        sources=tuple(schema.names),
+        is_mapped=False,
+    )
+    numbered = [
+        dataclasses.replace(file, partition_values={FILE_ORDINAL: str(n)})
+        for n, file in enumerate(files)
+    ]
+    rows = _read(
+        spark,
+        numbered,
+        layout,
+        has_ordinal=with_position,
+        options=_strictness(strict=True),
+        by_field_id=False,
+    )
+    return layout.select(rows, *(_POSITION if with_position else ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """What is read from the files, and what is made of it."""
+
+    data_schema: T.StructType
+    """Physical names."""
+    partition_schema: T.StructType
+    """Physical names, the keys of ``partitionValues``."""
+    wanted: T.StructType
+    """The columns asked for, as the user knows them."""
+    sources: tuple[str | None, ...]
+    """For each of them the physical name, ``None`` for one that is always NULL."""
+    is_mapped: bool
+    """Whether names inside of structs are physical, too."""
+    required: frozenset[str] = frozenset()
+    """Physical names of columns that are NOT NULL; a table cannot make one so later."""
+    padded: Mapping[str, Limits] = dataclasses.field(default_factory=dict)
+    """The columns with a ``char(n)``, which is read filled up with blanks (M-106)."""
+
+    @classmethod
+    def of(
+        cls, config: TableConfig, fields: Sequence[StructField], padded: Mapping[str, Limits]
+    ) -> _Layout:
+        mode = config.column_mapping
+        partitioned = frozenset(config.partition_columns)
+        # Parquet has no type for a column that is always NULL (M-56).
+        stored = [f for f in fields if f.type != VOID]
+        data = StructType(tuple(f for f in stored if f.name not in partitioned))
+        partitions = StructType(tuple(f for f in stored if f.name in partitioned))
+        return cls(
+            data_schema=to_spark(
+                physical_schema(data, mode, field_ids=mode is ColumnMappingMode.ID)
+            ),
+            partition_schema=to_spark(physical_schema(partitions, mode)),
+            wanted=without_table_metadata(to_spark(StructType(tuple(fields)))),
+            sources=tuple(None if f.type == VOID else physical_name(f, mode) for f in fields),
+            is_mapped=mode is not ColumnMappingMode.NONE,
+            required=frozenset(physical_name(f, mode) for f in stored if not f.nullable),
+            padded=padded,
+        )
+
+    def select(self, rows: DataFrame, *helpers: str) -> DataFrame:
+        """Make the columns asked for out of what was read, and keep these helper columns."""
+        read = [*self.data_schema.names, *self.partition_schema.names]
+        simple = not self.is_mapped and None not in self.sources
+        if any(f.metadata for f in self.wanted.fields) or not simple:
+            return rows.select(*self._columns(), *helpers)
+        if self.wanted.names == read == rows.columns:
+            return rows
+        # A Column costs many round trips to the JVM, an expression one.
+        return rows.selectExpr(*map(quoted, [*self.wanted.names, *helpers]))
+
+    def _columns(self) -> Iterator[Column]:
+        """A flat column is a plain alias, so that filters reach Parquet through it; in one that
+        holds structs the nested names change by a cast, position by position.
+        """
+        for source, field in zip(self.sources, self.wanted.fields, strict=True):
+            column = F.lit(None) if source is None else F.col(quoted(source))
+            if self.is_mapped and holds_struct(field.dataType):
+                column = column.cast(as_nullable(field.dataType))
+            column = padded(self.padded.get(field.name), column, field.dataType)
+            if field.metadata:
+                yield column.alias(field.name, metadata=field.metadata)
+            else:
+                yield column.alias(field.name)
+
+
+def _fields(schema: StructType, columns: Sequence[str] | None) -> Sequence[StructField]:
+    require_no_helper_names(schema.names)
+    if columns is None:
+        if not schema.fields:
+            raise InvalidRequestError(
+                "You are trying to read a Delta table that does not have any columns. "
+                "Write some new data with the option `mergeSchema = true` to be able to read "
+                "the table.",
+                code=ErrorCode.READ_TABLE_WITHOUT_COLUMNS,
+            )
+        return schema.fields
+    by_name = {f.name: f for f in schema.fields}
+    if unknown := [name for name in columns if name not in by_name]:
+        raise InvalidRequestError(
+            f"The table has no column {unknown[0]!r}, only {list(schema.names)}.",
+            code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
+            column=unknown[0],
+        )
+    return [by_name[name] for name in columns]
+
+
+def _data_files(files: FileTable, root_uri: str, ordinals: frozenset[int]) -> list[DataFile]:
+    columns = [files.rows[name].to_pylist() for name in _FILE_COLUMNS]
+    root = short_uri(root_uri).rstrip("/")
+    return [
+        DataFile(
+            # Most paths are spelled plainly, and there are many.
+            uri=absolute_uri(root, path) if _SPELLED_FREELY(path) else f"{root}/{path}",
+            size_bytes=size_bytes,
+            modified_ms=modified_ms,
+            partition_values={
+                **dict(values or ()),
+                FILE_ORDINAL: str(n) if n in ordinals else None,
+            },
+        )
+        for n, (path, size_bytes, modified_ms, values) in enumerate(zip(*columns, strict=True))
+    ]
+
+
+def _read(
+    spark: SparkSession,
+    files: Sequence[DataFile],
+    layout: _Layout,
+    *,
+    has_ordinal: bool,
+    options: Mapping[str, str],
+    by_field_id: bool,
+) -> DataFrame:
+    """Return physical columns, with `FILE_ORDINAL` and `ROW_INDEX` if they are needed."""
+    ordinal = [T.StructField(FILE_ORDINAL, T.IntegerType())] if has_ordinal else []
+    schemas = {
+        "data_schema": layout.data_schema,
+        "partition_schema": T.StructType([*layout.partition_schema.fields, *ordinal]),
+    }
+    if is_connect(spark):
+        rows = connect_scan(spark, files, **schemas, options=options, by_field_id=by_field_id)
+    else:
+        rows = native_scan(
+            spark,
+            files,
+            **schemas,
+            options=options,
+            by_field_id=by_field_id,
+            required=layout.required,
+        )
+    if not has_ordinal:
+        return rows
+    if not files and is_connect(spark):  # an empty relation there has no _metadata
+        return rows.withColumn(ROW_INDEX, F.lit(0).cast("long"))
+    return rows.withColumn(ROW_INDEX, F.col("_metadata.row_index"))
+
+
+def _strictness(*, strict: bool) -> Mapping[str, str]:
+    return _NO_FILE_MAY_BE_MISSING if strict else {}
+
+
+def _without(spark: SparkSession, rows: DataFrame, deleted: Mapping[int, RowIndexes]) -> DataFrame:
+    """Leave out deleted rows; a table without deletion vectors stays one pure scan."""
+    if not deleted:
+        return rows
+    return rows_outside(rows, bitmap_rows(spark, bitmap_table(deleted)))

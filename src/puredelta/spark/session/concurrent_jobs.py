@@ -1,0 +1,95 @@
+"""Two pieces of Spark work at the same time, both or neither."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
+
+from puredelta.spark.session.session import is_connect
+
+A = TypeVar("A")
+B = TypeVar("B")
+T = TypeVar("T")
+
+_CANCEL_AGAIN_SECONDS = 0.2
+
+
+def run_concurrently(
+    spark: SparkSession, background: Callable[[], A], foreground: Callable[[], B]
+) -> tuple[A, B]:
+    """Run ``background`` in a second thread while ``foreground`` runs in this one.
+
+    Job group, description and tags of the calling thread hold for both. When one fails, the
+    Spark jobs of the other are cancelled; it has ended, too, when the first error is raised.
+    """
+    with _tagged(spark) as tag:
+        order: list[BaseException] = []
+        other = _Work(background, order)
+        thread = InheritableThread(
+            target=lambda: _run(other, lambda: _cancel(spark, tag)),
+            session=spark,
+            name="puredelta-background",
+        )
+        thread.start()
+        own = _Work(foreground, order)
+        own.run()
+        while thread.is_alive():
+            if own.error is not None:
+                _cancel(spark, tag)  # again: it may have been between two jobs
+            thread.join(None if own.error is None else _CANCEL_AGAIN_SECONDS)
+        if order:
+            raise order[0]
+        return other.results[0], own.results[0]
+
+
+@dataclass(slots=True)
+class _Work(Generic[T]):
+    """A call, and what came of it. ``order`` is shared: who failed first."""
+
+    call: Callable[[], T]
+    order: list[BaseException]
+    results: list[T] = field(default_factory=list)
+    error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.results.append(self.call())
+        except BaseException as error:  # noqa: BLE001 - raised in the calling thread
+            self.error = error
+            self.order.append(error)
+
+
+def _run(work: _Work[T], cancel: Callable[[], None]) -> None:
+    work.run()
+    if work.error is not None:
+        cancel()
+
+
+@contextmanager
+def _tagged(spark: SparkSession) -> Iterator[str]:
+    """Give all jobs started from here a tag of their own."""
+    tag = f"puredelta-{uuid.uuid4()}"
+    if is_connect(spark):
+        spark.addTag(tag)
+    else:
+        spark.sparkContext.addJobTag(tag)
+    try:
+        yield tag
+    finally:
+        if is_connect(spark):
+            spark.removeTag(tag)
+        else:
+            spark.sparkContext.removeJobTag(tag)
+
+
+def _cancel(spark: SparkSession, tag: str) -> None:
+    if is_connect(spark):
+        spark.interruptTag(tag)
+    else:
+        spark.sparkContext.cancelJobsWithTag(tag)

@@ -1,0 +1,100 @@
+"""What this library needs to know about a Spark session, read once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import SparkSession
+
+from puredelta.spark.session.jvm import java_class
+
+_CONNECT_MODULE = "pyspark.sql.connect."
+_JSON_WRITERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+class StoreAssignment(Enum):
+    """``spark.sql.storeAssignmentPolicy``: how a value is cast to the column it is written to."""
+
+    ANSI = "ANSI"
+    LEGACY = "LEGACY"
+    STRICT = "STRICT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """The settings of one session at one moment.
+
+    Take it at the start of a command and pass it on: a setting the user changes while the
+    command runs must not split it in two.
+    """
+
+    spark_version: str
+    is_connect: bool
+    """True for a Spark Connect session: no JVM in reach, public API only."""
+    time_zone: str
+    """``spark.sql.session.timeZone``, in Spark's spelling."""
+    case_sensitive: bool
+    ansi: bool
+    store_assignment: StoreAssignment
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Every setting that somebody made, by its key."""
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> SessionInfo:
+        """Read the settings of ``spark``; runs no job.
+
+        Examples:
+            >>> SessionInfo.of(spark).is_connect  # doctest: +SKIP
+            False
+        """
+        made = settings_of(spark)
+
+        def setting(key: str, default: str | None = None) -> str:
+            """Ask Spark for a default that differs from one JVM to the next."""
+            return made[key] if key in made else default or str(spark.conf.get(key))
+
+        return cls(
+            spark_version=spark.version,
+            is_connect=is_connect(spark),
+            time_zone=setting("spark.sql.session.timeZone"),
+            case_sensitive=setting("spark.sql.caseSensitive", "false").lower() == "true",
+            ansi=setting("spark.sql.ansi.enabled").lower() == "true",
+            store_assignment=StoreAssignment(
+                setting("spark.sql.storeAssignmentPolicy", "ANSI").upper()
+            ),
+            settings=made,
+        )
+
+
+def settings_of(spark: SparkSession) -> Mapping[str, str]:
+    """Return every setting that somebody made, read at once.
+
+    ``spark.conf.getAll`` of a classic session asks the JVM for each key and each value.
+    """
+    jvm: Any = getattr(spark, "_jvm", None)
+    if jvm is None:  # Spark Connect: one request
+        return spark.conf.getAll
+    every = spark._jsparkSession.conf().getAllAsJava()  # noqa: SLF001
+    settings: dict[str, str] = json.loads(_json_writer(jvm).writeValueAsString(every))
+    return settings
+
+
+def _json_writer(jvm: Any) -> Any:
+    """Return Jackson's mapper, one per JVM: a new one has to find out first what a map is."""
+    if jvm not in _JSON_WRITERS:
+        _JSON_WRITERS[jvm] = java_class(jvm, "com.fasterxml.jackson.databind.ObjectMapper")()
+    return _JSON_WRITERS[jvm]
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Tell whether the session talks to a server over Spark Connect.
+
+    The class is looked at, not imported: its module needs packages that only Connect
+    clients have.
+    """
+    return any(kind.__module__.startswith(_CONNECT_MODULE) for kind in type(spark).__mro__)

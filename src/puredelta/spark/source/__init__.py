@@ -1,0 +1,3 @@
+"""The source of a statement, staged once or read where its files lie."""
+
+from __future__ import annotations

@@ -1,0 +1,109 @@
+"""Rows parked in files of our own for the length of one command.
+
+A plan that is costly or not deterministic is run once and read back as often as needed.
+The directory lies under the table root, so whoever can write the table can stage, and it
+is hidden, so no reader and no VACUUM takes its files for the table's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from puredelta.log.files.clock import IdSource, random_id
+from puredelta.log.footers.file_stats import LeafPath, LeafStatistics, StatisticsReader, combined
+from puredelta.log.footers.parquet_footer import map_footers
+from puredelta.spark.scan.data_file import DataFile
+from puredelta.spark.session.types import from_spark
+from puredelta.spark.write.parquet_job import named_failures, removed_on_failure, run_parquet_job
+from puredelta.spark.write.write_session import write_session
+from puredelta.store.base import Store
+
+STAGING_PREFIX = "_puredelta_staging-"
+"""Of directories under the table root: hidden, and recognisable when a driver died."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedRows:
+    """Rows in hidden files under the table root; `remove` them whatever happens.
+
+    Or rows in files of somebody else, which stay (`puredelta.spark.source.in_place`).
+    """
+
+    directory: str | None
+    """Relative to the table root; ``None``: the files are not ours."""
+    files: tuple[DataFile, ...]
+    """Files that hold rows."""
+    group_rows: tuple[tuple[int, ...], ...]
+    """How many rows each row group of each file has."""
+    columns: Mapping[LeafPath, LeafStatistics]
+    """What is known of each leaf over all rows; a leaf of which nothing is known is absent.
+    Of files that are not ours only the leaves asked for are described."""
+
+    @property
+    def row_counts(self) -> tuple[int, ...]:
+        """How many rows each file has."""
+        return tuple(map(sum, self.group_rows))
+
+    @property
+    def num_rows(self) -> int:
+        """Of all files."""
+        return sum(self.row_counts)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all files."""
+        return sum(file.size_bytes for file in self.files)
+
+    def remove(self, store: Store) -> None:
+        """Delete the directory, as far as storage lets us."""
+        if self.directory is None:
+            return
+        with contextlib.suppress(OSError):
+            store.delete_tree(self.directory)
+
+
+def stage_rows(rows: DataFrame, *, store: Store, new_id: IdSource = random_id) -> StagedRows:
+    """Write ``rows`` once and describe them; runs one Spark job.
+
+    Raises:
+        DeltaError: the storage refused (WRITE_FAILED), or whatever the rows raised. Nothing
+            is left behind.
+    """
+    directory = f"{STAGING_PREFIX}{new_id()}"
+    with write_session(rows) as bound:
+        stored = run_parquet_job(bound, directory, store=store)
+    reader = StatisticsReader(from_spark(rows.schema))
+    with removed_on_failure(directory, store), named_failures(f"{store.root_uri}/{directory}"):
+        described = list(
+            map_footers(
+                stored,
+                lambda _, footer: (group_rows(footer), reader.leaves(footer)),
+                read_end=lambda file, num_bytes: store.read_end(file.path, num_bytes),
+                name=lambda file: file.path,
+            )
+        )
+    counted = zip(stored, (groups for groups, _ in described), strict=True)
+    full = [(file, groups) for file, groups in counted if sum(groups)]
+    return StagedRows(
+        directory=directory,
+        files=tuple(
+            DataFile(
+                uri=f"{store.root_uri}/{file.path}",
+                size_bytes=file.size_bytes,
+                modified_ms=file.modified_ms,
+            )
+            for file, _ in full
+        ),
+        group_rows=tuple(groups for _, groups in full),
+        columns=combined((sum(groups), leaves) for groups, leaves in described),
+    )
+
+
+def group_rows(footer: pq.FileMetaData) -> tuple[int, ...]:
+    """Return how many rows each row group has."""
+    return tuple(footer.row_group(n).num_rows for n in range(footer.num_row_groups))

@@ -1,0 +1,3 @@
+"""Statements that Spark's own parser reads."""
+
+from __future__ import annotations

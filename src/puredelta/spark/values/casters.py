@@ -1,0 +1,155 @@
+"""Casts that do the same whatever ``spark.sql.ansi.enabled`` says, per kind of session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from typing_extensions import assert_never
+
+from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.spark.plans.catalyst import Catalyst
+from puredelta.spark.session.jvm import java_class, scala_object
+from puredelta.spark.values.cast_errors import overflow_message
+from puredelta.spark.values.row_errors import row_error
+from puredelta.spark.values.store_assignment import ArrayCall, CastMode, Value, sql_type
+
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
+
+
+class ClassicCaster:
+    """Spark's own ``Cast`` in the mode asked for, and its check of overflows.
+
+    An overflow raises CAST_OVERFLOW_IN_TABLE_INSERT with the column's name;
+    `puredelta.spark.values.cast_errors` gives it the reference's class.
+    """
+
+    def __init__(self, catalyst: Catalyst) -> None:
+        self._catalyst = catalyst
+
+    def cast(self, value: Column, to: T.DataType, *, mode: CastMode, column: str) -> Column:
+        """Return the value as ``to``."""
+        session_zone = self._catalyst.jvm.scala.Option.empty()
+        modes = scala_object(self._catalyst.jvm, f"{_EXPRESSIONS}.EvalMode")
+        eval_mode = modes.LEGACY() if mode is CastMode.LEGACY else modes.ANSI()
+        parsed = self._catalyst.parsed(value)
+        made = self._expression("Cast")(parsed, self._type(to), session_zone, eval_mode)
+        if mode is CastMode.CHECKED:
+            made = self._expression("CheckOverflowInTableInsert")(made, column)
+        return self._catalyst.column(made)
+
+    def array_call(self, value: Column) -> ArrayCall | None:
+        """Return the call that makes this array out of others, if it compares elements."""
+        call = self._catalyst.parsed(value)
+        name = call.getClass().getSimpleName()
+        if name not in _COMPARING:
+            return None
+        operands = self._catalyst.items(call.children())
+        values = [self._value(operand) for operand in operands]
+        make = self._expression(name)
+
+        def of(columns: Sequence[Column]) -> Column:
+            return self._catalyst.column(make(*map(self._catalyst.parsed, columns)))
+
+        removed = values.pop() if name == _REMOVE else None
+        return ArrayCall(arrays=tuple(values), element=removed, of=of)
+
+    def _value(self, expression: Any) -> Value:
+        kind = T._parse_datatype_json_string(expression.dataType().json())  # noqa: SLF001
+        return Value(column=self._catalyst.column(expression), type=kind, sql=str(expression.sql()))
+
+    def _expression(self, name: str) -> Any:
+        return java_class(self._catalyst.jvm, f"{_EXPRESSIONS}.{name}")
+
+    def _type(self, data_type: T.DataType) -> Any:
+        """Return the JVM's type; inside a struct, where JSON tells collations."""
+        text = T.StructType([T.StructField("value", data_type)]).json()
+        parsed: Any = java_class(
+            self._catalyst.jvm, "org.apache.spark.sql.types.DataType"
+        ).fromJson(text)
+        return parsed.apply(0).dataType()
+
+
+_REMOVE = "ArrayRemove"
+_COMPARING = frozenset({"ArrayUnion", "ArrayIntersect", "ArrayExcept", "ArrayDistinct", _REMOVE})
+
+
+class ConnectCaster:
+    """The same from public functions.
+
+    ``try_cast`` gives NULL for what does not fit, in either mode of the session; a value
+    that was not NULL then raises. Arrays and maps are cast by element, so that one element
+    that does not fit cannot become NULL unseen.
+    """
+
+    def __init__(self, *, ansi: bool) -> None:
+        self._ansi = ansi
+
+    def cast(self, value: Column, to: T.DataType, *, mode: CastMode, column: str) -> Column:
+        """Return the value as ``to``.
+
+        Raises:
+            UnsupportedError: LEGACY casts in a session whose own casts are ANSI.
+        """
+        match mode:
+            case CastMode.LEGACY:
+                if self._ansi:
+                    raise UnsupportedError(
+                        "spark.sql.storeAssignmentPolicy=LEGACY is not available over Spark "
+                        "Connect while spark.sql.ansi.enabled is true. Set that to false, or use "
+                        "the policy ANSI.",
+                        code=ErrorCode.UNSUPPORTED_STORE_ASSIGNMENT,
+                    )
+                return value.cast(to)
+            case CastMode.UP_CAST:
+                return value.cast(to)
+            case CastMode.CHECKED | CastMode.ANSI:
+                return self._guarded(value, to, column)
+            case _:
+                assert_never(mode)
+
+    def array_call(self, value: Column) -> None:  # noqa: ARG002
+        """Return nothing: a client does not see what its expressions are made of."""
+        return
+
+    def _guarded(self, value: Column, to: T.DataType, column: str) -> Column:
+        match to:
+            case T.ArrayType():
+                inner = to.elementType
+                return F.transform(value, lambda item: self._guarded(item, inner, column))
+            case T.MapType():
+                key, item = to.keyType, to.valueType
+                values = F.transform_values(value, lambda _, v: self._guarded(v, item, column))
+                return F.transform_keys(values, lambda k, _: self._guarded(k, key, column))
+            case _:
+                tried = value.try_cast(to)
+                failure = _failure(value, to, column)
+                return F.when(value.isNotNull() & tried.isNull(), failure).otherwise(tried)
+
+
+def _failure(value: Column, to: T.DataType, column: str) -> Column:
+    """Raise: malformed text, or an overflow of anything else."""
+    wanted = sql_type(to)
+    malformed = row_error(
+        ErrorCode.CAST_INVALID_INPUT,
+        F.concat(
+            F.lit("The value '"),
+            value.try_cast("string"),
+            F.lit(
+                f'\' of the type "STRING" cannot be cast to {wanted} because it is malformed. '
+                "Correct the value as per the syntax, or use `try_cast` to get NULL instead."
+            ),
+        ),
+    )
+    kind = F.upper(F.typeof(value))
+    overflow = row_error(
+        ErrorCode.CAST_OVERFLOW_IN_TABLE_WRITE,
+        F.format_string(
+            overflow_message('"%s"', wanted.replace("%", "%%"), column.replace("%", "%%")), kind
+        ),
+        {"source_type": kind, "target_type": F.lit(wanted), "column_name": F.lit(column)},
+    )
+    return F.when(kind.startswith("STRING"), malformed).otherwise(overflow)

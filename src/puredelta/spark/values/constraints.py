@@ -1,0 +1,248 @@
+"""What every written row must satisfy, checked by Spark inside the job that writes it.
+
+NOT NULL (also of nested fields), ``char(n)``/``varchar(n)``, CHECK constraints, legacy
+invariants and generation expressions become one guarded column: no extra pass, no Python per
+row. A row that breaks a rule ends the job with the error of the reference, its values included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from puredelta.errors import ErrorCode
+from puredelta.protocol.schema.char_varchar import Limited, parse_limits
+from puredelta.protocol.schema.expression_names import referenced_paths
+from puredelta.protocol.schema.types import STRING, ArrayType, DataType, MapType, StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.types import quoted
+from puredelta.spark.values.char_varchar import exceeds
+from puredelta.spark.values.generated_columns import generated_value
+from puredelta.spark.values.row_errors import row_error
+
+_SHOWN_CHARACTERS = 200
+"""Of one value in a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One rule: ``violated`` is TRUE for rows that break it, ``error`` raises for such a row."""
+
+    violated: Column
+    error: Column
+
+
+def guarded(value: Column, checks: Sequence[Check]) -> Column:
+    """Return ``value``, or the error of the first rule its row breaks.
+
+    It is evaluated for exactly the rows that are written: the expression calls itself
+    non-deterministic, so Spark moves it below no filter, limit or join.
+    """
+    if not checks:
+        return value
+    here = F.spark_partition_id() >= 0
+    first, *others = checks
+    cases = F.when(first.violated & here, first.error)
+    for check in others:
+        cases = cases.when(check.violated & here, check.error)
+    return cases.otherwise(value)
+
+
+def table_checks(config: TableConfig) -> list[Check]:
+    """Return every rule of the table, over a frame with its columns by logical name."""
+    return [
+        *_not_null_checks(config.schema),
+        *_length_checks(config),
+        *(_expression_check(name, sql, config) for name, sql in _expressions(config).items()),
+        *(_generation_check(name, sql, config) for name, sql in config.generated_columns.items()),
+    ]
+
+
+def _expressions(config: TableConfig) -> dict[str, str]:
+    """CHECK constraints, then column invariants under the name the reference gives them."""
+    invariants = {f"EXPRESSION({sql})": sql for sql in config.invariants.values()}
+    return {**config.check_constraints, **invariants}
+
+
+# --- NOT NULL -------------------------------------------------------------------------------
+
+
+def _not_null_checks(schema: StructType) -> Iterator[Check]:
+    for field in schema.fields:
+        if field.nullable and not _has_required(field.type):
+            continue  # a Column costs many round trips to the JVM
+        column = F.col(quoted(field.name))
+        yield from _nullability(field.type, column, field.name, nullable=field.nullable)
+
+
+def _nullability(
+    data_type: DataType, column: Column, name: str, *, nullable: bool
+) -> Iterator[Check]:
+    """A required field of a struct that is NULL is missing, as in the reference (M-105)."""
+    if not nullable:
+        yield _null_check(column.isNull(), name)
+    if isinstance(data_type, StructType):
+        for field in data_type.fields:
+            inner = column.getField(field.name)
+            yield from _nullability(
+                field.type, inner, f"{name}.{field.name}", nullable=field.nullable
+            )
+        return
+    for part, values, inner_type, inner_nullable in _elements(data_type, column):
+        if _has_required(inner_type) or not inner_nullable:
+            yield _null_check(
+                F.coalesce(
+                    F.exists(values, _breaks(inner_type, nullable=inner_nullable)),
+                    _false(),
+                ),
+                f"{name}.{part}",
+            )
+
+
+def _elements(data_type: DataType, column: Column) -> Iterator[tuple[str, Column, DataType, bool]]:
+    """Name, array of the values, their type and whether they may be NULL."""
+    match data_type:
+        case ArrayType(element, contains_null):
+            yield "element", column, element, contains_null
+        case MapType(key, value, value_contains_null):
+            yield "key", F.map_keys(column), key, True
+            yield "value", F.map_values(column), value, value_contains_null
+        case _:
+            return
+
+
+def _breaks(data_type: DataType, *, nullable: bool) -> Callable[[Column], Column]:
+    """Tell whether a value inside an array or map, or anything in it, is NULL and must not be.
+
+    A NULL value is judged by itself: the fields it does not have break nothing.
+    """
+
+    def test(value: Column) -> Column:
+        broken = _false() if nullable else value.isNull()
+        if isinstance(data_type, StructType):
+            for field in data_type.fields:
+                inner = _breaks(field.type, nullable=field.nullable)(value.getField(field.name))
+                broken = broken | (value.isNotNull() & inner)
+        for _, values, inner_type, inner_nullable in _elements(data_type, value):
+            if _has_required(inner_type) or not inner_nullable:
+                inner = F.exists(values, _breaks(inner_type, nullable=inner_nullable))
+                broken = broken | F.coalesce(inner, _false())
+        return broken
+
+    return test
+
+
+def _has_required(data_type: DataType) -> bool:
+    match data_type:
+        case StructType(fields):
+            return any(not f.nullable or _has_required(f.type) for f in fields)
+        case ArrayType(element, contains_null):
+            return not contains_null or _has_required(element)
+        case MapType(key, value, value_contains_null):
+            return not value_contains_null or _has_required(key) or _has_required(value)
+        case _:
+            return False
+
+
+def _null_check(violated: Column, name: str) -> Check:
+    return Check(
+        violated,
+        row_error(
+            ErrorCode.NOT_NULL_CONSTRAINT_VIOLATED,
+            F.lit(f"NOT NULL constraint violated for column: {name}."),
+            {"columnName": F.lit(name)},
+        ),
+    )
+
+
+# --- char(n), varchar(n) --------------------------------------------------------------------
+
+
+def _length_checks(config: TableConfig) -> Iterator[Check]:
+    for path, text in config.char_varchar_columns.items():
+        column, name = _path_column(path), ".".join(path)
+        violated = exceeds(parse_limits(text), column)
+        if violated is None:
+            continue
+        yield Check(
+            violated,
+            row_error(
+                ErrorCode.EXCEED_CHAR_VARCHAR_LIMIT,
+                F.concat(
+                    F.lit('Value "'),
+                    _shown(column),
+                    F.lit(
+                        '" exceeds char/varchar type length limitation. Failed check: '
+                        f"{_length_rule(name, text)}."
+                    ),
+                ),
+                {"column": F.lit(name), "type": F.lit(text)},
+            ),
+        )
+
+
+def _length_rule(name: str, text: str) -> str:
+    limits = parse_limits(text)
+    if isinstance(limits, Limited):
+        return f"(({name} IS NULL) OR (length({name}) <= {limits.length}))"
+    return f"{name} is {text}"
+
+
+# --- CHECK and invariants -------------------------------------------------------------------
+
+
+def _expression_check(name: str, sql: str, config: TableConfig) -> Check:
+    """NULL violates a constraint as FALSE does, unlike in SQL (M-104)."""
+    shown = [
+        F.concat(F.lit(f"\n - {'.'.join(path)} : "), _shown(_path_column(path)))
+        for path in referenced_paths(sql, config.schema)
+    ]
+    message = F.lit(f"CHECK constraint {name} ({sql}) violated by row with values:")
+    return Check(
+        ~F.coalesce(F.expr(f"({sql})"), _false()),
+        row_error(
+            ErrorCode.VIOLATE_CONSTRAINT_WITH_VALUES,
+            F.concat(message, *shown),
+            {"constraintName": F.lit(name), "expression": F.lit(sql)},
+        ),
+    )
+
+
+def _generation_check(column: str, sql: str, config: TableConfig) -> Check:
+    """A generated column must hold what its expression gives for the row (M-101)."""
+    expected = generated_value(config, column)
+    if any(f.name == column and f.type == STRING for f in config.partition_schema.fields):
+        expected = F.nullif(expected, F.lit(""))  # M-108
+    rule = f"({column} <=> ({sql}))"
+    names = [(column,), *referenced_paths(sql, config.schema)]
+    shown = [
+        F.concat(F.lit(f"\n - {'.'.join(path)} : "), _shown(_path_column(path))) for path in names
+    ]
+    message = F.lit(f"CHECK constraint Generated Column {rule} violated by row with values:")
+    return Check(
+        ~F.col(quoted(column)).eqNullSafe(expected),
+        row_error(
+            ErrorCode.VIOLATE_CONSTRAINT_WITH_VALUES,
+            F.concat(message, *shown),
+            {"constraintName": F.lit("Generated Column"), "expression": F.lit(rule)},
+        ),
+    )
+
+
+def _shown(column: Column) -> Column:
+    text = F.substring(column.cast("string"), 1, _SHOWN_CHARACTERS)
+    return F.coalesce(text, F.lit("null"))
+
+
+def _path_column(path: Sequence[str]) -> Column:
+    column = F.col(quoted(path[0]))
+    for name in path[1:]:
+        column = column.getField(name)
+    return column
+
+
+def _false() -> Column:
+    return F.lit(False)  # noqa: FBT003 - that is the value

@@ -1,0 +1,72 @@
+"""Errors that a row raises inside a Spark job, carried to the driver as what they are.
+
+Spark's ``raise_error`` takes one text. It carries a marker and one line of JSON with the
+code, the message and the values; the driver finds the marker in whatever exception Spark,
+Py4J or Spark Connect made of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
+from puredelta.spark.values.cast_errors import decode_cast_error
+
+_MARKER = "__puredelta_error__"
+
+
+def row_error(
+    code: ErrorCode, message: Column, details: Mapping[str, Column] | None = None
+) -> Column:
+    """Return an expression of type void that raises the error wherever it is evaluated.
+
+    Guard it with ``when``. ``message`` and ``details`` are texts of the row at hand.
+    """
+    parts = {"code": F.lit(code.name), "message": message}
+    payload = F.struct(
+        *(value.alias(key) for key, value in parts.items()),
+        F.struct(
+            F.lit("").alias("_"),  # a struct needs a field
+            *(value.cast("string").alias(key) for key, value in (details or {}).items()),
+        ).alias("details"),
+    )
+    return F.raise_error(F.concat(F.lit(_MARKER), F.to_json(payload)))
+
+
+def decode_row_error(error: BaseException) -> DeltaError | None:
+    """Return the error a row raised, if this exception of a Spark job carries one."""
+    for text in _texts(error):
+        start = text.find(_MARKER)
+        if start >= 0:
+            try:
+                payload, _ = json.JSONDecoder().raw_decode(text, start + len(_MARKER))
+            except ValueError:
+                continue  # cut off: another text of the chain may be whole
+            details = {key: value for key, value in payload["details"].items() if key != "_"}
+            return InvalidRequestError(
+                payload["message"], code=ErrorCode[payload["code"]], **details
+            )
+        if (cast_error := decode_cast_error(text)) is not None:
+            return cast_error
+    return None
+
+
+def _texts(error: BaseException | None) -> Iterator[str]:
+    """Yield the messages of an exception and of its causes, Java's included."""
+    while error is not None:
+        if isinstance(error, PySparkException):
+            yield error.getMessage() or ""
+        yield str(error)
+        origin = getattr(error, "_origin", None)
+        if origin is None and isinstance(error, Py4JJavaError):
+            origin = error.java_exception
+        while origin is not None:
+            yield str(origin.getMessage())
+            origin = origin.getCause()
+        error = error.__cause__

@@ -1,0 +1,141 @@
+"""Groups of files written anew, each as one file or a few, in one Spark job.
+
+Every output file is one partition of one shuffle, so that no task writes two and all are
+written at once. Rows keep the order of their files, unless a Z-order is asked for. Deleted
+rows are left out, row ids are kept, nothing is checked: the rows were in the table before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from itertools import accumulate
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from puredelta.log.files.clock import random_id
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.maintenance.file_bins import Bin
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.features.column_mapping import PHYSICAL_NAME
+from puredelta.protocol.schema.types import INTEGER, StructField, StructType
+from puredelta.protocol.table.row_tracking import tracked_columns
+from puredelta.protocol.table.stats import without_statistics
+from puredelta.spark.scan.row_tracking_scan import hidden_row_columns, tracked_scan
+from puredelta.spark.scan.scan import scan
+from puredelta.spark.session.helper_columns import BIN, CURVE_PLACE, FILE_ORDINAL, ROW_INDEX
+from puredelta.spark.session.types import quoted
+from puredelta.spark.write.hash_partitions import partition_keys
+from puredelta.spark.write.writer import write_rows
+from puredelta.spark.write.written_files import WriteResult
+from puredelta.spark.write.z_order import PIECE, ZOrder, placed_rows
+from puredelta.store.base import Store
+
+
+def rewrite_bins(
+    spark: SparkSession,
+    store: Store,
+    snapshot: Snapshot,
+    bins: Sequence[Bin],
+    *,
+    z_order: ZOrder | None = None,
+    collects_statistics: bool = True,
+) -> WriteResult:
+    """Write the rows of every bin into new files; the caller commits or discards them.
+
+    Runs one Spark job of two stages; with ``z_order`` another one before it, which samples.
+
+    Raises:
+        DeltaError: the storage refused (WRITE_FAILED); every file is removed again.
+    """
+    config = snapshot.config
+    binned = _Binned(snapshot=snapshot, bins=bins, column=f"bin-{random_id()}")
+    keys = partition_keys(sum(each.num_pieces for each in bins))
+    if z_order is None:
+        rows = binned.rows(spark, keys)
+        sent_by, order = F.col(BIN), [F.col(FILE_ORDINAL), F.col(ROW_INDEX)]
+    else:
+        numbers = range(len(bins))
+        pieces = [each.num_pieces for each in bins]
+        sampled = binned.positions(spark, numbers, columns=z_order.column_names)
+        rows = placed_rows(spark, binned.rows(spark, numbers), z_order, sampled, pieces)
+        sent_by = _element(keys, _element(_starts(pieces), F.col(BIN)) + F.col(PIECE))
+        order = [F.col(CURVE_PLACE), F.col(FILE_ORDINAL), F.col(ROW_INDEX)]
+    hidden = hidden_row_columns(tracked_columns(config))
+    sorted_rows = rows.repartition(len(keys), sent_by).sortWithinPartitions(*order)
+    return write_rows(
+        sorted_rows.select(*(F.col(quoted(name)) for name in config.schema.names), *hidden),
+        store=store,
+        config=config if collects_statistics else without_statistics(config),
+        enforce_constraints=False,
+        keeps_order=True,
+        hidden=hidden,
+    )
+
+
+def _starts(pieces: Sequence[int]) -> list[int]:
+    """Return the number of every bin's first piece."""
+    return [0, *accumulate(pieces)][: len(pieces)]
+
+
+def _element(values: Sequence[int], index: Column) -> Column:
+    texts = ",".join(map(str, values))
+    return F.get(F.expr(f"array({texts})"), index)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Binned:
+    """The files of all bins as a table with one more partition column: a number per bin.
+
+    So the scan stays one scan, and a row's bin costs nothing.
+    """
+
+    snapshot: Snapshot
+    bins: Sequence[Bin]
+    column: str
+    """A name that no column of a table has."""
+
+    def rows(self, spark: SparkSession, numbers: Sequence[int]) -> DataFrame:
+        """Return all rows with their position, row ids, and as `BIN` the number of their bin."""
+        names = self.snapshot.config.schema.names
+        tracked = tracked_columns(self.snapshot.config)
+        if tracked is None:
+            return self.positions(spark, numbers, columns=names)
+        columns = [*names, self.column]
+        rows = tracked_scan(spark, self._snapshot(), self._files(numbers), tracked, columns=columns)
+        return rows.withColumnRenamed(self.column, BIN)
+
+    def positions(
+        self, spark: SparkSession, numbers: Sequence[int], *, columns: Sequence[str]
+    ) -> DataFrame:
+        """Return some columns of all rows, with position and `BIN`."""
+        rows = scan(
+            spark,
+            self._snapshot(),
+            self._files(numbers),
+            columns=[*columns, self.column],
+            with_position=True,
+        )
+        return rows.withColumnRenamed(self.column, BIN)
+
+    def _snapshot(self) -> Snapshot:
+        config = self.snapshot.config
+        field = StructField(self.column, INTEGER, metadata={PHYSICAL_NAME: self.column})
+        return dataclasses.replace(
+            self.snapshot,
+            config=dataclasses.replace(
+                config,
+                schema=StructType((*config.schema.fields, field)),
+                partition_columns=(*config.partition_columns, self.column),
+            ),
+        )
+
+    def _files(self, numbers: Sequence[int]) -> FileTable:
+        return FileTable.of(
+            dataclasses.replace(
+                add, partition_values={**add.partition_values, self.column: str(number)}
+            )
+            for each, number in zip(self.bins, numbers, strict=False)
+            for add in each.files
+        )

@@ -1,0 +1,83 @@
+"""A session in which Spark's Parquet writer writes what the Delta protocol wants.
+
+These settings are no writer options: Spark takes them from the session. A classic session
+is cloned for the length of one job, so the user's own is never touched. On Spark Connect,
+where there is nothing to clone, and for rows somebody observes, whose metrics the clone
+would keep to itself, they are set and put back under a lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.spark.session.session import is_connect
+
+WRITE_SETTINGS: Mapping[str, str] = {
+    # INT96 is Spark's default; it has no statistics and is deprecated.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    # The protocol knows the proleptic Gregorian calendar only.
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    # Shredded variants are a table feature of their own.
+    "spark.sql.variant.writeShredding.enabled": "false",
+}
+
+ORDERED_SETTINGS: Mapping[str, str] = {
+    # Else Spark sorts by the columns of directories, and drops the sort that was there.
+    "spark.sql.maxConcurrentOutputFileWriters": "1",
+}
+"""For tasks whose rows go into one directory each, in an order they shall keep."""
+
+_LOCK = threading.RLock()
+"""Two writes must not put back each other's settings."""
+
+
+@contextmanager
+def write_session(rows: DataFrame, more: Mapping[str, str] | None = None) -> Iterator[DataFrame]:
+    """Yield the same rows, bound to a session with `WRITE_SETTINGS` and ``more``; runs no job.
+
+    Everything that decides what the rows *are* stays: caches, temporary views, functions,
+    the time zone, adaptive execution, job groups and tags of the calling thread.
+    """
+    spark, settings = rows.sparkSession, {**WRITE_SETTINGS, **(more or {})}
+    if is_connect(spark) or _is_observed(rows):
+        with _LOCK, _settings(spark, settings):
+            yield rows
+    else:
+        yield _rebound(spark, rows, settings)
+
+
+def _is_observed(rows: DataFrame) -> bool:
+    """Tell whether the plan holds an `Observation`: its ``get`` would wait for ever."""
+    return "CollectMetrics" in rows._jdf.logicalPlan().toString()  # noqa: SLF001
+
+
+def _rebound(spark: SparkSession, rows: DataFrame, settings: Mapping[str, str]) -> DataFrame:
+    jvm: Any = spark._jvm  # noqa: SLF001 - the Py4J edge
+    clone: Any = spark._jsparkSession.cloneSession()  # noqa: SLF001
+    for key, value in settings.items():
+        clone.conf().set(key, value)
+    plan = rows._jdf.logicalPlan()  # noqa: SLF001
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(clone, plan), spark)
+
+
+@contextmanager
+def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)

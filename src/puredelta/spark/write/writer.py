@@ -1,0 +1,215 @@
+"""Rows that Spark computes become data files of a table, described for the log.
+
+Spark's own Parquet writer does the work in one job, in a new directory directly under the
+table root (`puredelta.spark.write.parquet_job`); rules of the table are checked in the same job
+(`puredelta.spark.values.constraints`); statistics come from the footers. Nothing is committed
+here: the caller commits `WriteResult.adds`, or calls `discard`.
+
+Partition columns are left out of the files, as the protocol allows (M-144): their values
+come back through the directories, which carry the columns' own names because some readers
+(Polars) take ``column=value`` in a path for a column of the table.
+"""
+
+from __future__ import annotations
+
+import random
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.files.clock import Clock, IdSource, random_id, wall_clock
+from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.types import (
+    STRING,
+    VOID,
+    DecimalType,
+    PrimitiveType,
+    StructField,
+)
+from puredelta.protocol.table.change_data import CHANGE_TYPE
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.helper_columns import CHANGE, IS_CHANGE
+from puredelta.spark.session.types import as_nullable, quoted, to_spark_type
+from puredelta.spark.values.constraints import Check, guarded, table_checks
+from puredelta.spark.write.parquet_job import named_failures, removed_on_failure, run_parquet_job
+from puredelta.spark.write.partition_text import partition_text
+from puredelta.spark.write.write_session import ORDERED_SETTINGS, write_session
+from puredelta.spark.write.written_files import WriteResult, describe_files, describe_with_changes
+from puredelta.store.base import Store
+
+
+def write_rows(
+    rows: DataFrame,
+    *,
+    store: Store,
+    config: TableConfig,
+    enforce_constraints: bool = True,
+    rebalance: bool = False,
+    keeps_order: bool = False,
+    with_changes: bool = False,
+    hidden: Mapping[str, str] | None = None,
+    clock: Clock = wall_clock,
+    new_id: IdSource = random_id,
+) -> WriteResult:
+    """Write ``rows`` as data files of the table; runs one Spark job.
+
+    ``rows`` has exactly the table's columns, by logical name and of the table's types.
+    Files without rows are dropped, so no rows make no file (M-83). ``rebalance`` first
+    brings the rows of a partition together, for fewer and larger files. ``keeps_order``: a
+    task's rows are of one partition and stay in the order they have. Without
+    ``enforce_constraints`` rows are taken as they are: for rows the table already had.
+
+    ``with_changes``: the frame has the column `CHANGE`, too, and rows in which it is not
+    NULL go into change files; they are copies of rows that were checked. The data files of
+    such a job have the column ``_change_type`` with NULLs, as those of the reference do.
+    ``hidden`` are long columns of the frame that are in no schema, with their names inside
+    files (row ids).
+
+    Raises:
+        InvalidRequestError: a row breaks a rule of the table
+            (NOT_NULL_CONSTRAINT_VIOLATED, VIOLATE_CONSTRAINT_WITH_VALUES,
+            EXCEED_CHAR_VARCHAR_LIMIT).
+        DeltaError: the storage refused (WRITE_FAILED). Whatever is raised, every file is
+            removed again.
+    """
+    directory = job_directory(config, clock(), new_id())
+    layout = _FileLayout(
+        config=config,
+        enforce_constraints=enforce_constraints,
+        with_changes=with_changes,
+        hidden=hidden or {},
+    )
+    with write_session(rows, ORDERED_SETTINGS if keeps_order else None) as bound:
+        files = run_parquet_job(
+            layout.physical_rows(bound, rebalance=rebalance),
+            directory,
+            store=store,
+            partition_columns=layout.directories,
+            compression=config.properties.compression_codec,
+        )
+    describe = describe_with_changes if with_changes else describe_files
+    changes = f"{CHANGE_DATA_DIRECTORY}/{directory}"
+    with (
+        removed_on_failure(directory, store),
+        removed_on_failure(changes, store),
+        named_failures(f"{store.root_uri}/{directory}"),
+    ):
+        return describe(files, directory, config, store)
+
+
+def job_directory(config: TableConfig, now_ms: int, unique: str) -> str:
+    """Name the directory of one job so that a human can tell when it ran.
+
+    The name is visible: VACUUM of any engine finds orphans in it, where names that start
+    with ``_`` or ``.`` would hide them. Mapped tables get a random prefix in front, which
+    spreads the keys of object stores (X-85).
+    """
+    moment = datetime.fromtimestamp(now_ms / 1000, tz=timezone.utc)
+    name = f"job-{moment:%Y%m%d-%H%M%S}-{unique.replace('-', '')[:12]}"
+    properties = config.properties
+    if config.column_mapping is ColumnMappingMode.NONE and not properties.randomize_file_prefixes:
+        return name
+    letters = string.ascii_letters + string.digits
+    prefix = "".join(random.choices(letters, k=properties.random_prefix_length))  # noqa: S311
+    return f"{prefix}-{name}"
+
+
+# --- from the table's columns to those of a file --------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FileLayout:
+    """What the files of one job hold."""
+
+    config: TableConfig
+    enforce_constraints: bool
+    with_changes: bool
+    hidden: Mapping[str, str]
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """The columns that become directories, outermost first."""
+        kinds = (IS_CHANGE,) if self.with_changes else ()
+        return (*kinds, *self.config.physical_partition_columns)
+
+    def physical_rows(self, rows: DataFrame, *, rebalance: bool) -> DataFrame:
+        """Return the rows as the files hold them, followed by the columns of directories."""
+        stored = _stored_rows(rows, self.config)
+        columns = [*self._columns(), *self._directory_values()]
+        # Names alone are the rows as they are, and choosing them is many round trips.
+        names = [column for column in columns if isinstance(column, str)]
+        as_it_is = len(names) == len(columns) and names == list(map(quoted, stored.columns))
+        physical_rows = stored if as_it_is else stored.select(*columns)
+        if not rebalance:
+            return physical_rows
+        partitions = map(quoted, self.config.physical_partition_columns)
+        return physical_rows.hint("rebalance", *partitions)
+
+    def _columns(self) -> list[Column | str]:
+        config, checks = self.config, self._checks()
+        physical_fields = config.physical_data_schema(field_ids=True).fields
+        columns: list[Column | str] = []
+        for logical, physical in zip(config.data_schema.fields, physical_fields, strict=True):
+            if logical.type == VOID:
+                continue  # a file cannot hold it (M-113)
+            # One column carries all checks: Spark needs every column of a written row.
+            columns.append(_physical_column(logical, physical, checks if not columns else ()))
+        if not columns:
+            raise InvalidRequestError(
+                "A data file needs a column, but the only columns of the table that do not "
+                f"partition it are void: {', '.join(config.data_schema.names)}. Cast one to "
+                "another type.",
+                code=ErrorCode.UNSUPPORTED_DATA_TYPES,
+            )
+        columns += [F.col(helper).alias(name) for helper, name in self.hidden.items()]
+        return [*columns, F.col(CHANGE).alias(CHANGE_TYPE)] if self.with_changes else columns
+
+    def _checks(self) -> list[Check]:
+        if not self.enforce_constraints:
+            return []
+        checks = table_checks(self.config)
+        if not self.with_changes:
+            return checks
+        in_table = F.col(CHANGE).isNull()
+        return [Check(in_table & check.violated, check.error) for check in checks]
+
+    def _directory_values(self) -> list[Column]:
+        config = self.config
+        fields, names = config.partition_schema.fields, config.physical_partition_columns
+        values = [
+            partition_text(F.col(quoted(field.name)), field.type).alias(name)
+            for field, name in zip(fields, names, strict=True)
+        ]
+        kind = F.col(CHANGE).isNotNull().alias(IS_CHANGE)
+        return [kind, *values] if self.with_changes else values
+
+
+def _stored_rows(rows: DataFrame, config: TableConfig) -> DataFrame:
+    """Apply what the table does to values before it checks them."""
+    changed: dict[str, Column] = {}
+    for field in config.partition_schema.fields:
+        if field.type == STRING:
+            changed[field.name] = F.nullif(F.col(quoted(field.name)), F.lit(""))  # M-108
+    return rows.withColumns(changed) if changed else rows
+
+
+def _physical_column(
+    logical: StructField, physical: StructField, checks: Sequence[Check]
+) -> Column | str:
+    """Rename a column; nested fields by a cast, which goes by position and keeps NULL structs.
+
+    The cast stands outside of the checks: a CASE would forget the field ids in its type. A
+    column that stays as it is costs no more calls into the JVM than its name does.
+    """
+    if physical.name == logical.name and not physical.metadata and not checks:
+        return quoted(logical.name)
+    column = guarded(F.col(quoted(logical.name)), checks)
+    if not isinstance(logical.type, PrimitiveType | DecimalType):
+        column = column.cast(as_nullable(to_spark_type(physical.type)))
+    return column.alias(physical.name, metadata=dict(physical.metadata))

@@ -1,0 +1,148 @@
+"""ALTER TABLE handed to the commands that change a table's definition."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+from typing_extensions import assert_never
+
+from puredelta.commands.alter.clustering import cluster_table_by
+from puredelta.commands.alter.column_change import ColumnEdit, Unset, change_table_columns
+from puredelta.commands.alter.columns import (
+    NewColumn,
+    add_table_columns,
+    drop_table_columns,
+    rename_table_column,
+)
+from puredelta.commands.alter.constraints import add_check_constraint, drop_check_constraint
+from puredelta.commands.alter.drop_feature import drop_feature_support
+from puredelta.commands.alter.properties import set_table_properties, unset_table_properties
+from puredelta.commands.alter.replace_columns import replace_table_columns
+from puredelta.commands.alter.sync_identity import sync_identity
+from puredelta.commands.create.columns import COMMENT
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
+from puredelta.spark.catalog.cached_frames import refresh_cached_frames
+from puredelta.spark.catalog.catalog_entries import entry_name, update_columns
+from puredelta.spark.session.types import to_spark
+from puredelta.spark.statements.sql_syntax import require_parsable
+from puredelta.sql.execute.results import no_rows
+from puredelta.sql.parse.alter_statement import (
+    AddCheck,
+    AddColumns,
+    Change,
+    ChangeColumns,
+    ClusterBy,
+    ColumnAction,
+    ColumnsChange,
+    DropColumns,
+    DropConstraint,
+    DropFeature,
+    RenameColumn,
+    ReplaceColumns,
+    SetProperties,
+    SyncIdentity,
+    UnsetProperties,
+)
+from puredelta.sql.parse.alter_text import parse_alter_head, parse_alter_rest
+from puredelta.sql.relations.names import find_location, resolve_name
+from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.text.column_text import WrittenColumn
+
+
+def run_alter(spark: SparkSession, text: str) -> DataFrame | None:
+    """Execute a change of a Delta table; None for any other text and any other table.
+
+    Spark's parser judges the clauses it knows, so what is wrong with them is its own error.
+
+    Raises:
+        pyspark.errors.ParseException: the text is wrong; says where.
+        TableNotFoundError: there is no Delta table at a path.
+        DeltaError: what the commands raise.
+    """
+    head = parse_alter_head(text)
+    if head is None:
+        return None
+    table = resolve_name(spark, head.table)
+    location = find_location(spark, table)
+    if location is None:
+        return None
+    if head.is_known_to_spark:
+        require_parsable(spark, text)
+    change = parse_alter_rest(head).change
+    log = require_table(location, table)
+    apply_change(spark, log, change)
+    refresh_cached_frames(spark, log)
+    entry = None if table.path is not None else entry_name(spark, table.parts)
+    if isinstance(change, ColumnsChange) and entry is not None:
+        update_columns(spark, entry, to_spark(log.snapshot().config.schema))
+    return no_rows(spark)
+
+
+def apply_change(spark: SparkSession, log: TableLog, change: Change) -> None:
+    """Make one change of a table, in one commit; DROP FEATURE takes several.
+
+    Raises:
+        InvalidRequestError, UnsupportedError, ConflictError: see the commands.
+        pyspark.errors.ParseException: a type is none.
+    """
+    match change:
+        case SetProperties(properties):
+            set_table_properties(spark, log, properties)
+        case UnsetProperties():
+            unset_table_properties(spark, log, change.keys, if_exists=True)  # as the reference
+        case AddColumns() | ChangeColumns() | RenameColumn() | DropColumns() | ReplaceColumns():
+            _change_columns(spark, log, change)
+        case SyncIdentity(path):
+            sync_identity(spark, log, path)
+        case AddCheck(name, condition):
+            add_check_constraint(spark, log, name, condition)
+        case DropConstraint():
+            drop_check_constraint(spark, log, change.name, if_exists=change.if_exists)
+        case ClusterBy(columns):
+            cluster_table_by(spark, log, columns)
+        case DropFeature():
+            truncates = change.truncate_history
+            drop_feature_support(spark, log, change.name, truncate_history=truncates)
+        case _:
+            assert_never(change)
+
+
+def _change_columns(spark: SparkSession, log: TableLog, change: ColumnsChange) -> None:
+    match change:
+        case AddColumns(columns):
+            add_table_columns(spark, log, [_new_column(column) for column in columns])
+        case ChangeColumns(columns):
+            edits = [(column.path, _edit(column)) for column in columns]
+            change_table_columns(spark, log, edits)
+        case RenameColumn(path, new_name):
+            rename_table_column(spark, log, path, new_name)
+        case DropColumns():
+            drop_table_columns(spark, log, change.paths, if_exists=change.if_exists)
+        case ReplaceColumns(columns):
+            stated = T.StructType([_new_column(column).field for column in columns])
+            replace_table_columns(spark, log, stated)
+        case _:
+            assert_never(change)
+
+
+def _new_column(column: WrittenColumn) -> NewColumn:
+    said = {COMMENT: column.comment, CURRENT_DEFAULT: column.default}
+    metadata = {key: value for key, value in said.items() if value is not None}
+    data_type = T.DataType.fromDDL(column.data_type)
+    return NewColumn(
+        field=T.StructField(column.path[-1], data_type, column.nullable, metadata),
+        parent=column.path[:-1],
+        place=column.place,
+    )
+
+
+def _edit(column: ColumnAction) -> ColumnEdit:
+    kind = column.data_type
+    return ColumnEdit(
+        data_type=None if kind is None else T.DataType.fromDDL(kind),
+        nullable=column.nullable,
+        comment=column.comment,
+        default=Unset.DEFAULT if column.drops_default else column.default,
+        place=column.place,
+    )

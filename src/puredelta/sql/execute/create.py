@@ -1,0 +1,154 @@
+"""CREATE and REPLACE TABLE, as Spark's parser reads them, made tables of ours."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.commands.create.columns import IdentitySpec, column
+from puredelta.commands.create.definition import TableDefinition
+from puredelta.commands.create.registered import NewTable, define_registered
+from puredelta.commands.create.run import CreateMode, create_table
+from puredelta.commands.create.with_rows import create_table_as
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.types import StructField, StructType
+from puredelta.spark.catalog.cached_frames import refresh_cached_frames
+from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
+from puredelta.spark.session.formats import is_delta
+from puredelta.spark.statements.statement_plans import StatedColumn, StatedTable, query_rows
+from puredelta.sql.text.table_name import TableName
+
+_PROPERTY_PREFIX = "delta."
+
+
+def create(spark: SparkSession, statement: StatedTable) -> bool:
+    """Execute the statement; False if it makes a table of another format.
+
+    Raises:
+        InvalidRequestError: the name or the place is taken, or the definition is no table's.
+        UnsupportedError: buckets, partition transforms, or constraints between the columns.
+        TableNotFoundError: there is nothing to replace.
+    """
+    if not is_delta(spark, statement.provider):
+        return False
+    mode = CreateMode.of(
+        creates=statement.creates,
+        replaces=statement.replaces,
+        if_not_exists=statement.if_not_exists,
+    )
+    path = TableName(statement.name).path
+    name = None if path is not None else entry_name(spark, statement.name)
+    if path is None and name is None:
+        return False
+    _require_possible(statement)
+    definition = _definition(statement)
+    if name is not None:
+        if statement.if_not_exists and is_taken(spark, name):
+            return True
+        _require_columns(statement)
+        rows = _rows(spark, statement)
+        location = statement.location
+        table = NewTable(name=name, location=location, definition=definition, rows=rows)
+        define_registered(spark, table, mode=mode)
+    elif path is not None:
+        _require_one_place(path, statement.location)
+        _create_at(spark, TableLog.open(path), definition, _rows(spark, statement), mode)
+    return True
+
+
+def _rows(spark: SparkSession, statement: StatedTable) -> DataFrame | None:
+    return None if statement.query is None else query_rows(spark, statement.query)
+
+
+def _create_at(
+    spark: SparkSession,
+    log: TableLog,
+    definition: TableDefinition,
+    rows: DataFrame | None,
+    mode: CreateMode,
+) -> None:
+    if rows is None:
+        create_table(spark, log, definition, mode=mode)
+    else:
+        create_table_as(rows, log, definition, mode=mode)
+    refresh_cached_frames(spark, log)
+
+
+def _definition(statement: StatedTable) -> TableDefinition:
+    return TableDefinition(
+        columns=StructType(tuple(map(_column, statement.columns))),
+        partition_columns=statement.partition_by,
+        clustering_columns=statement.cluster_by,
+        properties={**_options(statement), **statement.properties},
+        description=statement.comment,
+    )
+
+
+def _options(statement: StatedTable) -> dict[str, str]:
+    """Return the properties that OPTIONS give a table.
+
+    As in the reference: CREATE TABLE keeps every option twice, AS SELECT and the
+    replacements keep what is a property of Delta.
+    """
+    options = statement.options
+    if statement.replaces or statement.query is not None:
+        return {k: v for k, v in options.items() if k.lower().startswith(_PROPERTY_PREFIX)}
+    return {**options, **{f"option.{key}": value for key, value in options.items()}}
+
+
+def _column(stated: StatedColumn) -> StructField:
+    generated_as: str | IdentitySpec | None = stated.generated_as
+    if stated.identity is not None:
+        generated_as = IdentitySpec(
+            start=stated.identity.start,
+            step=stated.identity.step,
+            allows_explicit_insert=stated.identity.allows_explicit_insert,
+        )
+    return column(
+        stated.name,
+        stated.type,
+        nullable=stated.nullable,
+        generated_as=generated_as,
+        comment=stated.comment,
+        default=stated.default,
+    )
+
+
+def _require_possible(statement: StatedTable) -> None:
+    if statement.other_layout is not None:
+        what = "Bucketing" if statement.buckets else "Partitioning by expressions"
+        code = ErrorCode.OPERATION_NOT_ALLOWED
+        raise UnsupportedError(
+            f"Operation not allowed: `{what}` ({statement.other_layout}) is not supported for "
+            "Delta tables. Partition by a generated column, or use CLUSTER BY.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL if statement.buckets else code,
+            layout=statement.other_layout,
+        )
+    if statement.has_constraints:
+        raise UnsupportedError(
+            "Constraints between the columns of CREATE TABLE are not supported for Delta tables. "
+            "Add them behind: ALTER TABLE ... ADD CONSTRAINT name CHECK (condition).",
+            code=ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
+        )
+
+
+def _require_columns(statement: StatedTable) -> None:
+    """Refuse a managed table without columns: Spark makes no entry for one."""
+    stated = statement.columns or statement.query is not None or statement.location is not None
+    if not (stated or statement.replaces):
+        raise InvalidRequestError(
+            "Table schema is not provided. Please provide the column definition of the table, or "
+            "an AS SELECT query, or the LOCATION of a table.",
+            code=ErrorCode.SCHEMA_NOT_PROVIDED,
+        )
+
+
+def _require_one_place(path: str, location: str | None) -> None:
+    if location is not None and not TableLog.open(path).is_at(location):
+        raise InvalidRequestError(
+            f"CREATE TABLE contains two different locations: {path} and {location}. You can remove "
+            "the LOCATION clause from the CREATE TABLE statement.",
+            code=ErrorCode.AMBIGUOUS_PATHS_IN_CREATE_TABLE,
+            identifier=path,
+            location=location,
+        )

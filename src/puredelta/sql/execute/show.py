@@ -1,0 +1,75 @@
+"""What Spark's SHOW and DESCRIBE TABLE say of a Delta table, read from its log."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from typing_extensions import assert_never
+
+from puredelta.commands.shown_table import (
+    DescribedTable,
+    column_rows,
+    describe_column,
+    describe_rows,
+    partition_value_rows,
+    property_rows,
+)
+from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.spark.catalog.catalog_tables import find_table
+from puredelta.sql.parse.show_text import (
+    DescribeTable,
+    ShowColumns,
+    ShowCreate,
+    ShowPartitions,
+    ShowProperties,
+    ShowStatement,
+    parse_show,
+)
+from puredelta.sql.relations.names import find_location, resolve_name
+from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.text.table_name import TableName
+
+
+def run_show(spark: SparkSession, text: str) -> DataFrame | None:
+    """Execute a statement that shows a Delta table; None for any other text and table.
+
+    Raises:
+        TableNotFoundError: there is no Delta table at a path.
+        InvalidRequestError: there is no such column, or there are no partitions.
+        UnsupportedError: ``SHOW CREATE TABLE``, as in the reference.
+    """
+    statement = parse_show(text)
+    if statement is None:
+        return None
+    name = resolve_name(spark, statement.table)
+    if isinstance(statement, ShowColumns) and statement.database:
+        name = TableName((*statement.database, name.parts[-1]))
+    location = find_location(spark, name)
+    if location is None:
+        return None
+    known = None if name.path is not None else find_table(spark, name.parts)
+    snapshot = require_table(location, name).snapshot()
+    return _shown(
+        spark, statement, DescribedTable(snapshot=snapshot, location=location, known=known)
+    )
+
+
+def _shown(spark: SparkSession, statement: ShowStatement, table: DescribedTable) -> DataFrame:
+    match statement:
+        case ShowProperties():
+            return property_rows(spark, table, statement.key)
+        case ShowColumns():
+            return column_rows(spark, table)
+        case ShowPartitions():
+            return partition_value_rows(spark, table)
+        case ShowCreate():
+            raise UnsupportedError(
+                "Operation not allowed: `SHOW CREATE TABLE` is not supported for Delta tables. "
+                "DESCRIBE TABLE EXTENDED and SHOW TBLPROPERTIES say what the table is.",
+                code=ErrorCode.OPERATION_NOT_ALLOWED,
+            )
+        case DescribeTable():
+            if statement.column is not None:
+                return describe_column(spark, table, statement.column)
+            return describe_rows(spark, table, extended=statement.extended)
+        case _:
+            assert_never(statement)

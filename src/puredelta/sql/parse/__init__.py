@@ -1,0 +1,3 @@
+"""From statement text to statement values."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Tables, views and versions that a statement names."""
+
+from __future__ import annotations

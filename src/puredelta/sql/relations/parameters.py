@@ -1,0 +1,76 @@
+"""Parameters and Python values of a statement, written into its text as literals.
+
+Expressions of a statement are resolved one by one, where Spark's own binding of ``:name``
+and ``?`` does not reach. So parameters become literals of the same type and value; those
+that Python cannot write down (arrays, maps, Columns) are computed by Spark first. A
+parameter without a value is left for Spark to complain about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from pyspark.sql import SparkSession
+
+from puredelta.sql.text.lexer import Token, TokenKind, keywords, tokenize
+from puredelta.sql.text.literals import python_literal, typed_literal
+
+Arguments: TypeAlias = Mapping[str, Any] | Sequence[Any]
+"""What ``spark.sql`` takes as ``args``: values by name or by position."""
+
+# Words that may stand before an expression. Behind any other word a colon leads into a
+# variant: ``payload:name``.
+_BEFORE_EXPRESSION = keywords(
+    "ALL AND ANY AS BETWEEN BY CASE DISTINCT DIV ELSE ESCAPE EXCEPT EXISTS FROM HAVING ILIKE IN "
+    "INTERVAL INTERSECT IS JOIN LIKE LIMIT NOT OF OFFSET ON OR OVER REGEXP RLIKE SELECT SET SOME "
+    "THEN UNION USING VALUES WHEN WHERE WITH"
+)
+
+
+def with_literals(spark: SparkSession, text: str, args: Arguments) -> str:
+    """Return the text with a literal in the place of every parameter that has a value."""
+    if isinstance(args, Mapping):
+        found = [(first, last, args[name]) for first, last, name in _named(text) if name in args]
+    else:
+        marks = [token for token in tokenize(text) if token.means("?")]
+        found = [(mark, mark, value) for mark, value in zip(marks, args, strict=False)]
+    pieces: list[str] = []
+    at = 0
+    for first, last, value in found:
+        pieces += [text[at : first.start], literal(spark, value)]
+        at = last.end
+    return "".join([*pieces, text[at:]])
+
+
+def literal(spark: SparkSession, value: object) -> str:
+    """Return a value as a literal; runs a job of one row where Spark has to compute it.
+
+    Raises:
+        pyspark.errors.PySparkException: Spark takes no such value.
+    """
+    plain = python_literal(value)
+    if plain is not None:
+        return plain
+    rows = spark.sql("SELECT :value AS value", args={"value": value})
+    [row] = rows.collect()
+    return typed_literal(row["value"], rows.schema["value"].dataType)
+
+
+def _named(text: str) -> list[tuple[Token, Token, str]]:
+    """Return the colon, the name and the name's text of every ``:name``."""
+    tokens = tokenize(text)
+    before: list[Token | None] = [None, *tokens]
+    return [
+        (colon, name, name.text)
+        for previous, colon, name in zip(before, tokens, tokens[1:], strict=False)
+        if colon.means(":") and name.kind is TokenKind.WORD and not _ends_operand(previous)
+    ]
+
+
+def _ends_operand(token: Token | None) -> bool:
+    if token is None:
+        return False
+    if token.kind is TokenKind.SYMBOL:
+        return token.text in {")", "]"}
+    return token.kind is not TokenKind.WORD or token.text.upper() not in _BEFORE_EXPRESSION

@@ -1,0 +1,161 @@
+"""``table_changes('delta.`/path`', start[, end])`` in FROM: the change data feed as a table.
+
+A bound of an integer type is a version, text or a timestamp is a moment. The arguments are
+expressions without columns; Spark computes them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from puredelta.commands.changes import read_changes
+from puredelta.commands.read import TimestampArgument
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.text.computed_name import parse_table_name
+from puredelta.sql.text.cursor import Cursor
+from puredelta.sql.text.expression import read_expression
+from puredelta.sql.text.lexer import TokenKind
+
+_BY_NAME = "TABLE_CHANGES"
+_BY_PATH = "TABLE_CHANGES_BY_PATH"
+_CALL = re.compile(r"\btable_changes(?:_by_path)?\s*\(", re.IGNORECASE)
+_BEGIN = frozenset({"SELECT", "WITH", "FROM", "INSERT", "("})
+_ARGUMENTS = (2, 3)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_SUPPORTED = "IntegerType, LongType, StringType, TimestampType"
+
+
+def may_call(text: str) -> bool:
+    """Tell from a glance whether one of our functions could be called in a text."""
+    return _CALL.search(text) is not None
+
+
+def may_query_changes(text: str) -> bool:
+    """Tell from a glance whether a query, or an INSERT of one, could call our functions.
+
+    The definition of a view is none: it would outlive what the call stands for.
+    """
+    if not may_call(text):
+        return False
+    first = Cursor(text).peek()
+    return first is not None and first.text.upper() in _BEGIN
+
+
+def accept_changes(spark: SparkSession, cursor: Cursor) -> DataFrame | None:
+    """Step over a call on a table of ours and return its rows; None if this is something else.
+
+    The log is read and checked here; no job runs on the table's data.
+
+    Raises:
+        InvalidRequestError: the arguments are wrong; errors of the feed as `read_changes`.
+        TableNotFoundError: there is no table at the path.
+        pyspark.errors.PySparkException: Spark cannot compute an argument.
+    """
+    token = cursor.peek()
+    bracket = cursor.peek(1)
+    if token is None or token.kind is not TokenKind.WORD or bracket is None:
+        return None
+    function = token.text.upper()
+    if function not in {_BY_NAME, _BY_PATH} or not bracket.means("("):
+        return None
+    before = cursor.peek(-1) if cursor.position else None
+    if before is not None and before.means("."):  # a function of some schema
+        return None
+    cursor.skip()
+    arguments = _arguments(cursor.group())
+    path = _path(spark, function, arguments)
+    return None if path is None else _change_rows(spark, function, path, arguments)
+
+
+def _arguments(text: str) -> list[str]:
+    """Split at the commas outside of all brackets."""
+    cursor = Cursor(text)
+    found: list[str] = []
+    while not cursor.is_done:
+        found.append(read_expression(cursor, lambda at: at.sees(",")))
+        if not cursor.accept(","):
+            break
+    return found
+
+
+def _path(spark: SparkSession, function: str, arguments: Sequence[str]) -> str | None:
+    """Return the path of the table; None for a table of the catalog."""
+    if not arguments:
+        raise _wrong_number(function, arguments)
+    kind, name = _value(spark, arguments[0])
+    if not isinstance(kind, T.StringType) or name is None:
+        raise _unsupported(kind, "table name", "StringType literal")
+    if function == _BY_PATH:
+        return str(name)
+    return parse_table_name(str(name)).path
+
+
+def _change_rows(
+    spark: SparkSession, function: str, path: str, arguments: Sequence[str]
+) -> DataFrame:
+    if len(arguments) not in _ARGUMENTS:
+        raise _wrong_number(function, arguments)
+    log = require_table(path, f"`{path}`")
+    bounds: dict[str, Any] = {}
+    for which, argument in zip(("starting", "ending"), arguments[1:], strict=False):
+        bounds |= _bound(spark, which, argument)
+    return read_changes(spark, log, **bounds)
+
+
+def _bound(spark: SparkSession, which: str, argument: str) -> Mapping[str, int | TimestampArgument]:
+    """Return a version or a moment, as `read_changes` calls it."""
+    kind, value = _value(spark, argument)
+    if value is None:
+        raise InvalidRequestError(
+            "CDC read start/end parameters cannot be null. Please provide a valid version or "
+            "timestamp.",
+            code=ErrorCode.CDC_READ_NULL_RANGE_BOUNDARY,
+            argument=argument,
+        )
+    match kind:
+        case T.IntegerType() | T.LongType():
+            return {f"{which}_version": value}
+        case T.StringType():
+            return {f"{which}_timestamp": value}
+        case T.TimestampType():
+            return {f"{which}_timestamp": _EPOCH + dt.timedelta(microseconds=value)}
+        case _:
+            raise _unsupported(kind, f"{which} option", _SUPPORTED)
+
+
+def _value(spark: SparkSession, expression: str) -> tuple[T.DataType, Any]:
+    """Return an expression's type and value; a timestamp as microseconds since 1970."""
+    rows = spark.sql(f"SELECT ({expression}) AS value")
+    kind = rows.schema["value"].dataType
+    if isinstance(kind, T.TimestampType):
+        rows = rows.select(F.unix_micros("value").alias("value"))
+    [row] = rows.collect()
+    return kind, row["value"]
+
+
+def _unsupported(kind: T.DataType, words: str, supported: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"Unsupported expression type({type(kind).__name__}) for {words}. The supported types are "
+        f"[{supported}].",
+        code=ErrorCode.UNSUPPORTED_EXPRESSION,
+        expType=type(kind).__name__,
+        causedBy=words,
+    )
+
+
+def _wrong_number(function: str, arguments: Sequence[str]) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"The `{function.lower()}` requires [2, 3] parameters but the actual number is "
+        f"{len(arguments)}: the table, the first version or moment, and perhaps the last.",
+        code=ErrorCode.WRONG_NUM_ARGS,
+        functionName=function.lower(),
+        actualNum=len(arguments),
+    )

@@ -1,0 +1,78 @@
+"""Rows under a name that SQL text can use, for the length of one statement."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from typing_extensions import Self
+
+from puredelta.spark.session.identifiers import quote_name
+from puredelta.spark.session.session import is_connect
+
+
+class RowNames(Protocol):
+    """Gives rows names that SQL text can use."""
+
+    def add(self, rows: DataFrame) -> str:
+        """Return the name of these rows."""
+        ...
+
+
+class TemporaryViews:
+    """Temporary views with names nobody else uses, dropped on leaving the context."""
+
+    def __init__(self) -> None:
+        self._views: list[tuple[str, DataFrame]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for name, rows in self._views:
+            rows.sparkSession.catalog.dropTempView(name)
+
+    def add(self, rows: DataFrame) -> str:
+        """Return the name of a view of these rows; the same rows have one view."""
+        for name, known in self._views:
+            if known is rows:
+                return name
+        name = f"__puredelta_view_{uuid.uuid4().hex}"
+        rows.createTempView(name)
+        self._views.append((name, rows))
+        return name
+
+    def table(self, spark: SparkSession, parts: Sequence[str]) -> DataFrame:
+        """Return the rows of a table or view; over Connect one of these as what it is."""
+        for name, rows in self._views:
+            if (name,) == tuple(parts) and is_connect(spark):
+                return rows
+        return spark.table(quote_name(parts))
+
+    def query(self, spark: SparkSession, text: str) -> DataFrame:
+        """Return the rows of a query that may name these views.
+
+        Over Connect they are sent along as what they are: a view is the server's, and a
+        client could not say when the clock is read in it.
+        """
+        used = {name: rows for name, rows in self._views if name in text}
+        if not used or not is_connect(spark):
+            return spark.sql(text)
+        fields: dict[str, Any] = used
+        return spark.sql(with_fields(text, used), **fields)
+
+
+def with_fields(text: str, names: Iterable[str]) -> str:
+    """Return text as a template in which nothing but these names are fields."""
+    escaped = text.replace("{", "{{").replace("}", "}}")
+    for name in names:
+        escaped = escaped.replace(name, f"{{{name}}}")
+    return escaped

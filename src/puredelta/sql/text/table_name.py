@@ -1,0 +1,57 @@
+"""Names of tables as statements spell them, and the one form that is ours."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from puredelta.spark.session.identifiers import display_name
+
+# As Hadoop's Path.isAbsolute: what follows an optional scheme and host begins with a slash.
+_ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
+_SESSION_CATALOG = "spark_catalog"
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A name in parts, without quotes."""
+
+    parts: tuple[str, ...]
+
+    @property
+    def path(self) -> str | None:
+        """The path of ``delta.`/path` ``, with or without the session catalog before it.
+
+        >>> TableName(("delta", "/data/events")).path
+        '/data/events'
+        >>> TableName(("delta", "events")).path is None  # a table of the database `delta`
+        True
+        """
+        parts = self.parts
+        if len(parts) == 3 and parts[0].lower() == _SESSION_CATALOG:  # noqa: PLR2004
+            parts = parts[1:]
+        match parts:
+            case (format_name, path) if format_name.lower() == "delta" and _ABSOLUTE.match(path):
+                return path
+            case _:
+                return None
+
+    @property
+    def qualifier(self) -> tuple[str, ...]:
+        """What may stand before the columns of an unaliased table, the longest form."""
+        return (_SESSION_CATALOG, *self.parts[-2:]) if self.path is not None else self.parts
+
+    def __str__(self) -> str:
+        return display_name(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedName:
+    """``IDENTIFIER(expression)``: the expression's text."""
+
+    expression: str
+
+
+TableReference: TypeAlias = TableName | ComputedName
+"""What a statement names where a table is expected."""

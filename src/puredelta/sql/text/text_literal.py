@@ -1,0 +1,82 @@
+"""Text in quotes, as statements of our own hold it: comments, property values, locations.
+
+The escapes are those of Spark's string literals. ``spark.sql.parser.escapedStringLiterals``,
+which switches them off, is a setting of the past and not followed here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from puredelta.sql.text.cursor import Cursor
+from puredelta.sql.text.lexer import Token, TokenKind
+
+_STRINGS = frozenset({TokenKind.STRING, TokenKind.DOUBLE_QUOTED})
+_ESCAPE = re.compile(
+    r"\\(?:u(?P<short>[0-9A-Fa-f]{4})|U(?P<long>[0-9A-Fa-f]{8})|(?P<octal>[0-3][0-7]{2})|(?P<one>.))",
+    re.DOTALL,
+)
+_ESCAPED = {
+    "0": "\0",
+    "b": "\b",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "Z": "\x1a",
+    "%": "\\%",
+    "_": "\\_",
+}
+"""Characters that mean something else behind a backslash; all others mean themselves."""
+
+
+def accept_text(cursor: Cursor) -> str | None:
+    """Step over text in quotes and return what it means; None if there is none."""
+    token = cursor.peek()
+    if token is None or token.kind not in _STRINGS:
+        return None
+    cursor.skip()
+    parts = [token]
+    while (more := _glued(cursor, parts[-1])) is not None:
+        cursor.skip()
+        parts.append(more)
+    return token.text[0].join(map(text_value, parts))
+
+
+def read_text(cursor: Cursor, *, expected: str = "text in quotes") -> str:
+    """Step over text in quotes and return what it means.
+
+    Raises:
+        SqlSyntaxError: there is none.
+    """
+    text = accept_text(cursor)
+    if text is None:
+        raise cursor.error(expected=expected)
+    return text
+
+
+def text_value(token: Token) -> str:
+    r"""Return what one token of text means.
+
+    >>> text_value(Token(TokenKind.STRING, r"'it\'s\tnew'", 0))
+    "it's\tnew"
+    """
+    if token.text[0] in "rR":
+        return token.text[2:-1]
+    return _ESCAPE.sub(_meant, token.text[1:-1])
+
+
+def _meant(found: re.Match[str]) -> str:
+    hexadecimal = found["short"] or found["long"]
+    if hexadecimal:
+        return chr(int(hexadecimal, 16))
+    if found["octal"]:
+        return chr(int(found["octal"], 8))
+    return _ESCAPED.get(found["one"], found["one"])
+
+
+def _glued(cursor: Cursor, before: Token) -> Token | None:
+    """Return the rest of text behind a quote that is doubled: ``'it''s'`` is two tokens."""
+    token = cursor.peek()
+    if token is None or token.kind not in _STRINGS or token.start != before.end:
+        return None
+    return token if token.text[0] == before.text[0] else None

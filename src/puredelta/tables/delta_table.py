@@ -1,0 +1,349 @@
+"""``DeltaTable``, as in ``delta.tables``: arguments are checked and forwarded to the commands."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from puredelta.commands.arguments import require_integer, require_string
+from puredelta.commands.convert.run import convert_to_delta
+from puredelta.commands.create.run import CreateMode
+from puredelta.commands.detail import detail_rows
+from puredelta.commands.generate import generate
+from puredelta.commands.history import history_rows
+from puredelta.commands.merge.arguments import (
+    assignments,
+    optional_condition,
+    require_merge_condition,
+    require_source,
+)
+from puredelta.commands.merge.clauses import MergeSpec
+from puredelta.commands.optimize.spec import OptimizeSpec
+from puredelta.commands.read import resolve_instant
+from puredelta.commands.update_delete.run import run_rows
+from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.resolve.table_attributes import table_identity
+from puredelta.spark.session.pyspark_errors import methods_like_pyspark
+from puredelta.sql.relations.names import find_catalog_name, find_location
+from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.text.computed_name import parse_table_name
+from puredelta.tables.maintenance import CloneOptions, TableMaintenance
+from puredelta.tables.merge_builder import ColumnMapping, DeltaMergeBuilder, ExpressionOrColumn
+from puredelta.tables.optimize_builder import DeltaOptimizeBuilder
+from puredelta.tables.table_builder import DeltaTableBuilder
+from puredelta.tables.target import Target, require_storage_options
+
+
+@methods_like_pyspark
+class DeltaTable:
+    """A Delta table at a path.
+
+    Get one with `forPath`, `forName`, `create` and its kin, or `convertToDelta`.
+
+    Examples:
+        >>> events = DeltaTable.forPath(spark, "/data/events").alias("t")  # doctest: +SKIP
+        >>> (
+        ...     events.merge(updates.alias("s"), "t.id = s.id")
+        ...     .whenMatchedUpdateAll()
+        ...     .whenNotMatchedInsertAll()
+        ...     .execute()
+        ... )  # doctest: +SKIP
+    """
+
+    def __init__(self, target: Target, *, catalog_name: str | None = None) -> None:
+        self._target = target
+        self._spark, self._log = target.spark, target.log
+        self._catalog_name = catalog_name
+
+    @classmethod
+    def forPath(
+        cls,
+        sparkSession: SparkSession,
+        path: str | os.PathLike[str],
+        hadoopConf: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """Return the table at a path: an absolute or relative path, or a ``file:`` URI.
+
+        Raises:
+            TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
+            UnsupportedError: reading the table needs a feature that is not implemented.
+            InvalidRequestError: ``hadoopConf`` has keys that do not begin with ``fs.`` or
+                ``dfs.``. Others have no effect on the file systems that are reached here.
+        """
+        require_storage_options(hadoopConf or {})
+        return cls._at(sparkSession, os.fspath(path))
+
+    @classmethod
+    def _at(cls, spark: SparkSession, path: str, catalog_name: str | None = None) -> DeltaTable:
+        return cls(Target.open(spark, path), catalog_name=catalog_name)
+
+    @classmethod
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
+        """Return the table of a name in the session catalog, or at ``delta.`/path` ``.
+
+        Over Connect only the path form is known.
+
+        Raises:
+            TableNotFoundError: there is no such Delta table (DELTA_MISSING_DELTA_TABLE).
+            SqlSyntaxError: it is no name.
+        """
+        name = parse_table_name(tableOrViewName)
+        location = find_location(sparkSession, name)
+        root_uri = require_table(location, tableOrViewName).root_uri
+        return cls._at(sparkSession, root_uri, find_catalog_name(sparkSession, name))
+
+    @classmethod
+    def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:  # noqa: ARG003
+        """Tell whether there is a Delta table at a path."""
+        return TableLog.open(identifier).exists()
+
+    @classmethod
+    def convertToDelta(
+        cls,
+        sparkSession: SparkSession,
+        identifier: str,
+        partitionSchema: str | StructType | None = None,
+        *,
+        collect_stats: bool = True,
+    ) -> DeltaTable:
+        """Make a Delta table of Parquet files where they are, and return it.
+
+        ``identifier`` is ``parquet.`/path` ``; ``partitionSchema`` names and types the partition
+        directories, outermost first. ``collect_stats=False`` leaves the columns' statistics out.
+
+        Raises:
+            InvalidRequestError: the directory, a file or the partitioning is not as promised;
+                nothing was changed.
+        """
+        result = convert_to_delta(
+            sparkSession, identifier, partitionSchema, collect_stats=collect_stats
+        )
+        if result.schema is None:
+            return cls.forPath(sparkSession, result.location)
+        # Known already: nothing of what was just written is read again.
+        columns = table_identity(sparkSession, result.schema)
+        return cls(Target(sparkSession, TableLog.open(result.location), columns))
+
+    @classmethod
+    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
+        """Return a builder of a new table; where one is, `execute` fails."""
+        return cls._builder(sparkSession, CreateMode.CREATE)
+
+    @classmethod
+    def createIfNotExists(
+        cls, sparkSession: SparkSession | None = None
+    ) -> DeltaTableBuilder[DeltaTable]:
+        """Return a builder of a new table; one that is there stays as it is."""
+        return cls._builder(sparkSession, CreateMode.CREATE_IF_NOT_EXISTS)
+
+    @classmethod
+    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
+        """Return a builder of what replaces a table, its definition and all its rows."""
+        return cls._builder(sparkSession, CreateMode.REPLACE)
+
+    @classmethod
+    def createOrReplace(
+        cls, sparkSession: SparkSession | None = None
+    ) -> DeltaTableBuilder[DeltaTable]:
+        """Return a builder of a new table; one that is there must be the same already.
+
+        delta-spark does so for tables at a path. To replace one, use `replace`.
+        """
+        return cls._builder(sparkSession, CreateMode.CREATE_OR_REPLACE)
+
+    @classmethod
+    def _builder(
+        cls, spark: SparkSession | None, mode: CreateMode
+    ) -> DeltaTableBuilder[DeltaTable]:
+        session = SparkSession.getActiveSession() if spark is None else spark
+        assert session is not None  # noqa: S101 - as in delta-spark
+        return DeltaTableBuilder(session, mode, partial(cls._at, session))
+
+    def toDF(self) -> DataFrame:
+        """Return the rows of the latest version.
+
+        Classic sessions may use columns taken from it (``table.toDF()["id"]``) in `merge`.
+        """
+        return self._target.rows()
+
+    def alias(self, aliasName: str) -> DeltaTable:
+        """Return the same table under an alias for the expressions of a merge."""
+        return DeltaTable(self._target.under(aliasName), catalog_name=self._catalog_name)
+
+    def merge(self, source: DataFrame, condition: ExpressionOrColumn) -> DeltaMergeBuilder:
+        """Start a MERGE of ``source`` into this table.
+
+        The table's columns must be those it had when this object was made (M-34). An argument
+        that is None is a ValueError, one of the wrong type a TypeError.
+        """
+        require_source(source)
+        spec = MergeSpec(on=require_merge_condition(condition), clauses=())
+        return DeltaMergeBuilder(
+            self._spark,
+            self._log,
+            spec,
+            target_rows=self._target.columns(),
+            source_rows=source,
+        )
+
+    def update(
+        self, condition: ExpressionOrColumn | None = None, set: ColumnMapping | None = None
+    ) -> None:
+        """Update rows for which ``condition`` is true, all rows without one.
+
+        ``set`` maps columns, or fields inside them, to SQL text or Columns over the old row;
+        what it does not name keeps its value. If no row matches nothing is committed.
+
+        Raises:
+            ValueError, TypeError: ``set`` is None; an argument is of the wrong type.
+            InvalidRequestError: the statement is wrong, or a new row breaks a rule of the
+                table, which is unchanged.
+            pyspark.errors.AnalysisException: a name or type is wrong, in Spark's own words.
+            UnsupportedError: the table needs what is not implemented.
+            ConflictError: another writer changed what this statement read.
+
+        Examples:
+            >>> events = DeltaTable.forPath(spark, "/data/events")  # doctest: +SKIP
+            >>> events.update("kind = 'clck'", {"kind": "'click'"})  # doctest: +SKIP
+        """
+        values = assignments(set, argument="'set'")
+        self._change(UpdateSpec(assignments=values, condition=optional_condition(condition)))
+
+    def delete(self, condition: ExpressionOrColumn | None = None) -> None:
+        """Delete rows for which ``condition`` is true, all rows without one.
+
+        Whole files go without being read where no condition, or one on partition columns
+        alone, decides. If no row matches nothing is committed.
+
+        Raises what `update` raises.
+
+        Examples:
+            >>> events = DeltaTable.forPath(spark, "/data/events")  # doctest: +SKIP
+            >>> events.delete("day < date'2024-01-01'")  # doctest: +SKIP
+        """
+        self._change(DeleteSpec(condition=optional_condition(condition)))
+
+    def clone(
+        self,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: dict[str, str] | None = None,
+    ) -> DeltaTable:
+        """Make a table at ``target`` that shares the data files of this one, and return it.
+
+        Raises:
+            UnsupportedError: ``isShallow`` is false; deep clones are not supported.
+            InvalidRequestError: something is at the target.
+        """
+        return self._cloned(self._log.snapshot(), target, isShallow, replace, properties)
+
+    def cloneAtVersion(
+        self,
+        version: int,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: dict[str, str] | None = None,
+    ) -> DeltaTable:
+        """As `clone`, of a version."""
+        require_integer(version, "version")
+        snapshot = self._log.snapshot(version=version)
+        return self._cloned(snapshot, target, isShallow, replace, properties)
+
+    def cloneAtTimestamp(
+        self,
+        timestamp: str,
+        target: str,
+        isShallow: bool = False,
+        replace: bool = False,
+        properties: dict[str, str] | None = None,
+    ) -> DeltaTable:
+        """As `clone`, of what was current at a time."""
+        require_string(timestamp, "timestamp")
+        snapshot = self._log.snapshot(timestamp_ms=resolve_instant(self._spark, timestamp))
+        return self._cloned(snapshot, target, isShallow, replace, properties)
+
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
+        """Delete files that no version within the retention time needs; return no rows.
+
+        Without ``retentionHours`` the property ``delta.deletedFileRetentionDuration`` decides,
+        a week unless it was set.
+
+        Raises:
+            InvalidRequestError: the time is negative, or shorter than the table's while
+                ``spark.databricks.delta.retentionDurationCheck.enabled`` is on.
+        """
+        return self._maintenance().vacuum(retentionHours)
+
+    def optimize(self) -> DeltaOptimizeBuilder:
+        """Start an OPTIMIZE of this table's files; the rows stay what they are."""
+        return DeltaOptimizeBuilder(self._spark, self._log, OptimizeSpec())
+
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Make the table what it was at a version; return one row of counts.
+
+        Raises:
+            InvalidRequestError: the version, or a file of it, is not there.
+            ConflictError: another writer changed the table meanwhile.
+        """
+        return self._maintenance().restore_to_version(version)
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """As `restoreToVersion`, to what was current at a time."""
+        return self._maintenance().restore_to_timestamp(timestamp)
+
+    def generate(self, mode: str) -> None:
+        """Write manifests for engines without Delta support: ``symlink_format_manifest``.
+
+        Raises:
+            InvalidRequestError: there is no such mode, or files have deletion vectors.
+            UnsupportedError: the table has column mapping.
+        """
+        generate(self._log.store, self._log.snapshot(), mode)
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Let the table have the features that a pair of protocol versions stands for."""
+        self._maintenance().upgrade_protocol(readerVersion, writerVersion)
+
+    def addFeatureSupport(self, featureName: str) -> None:
+        """Let the table have a feature; readers and writers have to know it from then on.
+
+        Raises:
+            InvalidRequestError, UnsupportedError: there is no such feature, here or at all.
+        """
+        self._maintenance().add_feature(featureName)
+
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Take a feature from the table, and what uses it as far as no file is rewritten.
+
+        Raises:
+            InvalidRequestError: the feature is not there, or cannot be dropped.
+            UnsupportedError: files would have to be rewritten or history truncated.
+        """
+        self._maintenance().drop_feature(featureName, truncateHistory)
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """Return the commits of this table, newest first, in the columns of DESCRIBE HISTORY."""
+        return history_rows(self._spark, self._log, limit=limit)
+
+    def detail(self) -> DataFrame:
+        """Return one row about this table, in the columns of DESCRIBE DETAIL."""
+        return detail_rows(self._spark, self._log.snapshot(), catalog_name=self._catalog_name)
+
+    def _maintenance(self) -> TableMaintenance:
+        return TableMaintenance(spark=self._spark, log=self._log)
+
+    def _cloned(self, source: Snapshot, target: str, *options: Any) -> DeltaTable:
+        self._maintenance().clone(source, target, CloneOptions(*options))
+        return DeltaTable.forPath(self._spark, target)
+
+    def _change(self, spec: RowSpec) -> None:
+        run_rows(self._spark, self._log, spec, target_rows=self._target.latest_columns())

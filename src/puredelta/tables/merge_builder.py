@@ -1,0 +1,140 @@
+"""The builder of a MERGE, with the methods and argument checks of ``delta.tables``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeAlias
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from puredelta.commands.merge.arguments import assignments, optional_condition
+from puredelta.commands.merge.clauses import (
+    Clause,
+    Delete,
+    Insert,
+    Matched,
+    MergeSpec,
+    NotMatched,
+    NotMatchedBySource,
+    Star,
+    Update,
+)
+from puredelta.commands.merge.run import run_merge
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.session.pyspark_errors import methods_like_pyspark
+
+ExpressionOrColumn: TypeAlias = str | Column
+ColumnMapping: TypeAlias = dict[str, str | Column] | dict[str, str] | dict[str, Column]
+
+__all__ = ["ColumnMapping", "DeltaMergeBuilder", "ExpressionOrColumn"]
+
+
+@methods_like_pyspark
+class DeltaMergeBuilder:
+    """A MERGE in the making: every method returns a new builder, `execute` runs it.
+
+    Conditions and values are SQL text or Columns. Clauses of a kind are tried in the order
+    they were added; only the last may have no condition.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        log: TableLog,
+        spec: MergeSpec,
+        *,
+        target_rows: DataFrame,
+        source_rows: DataFrame,
+    ) -> None:
+        self._spark = spark
+        self._log = log
+        self._spec = spec
+        self._target_rows = target_rows
+        self._source_rows = source_rows
+
+    def whenMatchedUpdate(
+        self, condition: ExpressionOrColumn | None = None, set: ColumnMapping | None = None
+    ) -> DeltaMergeBuilder:
+        """Update matched rows; ``set`` maps columns of the target to values.
+
+        An empty ``set`` without a condition adds nothing (M-11).
+        """
+        values = assignments(set, argument="'set' in whenMatchedUpdate")
+        when = optional_condition(condition)
+        return self if not values and when is None else self._with(Matched(Update(values), when))
+
+    def whenMatchedUpdateAll(
+        self, condition: ExpressionOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Update every column of matched rows with the source's column of the same name."""
+        return self._with(Matched(Update(Star.STAR), optional_condition(condition)))
+
+    def whenMatchedDelete(self, condition: ExpressionOrColumn | None = None) -> DeltaMergeBuilder:
+        """Delete matched rows."""
+        return self._with(Matched(Delete(), optional_condition(condition)))
+
+    def whenNotMatchedInsert(
+        self, condition: ExpressionOrColumn | None = None, values: ColumnMapping | None = None
+    ) -> DeltaMergeBuilder:
+        """Insert source rows without a match; columns that ``values`` leaves out are NULL."""
+        row = assignments(values, argument="'values' in whenNotMatchedInsert")
+        return self._with(NotMatched(Insert(row), optional_condition(condition)))
+
+    def whenNotMatchedInsertAll(
+        self, condition: ExpressionOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Insert source rows without a match, every column by name."""
+        return self._with(NotMatched(Insert(Star.STAR), optional_condition(condition)))
+
+    def whenNotMatchedBySourceUpdate(
+        self, condition: ExpressionOrColumn | None = None, set: ColumnMapping | None = None
+    ) -> DeltaMergeBuilder:
+        """Update target rows without a match; values may use the target's columns only."""
+        values = assignments(set, argument="'set' in whenNotMatchedBySourceUpdate")
+        when = optional_condition(condition)
+        if not values and when is None:
+            return self
+        return self._with(NotMatchedBySource(Update(values), when))
+
+    def whenNotMatchedBySourceDelete(
+        self, condition: ExpressionOrColumn | None = None
+    ) -> DeltaMergeBuilder:
+        """Delete target rows without a match."""
+        return self._with(NotMatchedBySource(Delete(), optional_condition(condition)))
+
+    def withSchemaEvolution(self) -> DeltaMergeBuilder:
+        """Let the table take on the source's new columns and fields."""
+        return self._replaced(replace(self._spec, evolve_schema=True))
+
+    def execute(self) -> DataFrame:
+        """Run the MERGE and return its counts.
+
+        Returns:
+            One row: ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows``,
+            ``num_inserted_rows``.
+
+        Raises:
+            InvalidRequestError: the statement is wrong, a row breaks a rule of the table, or
+                several source rows match one target row. The table is unchanged.
+            UnsupportedError: the table or the statement needs what is not implemented.
+            ConflictError: another writer changed what this MERGE read.
+        """
+        return run_merge(
+            self._spark,
+            self._log,
+            self._spec,
+            target_rows=self._target_rows,
+            source_rows=self._source_rows,
+        )
+
+    def _with(self, clause: Clause) -> DeltaMergeBuilder:
+        return self._replaced(replace(self._spec, clauses=(*self._spec.clauses, clause)))
+
+    def _replaced(self, spec: MergeSpec) -> DeltaMergeBuilder:
+        return DeltaMergeBuilder(
+            self._spark,
+            self._log,
+            spec,
+            target_rows=self._target_rows,
+            source_rows=self._source_rows,
+        )

@@ -1,0 +1,292 @@
+"""Builders of table definitions, with the methods and argument checks of ``delta.tables``.
+
+Like the reference's, a builder is changed by its methods, which return it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from puredelta.commands.create.columns import (
+    IdentitySpec,
+    column,
+    require_valid_columns,
+    stored_columns,
+)
+from puredelta.commands.create.definition import TableDefinition
+from puredelta.commands.create.registered import NewTable, define_registered
+from puredelta.commands.create.run import CreateMode, create_table
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.types import StructType
+from puredelta.spark.catalog.cached_frames import refresh_cached_frames
+from puredelta.spark.catalog.catalog_entries import entry_name
+from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG
+from puredelta.spark.session.identifiers import parse_name
+from puredelta.spark.session.pyspark_errors import methods_like_pyspark
+from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.types import without_table_metadata
+from puredelta.sql.execute.tables import not_on_connect
+from puredelta.sql.relations.names import find_catalog_name
+from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.text.table_name import TableName
+
+if TYPE_CHECKING:
+    from puredelta.protocol.schema.types import StructField
+
+Table = TypeVar("Table")
+
+__all__ = ["DeltaTableBuilder", "IdentityGenerator"]
+
+
+@dataclass
+class IdentityGenerator:
+    """How an identity column counts: its first value, and the distance to the next."""
+
+    start: int = 1
+    step: int = 1
+
+
+@methods_like_pyspark
+class DeltaTableBuilder(Generic[Table]):
+    """A table in the making: `execute` creates or replaces it.
+
+    Use ``DeltaTable.create``, ``createIfNotExists``, ``replace`` or ``createOrReplace`` to
+    get one. It needs a name in the session catalog, a location, or both.
+
+    Examples:
+        >>> events = (
+        ...     DeltaTable.create(spark)
+        ...     .location("/data/events")
+        ...     .addColumn("id", "BIGINT", nullable=False)
+        ...     .addColumn("at", "TIMESTAMP")
+        ...     .addColumn("day", "DATE", generatedAlwaysAs="CAST(at AS DATE)")
+        ...     .partitionedBy("day")
+        ...     .execute()
+        ... )  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, spark: SparkSession, mode: CreateMode, open_table: Callable[[str, str | None], Table]
+    ) -> None:
+        self._spark = spark
+        self._mode = mode
+        self._open_table = open_table
+        self._name: TableName | None = None
+        self._location: str | None = None
+        self._comment: str | None = None
+        self._columns: list[StructField] = []
+        self._properties: dict[str, str] = {}
+        self._partition_columns: tuple[str, ...] = ()
+        self._clustering_columns: tuple[str, ...] | None = None
+
+    def tableName(self, identifier: str) -> DeltaTableBuilder[Table]:
+        """Set the name in the session catalog; ``delta.`/path` `` is a location."""
+        if type(identifier) is not str:
+            _raise_type_error("Identifier must be str.", [identifier])
+        self._name = TableName(parse_name(identifier))
+        return self
+
+    def location(self, location: str) -> DeltaTableBuilder[Table]:
+        """Set the directory of the table."""
+        if type(location) is not str:
+            _raise_type_error("Location must be str.", [location])
+        self._location = location
+        return self
+
+    def comment(self, comment: str) -> DeltaTableBuilder[Table]:
+        """Set the description of the table."""
+        if type(comment) is not str:
+            _raise_type_error("Table comment must be str.", [comment])
+        self._comment = comment
+        return self
+
+    def addColumn(
+        self,
+        colName: str,
+        dataType: str | T.DataType,
+        nullable: bool = True,
+        generatedAlwaysAs: str | IdentityGenerator | None = None,
+        generatedByDefaultAs: IdentityGenerator | None = None,
+        comment: str | None = None,
+    ) -> DeltaTableBuilder[Table]:
+        """Add a column.
+
+        ``generatedAlwaysAs`` is SQL over other columns, or an `IdentityGenerator`;
+        ``generatedByDefaultAs`` is an `IdentityGenerator` that gives way to values of the
+        user.
+
+        Raises:
+            TypeError, ValueError: an argument is of the wrong type or does not go with
+                another.
+            InvalidRequestError: an identity column is no BIGINT.
+            pyspark.errors.ParseException: the type is none.
+        """
+        if type(colName) is not str:
+            _raise_type_error("Column name must be str.", [colName])
+        if type(dataType) is not str and not isinstance(dataType, T.DataType):
+            _raise_type_error("Column data type must be str or DataType.", [dataType])
+        kind = T.DataType.fromDDL(dataType) if isinstance(dataType, str) else dataType
+        if type(nullable) is not bool:
+            _raise_type_error("Column nullable must be bool.", [nullable])
+        generated_as = _generation(generatedAlwaysAs, generatedByDefaultAs)
+        if comment is not None and type(comment) is not str:
+            _raise_type_error("Column comment must be str.", [comment])
+        added = column(colName, kind, nullable=nullable, generated_as=generated_as, comment=comment)
+        if isinstance(generated_as, IdentitySpec):
+            require_valid_columns(StructType((added,)), ())
+        self._columns.append(added)
+        return self
+
+    def addColumns(self, cols: T.StructType | list[T.StructField]) -> DeltaTableBuilder[Table]:
+        """Add the columns of a schema with their metadata, but for what steers another table.
+
+        That is ids, defaults and expressions, which `addColumn` gives to a column.
+        """
+        if isinstance(cols, list):
+            for col in cols:
+                if type(col) is not T.StructField:
+                    _raise_type_error("Column in existing schema must be StructField.", [col])
+            cols = T.StructType(cols)
+        if type(cols) is not T.StructType:
+            _raise_type_error("Schema must be StructType or a list of StructField.", [cols])
+        self._columns += stored_columns(without_table_metadata(cols)).fields
+        return self
+
+    def partitionedBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder[Table]:
+        """Set the partition columns, as several arguments or one list."""
+        self._partition_columns = _names(cols, "Partitioning column must be str.")
+        return self
+
+    def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder[Table]:
+        """Set the clustering columns; fields of structs are dotted."""
+        self._clustering_columns = _names(cols, "Clustering column must be str.")
+        return self
+
+    def property(self, key: str, value: str) -> DeltaTableBuilder[Table]:
+        """Set a table property."""
+        if type(key) is not str or type(value) is not str:
+            _raise_type_error("Key and value of property must be string.", [key, value])
+        self._properties[key] = value
+        return self
+
+    def execute(self) -> Table:
+        """Create or replace the table and return it.
+
+        With a name and no location the catalog owns the directory, and dropping the table
+        deletes it.
+
+        Raises:
+            InvalidRequestError: there is a table, or the definition cannot be one's; the
+                code says which rule it is.
+            TableNotFoundError: there is nothing to replace, or what has the name is no Delta
+                table.
+            UnsupportedError: a name over Connect or in another catalog, or a feature that is
+                not implemented.
+            ConflictError: somebody else created or changed the table meanwhile.
+        """
+        definition = TableDefinition(
+            columns=StructType(tuple(self._columns)),
+            partition_columns=self._partition_columns,
+            clustering_columns=None
+            if self._clustering_columns is None
+            else tuple(parse_name(name) for name in self._clustering_columns),
+            properties=self._properties,
+            description=self._comment,
+        )
+        if self._name is not None and self._name.path is None:
+            location = self._defined_by_name(self._name, definition)
+            return self._open_table(location, find_catalog_name(self._spark, self._name))
+        location = self._path()
+        log = TableLog.open(location)
+        create_table(self._spark, log, definition, mode=self._mode)
+        if self._mode is CreateMode.REPLACE:
+            refresh_cached_frames(self._spark, log)
+        return self._open_table(location, None)
+
+    def _defined_by_name(self, name: TableName, definition: TableDefinition) -> str:
+        """Create or replace the table in the session catalog and return where it is."""
+        if is_connect(self._spark):
+            raise not_on_connect(f"DeltaTableBuilder.tableName({str(name)!r})")
+        entry = entry_name(self._spark, name.parts)
+        if entry is None:
+            raise UnsupportedError(
+                f"The name {name} belongs to another catalog than {SESSION_CATALOG}. Name a table "
+                "of the session catalog, or give the table a location() alone.",
+                code=ErrorCode.OPERATION_NOT_ALLOWED,
+                name=str(name),
+            )
+        table = NewTable(name=entry, location=self._location, definition=definition)
+        location = define_registered(self._spark, table, mode=self._mode)
+        return require_table(location, name).root_uri
+
+    def _path(self) -> str:
+        path = None if self._name is None else self._name.path
+        if path is None:
+            if self._location is None:
+                raise InvalidRequestError(
+                    "Table name or location has to be specified. Call tableName() or location().",
+                    code=ErrorCode.CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION,
+                )
+            return self._location
+        if self._location is not None and not TableLog.open(path).is_at(self._location):
+            raise InvalidRequestError(
+                "Creating path-based Delta table with a different location isn't supported. "
+                f"Identifier: {self._name}, Location: {self._location}",
+                code=ErrorCode.CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH,
+            )
+        return path
+
+
+def _generation(
+    always: str | IdentityGenerator | None, by_default: IdentityGenerator | None
+) -> str | IdentitySpec | None:
+    if always is not None and by_default is not None:
+        raise ValueError(
+            "generatedByDefaultAs and generatedAlwaysAs cannot both be set.", [by_default, always]
+        )
+    if isinstance(always, IdentityGenerator):
+        return _identity(always, allows_explicit_insert=False)
+    if always is not None:
+        if type(always) is not str:
+            _raise_type_error(
+                "Generated always as expression must be str or IdentityGenerator.", [always]
+            )
+        return always
+    if by_default is not None:
+        if not isinstance(by_default, IdentityGenerator):
+            _raise_type_error(
+                "Generated by default expression must be IdentityGenerator.", [by_default]
+            )
+        return _identity(by_default, allows_explicit_insert=True)
+    return None
+
+
+def _identity(generator: IdentityGenerator, *, allows_explicit_insert: bool) -> IdentitySpec:
+    if generator.step == 0:
+        raise ValueError("Column identity generation requires step to be non-zero.")
+    return IdentitySpec(
+        start=generator.start, step=generator.step, allows_explicit_insert=allows_explicit_insert
+    )
+
+
+def _names(cols: Sequence[str | list[str] | tuple[str, ...]], message: str) -> tuple[str, ...]:
+    given: Sequence[object] = cols
+    if len(cols) == 1 and isinstance(cols[0], (list, tuple)):
+        given = cols[0]
+    names = []
+    for name in given:
+        if type(name) is not str:
+            _raise_type_error(message, [name])
+        names.append(name)
+    return tuple(names)
+
+
+def _raise_type_error(message: str, values: Iterable[object]) -> NoReturn:
+    found = "".join(f" Found {value} with type {type(value)}" for value in values)
+    raise TypeError(message + found)

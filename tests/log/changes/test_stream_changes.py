@@ -1,0 +1,101 @@
+"""Which files of the change data feed a stream delivers between two versions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.changes.file_rows import ReadableFile
+from puredelta.log.changes.stream_changes import ChangeStream
+from puredelta.log.changes.stream_schema import StreamedTable
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import AddChangeFile
+from puredelta.protocol.actions.deletion_vector import encode_inline
+from puredelta.protocol.schema.types import INTEGER, StructField, StructType
+from puredelta.store.local import LocalStore
+from tests.log.tables import (
+    SCHEMA,
+    WRITE,
+    add,
+    create_table,
+    feature_protocol,
+    metadata,
+    remove,
+    transact,
+)
+
+WIDER = StructType((*SCHEMA.fields, StructField("more", INTEGER)))
+FEED = {"delta__enableChangeDataFeed": "true"}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> TableLog:
+    """0: a; 1: b with a change file; 2: a is deleted; 3: a column; 4: no feed from here on."""
+    protocol = feature_protocol("changeDataFeed")
+    log = create_table(LocalStore(str(tmp_path)), add("a"), protocol=protocol, **FEED)
+    recorded = AddChangeFile(path="_change_data/c", partition_values={}, size_bytes=5)
+    for actions in (
+        [add("b"), remove("x", size_bytes=1), recorded],
+        [remove("a", size_bytes=1)],
+        [metadata(schema=WIDER, **FEED), add("d")],
+        [metadata(schema=WIDER), add("e")],
+    ):
+        transact(log).commit(actions, WRITE)
+    return log
+
+
+def stream(log: TableLog, version: int) -> ChangeStream:
+    return ChangeStream(known=StreamedTable.of(log.snapshot(version=version)))
+
+
+def said(files: tuple[ReadableFile, ...]) -> list[tuple[Any, ...]]:
+    found = [(f.uri.rpartition("/")[2], f.partition_values) for f in files]
+    return [(name, v.get("_change_type"), v["_commit_version"]) for name, v in found]
+
+
+def test_each_commit_is_delivered_once(log: TableLog) -> None:
+    changes = stream(log, 3)
+    assert said(changes.whole(log, 1)) == [("a", "insert", "1"), ("b", "insert", "1")]
+    later = [("c", None, "1"), ("a", "delete", "2"), ("d", "insert", "3")]
+    assert said(changes.between(log, after=-1, through=3)) == [("a", "insert", "0"), *later]
+    assert said(changes.between(log, after=0, through=2)) == later[:2]
+    assert said(changes.between(log, after=2, through=3)) == later[2:]
+
+
+def test_the_feed_is_off_at_some_version(log: TableLog) -> None:
+    changes = stream(log, 4)
+    for ask in (
+        lambda: changes.between(log, after=2, through=4),
+        lambda: changes.between(log, after=3, through=4),
+        lambda: changes.whole(log, 4),
+    ):
+        with pytest.raises(InvalidRequestError, match=r"version \[4\]") as off:
+            ask()
+        assert off.value.code is ErrorCode.MISSING_CHANGE_DATA
+
+
+def test_columns_that_come_under_a_stream(log: TableLog) -> None:
+    with pytest.raises(InvalidRequestError, match="restarting the query") as changed:
+        stream(log, 2).between(log, after=1, through=3)
+    assert changed.value.code is ErrorCode.SCHEMA_CHANGED_WITH_VERSION
+
+
+def test_rows_that_vectors_mark_and_unmark(tmp_path: Path) -> None:
+    one, two = (encode_inline(np.array(rows, np.uint64)) for rows in ([1], [1, 2]))
+    protocol = feature_protocol("changeDataFeed", readers=("deletionVectors",))
+    wide = json.dumps({"numRecords": 9, "tightBounds": False})
+    first = replace(add("a"), deletion_vector=one, stats=wide)
+    settings = {**FEED, "delta__enableDeletionVectors": "true"}
+    log = create_table(LocalStore(str(tmp_path)), first, protocol=protocol, **settings)
+    before = remove("a", deletion_vector=one, size_bytes=1)
+    transact(log).commit([before, replace(first, deletion_vector=two)], WRITE)
+    deleted, restored = stream(log, 1).between(log, after=0, through=1)
+    assert said((deleted, restored)) == [("a", "delete", "1"), ("a", "insert", "1")]
+    assert (deleted.only, deleted.deleted) == (two, one)
+    assert (restored.only, restored.deleted) == (one, two), "no row, seen where it is read"

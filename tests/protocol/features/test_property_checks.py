@@ -1,0 +1,73 @@
+"""Table properties as a user sets them."""
+
+from __future__ import annotations
+
+import pytest
+
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.protocol.features.properties import TableProperties
+from puredelta.protocol.features.property_checks import (
+    canonical_key,
+    checked_properties,
+    require_sound_properties,
+)
+from puredelta.protocol.schema.types import LONG, StructField, StructType
+
+TABLE = StructType((StructField("id", LONG),))
+
+
+def test_keys_of_delta_ignore_case_and_others_do_not() -> None:
+    given = {"DELTA.appendonly": "TRUE", "Mine": "1", "delta.feature.DeletionVectors": "supported"}
+    assert checked_properties(given, allow_arbitrary=False) == {
+        "delta.appendOnly": "TRUE",
+        "Mine": "1",
+        "delta.feature.deletionvectors": "supported",
+    }
+    assert canonical_key("delta.targetFileSize") == "delta.targetFileSize"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "code"),
+    [
+        ("delta.targetFileSize", "1", ErrorCode.UNKNOWN_CONFIGURATION),
+        ("delta.columnMapping.maxColumnId", "7", ErrorCode.CANNOT_MODIFY_TABLE_PROPERTY),
+        ("clusteringColumns", "id", ErrorCode.CANNOT_MODIFY_TABLE_PROPERTY),
+        ("delta.appendOnly", "maybe", ErrorCode.INVALID_TABLE_PROPERTY),
+        ("delta.checkpointInterval", "0", ErrorCode.INVALID_TABLE_PROPERTY),
+        ("delta.logRetentionDuration", "interval 1 month", ErrorCode.INVALID_TABLE_PROPERTY),
+        ("delta.feature.bogus", "supported", ErrorCode.UNSUPPORTED_FEATURES_IN_CONFIG),
+        ("delta.feature.rowTracking", "disabled", ErrorCode.UNSUPPORTED_FEATURE_STATUS),
+    ],
+)
+def test_bad_properties_are_named(key: str, value: str, code: ErrorCode) -> None:
+    with pytest.raises(InvalidRequestError) as error:
+        checked_properties({key: value}, allow_arbitrary=False)
+    assert error.value.code is code
+
+
+def test_what_is_not_implemented_cannot_be_switched_on() -> None:
+    with pytest.raises(UnsupportedError, match="other table formats"):
+        checked_properties(
+            {"delta.universalFormat.enabledFormats": "iceberg"}, allow_arbitrary=False
+        )
+
+
+def test_arbitrary_keys_pass_where_the_session_says_so() -> None:
+    assert checked_properties({"delta.mine": "1"}, allow_arbitrary=True) == {"delta.mine": "1"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "code"),
+    [
+        ({"delta.logRetentionDuration": "3 days"}, ErrorCode.INVALID_TABLE_PROPERTY),
+        (
+            {"delta.enableRowTracking": "true", "delta.rowTrackingSuspended": "true"},
+            ErrorCode.ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION,
+        ),
+        ({"delta.dataSkippingStatsColumns": "zz"}, ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA),
+    ],
+)
+def test_properties_must_agree(properties: dict[str, str], code: ErrorCode) -> None:
+    with pytest.raises(InvalidRequestError) as error:
+        require_sound_properties(TableProperties.of(properties), TABLE)
+    assert error.value.code is code

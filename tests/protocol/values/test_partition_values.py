@@ -1,0 +1,207 @@
+"""Partition values as text (X-82, X-83, X-84, C-42 to C-46)."""
+
+# ruff: noqa: DTZ001 - values without a zone are what timestamp_ntz holds
+
+from __future__ import annotations
+
+import math
+import struct
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
+from puredelta.protocol.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    StructType,
+)
+from puredelta.protocol.values.partition_values import (
+    HIVE_NULL,
+    encode_partition_value,
+    hive_escape,
+    hive_unescape,
+    is_partition_type,
+    parse_partition_value,
+    partition_directory,
+)
+
+UTC = timezone.utc
+NEW_YORK = ZoneInfo("America/New_York")
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+VALUES: st.SearchStrategy[tuple[DataType, object]] = st.one_of(
+    st.tuples(st.just(STRING), TEXT),
+    st.tuples(st.just(BINARY), TEXT.map(str.encode)),
+    st.tuples(st.just(LONG), st.integers(-(2**63), 2**63 - 1)),
+    st.tuples(st.just(BYTE), st.integers(-128, 127)),
+    st.tuples(st.just(BOOLEAN), st.booleans()),
+    st.tuples(st.just(DATE), st.dates()),
+    st.tuples(st.just(DOUBLE), st.floats(allow_nan=False)),
+    st.tuples(st.just(FLOAT), st.floats(allow_nan=False, width=32)),
+    st.tuples(st.just(TIMESTAMP_NTZ), st.datetimes()),
+    st.tuples(
+        st.just(TIMESTAMP),
+        st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=st.just(UTC)),
+    ),
+    st.tuples(
+        st.just(DecimalType(38, 6)),
+        st.integers(-(10**38) + 1, 10**38 - 1).map(lambda n: Decimal(f"{n}E-6")),
+    ),
+)
+
+
+@given(VALUES)
+def test_a_value_survives_its_text(case: tuple[DataType, object]) -> None:
+    data_type, value = case
+    text = encode_partition_value(value, data_type)
+    parsed = parse_partition_value(text, data_type, NEW_YORK)
+    assert type(parsed) is type(value)
+    if data_type == FLOAT:
+        assert struct.pack("f", parsed) == struct.pack("f", value)
+    else:
+        assert parsed == value
+
+
+@pytest.mark.parametrize(
+    ("value", "data_type", "text"),
+    [
+        # As delta-spark 4.4.0 wrote them, session in New York.
+        (datetime(2020, 1, 1, 10, 11, 12, 123456, NEW_YORK), TIMESTAMP,
+         "2020-01-01T15:11:12.123456Z"),
+        (datetime(2020, 1, 1, 10, 11, 12), TIMESTAMP_NTZ, "2020-01-01 10:11:12"),
+        (datetime(2021, 11, 18, 2, 30, 0, 123456), TIMESTAMP_NTZ, "2021-11-18 02:30:00.123456"),
+        (Decimal("12.5"), DecimalType(10, 2), "12.50"),
+        (True, BOOLEAN, "true"),
+        ("aé".encode(), BINARY, "aé"),
+        ("é%:? x", STRING, "é%:? x"),
+        # and the rest of the protocol's list
+        (Decimal("1E+3"), DecimalType(10, 0), "1000"),
+        (False, BOOLEAN, "false"),
+        (date(1, 1, 1), DATE, "0001-01-01"),
+        (math.inf, DOUBLE, "Infinity"),
+        (-math.inf, FLOAT, "-Infinity"),
+        (math.nan, FLOAT, "NaN"),
+        (struct.unpack("f", struct.pack("f", 0.1))[0], FLOAT, "0.1"),
+        (3.4028234663852886e38, FLOAT, "3.4028235e+38"),
+        (-5, SHORT, "-5"),
+        (None, LONG, None),
+        ("", STRING, None),
+        (b"", BINARY, None),
+    ],
+)  # fmt: skip
+def test_the_text_of_a_value(value: object, data_type: DataType, text: str | None) -> None:
+    assert encode_partition_value(value, data_type) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "data_type", "value"),
+    [
+        (None, STRING, None),
+        ("", STRING, None),
+        ("", LONG, None),
+        ("2020-01-01 10:11:12", TIMESTAMP, datetime(2020, 1, 1, 15, 11, 12, tzinfo=UTC)),
+        ("2020-01-01T10:11:12.5Z", TIMESTAMP, datetime(2020, 1, 1, 10, 11, 12, 500000, UTC)),
+        ("2020-01-01 10:11:12", TIMESTAMP_NTZ, datetime(2020, 1, 1, 10, 11, 12)),
+        ("2020-01-01 00:00:00", DATE, date(2020, 1, 1)),
+        (" 7 ", INTEGER, 7),
+        ("+7", INTEGER, 7),
+        ("1.0E10", DOUBLE, 1e10),
+        ("12.505", DecimalType(10, 2), Decimal("12.51")),
+        ("1E2", DecimalType(10, 2), Decimal("100.00")),
+        ("Yes", BOOLEAN, True),
+        ("0", BOOLEAN, False),
+    ],
+)
+def test_texts_other_writers_use(text: str | None, data_type: DataType, value: object) -> None:
+    assert parse_partition_value(text, data_type, NEW_YORK) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "data_type"),
+    [
+        ("x", INTEGER),
+        ("1_000", INTEGER),
+        ("1.5", INTEGER),
+        ("128", BYTE),
+        ("-9223372036854775809", LONG),
+        ("1_0", DOUBLE),
+        ("NaN", DecimalType(10, 2)),
+        ("123456789.00", DecimalType(10, 2)),
+        ("maybe", BOOLEAN),
+        ("2020-02-30", DATE),
+        ("late", TIMESTAMP),
+        ("x", VOID),
+        ("x", ArrayType(LONG)),
+    ],
+)
+def test_a_text_that_is_no_value_is_named(text: str, data_type: DataType) -> None:
+    """C-44."""
+    with pytest.raises(CorruptTableError, match=f"partition value `{text}` to ") as caught:
+        parse_partition_value(text, data_type, UTC)
+    assert caught.value.code is ErrorCode.FAILED_CAST_PARTITION_VALUE
+
+
+@pytest.mark.parametrize(
+    ("value", "data_type"),
+    [(b"\xff\x00", BINARY), ([1], ArrayType(LONG)), ({}, StructType(())), (1, VOID)],
+)
+def test_a_value_without_text_is_refused(value: object, data_type: DataType) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        encode_partition_value(value, data_type)
+    assert caught.value.code is ErrorCode.INVALID_PARTITION_COLUMN_TYPE
+
+
+def test_only_atomic_columns_partition_a_table() -> None:
+    """X-07."""
+    assert all(is_partition_type(t) for t in (STRING, LONG, DATE, DecimalType(5, 1), BINARY))
+    assert not any(is_partition_type(t) for t in (VOID, ArrayType(LONG), StructType(())))
+
+
+# --- directories ----------------------------------------------------------------------------
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
+def test_a_name_survives_escaping(text: str) -> None:
+    escaped = hive_escape(text)
+    assert hive_unescape(escaped) == text
+    assert "/" not in escaped
+    assert "=" not in escaped
+
+
+def test_the_characters_spark_escapes() -> None:
+    # Directory of delta-spark 4.4.0 for this value: p=é%25%3A%3F x
+    assert hive_escape("é%:? x") == "é%25%3A%3F x"
+    assert hive_escape("""a"b#c'd*e\\f{g[h]i^j\x7fk\nl""") == (
+        "a%22b%23c%27d%2Ae%5Cf%7Bg%5Bh%5Di%5Ej%7Fk%0Al"
+    )
+    assert hive_escape("%!@#$^&*-?.+<_>|/ ") == "%25!@%23$%5E&%2A-%3F.+<_>|%2F "  # C-46
+
+
+@pytest.mark.parametrize(("text", "plain"), [("100%", "100%"), ("%zz", "%zz"), ("%E9", "é")])
+def test_unescaping_is_forgiving(text: str, plain: str) -> None:
+    assert hive_unescape(text) == plain
+
+
+def test_null_and_empty_have_the_same_directory() -> None:
+    assert partition_directory([("a=b", "1"), ("c", ""), ("d", None)]) == (
+        f"a%3Db=1/c={HIVE_NULL}/d={HIVE_NULL}"
+    )
+    assert partition_directory([]) == ""

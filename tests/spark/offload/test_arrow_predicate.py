@@ -1,0 +1,152 @@
+"""What Arrow may decide in Spark's place, and what it may not."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from puredelta.protocol.schema.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
+)
+from puredelta.protocol.values.predicates import (
+    And,
+    Compare,
+    CompareOp,
+    Const,
+    IsNull,
+    Not,
+    OneOf,
+    Opaque,
+    Or,
+    Predicate,
+    Ref,
+    Side,
+    StartsWith,
+)
+from puredelta.spark.offload.arrow_predicate import ALWAYS, NEVER, Translation
+
+ID, KEY = Ref(Side.TARGET, ("id",), LONG), Ref(Side.SOURCE, ("s0",), INTEGER)
+NAME = Ref(Side.TARGET, ("name",), STRING)
+FLAG = Ref(Side.SOURCE, ("s1",), BOOLEAN)
+UNKNOWN = ("value", None, pa.bool_())
+ONE = Compare(CompareOp.LESS, ID, Const(1))
+
+
+def column(kind: DataType | None) -> Ref:
+    return Ref(Side.TARGET, ("c",), kind)
+
+
+def equal(left: Ref, right: Any) -> Predicate:
+    return Compare(CompareOp.EQUAL, left, right)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "expected"),
+    [
+        (And(()), ALWAYS),
+        (Or(()), NEVER),
+        (equal(ID, KEY), ("equal", ("target", 0), ("source", 0))),
+        (FLAG, ("source", 0)),
+        (Not(FLAG), ("invert", ("source", 0))),
+        (IsNull(NAME), ("is_null", ("target", 0))),
+        (equal(ID, Const(None)), UNKNOWN),
+        (Compare(CompareOp.NULL_SAFE_EQUAL, ID, Const(None)), ("is_null", ("target", 0))),
+        (
+            OneOf(ID, (1, None)),
+            ("or_kleene", ("equal", ("target", 0), ("value", 1, pa.int64())), UNKNOWN),
+        ),
+        (
+            And((ONE, Or((FLAG, ONE)))),
+            (
+                "and_kleene",
+                ("less", ("target", 0), ("value", 1, pa.int64())),
+                (
+                    "or_kleene",
+                    ("source", 0),
+                    ("less", ("target", 0), ("value", 1, pa.int64())),
+                ),
+            ),
+        ),
+    ],
+)
+def test_what_arrow_decides(predicate: Predicate, expected: Any) -> None:
+    assert Translation().call(predicate) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (LONG, 5),
+        (STRING, "x"),
+        (BOOLEAN, True),
+        (DATE, dt.date(2020, 1, 1)),
+        (TIMESTAMP, dt.datetime(2020, 1, 1, tzinfo=dt.timezone.utc)),
+        (TIMESTAMP_NTZ, dt.datetime(2020, 1, 1)),  # noqa: DTZ001
+        (DecimalType(7, 2), Decimal("1.5")),
+    ],
+)
+def test_literals_are_of_the_type_of_their_column(kind: DataType, value: Any) -> None:
+    call = Translation().call(equal(column(kind), Const(value)))
+    assert call is not None
+    assert pa.scalar(*call[2][1:]).as_py() == value
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        Opaque(frozenset({ID})),
+        And((ONE, Opaque(frozenset()))),
+        StartsWith(NAME, "a"),
+        equal(column(DOUBLE), Const(1.0)),  # to Spark NaN equals NaN
+        equal(column(None), Const("x")),  # a collation
+        IsNull(column(DOUBLE)),
+        equal(Ref(Side.TARGET, ("s", "f"), LONG), Const(1)),
+        equal(Ref(Side.TARGET, ("padded",), STRING), Const("x")),
+        equal(column(LONG), Const(1.0)),
+        equal(column(LONG), Const(True)),
+        equal(column(LONG), Const(1 << 70)),
+        equal(column(DATE), Const(dt.datetime(2020, 1, 1))),  # noqa: DTZ001
+        equal(column(TIMESTAMP), Const(dt.datetime(2020, 1, 1))),  # noqa: DTZ001
+        equal(column(TIMESTAMP_NTZ), Const(dt.datetime(2020, 1, 1, tzinfo=dt.timezone.utc))),
+        equal(column(DecimalType(7, 2)), Const(Decimal("1.555"))),
+        equal(column(DecimalType(7, 2)), Ref(Side.SOURCE, ("s0",), DecimalType(9, 2))),
+        equal(ID, NAME),
+        Compare(CompareOp.LESS, FLAG, Const(True)),
+        ID,
+        OneOf(ID, tuple(range(1000))),
+    ],
+)
+def test_what_is_left_to_spark(predicate: Predicate) -> None:
+    assert Translation(inexact={"padded"}).call(predicate) is None
+
+
+def test_deep_conditions_are_left_to_spark() -> None:
+    deep: Predicate = FLAG
+    for _ in range(100):
+        deep = Not(deep)
+    assert Translation().call(deep) is None
+
+
+def test_columns_are_numbered_through_all_conditions() -> None:
+    translation = Translation()
+    translation.call(equal(ID, KEY))
+    assert translation.call(And((IsNull(NAME), IsNull(ID)))) == (
+        "and_kleene",
+        ("is_null", ("target", 1)),
+        ("is_null", ("target", 0)),
+    )
+    assert translation.target == {"id": pa.int64(), "name": pa.string()}
+    assert translation.source == {"s0": pa.int64()}

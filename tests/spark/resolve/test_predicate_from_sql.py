@@ -1,0 +1,150 @@
+"""The small grammar of conditions that is read without an analyzer."""
+
+from __future__ import annotations
+
+import pytest
+
+from puredelta.protocol.schema.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    StructField,
+    StructType,
+)
+from puredelta.protocol.values.predicates import (
+    And,
+    Compare,
+    CompareOp,
+    Const,
+    IsNull,
+    Not,
+    OneOf,
+    Opaque,
+    Or,
+    Predicate,
+    Ref,
+    Side,
+)
+from puredelta.spark.resolve.predicate_from_sql import NamedSide, Names, parse_predicate
+
+T, S = Side.TARGET, Side.SOURCE
+STRUCT = StructType((StructField("A", LONG),))
+
+
+def named(side: Side, name: str, kind: object, key: str | None = None) -> tuple:
+    struct = kind if isinstance(kind, StructType) else None
+    return name, Ref(side, (key or name,), kind), struct
+
+
+NAMES = Names(
+    sides=(
+        NamedSide(
+            side=T,
+            qualifier="t",
+            columns=[
+                named(T, "id", LONG),
+                named(T, "v", STRING),
+                named(T, "st", STRUCT),
+                named(T, "s", STRUCT),
+                named(T, "d", DATE),
+                named(T, "f", DOUBLE),
+                named(T, "ok", BOOLEAN),
+                named(T, "collated", None),
+            ],
+        ),
+        NamedSide(
+            side=S,
+            qualifier="s",
+            columns=[named(S, "id", INTEGER, "k0"), named(S, "w", STRING, "k1")],
+        ),
+    ),
+    case_sensitive=False,
+)
+ID, KEY = Ref(T, ("id",), LONG), Ref(S, ("k0",), INTEGER)
+V, W, OK = Ref(T, ("v",), STRING), Ref(S, ("k1",), STRING), Ref(T, ("ok",), BOOLEAN)
+FIELD = Ref(T, ("st", "A"), LONG)
+
+
+def eq(left: Predicate, right: Predicate) -> Compare:
+    return Compare(CompareOp.EQUAL, left, right)
+
+
+@pytest.mark.parametrize(
+    ("text", "tree"),
+    [
+        ("t.id = s.id", eq(ID, KEY)),
+        ("(T.ID) == `s`.`id`", eq(ID, KEY)),
+        ("t.id <=> s.id", Compare(CompareOp.NULL_SAFE_EQUAL, ID, KEY)),
+        ("t.id = s.id and v = w AND ok", And((eq(ID, KEY), eq(V, W), OK))),
+        ("5 < t.id", Compare(CompareOp.GREATER, ID, Const(5))),
+        ("t.id != -5", Not(eq(ID, Const(-5)))),
+        ("v = 'a' or w <> 'b'", Or((eq(V, Const("a")), Not(eq(W, Const("b")))))),
+        ("st.a >= 1", Compare(CompareOp.GREATER_OR_EQUAL, FIELD, Const(1))),
+        ("not v in ('a', NULL)", Not(OneOf(V, ("a", None)))),
+        ("v not in ('a')", Not(OneOf(V, ("a",)))),
+        ("w is not null", Not(IsNull(W))),
+        ("ok = true", eq(OK, Const(True))),
+        (
+            "t.id between 1 and 3 and w is null",
+            And(
+                (
+                    Compare(CompareOp.GREATER_OR_EQUAL, ID, Const(1)),
+                    Compare(CompareOp.LESS_OR_EQUAL, ID, Const(3)),
+                    IsNull(W),
+                )
+            ),
+        ),
+        # understood, but not comparable as it stands
+        ("d = '2024-01-01'", Opaque(frozenset({Ref(T, ("d",), DATE)}))),
+        ("f > 1", Opaque(frozenset({Ref(T, ("f",), DOUBLE)}))),
+        ("collated = 'x'", Opaque(frozenset({Ref(T, ("collated",), None)}))),
+        ("t.id + 1 = s.id", Opaque(frozenset({ID, KEY}))),
+        ("lower(v) = coalesce(w, 'x')", Opaque(frozenset({V, W}))),
+    ],
+)
+def test_understood(text: str, tree: Predicate) -> None:
+    assert parse_predicate(text, NAMES) == tree
+
+
+def test_a_qualifier_wins_over_a_column_of_its_name() -> None:
+    assert parse_predicate("s.id = 1", NAMES) == eq(KEY, Const(1))
+    column = Ref(T, ("s", "A"), LONG)
+    assert parse_predicate("s.a = 1", NAMES) == eq(column, Const(1))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id = 1",  # ambiguous
+        "nope = 1",
+        "t.id = s.id -- and v = w",
+        "t.id = s.id /* x */",
+        "v = 'it''s'",
+        "v = 'a' 'b'",
+        "v = 'a\\'b'",
+        'v = "w"',
+        "t.id = 1.5",
+        "t.id = 1L",
+        "t.id = 1e3",
+        "d = date'2024-01-01'",
+        "case when ok then true else false end",
+        "cast(t.id as int) = s.id",
+        "exists(select 1)",
+        "t.id in (select 1)",
+        "sum(t.id) over () = 1",
+        "v like 'a%'",
+        "transform(x, y -> y) = 1",
+        "t.id = s.id)",
+        "(t.id = s.id",
+        "t.id =",
+        "",
+        "t.st[0] = 1",
+        ":p = t.id",
+        "(" * 5000 + "ok" + ")" * 5000,
+    ],
+)
+def test_anything_else_is_not_understood_at_all(text: str) -> None:
+    assert parse_predicate(text, NAMES) is None

@@ -1,0 +1,180 @@
+"""One write job: settings, what is left behind, and rows staged for a command."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F
+
+from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
+from puredelta.log.footers.file_stats import LeafStatistics
+from puredelta.spark.source.staging import STAGING_PREFIX, stage_rows
+from puredelta.spark.values.row_errors import row_error
+from puredelta.spark.write.parquet_job import named_failures, run_parquet_job
+from puredelta.spark.write.write_session import WRITE_SETTINGS, write_session
+from puredelta.store.local import LocalStore
+
+
+def job(rows, store, directory="job", **options):
+    with write_session(rows) as bound:
+        return run_parquet_job(bound, directory, store=store, **options)
+
+
+def everything(root) -> list[str]:
+    return sorted(str(p.relative_to(root)) for p in root.rglob("*"))
+
+
+def test_the_files_of_a_job_are_the_listing_of_its_directory(spark, tmp_path):
+    store = LocalStore(tmp_path / "a table é")
+    files = job(spark.range(0, 10, 1, 2), store)
+    assert [f.path.startswith("job/part-0000") for f in files] == [True, True]
+    assert all(f.size_bytes == (tmp_path / "a table é" / f.path).stat().st_size for f in files)
+    assert not store.exists("job/_SUCCESS")
+
+
+def test_timestamps_are_microseconds_and_the_session_is_untouched(spark, tmp_path):
+    before = {key: spark.conf.get(key, None) for key in WRITE_SETTINGS}
+    (file,) = job(spark.sql("select timestamp'1500-01-01 00:00:00' t"), LocalStore(tmp_path))
+    schema = pq.read_schema(tmp_path / file.path)
+    assert str(schema.field("t").type) == "timestamp[us, tz=UTC]"
+    assert {key: spark.conf.get(key, None) for key in WRITE_SETTINGS} == before
+
+
+@pytest.mark.smoke
+def test_the_rows_keep_their_own_session(spark, tmp_path):
+    """Caches, views, functions, time zone and job tags are those of the caller."""
+    spark.range(3).createOrReplaceTempView("three")
+    spark.udf.register("twice", lambda x: 2 * x, "long")
+    cached = spark.sql("select twice(id) v, rand() r from three").cache()
+    kept = {r.r for r in cached.collect()}
+    spark.addTag("mine")
+    try:
+        files = job(cached, LocalStore(tmp_path))
+    finally:
+        spark.removeTag("mine")
+        cached.unpersist()
+    written = [r for f in files for r in pq.read_table(tmp_path / f.path).to_pylist()]
+    assert sorted(r["v"] for r in written) == [0, 2, 4]
+    assert {r["r"] for r in written} == kept
+
+
+@pytest.mark.smoke
+def test_an_observation_on_the_rows_still_reports(spark, tmp_path):
+    from pyspark.sql import Observation  # noqa: PLC0415
+
+    seen = Observation()
+    job(spark.range(7).observe(seen, F.count(F.lit(1)).alias("n")), LocalStore(tmp_path))
+    got = []
+    waiting = threading.Thread(target=lambda: got.append(seen.get), daemon=True)
+    waiting.start()
+    waiting.join(60)
+    assert got == [{"n": 7}]
+
+
+def test_long_text_keeps_bounds_and_null_counts(spark, tmp_path):
+    (file,) = job(spark.range(0, 1, 1, 1).selectExpr("repeat('é', 3000) s"), LocalStore(tmp_path))
+    statistics = pq.read_metadata(tmp_path / file.path).row_group(0).column(0).statistics
+    assert statistics.has_min_max
+    assert len(statistics.max_raw) <= 1024
+
+
+@pytest.mark.smoke
+def test_a_failed_job_leaves_nothing_and_raises_the_rows_own_error(spark, tmp_path):
+    def fail(rows):
+        with pytest.raises(Exception) as caught:  # noqa: PT011
+            job(rows, LocalStore(tmp_path), directory="job")
+        assert everything(tmp_path) == []
+        return caught.value
+
+    bad = F.when(
+        F.col("id") > 5,
+        row_error(ErrorCode.SCHEMA_MISMATCH, F.concat(F.lit("id "), "id"), {"id": F.col("id")}),
+    ).otherwise(F.col("id"))
+    error = fail(spark.range(0, 10, 1, 2).select(bad.alias("id")))
+    assert isinstance(error, InvalidRequestError)
+    assert (error.code, error.message[:3]) == (ErrorCode.SCHEMA_MISMATCH, "id ")
+    assert int(error.details["id"]) > 5
+    assert "DIVIDE_BY_ZERO" in str(fail(spark.range(3).selectExpr("1 / id x")))
+
+
+def test_storage_that_refuses_is_named(spark, tmp_path):
+    (tmp_path / "file").write_text("no directory")
+    with pytest.raises(DeltaError) as caught:
+        job(spark.range(3), LocalStore(tmp_path / "file"))
+    assert caught.value.code is ErrorCode.WRITE_FAILED
+    assert "not a directory" in caught.value.message
+    assert caught.value.__cause__ is not None
+
+
+def test_an_existing_directory_is_never_written_to(spark, tmp_path):
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "precious").write_text("x")
+    with pytest.raises(ValueError, match="a directory of its own"):
+        job(spark.range(3), LocalStore(tmp_path))
+    assert (tmp_path / "job" / "precious").exists()
+
+
+@pytest.mark.smoke
+def test_staged_rows_know_their_columns(spark, tmp_path):
+    store = LocalStore(tmp_path)
+    rows = spark.range(0, 100, 1, 4).selectExpr(
+        "id",
+        "if(id < 50, null, id) half",
+        "named_struct('t', timestamp_micros(id)) s",
+        "array(id) a",
+    )
+    staged = stage_rows(rows, store=store)
+    assert staged.directory.startswith(STAGING_PREFIX)
+    assert staged.num_rows == 100
+    assert len(staged.files) == 4
+    assert staged.size_bytes == sum(
+        Path(f.uri.removeprefix("file:")).stat().st_size for f in staged.files
+    )
+    epoch = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+    assert staged.columns == {
+        ("id",): LeafStatistics(0, 99, 0),
+        ("half",): LeafStatistics(50, 99, 50),
+        ("s", "t"): LeafStatistics(epoch, epoch + dt.timedelta(microseconds=99), 0),
+        ("a",): LeafStatistics(None, None, 0),
+    }
+    paths = [f.uri for f in staged.files]
+    assert spark.read.parquet(*paths).count() == 100
+    staged.remove(store)
+    assert everything(tmp_path) == []
+
+
+def test_no_rows_are_staged_as_no_files(spark, tmp_path):
+    staged = stage_rows(spark.range(0), store=LocalStore(tmp_path))
+    assert (staged.files, staged.num_rows, staged.columns) == ((), 0, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "java.io.IOException: No space left on device",
+        "java.io.FileNotFoundException: /t/job/part-0.parquet (Permission denied)",
+        "java.io.IOException: Disk quota exceeded",
+        "java.io.FileNotFoundException: /t/job/x (Read-only file system)",
+        "java.io.IOException: Mkdirs failed to create file:/t/job (exists=false)",
+        "java.io.FileNotFoundException: /t/job/p=xxx (File name too long)",
+    ],
+)
+def test_what_storage_says_is_what_the_user_reads(text):
+    failure = RuntimeError(f"Job aborted due to stage failure: Task 1 failed: {text}\n\tat x.y")
+    with pytest.raises(DeltaError) as caught, named_failures("file:/t/job"):
+        raise failure
+    assert caught.value.code is ErrorCode.WRITE_FAILED
+    assert caught.value.details["reason"] in text
+    assert "file:/t/job" in caught.value.message
+    assert caught.value.__cause__ is failure
+
+
+def test_other_failures_pass_unchanged():
+    failure = RuntimeError("the user's own")
+    with pytest.raises(RuntimeError) as caught, named_failures("file:/t/job"):
+        raise failure
+    assert caught.value is failure

@@ -1,0 +1,115 @@
+"""M-31: MERGE through a temporary view that shows a table as it is."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+
+import puredelta
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.types import LONG, STRING, StructField, StructType
+from tests.spark.tables import TableFiles
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MERGE = "MERGE INTO shown t USING (SELECT 2L id, 'new' v, 0 p) s ON t.id = s.id "
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> str:
+    path = str(tmp_path / "table")
+    rows = spark.sql("SELECT id, 'old' v, cast(id % 2 AS int) p FROM range(4)")
+    puredelta.write(rows, path, partition_by=["p"])
+    puredelta.read(spark, path).createOrReplaceTempView("shown")
+    return path
+
+
+def test_a_view_of_the_whole_table_is_the_table(spark: SparkSession, table: str) -> None:
+    for _ in range(2):  # the second time the view is older than the table
+        puredelta.sql(spark, MERGE + "WHEN MATCHED THEN UPDATE SET v = concat(t.v, s.v)")
+    assert puredelta.read(spark, table).where("id = 2").collect()[0].v == "oldnewnew"
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW outer_view AS SELECT p, id, v FROM shown")
+    puredelta.sql(spark, MERGE.replace("shown", "outer_view") + "WHEN MATCHED THEN DELETE")
+    assert puredelta.read(spark, table).count() == 3
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM shown WHERE id > 1",
+        "SELECT id, v FROM shown",
+        "SELECT id, p AS v, v AS p FROM shown",
+        "SELECT id, upper(v) v, p FROM shown",
+        "SELECT a.* FROM shown a JOIN shown b ON a.id = b.id",
+    ],
+)
+def test_any_other_view_is_refused(spark: SparkSession, table: str, query: str) -> None:
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW other AS {query}")
+    with pytest.raises(UnsupportedError, match="every column of a table") as caught:
+        puredelta.sql(spark, MERGE.replace("shown", "other") + "WHEN MATCHED THEN DELETE")
+    assert caught.value.code is ErrorCode.OPERATION_NOT_ALLOWED
+    assert puredelta.read(spark, table).count() == 4
+
+
+def test_a_field_cannot_be_assigned_through_a_view(spark: SparkSession, table: str) -> None:
+    with pytest.raises(InvalidRequestError, match=r"Unexpected assignment key: v\.x") as caught:
+        puredelta.sql(spark, MERGE + "WHEN MATCHED THEN UPDATE SET t.v.x = 1")
+    assert caught.value.code is ErrorCode.MERGE_UNEXPECTED_ASSIGNMENT_KEY
+
+
+def test_update_and_delete_through_a_view(spark: SparkSession, table: str) -> None:
+    puredelta.sql(spark, "UPDATE shown AS t SET t.v = 'new' WHERE t.id = 2")
+    puredelta.sql(spark, "DELETE FROM shown WHERE id = 1")
+    assert [tuple(r) for r in puredelta.read(spark, table).orderBy("id").collect()] == [
+        (0, "old", 0),
+        (2, "new", 0),
+        (3, "old", 1),
+    ]
+
+
+@pytest.mark.parametrize("text", ["DELETE FROM some WHERE id = 1", "UPDATE some SET v = 'new'"])
+def test_what_a_view_does_not_show_is_not_lost(spark: SparkSession, table: str, text: str) -> None:
+    """The reference writes NULL into the columns that the view leaves out."""
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW some AS SELECT id, v FROM shown")
+    with pytest.raises(UnsupportedError, match="every column of a table") as caught:
+        puredelta.sql(spark, text)
+    assert caught.value.code is ErrorCode.OPERATION_NOT_ALLOWED
+
+
+def test_a_view_of_something_else_is_left_to_spark(spark: SparkSession, table: str) -> None:
+    spark.range(3).createOrReplaceTempView("no_table")
+    with pytest.raises(PySparkException, match="MERGE"):
+        puredelta.sql(spark, MERGE.replace("shown", "no_table") + "WHEN MATCHED THEN DELETE")
+
+
+def test_a_version_that_was_asked_for_is_no_target(spark: SparkSession, table: str) -> None:
+    puredelta.write(puredelta.read(spark, table), table, mode="append")
+    newest = TableLog.open(table).history()[0].timestamp_ms
+    moment = dt.datetime.fromtimestamp(newest / 1000, dt.timezone.utc)
+    for version, rows in {
+        0: puredelta.read(spark, table, version=0),
+        1: puredelta.read(spark, table, timestamp=moment),  # the newest, but asked for
+    }.items():
+        rows.createOrReplaceTempView("shown")
+        spark.sql("CREATE OR REPLACE TEMPORARY VIEW outer_view AS SELECT * FROM shown")
+        for view in ("shown", "outer_view"):
+            with pytest.raises(InvalidRequestError, match=f"scan of version {version}") as caught:
+                puredelta.sql(spark, MERGE.replace("shown", view) + "WHEN MATCHED THEN DELETE")
+            assert caught.value.code is ErrorCode.FAILED_SCAN_WITH_HISTORICAL_VERSION
+
+
+def test_a_view_of_a_table_with_deletion_vectors(spark: SparkSession, tmp_path: Path) -> None:
+    schema = StructType((StructField("id", LONG), StructField("v", STRING)))
+    table = TableFiles.create(tmp_path / "deleted", schema)
+    table.write("0.parquet", {"id": pa.array([1, 2, 3]), "v": pa.array("abc")}, deleted=[0])
+    puredelta.read(spark, table.root).createOrReplaceTempView("shown")
+    puredelta.sql(spark, MERGE + "WHEN MATCHED THEN UPDATE SET v = s.v")
+    rows = puredelta.read(spark, table.root).collect()
+    assert sorted(map(tuple, rows)) == [(2, "new"), (3, "c")]
