@@ -13,14 +13,10 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from benchmarks.processes import forget_peaks, peaks, processor_seconds
-
-Request: TypeAlias = Mapping[str, Any]
-Answer: TypeAlias = dict[str, Any]
-Command: TypeAlias = Callable[[], object]
+from benchmarks.requests import Answer, Command, Request
 
 
 class Engine(Protocol):
@@ -30,7 +26,7 @@ class Engine(Protocol):
         """Return the command to time."""
         ...
 
-    def told(self) -> Answer:
+    def report(self) -> Answer:
         """Tell what only the engine knows since `prepare`: Spark jobs, the heap."""
         ...
 
@@ -55,7 +51,7 @@ def measured(engine: Engine, request: Request) -> Answer:
     seconds = time.perf_counter() - started
     used = processor_seconds() - used
     memory = peaks()
-    return {"seconds": seconds, "cpu_seconds": used, "memory_mb": memory, **engine.told()}
+    return {"seconds": seconds, "cpu_seconds": used, "memory_mb": memory, **engine.report()}
 
 
 def engine_of(product: str) -> Engine:

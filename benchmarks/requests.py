@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, TypeAlias
 
 Request: TypeAlias = Mapping[str, Any]
+Answer: TypeAlias = dict[str, Any]
+Command: TypeAlias = Callable[[], object]
+"""What an engine makes of a request: the part that is timed."""
 
 
 class Kind(Enum):

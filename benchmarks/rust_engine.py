@@ -8,8 +8,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema, convert_to_deltalake
 from deltalake.schema import PrimitiveType
 
-from benchmarks.engine_process import Answer, Command
-from benchmarks.requests import Kind, Request, with_clauses
+from benchmarks.requests import Answer, Command, Kind, Request, with_clauses
 
 _METHODS = {
     Kind.UPDATE: "when_matched_update_all",
@@ -26,7 +25,7 @@ class RustEngine:
         command = self._convert if request["do"] == "convert" else self._merge
         return partial(command, request)
 
-    def told(self) -> Answer:
+    def report(self) -> Answer:
         return {}
 
     def _merge(self, request: Request) -> None:

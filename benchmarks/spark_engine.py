@@ -11,8 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from benchmarks.engine_process import Answer, Command
-from benchmarks.requests import Kind, Request, with_clauses
+from benchmarks.requests import Answer, Command, Kind, Request, with_clauses
 from benchmarks.tracing import Tracer
 
 _METHODS = {
@@ -86,7 +85,7 @@ class SparkEngine:
         self._wait_for_finalizer()
         return command if self._tracer is None else partial(self._tracer.run, command)
 
-    def told(self) -> Answer:
+    def report(self) -> Answer:
         heap = sum(self._heap_pools(reset=False)) / 2**20
         jobs = self._jobs_since()
         times = [(job.begun_ms, job.ended_ms) for job in jobs]

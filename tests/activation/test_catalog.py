@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import puredelta
 from puredelta.commands.create import registered
-from puredelta.commands.create.with_rows import create_table_as
+from puredelta.commands.create.as_select import create_table_as
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog import relation_cache
@@ -27,7 +27,7 @@ def database(active: SparkSession) -> Iterator[SparkSession]:
     yield active
     active.catalog.setCurrentDatabase("default")
     active.sql("DROP DATABASE shop CASCADE")
-    assert not relation_cache._pins
+    assert not relation_cache._cached
 
 
 def contents(rows: Any) -> list[tuple[Any, ...]]:
@@ -143,6 +143,21 @@ def test_an_interrupt_after_the_commit_keeps_a_managed_table(
         database.sql("CREATE TABLE kept USING delta AS SELECT 1 AS id")
     monkeypatch.undo()
     assert contents(database.table("kept")) == [(1,)]
+
+
+def test_names_with_capitals_are_the_same_tables(database: SparkSession) -> None:
+    spark = database
+    spark.range(2).write.format("delta").saveAsTable("MyTable")
+    spark.sql("ALTER TABLE MyTable ADD COLUMNS (x INT)")
+    assert spark.table("MYTABLE").columns == ["id", "x"]
+    assert [c.name for c in spark.catalog.listColumns("mytable")] == ["id", "x"]
+    spark.sql("CREATE OR REPLACE TABLE SHOP.MyTable USING delta AS SELECT 5 AS y")
+    assert contents(spark.table("mytable")) == [(5,)]
+    assert [c.name for c in spark.catalog.listColumns("mytable")] == ["y"]
+    spark.sql("ALTER TABLE Shop.MyTable SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    spark.sql("ALTER TABLE Shop.MyTable RENAME COLUMN y TO z")
+    assert [c.name for c in spark.catalog.listColumns("mytable")] == ["z"]
+    assert operations(spark, "mytable")[0] == "RENAME COLUMN"
 
 
 def test_what_does_not_fit(database: SparkSession) -> None:

@@ -27,7 +27,7 @@ def test_a_request_that_fails_is_answered_too() -> None:
                 raise ValueError("as asked")
             return lambda: None
 
-        def told(self) -> dict[str, Any]:
+        def report(self) -> dict[str, Any]:
             return {"jobs": 2}
 
     answers = io.StringIO()

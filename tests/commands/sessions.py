@@ -21,8 +21,9 @@ class Settings:
 
 
 class FakeSession:
-    """A session that runs nothing."""
+    """A session that runs nothing and, like one of Spark Connect, has no JVM in reach."""
 
+    __module__ = "pyspark.sql.connect.fake"
     version = "4.1.0"
 
     def __init__(self, **settings: str) -> None:

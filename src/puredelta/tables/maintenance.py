@@ -6,33 +6,22 @@ Nothing is decided here: arguments are checked and calls are forwarded to the co
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from puredelta.commands.alter.drop_feature import drop_feature_support
-from puredelta.commands.alter.protocol import add_feature_support, upgrade_protocol_versions
-from puredelta.commands.arguments import (
+from puredelta.commands.alter.properties import add_feature_support, upgrade_protocol_versions
+from puredelta.commands.clone.clone_table import CloneRequest, require_absolute
+from puredelta.commands.restore import RestoreOutcome, restore_table
+from puredelta.commands.vacuum.vacuum import vacuum
+from puredelta.log.replay.table_log import TableLog
+from puredelta.tables.arguments import (
     require_boolean,
     require_integer,
     require_properties,
     require_string,
 )
-from puredelta.commands.clone import CloneRequest, clone_table, require_absolute
-from puredelta.commands.restore import RestoreOutcome, restore_table
-from puredelta.commands.vacuum.run import vacuum
-from puredelta.log.replay.snapshot import Snapshot
-from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
-
-
-class CloneOptions(NamedTuple):
-    """What the three forms of ``clone`` take, in their order; checked when a clone is made."""
-
-    shallow: bool
-    replace: bool
-    properties: dict[str, str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +49,6 @@ class TableMaintenance:
     def _restored(self, outcome: RestoreOutcome | None) -> DataFrame:
         if outcome is None:
             return self.spark.createDataFrame([], StructType([]))
-        refresh_cached_frames(self.spark, self.log)
         return outcome.row(self.spark)
 
     def upgrade_protocol(self, reader: int, writer: int) -> None:
@@ -81,24 +69,27 @@ class TableMaintenance:
             require_boolean(truncate_history, "truncateHistory")
         drop_feature_support(self.spark, self.log, name, truncate_history=bool(truncate_history))
 
-    def clone(self, source: Snapshot, target: str, options: CloneOptions) -> None:
-        """Make a table at ``target`` that shares the data files of a version of this one."""
-        require_string(target, "target")
-        require_boolean(options.shallow, "isShallow")
-        require_boolean(options.replace, "replace")
-        if options.properties is not None:
-            require_properties(options.properties)
-        require_absolute(target)
-        request = CloneRequest(
-            shallow=bool(options.shallow),
-            replace=bool(options.replace),
-            properties=options.properties or {},
-        )
-        clone_table(self.spark, source, TableLog.open(target), request)
+
+def clone_request(
+    target: str, shallow: object, replacing: object, properties: object
+) -> CloneRequest:
+    """Return what the arguments of ``clone`` ask for.
+
+    Raises:
+        ValueError: an argument is of the wrong type, or the target is no absolute path.
+    """
+    require_string(target, "target")
+    require_boolean(shallow, "isShallow")
+    require_boolean(replacing, "replace")
+    if properties is not None:
+        require_properties(properties)
+    require_absolute(target)
+    wanted = properties if isinstance(properties, dict) else {}
+    return CloneRequest(shallow=bool(shallow), replace=bool(replacing), properties=wanted)
 
 
 def _require_version(value: object, name: str) -> None:
     if not isinstance(value, int):
-        raise ValueError(  # noqa: TRY004 - as in the reference
+        raise ValueError(  # noqa: TRY004 - as in delta-spark
             f"The {name} needs to be an integer but got '{type(value)}'."
         )

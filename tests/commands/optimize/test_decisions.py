@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from puredelta.commands.optimize.auto import added_partitions, crowded_partitions
-from puredelta.commands.optimize.metrics import operation_metrics
-from puredelta.commands.optimize.settings import AutoCompactSettings, OptimizeSettings
-from puredelta.commands.optimize.spec import OptimizeSpec
+from puredelta.commands.compaction.auto import added_partitions, partitions_over_threshold
+from puredelta.commands.compaction.metrics import operation_metrics
+from puredelta.commands.compaction.settings import AutoCompactSettings, OptimizeSettings
 from puredelta.commands.optimize.z_columns import resolve_z_columns
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.properties import TableProperties
 from puredelta.protocol.schema.types import INTEGER, STRING, StructField, StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.sql.parse.parse import parse_statement
-from puredelta.sql.parse.statement import OptimizeStatement
-from puredelta.sql.text.syntax_error import SqlSyntaxError
-from tests.commands.sessions import FakeSession
 from tests.log.tables import PLAIN, add, metadata
 
 AUTO = "delta.autoOptimize.autoCompact"
@@ -73,18 +66,18 @@ def test_columns_without_statistics_are_refused_unless_the_user_insists() -> Non
         paths("ID", case_sensitive=True)
 
 
-def settings(**given: str) -> Any:
-    return FakeSession(**{f"spark__databricks__delta__{k}": v for k, v in given.items()})
+def settings(**given: str) -> dict[str, str]:
+    return {f"spark.databricks.delta.{k.replace('__', '.')}": v for k, v in given.items()}
 
 
-def test_defaults_are_the_references() -> None:
-    found = OptimizeSettings.of(settings())
+def test_defaults_are_those_of_delta_spark() -> None:
+    found = OptimizeSettings.parse(settings())
     assert (found.limits.min_file_size, found.limits.max_file_size) == (1 << 30, 1 << 30)
     assert (found.limits.max_deleted_rows_ratio, found.checks_statistics) == (0.05, True)
     with pytest.raises(InvalidRequestError, match=r"optimize\.maxFileSize cannot be 'much'"):
-        OptimizeSettings.of(settings(optimize__maxFileSize="much"))
+        OptimizeSettings.parse(settings(optimize__maxFileSize="much"))
     with pytest.raises(InvalidRequestError, match="from 0 to 1"):
-        OptimizeSettings.of(settings(optimize__maxDeletedRowsRatio="2"))
+        OptimizeSettings.parse(settings(optimize__maxDeletedRowsRatio="2"))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +95,7 @@ def test_the_session_has_the_first_word(
     session: str | None, properties: dict[str, str], *, wanted: bool
 ) -> None:
     given = {} if session is None else {"autoCompact__enabled": session}
-    found = AutoCompactSettings.of(settings(**given), TableProperties.of(properties))
+    found = AutoCompactSettings.parse(settings(**given), TableProperties.of(properties))
     assert (found is not None) is wanted
     if found is not None:
         assert (found.limits.min_file_size, found.limits.max_file_size) == (1 << 26, 1 << 27)
@@ -112,42 +105,9 @@ def test_the_session_has_the_first_word(
 def test_partitions_of_new_rows_and_of_many_files() -> None:
     x, y = (add(f"{p}{n}", {"p": p}) for n, p in enumerate("xy"))
     assert added_partitions([x, add("z", {"p": "z"}, data_change=False)]) == {(("p", "x"),)}
-    assert crowded_partitions([x, y, x], min_num_files=2) == {(("p", "x"),)}
+    assert partitions_over_threshold([x, y, x], min_num_files=2) == {(("p", "x"),)}
 
 
 def test_metrics_of_nothing_left() -> None:
     """All rows of the files were deleted ones."""
     assert operation_metrics((), ())["p50FileSize"] == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "spec"),
-    [
-        ("OPTIMIZE delta.`/a`", OptimizeSpec()),
-        ("optimize '/a';", OptimizeSpec()),
-        ("OPTIMIZE delta.`/a` FULL", OptimizeSpec(full=True)),
-        (
-            "OPTIMIZE delta.`/a` WHERE p = 'zorder by' ZORDER BY (id, s.`x`)",
-            OptimizeSpec(predicates=("p = 'zorder by'",), z_order_by=("id", "s.`x`")),
-        ),
-        ("OPTIMIZE delta.`/a` ZORDER BY id, v", OptimizeSpec(z_order_by=("id", "v"))),
-    ],
-)
-def test_sql_text(text: str, spec: OptimizeSpec) -> None:
-    assert parse_statement(text) == OptimizeStatement(spec=spec)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "OPTIMIZE",
-        "OPTIMIZE delta.`/a` VERSION AS OF 1",
-        "OPTIMIZE delta.`/a` WHERE",
-        "OPTIMIZE delta.`/a` ZORDER BY ()",
-        "OPTIMIZE delta.`/a` ZORDER BY (id",
-        "WITH c AS (SELECT 1) OPTIMIZE delta.`/a`",
-    ],
-)
-def test_sql_text_that_is_wrong(text: str) -> None:
-    with pytest.raises(SqlSyntaxError):
-        parse_statement(text)

@@ -11,15 +11,15 @@ import pytest
 
 from puredelta.commands.vacuum.garbage import find_garbage, visible_to_vacuum
 from puredelta.commands.vacuum.retention import resolve_retention
-from puredelta.commands.vacuum.run import vacuum
+from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.commit.transaction import Transaction
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from puredelta.store.base import StorageError, StoredDirectory, StoredFile
 from puredelta.store.local import LocalStore
 from tests.commands.sessions import FakeSession
-from tests.log.tables import ENGINE, WRITE, add, create_table, feature_protocol, remove
+from tests.faults import FailAt
+from tests.log.tables import WRITE, Client, add, create_table, feature_protocol, remove
 
 HOUR_MS = 3_600_000
 NOW_MS = 2_000_000_000_000
@@ -65,7 +65,7 @@ def log(tmp_path: Path) -> TableLog:
         add("a%20b.parquet"),
         protocol=feature_protocol(readers=("deletionVectors",)),
     )
-    transaction = Transaction(table, table.snapshot(), engine_info=ENGINE)
+    transaction = Client(table, table.snapshot())
     gone = remove("old.parquet", deleted_ms=NOW_MS - 200 * HOUR_MS)
     lately = remove("lately.parquet", deleted_ms=NOW_MS - 2 * HOUR_MS, deletion_vector=vector)
     transaction.commit([gone, lately], WRITE)
@@ -133,13 +133,10 @@ def test_commits_may_be_switched_off(log: TableLog) -> None:
     assert log.latest_version() == 1
 
 
-def test_a_failure_is_in_the_history(log: TableLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: str) -> None:
-        raise StorageError("no")
-
-    monkeypatch.setattr(log.store, "delete", fail)
+def test_a_failure_is_in_the_history(log: TableLog) -> None:
+    failing = FailAt(log.store, 1, only=frozenset({"delete"}))
     with pytest.raises(StorageError):
-        run(log)
+        run(TableLog(failing))
     info = log.history()[0].commit_info
     assert info is not None
     assert info.operation_parameters == {"status": "FAILED"}

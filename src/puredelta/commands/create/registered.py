@@ -1,9 +1,9 @@
-"""Tables with a name in the session catalog: the table itself first, its entry with it.
+"""Tables with a name in the session catalog: the table and its catalog entry are made together.
 
-A table with a location of its own is made before it gets its name. One without belongs to
-Spark, which wants its directory empty: the name comes first, and goes again if the table
-cannot be made (not where it may be there: Spark drops its directory with the name). A table
-that is replaced stays where it is.
+A table with a location of its own is created first and gets its entry after that. A table without
+a location belongs to Spark, which requires an empty directory: the entry comes first, and is
+removed again if the table is known not to have been created. If the table may be there the entry
+stays, because Spark deletes the directory with it. A table that is replaced keeps its location.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.committing import discarded_on_failure
-from puredelta.commands.create.definition import TableDefinition
-from puredelta.commands.create.run import (
+from puredelta.commands.cleanup import discarded_on_failure
+from puredelta.commands.create.as_select import FirstRows, create_table_as
+from puredelta.commands.create.create_table import (
     CreateMode,
     Entry,
     already_exists,
     create_table,
     nothing_to_replace,
 )
-from puredelta.commands.create.with_rows import create_table_as
+from puredelta.commands.create.definition import TableDefinition
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.spark.catalog.catalog_entries import (
     EntryName,
     default_location,
@@ -117,7 +116,6 @@ def _replace(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
     _require_same_location(table, known, log)
     entry = _entry(table, is_known=True, is_managed=known.is_managed)
     _define(spark, log, table, mode, entry)
-    refresh_cached_frames(spark, log)
     update_columns(spark, table.name, to_spark(log.snapshot().config.schema))
     return log.root_uri
 
@@ -157,15 +155,8 @@ def _define(
     if table.rows is None:
         create_table(spark, log, table.definition, mode=mode, entry=entry)
         return
-    create_table_as(
-        table.rows,
-        log,
-        table.definition,
-        mode=mode,
-        options=table.options,
-        entry=entry,
-        recorded=table.recorded,
-    )
+    first = FirstRows(rows=table.rows, options=table.options, recorded=table.recorded)
+    create_table_as(first, log, table.definition, mode=mode, entry=entry)
 
 
 def _entry(table: NewTable, *, is_known: bool, is_managed: bool) -> Entry:

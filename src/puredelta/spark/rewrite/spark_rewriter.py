@@ -1,7 +1,7 @@
-"""Copies files without some of their rows by letting Spark read and write them.
+"""Rewrites files without some of their rows by letting Spark read and write them.
 
 The other implementation of `puredelta.spark.rewrite.contract.Rewriter`: slower, but it needs no
-Python workers, reaches whatever storage the JVM reaches and copies any type Spark knows.
+Python workers, reaches whatever storage the JVM reaches and rewrites any type Spark knows.
 Copied rows are not checked against constraints: they were in the table before (W-17).
 """
 
@@ -22,14 +22,14 @@ from puredelta.spark.scan.row_tracking_scan import hidden_row_columns, tracked_s
 from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.helper_columns import FILE_ORDINAL, MARK, ROW_INDEX
 from puredelta.spark.session.types import quoted
-from puredelta.spark.write.writer import write_rows
+from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.written_files import WriteResult, discard
 from puredelta.store.base import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkRewriter:
-    """Copies files of one snapshot for one command."""
+    """Rewrites files of one snapshot for one command."""
 
     spark: SparkSession
     store: Store
@@ -37,7 +37,7 @@ class SparkRewriter:
     _written: list[WriteResult] = field(default_factory=list, init=False)
 
     def rewrite(self, orders: Sequence[RewriteOrder]) -> Rewritten:
-        """Copy all files in one Spark job; rows keep their partition, not their file."""
+        """Rewrite all files in one Spark job; rows keep their partition, not their file."""
         files = FileTable.of(order.add for order in orders)
         config = self.snapshot.config
         tracked = tracked_columns(config)
@@ -56,9 +56,11 @@ class SparkRewriter:
             kept,
             store=self.store,
             config=config,
-            enforce_constraints=False,
-            rebalance=bool(config.partition_columns),
-            hidden=hidden,
+            options=JobOptions(
+                enforce_constraints=False,
+                rebalance=bool(config.partition_columns),
+                hidden=hidden,
+            ),
         )
         self._written.append(result)
         return Rewritten(adds=result.adds, num_rows=result.num_rows)

@@ -1,7 +1,7 @@
 """The rows that a range of commits changed, as a DataFrame: a few scans, no job.
 
-To Spark every file belongs to a table that is partitioned by the columns of the feed, too:
-version, time and, unless the file holds it, kind of change are partition values of the file.
+For Spark every file belongs to a table that is also partitioned by the columns of the feed:
+version, time and (unless the file holds it) kind of change are partition values of the file.
 So filters on them choose files, and the number of scans does not grow with the commits.
 """
 
@@ -19,7 +19,7 @@ from puredelta.log.changes.change_files import (
     ChangedFile,
     ChangedRows,
     ChangeFiles,
-    read_redrawn,
+    read_vector_changes,
     with_change_values,
 )
 from puredelta.log.files.file_table import FileTable
@@ -33,7 +33,7 @@ from puredelta.protocol.table.change_data import (
     require_no_change_columns,
 )
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.scan.dv_filter import bitmap_rows, bitmap_table, rows_inside
+from puredelta.spark.scan.bitmaps import rows_by_file, rows_inside
 from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX
 
@@ -53,11 +53,11 @@ def scan_changes(spark: SparkSession, read: Snapshot, changes: ChangeFiles) -> D
         CorruptTableError: a deletion vector or a partition value is damaged.
     """
     require_no_change_columns(read.config.schema.names, was_enabled=False)
-    redrawn = read_redrawn(changes.redrawn, read.root_uri)
+    vector_changes = read_vector_changes(changes.vector_changes, read.root_uri)
     scans = [
         *(_file_scan(spark, read, files) for files in _alike(changes.recorded, _itself)),
         *(_file_scan(spark, read, files) for files in _alike(changes.whole, _itself)),
-        *(_row_scan(spark, read, rows) for rows in _alike(redrawn, _file_of)),
+        *(_row_scan(spark, read, rows) for rows in _alike(vector_changes, _file_of)),
     ]
     return reduce(DataFrame.union, scans or [_file_scan(spark, read, [])])
 
@@ -68,8 +68,8 @@ def _file_scan(spark: SparkSession, read: Snapshot, files: Sequence[ChangedFile]
 
 def _row_scan(spark: SparkSession, read: Snapshot, changed: Sequence[ChangedRows]) -> DataFrame:
     table = _as_table(read, [c.file for c in changed])
-    bitmaps = bitmap_table({ordinal: c.rows for ordinal, c in enumerate(changed)})
-    rows = rows_inside(scan(spark, table, with_position=True), bitmap_rows(spark, bitmaps))
+    chosen = rows_by_file({ordinal: c.rows for ordinal, c in enumerate(changed)})
+    rows = rows_inside(scan(spark, table, with_position=True), chosen)
     return rows.drop(FILE_ORDINAL, ROW_INDEX)
 
 
@@ -95,11 +95,8 @@ def _alike(items: Iterable[_T], file_of: Callable[[_T], ChangedFile]) -> Iterabl
 
 def _as_table(read: Snapshot, files: Sequence[ChangedFile]) -> Snapshot:
     """Return a table of just these files, which are partitioned alike, with the feed's columns."""
-    return dataclasses.replace(
-        read,
-        config=_with_change_columns(read.config, files),
-        files=FileTable.of(map(with_change_values, files)),
-    )
+    changed = dataclasses.replace(read, config=_with_change_columns(read.config, files))
+    return changed.with_files(FileTable.of(map(with_change_values, files)))
 
 
 def _with_change_columns(config: TableConfig, files: Sequence[ChangedFile]) -> TableConfig:

@@ -1,9 +1,9 @@
 """A DataFrame over an explicit list of Parquet files on Spark Connect: public API only.
 
 ``spark.read.parquet(*paths)`` lists the files on the server, which is slow for many of them.
-Partition values and ordinals arrive by a broadcast join on ``_metadata.file_path``. That text
-is URL-encoded the server's way, so the key is what the server itself says when asked for the
-files of the plan; the same answer shows that it will read exactly the files asked for.
+Partition values and ordinals arrive by a broadcast join on ``_metadata.file_path``. The server
+URL-encodes that path in its own way, so the server is asked for the files of the plan and its
+answer is the key. The answer also shows that it will read exactly the files asked for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
 from puredelta.protocol.actions.paths import short_uri
-from puredelta.spark.scan.data_file import DataFile, require_readable
+from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable
 from puredelta.spark.session.helper_columns import FILE_PATH
 from puredelta.spark.session.types import quoted, struct_as_nullable
 
@@ -28,26 +28,18 @@ _WILDCARD = re.compile(r"[\\{}\[\]*?]")
 _NO_PARTITIONS_FROM_PATHS = {"recursiveFileLookup": "true"}
 
 
-def connect_scan(
-    spark: SparkSession,
-    files: Sequence[DataFile],
-    *,
-    data_schema: T.StructType,
-    partition_schema: T.StructType,
-    options: Mapping[str, str] | None = None,
-    by_field_id: bool = False,
-) -> DataFrame:
+def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLayout) -> DataFrame:
     """Return the rows of exactly ``files``: the data columns, then the partition columns.
 
-    The same contract as `puredelta.spark.scan.native_scan.native_scan`, but the files are listed
-    and filters on partition columns read all of them.
+    The same contract as `puredelta.spark.scan.native_scan.native_scan`, but the files are listed,
+    filters on partition columns read all of them, and nothing is said to be NOT NULL.
 
     Raises:
         UnsupportedError: columns are to be found by field id, which takes a session setting
             that cannot be made for one scan; or a file Spark cannot read.
         CorruptTableError: the server does not see one of the files.
     """
-    if by_field_id:
+    if layout.by_field_id:
         raise UnsupportedError(
             "Tables with column mapping mode 'id' cannot be read over Spark Connect: finding "
             "columns by field id takes the setting spark.sql.parquet.fieldId.read.enabled, which "
@@ -55,19 +47,19 @@ def connect_scan(
             code=ErrorCode.UNSUPPORTED_ON_CONNECT,
         )
     require_readable(files)
-    schema = struct_as_nullable(data_schema)
+    schema, partition_schema = struct_as_nullable(layout.data_schema), layout.partition_schema
     if not files:
         return spark.createDataFrame([], T.StructType([*schema.fields, *partition_schema.fields]))
-    every_option = {**(options or {}), **_NO_PARTITIONS_FROM_PATHS}
+    every_option = {**layout.options, **_NO_PARTITIONS_FROM_PATHS}
     reader = spark.read.options(**every_option).schema(schema)
     rows = reader.parquet(*(_WILDCARD.sub(r"\\\g<0>", file.uri) for file in files))
-    spelled = _spelled_by_server(rows, files)
+    server_uris = _uris_of_server(rows, files)
     if not partition_schema.fields:
         return rows
     keyed = rows.withColumn(
         FILE_PATH, F.regexp_replace(F.col("_metadata.file_path"), _FILE_SCHEME, "file:/")
     )
-    values = _value_rows(spark, files, partition_schema, spelled)
+    values = _value_rows(spark, files, partition_schema, server_uris)
     # A join by column name would hide `_metadata`.
     is_its_file = keyed[FILE_PATH] == values[FILE_PATH]
     return keyed.join(F.broadcast(values), is_its_file).select(
@@ -75,28 +67,28 @@ def connect_scan(
     )
 
 
-def _spelled_by_server(rows: DataFrame, files: Sequence[DataFile]) -> Mapping[str, str]:
+def _uris_of_server(rows: DataFrame, files: Sequence[DataFile]) -> Mapping[str, str]:
     """Return how the server spells the URI of every file; one request, no job."""
-    spelled = {}
+    uris = {}
     for path in rows.inputFiles():
         encoded = re.sub(_FILE_SCHEME, "file:/", path)
-        spelled[short_uri(unquote(encoded))] = encoded
+        uris[short_uri(unquote(encoded))] = encoded
     for file in files:
-        if file.uri not in spelled:
+        if file.uri not in uris:
             raise CorruptTableError(
                 f"The Spark server does not list the file {file.uri} of the table. It may have "
                 "been removed, or the server does not see the storage.",
                 code=ErrorCode.FILE_NOT_FOUND,
                 path=file.uri,
             )
-    return spelled
+    return uris
 
 
 def _value_rows(
     spark: SparkSession,
     files: Sequence[DataFile],
     partition_schema: T.StructType,
-    spelled: Mapping[str, str],
+    server_uris: Mapping[str, str],
 ) -> DataFrame:
     """One row per file: its path and its typed partition values."""
     texts = {
@@ -105,7 +97,7 @@ def _value_rows(
         )
         for n, f in enumerate(partition_schema.fields)
     }
-    table = pa.table({FILE_PATH: pa.array([spelled[file.uri] for file in files]), **texts})
+    table = pa.table({FILE_PATH: pa.array([server_uris[file.uri] for file in files]), **texts})
     return spark.createDataFrame(table).select(
         FILE_PATH, *(_typed(F.col(f"v{n}"), f) for n, f in enumerate(partition_schema.fields))
     )

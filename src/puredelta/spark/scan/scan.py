@@ -1,8 +1,8 @@
 """The rows of a table version as a DataFrame: exactly its files, under its schema.
 
-Reads no data and runs no job; deletion vectors are read when the frame is made. Columns come
-out under their logical names and current types, whatever names (column mapping) or narrower
-types (type widening) the files have. Everything is nullable.
+Reads no data and runs no job; deletion vectors are read when the frame is made. Columns have
+their logical names and current types, even where the files have other names (column mapping) or
+narrower types (type widening). Everything is nullable.
 """
 
 from __future__ import annotations
@@ -20,16 +20,15 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.vectors.read import read_positions
-from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.paths import absolute_uri, short_uri
 from puredelta.protocol.features.column_mapping import physical_name, physical_schema
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.char_varchar import Limits
 from puredelta.protocol.schema.types import VOID, StructField, StructType
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
 from puredelta.spark.scan.connect_scan import connect_scan
-from puredelta.spark.scan.data_file import DataFile
-from puredelta.spark.scan.dv_filter import bitmap_rows, bitmap_table, rows_outside
+from puredelta.spark.scan.data_file import DataFile, ReadLayout
 from puredelta.spark.scan.native_scan import native_scan
 from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX, require_no_helper_names
 from puredelta.spark.session.session import is_connect
@@ -49,7 +48,7 @@ _TIME_TRAVEL_OPTION = "puredelta.timeTravel"
 files are the same to its cache only if they mean the same version for the same reason."""
 TABLE_OPTIONS = frozenset({"puredelta.table", "puredelta.version", "puredelta.timetravel"})
 """Their names, as Spark compares them: a relation that has them reads a version of a table."""
-_SPELLED_FREELY = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
+_IS_ODD_PATH = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
 _POSITION = (FILE_ORDINAL, ROW_INDEX)
 _FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")
 _NO_FILE_MAY_BE_MISSING = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
@@ -84,14 +83,14 @@ def scan(
     """
     chosen = snapshot.files if files is None else files
     config = snapshot.config
-    layout = _Layout.of(config, _fields(config.schema, columns), read_limits(spark, config))
+    read = _ScanColumns.of(config, _fields(config.schema, columns), read_limits(spark, config))
     deleted = read_positions(chosen, snapshot.root_uri)
     ordinals = range(len(chosen)) if with_position else deleted
     data_files = _data_files(chosen, snapshot.root_uri, frozenset(ordinals))
     rows = _read(
         spark,
         data_files,
-        layout,
+        read,
         has_ordinal=with_position or bool(deleted),
         options={
             _TABLE_OPTION: snapshot.root_uri,
@@ -99,10 +98,10 @@ def scan(
             _TIME_TRAVEL_OPTION: str(time_travel).lower(),
             **_strictness(strict=with_position),
         },
-        by_field_id=config.column_mapping is ColumnMappingMode.ID,
     )
-    live = _without(spark, rows, deleted)
-    return layout.select(live, *(_POSITION if with_position else ()))
+    if deleted:  # without deletion vectors a table stays one pure scan
+        rows = rows_outside(rows, rows_by_file(deleted))
+    return read.select(rows, *(_POSITION if with_position else ()))
 
 
 def scan_parquet(
@@ -117,7 +116,7 @@ def scan_parquet(
     For files that no log names, such as staged ones; their partition values are not looked
     at. ``with_position`` as in `scan`, the ordinal being the index into ``files``.
     """
-    layout = _Layout(
+    read = _ScanColumns(
         data_schema=schema,
         partition_schema=T.StructType(),
         wanted=without_table_metadata(schema),
@@ -131,16 +130,15 @@ def scan_parquet(
     rows = _read(
         spark,
         numbered,
-        layout,
+        read,
         has_ordinal=with_position,
         options=_strictness(strict=True),
-        by_field_id=False,
     )
-    return layout.select(rows, *(_POSITION if with_position else ()))
+    return read.select(rows, *(_POSITION if with_position else ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
+class _ScanColumns:
     """What is read from the files, and what is made of it."""
 
     data_schema: T.StructType
@@ -157,11 +155,13 @@ class _Layout:
     """Physical names of columns that are NOT NULL; a table cannot make one so later."""
     padded: Mapping[str, Limits] = dataclasses.field(default_factory=dict)
     """The columns with a ``char(n)``, which is read filled up with blanks (M-106)."""
+    by_field_id: bool = False
+    """Whether columns are found in files by their id, not by name."""
 
     @classmethod
     def of(
         cls, config: TableConfig, fields: Sequence[StructField], padded: Mapping[str, Limits]
-    ) -> _Layout:
+    ) -> _ScanColumns:
         mode = config.column_mapping
         partitioned = frozenset(config.partition_columns)
         # Parquet has no type for a column that is always NULL (M-56).
@@ -178,6 +178,7 @@ class _Layout:
             is_mapped=mode is not ColumnMappingMode.NONE,
             required=frozenset(physical_name(f, mode) for f in stored if not f.nullable),
             padded=padded,
+            by_field_id=mode is ColumnMappingMode.ID,
         )
 
     def select(self, rows: DataFrame, *helpers: str) -> DataFrame:
@@ -232,8 +233,8 @@ def _data_files(files: FileTable, root_uri: str, ordinals: frozenset[int]) -> li
     root = short_uri(root_uri).rstrip("/")
     return [
         DataFile(
-            # Most paths are spelled plainly, and there are many.
-            uri=absolute_uri(root, path) if _SPELLED_FREELY(path) else f"{root}/{path}",
+            # Most paths are plain, and there are many.
+            uri=absolute_uri(root, path) if _IS_ODD_PATH(path) else f"{root}/{path}",
             size_bytes=size_bytes,
             modified_ms=modified_ms,
             partition_values={
@@ -248,29 +249,22 @@ def _data_files(files: FileTable, root_uri: str, ordinals: frozenset[int]) -> li
 def _read(
     spark: SparkSession,
     files: Sequence[DataFile],
-    layout: _Layout,
+    read: _ScanColumns,
     *,
     has_ordinal: bool,
     options: Mapping[str, str],
-    by_field_id: bool,
 ) -> DataFrame:
     """Return physical columns, with `FILE_ORDINAL` and `ROW_INDEX` if they are needed."""
     ordinal = [T.StructField(FILE_ORDINAL, T.IntegerType())] if has_ordinal else []
-    schemas = {
-        "data_schema": layout.data_schema,
-        "partition_schema": T.StructType([*layout.partition_schema.fields, *ordinal]),
-    }
-    if is_connect(spark):
-        rows = connect_scan(spark, files, **schemas, options=options, by_field_id=by_field_id)
-    else:
-        rows = native_scan(
-            spark,
-            files,
-            **schemas,
-            options=options,
-            by_field_id=by_field_id,
-            required=layout.required,
-        )
+    layout = ReadLayout(
+        data_schema=read.data_schema,
+        partition_schema=T.StructType([*read.partition_schema.fields, *ordinal]),
+        options=options,
+        by_field_id=read.by_field_id,
+        required=read.required,
+    )
+    reader = connect_scan if is_connect(spark) else native_scan
+    rows = reader(spark, files, layout)
     if not has_ordinal:
         return rows
     if not files and is_connect(spark):  # an empty relation there has no _metadata
@@ -280,10 +274,3 @@ def _read(
 
 def _strictness(*, strict: bool) -> Mapping[str, str]:
     return _NO_FILE_MAY_BE_MISSING if strict else {}
-
-
-def _without(spark: SparkSession, rows: DataFrame, deleted: Mapping[int, RowIndexes]) -> DataFrame:
-    """Leave out deleted rows; a table without deletion vectors stays one pure scan."""
-    if not deleted:
-        return rows
-    return rows_outside(rows, bitmap_rows(spark, bitmap_table(deleted)))

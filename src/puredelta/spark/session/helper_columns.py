@@ -1,7 +1,7 @@
 """The names of every column this library adds to a frame for its own use.
 
-They share one prefix no user's column may have, so a helper column never meets one of
-the user's. A stage that needs another helper column adds its name here.
+They share one prefix, which no column of the user's may have, so a helper column never has the
+name of one of the user's. A stage that needs another helper column adds its name here.
 """
 
 from __future__ import annotations
@@ -17,12 +17,6 @@ FILE_ORDINAL = "__puredelta_file"
 
 ROW_INDEX = "__puredelta_row"
 """Which physical row of its file a row is, deleted rows counted (long)."""
-
-BUCKET = "__puredelta_bucket"
-"""Row index divided by the rows one bitmap covers (int)."""
-
-BITMAP = "__puredelta_bitmap"
-"""The bits of one bucket as 64-bit words."""
 
 FILE_PATH = "__puredelta_file_path"
 """The location of a file as the session's own listing spells it."""

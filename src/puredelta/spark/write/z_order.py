@@ -1,7 +1,7 @@
-"""Rows get their place on a Z-order curve, and the piece of their bin that it lies in.
+"""Z-order: rows get their place on a curve, and the section of their bin's curve it is in.
 
-The bounds of the curve's ranges come from a sample that is small enough for the driver; what
-becomes of each row is Spark SQL alone.
+The bounds of the curve's ranges come from a sample that is small enough for the driver. The place
+of each row is computed by Spark SQL alone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from puredelta.spark.write.z_curve import (
     with_noise,
 )
 
-PIECE = f"{PREFIX}piece"
+SECTION = f"{PREFIX}section"
 SAMPLE_ROWS_MAX = 200_000
 """About so many rows come to the driver."""
 RANGES_MAX = 1000
@@ -78,51 +78,51 @@ def placed_rows(
     rows: DataFrame,
     z_order: ZOrder,
     positions: DataFrame,
-    num_pieces: Sequence[int],
+    num_ranges: Sequence[int],
 ) -> DataFrame:
-    """Add `CURVE_PLACE` and `PIECE` to rows that have their position and `BIN`.
+    """Add `CURVE_PLACE` and `SECTION` to rows that have their position and `BIN`.
 
     ``positions`` are the same rows with fewer columns; one Spark job reads a sample of them.
-    ``num_pieces`` of each bin are about equally large.
+    ``num_ranges`` of each bin are about equally large.
     """
-    allowed = BOUNDS_MAX // (len(num_pieces) * len(z_order.columns))
+    allowed = BOUNDS_MAX // (len(num_ranges) * len(z_order.columns))
     curve = Curve(num_columns=len(z_order.columns), ranges_max=max(2, min(RANGES_MAX, allowed)))
     names = [f"k{n}" for n in range(curve.num_columns)]
     keys = [f"{key} AS {name}" for key, name in zip(z_order.keys, names, strict=True)]
     chosen = positions.where(F.rand(_SEED) < z_order.sampled_share)
     sample = chosen.selectExpr(BIN, f"cast({_NOISE} AS BIGINT) AS noise", *keys).toArrow()
-    ranges = F.broadcast(spark.createDataFrame(curve_table(curve, sample, names, num_pieces)))
+    ranges = F.broadcast(spark.createDataFrame(curve_table(curve, sample, names, num_ranges)))
     joined = rows.join(ranges, on=BIN, how="left")
-    return _placed(joined, curve, z_order.keys, max(num_pieces))
+    return _placed(joined, curve, z_order.keys, max(num_ranges))
 
 
 def curve_table(
-    curve: Curve, sample: pa.Table, names: Sequence[str], num_pieces: Sequence[int]
+    curve: Curve, sample: pa.Table, names: Sequence[str], num_ranges: Sequence[int]
 ) -> pa.Table:
-    """Return one row per bin: the bounds of each column's ranges, and where pieces are cut."""
+    """Return one row per bin: the bounds of each column's ranges, and where sections are cut."""
     bounds: list[list[list[object]]] = [[] for _ in names]
-    pieces: list[list[int]] = []
-    for number, count in enumerate(num_pieces):
+    sections: list[list[int]] = []
+    for number, count in enumerate(num_ranges):
         rows = sample.filter(pc.equal(sample[BIN], number)).combine_chunks()
         columns = [_array(rows[name]) for name in names]
         between = [curve.bounds(column) for column in columns]
         for known, found in zip(bounds, between, strict=True):
             known.append(found.to_pylist())
         noise = _array(rows["noise"]).to_numpy(zero_copy_only=False)
-        pieces.append(cuts(curve.places(columns, between, noise), count).tolist())
+        sections.append(cuts(curve.places(columns, between, noise), count).tolist())
     return pa.table(
         {
-            BIN: pa.array(range(len(num_pieces)), pa.int32()),
+            BIN: pa.array(range(len(num_ranges)), pa.int32()),
             **{
                 f"{_BOUNDS}{n}": pa.array(found, pa.list_(sample.schema.field(name).type))
                 for n, (name, found) in enumerate(zip(names, bounds, strict=True))
             },
-            _CUTS: pa.array(pieces, pa.list_(pa.int64())),
+            _CUTS: pa.array(sections, pa.list_(pa.int64())),
         }
     )
 
 
-def _placed(rows: DataFrame, curve: Curve, keys: Sequence[str], pieces_max: int) -> DataFrame:
+def _placed(rows: DataFrame, curve: Curve, keys: Sequence[str], sections_max: int) -> DataFrame:
     kept = [quoted(name) for name in rows.columns if not name.startswith((_BOUNDS, _CUTS))]
     numbers = [f"{_NUMBER}{n}" for n in range(len(keys))]
     numbered = rows.selectExpr(
@@ -134,8 +134,8 @@ def _placed(rows: DataFrame, curve: Curve, keys: Sequence[str], pieces_max: int)
         ),
     )
     on_curve = numbered.selectExpr(*kept, _CUTS, f"{curve_place(curve, numbers)} AS {CURVE_PLACE}")
-    piece = range_number(with_noise(CURVE_PLACE, _NOISE), _CUTS, pieces_max - 1)
-    return on_curve.selectExpr(*kept, CURVE_PLACE, f"{piece} AS {PIECE}")
+    section = range_number(with_noise(CURVE_PLACE, _NOISE), _CUTS, sections_max - 1)
+    return on_curve.selectExpr(*kept, CURVE_PLACE, f"{section} AS {SECTION}")
 
 
 def _array(column: pa.ChunkedArray) -> pa.Array:

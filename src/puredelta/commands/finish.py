@@ -1,0 +1,96 @@
+"""The end of every command: one commit, and what follows it.
+
+Here alone a transaction is committed, so every operation says the same things in the history:
+the user's metadata, the operation metrics if they are wanted, the application's version.
+
+The moment the store has created the commit file divides the module. Before it, a failure
+removes the data files and the table is as it was. After it the commit stands: whatever fails
+then is logged, never raised, and no file is removed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from puredelta.commands.cleanup import discarded_on_failure
+from puredelta.commands.command import Command, PostCommitHook
+from puredelta.log.commit.commit_request import CommitRequest, Committed
+from puredelta.log.commit.post_commit import CheckpointWish, write_due_checkpoint
+from puredelta.protocol.actions.actions import Add, Metadata, Remove
+from puredelta.spark.catalog.cached_frames import refresh_cached_frames
+
+logger = logging.getLogger(__name__)
+
+
+def finish(
+    command: Command,
+    request: CommitRequest,
+    *,
+    discard: Callable[[], None] | None = None,
+    checkpoint: CheckpointWish = CheckpointWish.AT_INTERVAL,
+) -> Committed:
+    """Commit what a command has prepared, refresh cached frames, and run the command's hooks.
+
+    The command's application id, user metadata and choice of metrics are put in here.
+    ``discard`` removes the data files; it is called where the commit is known not to stand.
+
+    Raises:
+        ConflictError: another writer's commit and this one cannot both stand.
+        InvalidRequestError: the actions would break the table.
+        CommitUnknownError: the store does not say whether the commit landed; files are kept.
+        OSError: the store failed before anything was written.
+    """
+    with discarded_on_failure(discard or _nothing):
+        committed = _commit(command, request)
+    write_due_checkpoint(command.log, committed, wish=checkpoint, environment=command.environment)
+    for hook in (_SET_TRANSACTION, _CACHED_FRAMES, *command.hooks):
+        _run(hook, command, committed)
+    return committed
+
+
+def _commit(command: Command, request: CommitRequest) -> Committed:
+    settings = command.settings
+    marks = () if settings.set_transaction is None else (settings.set_transaction,)
+    recorded = settings.records_metrics or request.always_records_metrics
+    whole = replace(
+        request,
+        actions=(*request.actions, *marks),
+        metrics=request.metrics if recorded else None,
+        user_metadata=settings.user_metadata,
+    )
+    return command.transaction.commit(whole)
+
+
+def _run(hook: PostCommitHook, command: Command, committed: Committed) -> None:
+    """Run what follows a commit; the commit stands whatever happens here."""
+    try:
+        hook.run(command, committed)
+    except Exception as error:
+        logger.warning(
+            "Version %d of %s is committed, but the %s after it failed: %s",
+            committed.version,
+            command.log.root_uri,
+            hook.name,
+            error,
+            exc_info=True,
+        )
+
+
+def _refresh(command: Command, committed: Committed) -> None:
+    """Let cached frames show the new version; a commit that changes no table leaves them alone."""
+    if any(isinstance(action, Add | Remove | Metadata) for action in committed.actions):
+        refresh_cached_frames(command.spark, command.log)
+
+
+def _reset(command: Command, _: Committed) -> None:
+    command.settings.reset_set_transaction(command.spark)
+
+
+def _nothing() -> None:
+    """Remove nothing: the commit names no new data file."""
+
+
+_SET_TRANSACTION = PostCommitHook(name="reset of txnVersion", run=_reset)
+_CACHED_FRAMES = PostCommitHook(name="refresh of cached frames", run=_refresh)

@@ -1,0 +1,314 @@
+"""Rewrites data files without some of their rows, inside a Spark worker.
+
+No expression is evaluated. What is kept is copied column by column in Arrow, so order, row groups,
+codecs, dictionaries, field ids and the key-value metadata of the old file (Spark's schema, calendar
+marks) live on. INT96 timestamps carry no mark of being instants: they get one.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from puredelta.worker.data_files.dictionaries import (
+    kept_dictionaries,
+    saving_dictionaries,
+    worthwhile_dictionaries,
+)
+from puredelta.worker.data_files.write_file import (
+    FILE_ANSWERS,
+    FileAnswer,
+    MaskedBatch,
+    coalesced,
+    known_options,
+    refused,
+    row_groups,
+    write_file,
+)
+from puredelta.worker.limits import LIMITS, LIMITS_CODEC, Limits
+from puredelta.worker.read_rows import (
+    Mask,
+    OnlySparkError,
+    OpenFile,
+    dropped_rows,
+    opened,
+    read_batches,
+    unfaithful,
+)
+from puredelta.worker.small_files.footer_template import FooterTemplate
+from puredelta.worker.small_files.merged_parquet import MergedParquet
+from puredelta.worker.wire import Fields, codec_of
+
+_CODECS = frozenset({"SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteTask:
+    """Copy ``source`` without the rows of a bitmap to a new file in ``directory``."""
+
+    ordinal: int
+    source: str
+    directory: str
+    name_prefix: str
+    words: bytes
+    """Little-endian int64: which runs of 64 rows lose a row, ascending."""
+    bits: bytes
+    """Little-endian uint64 per word: a set bit is a row to drop."""
+    row_id_column: str | None = None
+    """Where rows keep their ids, if the table tracks rows: row ``n`` without one there has
+    ``base_row_id + n``.
+    """
+    base_row_id: int | None = None
+    version_column: str | None = None
+    """Where rows keep the version that changed them, ``default_version`` if none is there."""
+    default_version: int | None = None
+    group: int | None = None
+    """Small files of one group, if they are alike, become one."""
+
+
+REWRITE_TASKS = codec_of(RewriteTask)
+
+
+def rewrite(message: tuple[Fields, Sequence[Fields]]) -> list[Fields]:
+    """Carry out the fields of `RewriteTask`s under those of `Limits`; return `FileAnswer`s' fields.
+
+    Tasks of a group, if they follow each other, are carried out together.
+    """
+    limits = LIMITS_CODEC.decode(message[0])
+    tasks = [REWRITE_TASKS.decode(fields) for fields in message[1]]
+    units = itertools.groupby(tasks, key=lambda t: -1 - t.ordinal if t.group is None else t.group)
+    answers = (one for _, unit in units for one in rewrite_together(list(unit), limits))
+    return [FILE_ANSWERS.encode(answer) for answer in answers]
+
+
+def rewrite_together(tasks: Sequence[RewriteTask], limits: Limits = LIMITS) -> list[FileAnswer]:
+    """Copy the kept rows of several files, one after the other, into one new file.
+
+    Where files differ in columns, codec or metadata another one begins. Memory is bounded by one
+    row group's share. What another way of copying could still do (storage this worker cannot see,
+    a file that Arrow cannot read, a type that does not survive it) is answered as a refusal; a full
+    disk is raised.
+    """
+    if len(tasks) > 1 and (merged := merge_small(tasks, limits)) is not None:
+        return [_rewritten_at_once(tasks, *merged, limits)]
+    files: list[_File] = []
+    for task in tasks:
+        try:
+            source = opened(task.source)
+        except OnlySparkError as failure:
+            return [refused(task.ordinal, failure)]
+        if (reason := unfaithful(source)) is not None:
+            return [refused(task.ordinal, f"{task.source}: {reason}")]
+        files.append(_File(task=task, source=source))
+    alike = itertools.groupby(files, key=_File.form if len(files) > 1 else id)
+    return [_rewritten(list(some), limits) for _, some in alike]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """An open file, and what becomes of it."""
+
+    task: RewriteTask
+    source: OpenFile
+
+    def form(self) -> tuple[bytes, str]:
+        """Return what files must share to become one."""
+        return self.source.schema_arrow.serialize().to_pybytes(), _codec(self.source)
+
+    @property
+    def num_rows(self) -> int:
+        return int(self.source.metadata.num_rows)
+
+
+def _rewritten(files: Sequence[_File], limits: Limits) -> FileAnswer:
+    # A file without row groups says nothing of how its rows were written.
+    first = next((file for file in files if file.source.num_row_groups), files[0])
+    tables: Iterable[pa.Table]
+    if len(files) == 1:
+        groups = (map(MaskedBatch.kept, group) for group in _groups(first, limits))
+        tables = itertools.chain.from_iterable(row_groups(group, limits=limits) for group in groups)
+    else:
+        every = itertools.chain.from_iterable(_groups(file, limits) for file in files)
+        batches = coalesced(itertools.chain.from_iterable(every), limits=limits)
+        tables = row_groups(batches, limits=limits)
+    answer = _written(first, tables, grows=len(files) > 1)
+    return replace(
+        answer,
+        physical_rows=sum(file.num_rows for file in files),
+        others=tuple(file.task.ordinal for file in files if file is not first),
+    )
+
+
+def _written(first: _File, tables: Iterable[pa.Table], *, grows: bool) -> FileAnswer:
+    return write_file(
+        first.task,
+        tables,
+        schema=hidden_schema(target_schema(first.source), first.task),
+        codec=_codec(first.source),
+        options=functools.partial(_writer_options, first.source, grows=grows),
+    )
+
+
+def merge_small(tasks: Sequence[RewriteTask], limits: Limits) -> tuple[_File, MergedParquet] | None:
+    """Merge small files that can be decoded as one; ``None`` if one of them is unlike the first.
+
+    Rows whose ids and versions are written down need to know their file: those are not merged.
+    """
+    task = tasks[0]
+    if not limits.small_file_rows or task.row_id_column or task.version_column:
+        return None
+    try:
+        template = FooterTemplate.of(task.source, None)
+        if template is None or not template.has_one_codec:
+            return None
+        first = _File(task=task, source=OpenFile(task.source))
+        if unfaithful(first.source) is not None:
+            return None
+        merged = MergedParquet(template, rows_max=limits.small_file_rows)
+        all_added = all(merged.add_path(one.source) for one in tasks)
+    except (OSError, pa.ArrowException):
+        return None  # opening them one by one says what is wrong
+    return (first, merged) if all_added else None
+
+
+def _rewritten_at_once(
+    tasks: Sequence[RewriteTask], first: _File, merged: MergedParquet, limits: Limits
+) -> FileAnswer:
+    batches = coalesced(_masked(tasks, merged, limits), limits=limits)
+    answer = _written(first, row_groups(batches, limits=limits), grows=True)
+    others = tuple(task.ordinal for task in tasks[1:])
+    return replace(answer, physical_rows=merged.num_rows, others=others)
+
+
+def _masked(
+    tasks: Sequence[RewriteTask], merged: MergedParquet, limits: Limits
+) -> Iterator[MaskedBatch]:
+    """Yield the rows of merged files, and which of them are kept."""
+    kept: Mask = np.ones(merged.num_rows, np.bool_)
+    first_row = 0
+    for task, num_rows in zip(tasks, merged.rows_of_files, strict=True):
+        dropped = dropped_rows(task.words, task.bits, 0, num_rows)
+        if dropped is not None:
+            kept[first_row : first_row + num_rows] = ~dropped
+        first_row += num_rows
+    first_row = 0
+    for batch in read_batches(merged.opened(), None, batch_rows=limits.read_rows):
+        yield MaskedBatch(batch, kept[first_row : first_row + batch.num_rows])
+        first_row += batch.num_rows
+    if first_row != merged.num_rows:
+        raise OnlySparkError(f"{first_row} rows where footers say {merged.num_rows}")
+
+
+def _groups(file: _File, limits: Limits) -> Iterator[Iterator[MaskedBatch]]:
+    """Yield the rows of each row group, and which of them are kept."""
+    first_row = 0
+    for group in range(file.source.num_row_groups):
+        yield _group(file, group, first_row, limits)
+        first_row += file.source.metadata.row_group(group).num_rows
+
+
+def _group(file: _File, group: int, first_row: int, limits: Limits) -> Iterator[MaskedBatch]:
+    task = file.task
+    for batch in read_batches(file.source, [group], batch_rows=limits.read_rows):
+        dropped = dropped_rows(task.words, task.bits, first_row, batch.num_rows)
+        known = with_hidden_columns(batch, task, first_row)
+        first_row += batch.num_rows
+        yield MaskedBatch(known, None if dropped is None else ~dropped)
+
+
+def hidden_schema(schema: pa.Schema, task: RewriteTask) -> pa.Schema:
+    """Append the columns of row tracking, unless the file has them already."""
+    for name in (task.row_id_column, task.version_column):
+        if name is not None and name not in schema.names:
+            schema = schema.append(pa.field(name, pa.int64()))
+    return schema
+
+
+def with_hidden_columns(batch: pa.RecordBatch, task: RewriteTask, first_row: int) -> pa.RecordBatch:
+    """Write down what the log says of rows that do not say it themselves.
+
+    In another file the log would say something else of them.
+    """
+    if task.row_id_column is not None:
+        ids = None
+        if task.base_row_id is not None:
+            start = task.base_row_id + first_row
+            ids = pa.array(np.arange(start, start + batch.num_rows, dtype=np.int64))
+        batch = _filled(batch, task.row_id_column, ids)
+    if task.version_column is not None:
+        version = pa.scalar(task.default_version, pa.int64())
+        batch = _filled(batch, task.version_column, pa.repeat(version, batch.num_rows))
+    return batch
+
+
+def _filled(batch: pa.RecordBatch, name: str, values: pa.Array | None) -> pa.RecordBatch:
+    """Put values where a column has none; without the column there is none anywhere."""
+    if values is None:
+        values = pa.nulls(batch.num_rows, pa.int64())
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    if name in columns:
+        columns[name] = pc.coalesce(columns[name], values)
+        return pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
+    schema = batch.schema.append(pa.field(name, pa.int64()))
+    return pa.RecordBatch.from_arrays([*columns.values(), values], schema=schema)
+
+
+def target_schema(source: OpenFile) -> pa.Schema:
+    """Return the Arrow schema to write: the file's own, with INT96 marked as instants."""
+    schema: pa.Schema = source.schema_arrow
+    leaves = source.leaves()
+    instants = {leaf.path.split(".", 1)[0] for leaf in leaves if leaf.physical_type == "INT96"}
+    for index, field in enumerate(schema):
+        if field.name in instants:
+            schema = schema.set(index, field.with_type(_as_instant(field.type)))
+    return schema
+
+
+def _as_instant(kind: pa.DataType) -> pa.DataType:
+    """Give the zone UTC to every zone-less timestamp within ``kind``."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC") if kind.tz is None else kind
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_as_instant(f.type)) for f in kind])
+    if pa.types.is_map(kind):
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(key.with_type(_as_instant(key.type)), item.with_type(_as_instant(item.type)))
+    if pa.types.is_list(kind):
+        value = kind.value_field
+        return pa.list_(value.with_type(_as_instant(value.type)))
+    return kind
+
+
+def _writer_options(source: OpenFile, rows: pa.Table, *, grows: bool) -> dict[str, Any]:
+    """Choose what the old file chose: dictionaries that were worth it, page index, decimals.
+
+    ``grows``: the new file has rows of other files, too.
+    """
+    if grows:
+        dictionaries = worthwhile_dictionaries(rows, kept=kept_dictionaries(source.metadata))
+    else:
+        dictionaries = saving_dictionaries(source.metadata)
+    return {
+        "use_dictionary": dictionaries or False,
+        "store_schema": b"ARROW:schema" in (source.metadata.metadata or {}),
+        **known_options(
+            store_decimal_as_integer=True,
+            write_page_index=source.metadata.row_group(0).column(0).has_column_index,
+        ),
+    }
+
+
+def _codec(source: OpenFile) -> str:
+    if source.num_row_groups == 0:
+        return "none"
+    codec = str(source.metadata.row_group(0).column(0).compression)
+    if codec == "UNCOMPRESSED":
+        return "none"
+    return codec.lower() if codec in _CODECS else "snappy"

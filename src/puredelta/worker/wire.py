@@ -1,0 +1,112 @@
+"""How orders travel to Spark workers and answers travel back: as tuples of plain values.
+
+The classes of orders and answers do not travel. A worker has no puredelta, so nothing that it
+unpacks as data may name a class of this package. A `Codec` reads the fields of a dataclass once,
+in the driver, and turns its instances into tuples and back.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+T = TypeVar("T")
+Fields: TypeAlias = tuple[Any, ...]
+"""The fields of an order or an answer, in the order in which its class declares them."""
+_Step: TypeAlias = Callable[[Any], Any]
+_Way: TypeAlias = tuple[_Step, _Step]
+
+
+@dataclass(frozen=True, slots=True)
+class Codec(Generic[T]):
+    """Turns instances of one dataclass into tuples of plain values, and back.
+
+    A field may be a dataclass, or a tuple of dataclasses; each becomes a tuple as well. An array of
+    numpy becomes its bytes: how it is pickled depends on the version of numpy. All other values
+    travel as they are.
+    """
+
+    kind: type[T]
+    names: tuple[str, ...]
+    encoding: Mapping[int, _Step]
+    """What is done to some of the fields before they travel, by place."""
+    decoding: Mapping[int, _Step]
+    """What is done to some of the fields when they have arrived."""
+
+    def encode(self, message: T) -> Fields:
+        """Return the fields of an order or an answer.
+
+        >>> from puredelta.worker.limits import Limits
+        >>> codec = codec_of(Limits)
+        >>> codec.decode(codec.encode(Limits(read_rows=7))).read_rows
+        7
+        """
+        values = [getattr(message, name) for name in self.names]
+        for place, step in self.encoding.items():
+            values[place] = step(values[place])
+        return tuple(values)
+
+    def decode(self, values: Iterable[Any]) -> T:
+        """Return what `encode` was given."""
+        found = list(values)
+        for place, step in self.decoding.items():
+            found[place] = step(found[place])
+        return self.kind(**dict(zip(self.names, found, strict=True)))
+
+
+def codec_of(kind: type[T]) -> Codec[T]:
+    """Return the codec of a dataclass. Call it at the top of a module.
+
+    A codec travels with the code that uses it; type hints cannot be read in a worker.
+    """
+    hints, names = get_type_hints(kind), tuple(field.name for field in fields(kind))  # type: ignore[arg-type]
+    ways = {place: way for place, name in enumerate(names) if (way := _way(hints[name]))}
+    return Codec(
+        kind=kind,
+        names=names,
+        encoding={place: encode for place, (encode, _) in ways.items()},
+        decoding={place: decode for place, (_, decode) in ways.items()},
+    )
+
+
+def _way(hint: Any) -> _Way | None:
+    """Return how values of a type are encoded and decoded; ``None``: they travel as they are."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        (present,) = (one for one in inner if one is not types.NoneType)
+        return _over(_if_present, _way(present))
+    if origin is tuple and inner[-1] is Ellipsis:
+        return _over(_each, _way(inner[0]))
+    if origin is np.ndarray:
+        return _array_bytes, _array_of
+    if isinstance(hint, type) and is_dataclass(hint):
+        codec = codec_of(hint)
+        return codec.encode, codec.decode
+    return None
+
+
+def _over(apply: Callable[[_Step, Any], Any], way: _Way | None) -> _Way | None:
+    """Return the way of values that hold others."""
+    return way and (functools.partial(apply, way[0]), functools.partial(apply, way[1]))
+
+
+def _if_present(step: _Step, value: Any) -> Any:
+    return None if value is None else step(value)
+
+
+def _each(step: _Step, values: Sequence[Any]) -> Fields:
+    return tuple(map(step, values))
+
+
+def _array_bytes(array: npt.NDArray[Any]) -> tuple[str, bytes]:
+    return array.dtype.str, array.tobytes()
+
+
+def _array_of(packed: tuple[str, bytes]) -> npt.NDArray[Any]:
+    return np.frombuffer(packed[1], packed[0])
