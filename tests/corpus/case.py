@@ -44,8 +44,10 @@ class Case:
         if self.difference is None:
             return self.outcome
         here: dict[str, Any] = self.difference["here"]
-        fails = "error" in here or "error" in self.outcome
-        return here if fails else {**self.outcome, **here}
+        if "error" in here or "error" in self.outcome:
+            return here
+        metrics = self.outcome.get("metrics", {}) | here.get("metrics", {})
+        return self.outcome | here | ({"metrics": metrics} if "metrics" in here else {})
 
 
 def read_cases(path: Path) -> list[Case]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -114,7 +115,8 @@ class Run:
     def _base(self, setup: list[Any]) -> Path:
         key = json.dumps(setup)
         if key not in self._bases:
-            base = self.directory / f"base-{len(self._bases)}"
+            self.directory.mkdir(exist_ok=True)
+            base = Path(tempfile.mkdtemp(prefix="base-", dir=self.directory)) / "table"
             for step in setup:
                 if isinstance(step, str):
                     self.engine.run_sql(_with_table(step, base)).collect()
