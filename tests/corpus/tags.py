@@ -57,10 +57,24 @@ STATEMENT = {
     "delete": r"^DELETE",
 }
 """Kinds of statements and what stands in them."""
-TYPES = (
-    "tinyint smallint int bigint float double decimal string boolean date timestamp timestamp_ntz "
-    "binary struct array map"
-).split()
+TYPES = [
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "decimal",
+    "string",
+    "boolean",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "binary",
+    "struct",
+    "array",
+    "map",
+]
 VALUES = {
     "NaN": r'"NaN"',
     "infinite": r'"-?Infinity"',
@@ -134,7 +148,9 @@ def _tags(case: Case) -> Iterator[str]:
         yield "with schema evolution"
     yield from _clause_tags(clauses(case))
     kinds = setup + json.dumps(case.source)
-    yield from (f"type: {name}" for name in TYPES if re.search(rf"\b{name}\b", kinds, re.I))
+    yield from (
+        f"type: {name}" for name in TYPES if re.search(rf"\b{name}\b", kinds, re.IGNORECASE)
+    )
     yield from _found("value", VALUES, json.dumps([case.source, case.outcome], ensure_ascii=False))
     yield from _outcome_tags(case.outcome)
 

@@ -27,9 +27,7 @@ def encode(value: Any, kind: T.DataType) -> Json:
         case T.ArrayType():
             return [encode(item, kind.elementType) for item in value]
         case T.MapType():
-            pairs = [
-                [encode(k, kind.keyType), encode(v, kind.valueType)] for k, v in value.items()
-            ]
+            pairs = [[encode(k, kind.keyType), encode(v, kind.valueType)] for k, v in value.items()]
             return sorted(pairs, key=json.dumps)
         case T.FloatType() | T.DoubleType():
             return value if math.isfinite(value) else _infinite_text(value)
@@ -44,7 +42,7 @@ def encode(value: Any, kind: T.DataType) -> Json:
     return value
 
 
-def decode(value: Json, kind: T.DataType) -> Any:
+def decode(value: Json, kind: T.DataType) -> Any:  # noqa: PLR0911 - one return a kind
     """The inverse of `encode`, as ``createDataFrame`` takes it."""
     if value is None:
         return None

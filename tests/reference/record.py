@@ -23,7 +23,7 @@ import delta.tables
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from tests.corpus.case import CASES, Case, read_cases
+from tests.corpus.case import CASES, read_cases
 from tests.corpus.run import Engine, Run
 from tests.reference.random_cases import random_case
 from tests.reference.session_start import started_in_turn
