@@ -103,7 +103,6 @@ CODES = (
 """Error classes of changes of rows that delta-spark and puredelta raise, from `ErrorCode`."""
 OF_SPARK = (
     "BINARY_ARITHMETIC_OVERFLOW",
-    "CAST_OVERFLOW_IN_TABLE_INSERT",
     "COLUMN_ALIASES_NOT_ALLOWED",
     "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES",
     "DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE",
