@@ -169,3 +169,11 @@ def test_a_difference_is_documented_and_is_one(case: Case) -> None:
     assert case.difference is not None
     assert case.difference["reason"] in DIFFERENCES.read_text()
     assert case.expected_here != case.outcome
+
+
+def test_every_topic_is_replayed() -> None:
+    here = Path(__file__).parent
+    named = "".join(path.read_text() for path in here.glob("test_replay_*.py"))
+    topics = {path.stem for path in (here / "cases").glob("*.jsonl")}
+    assert {topic for topic in topics if f'"{topic}"' not in named} == set()
+    assert {case.id.partition("-")[0] for case in CASES} == topics
