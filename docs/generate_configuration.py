@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from puredelta.commands.settings import FLUSH_FILES
+from puredelta.commands.settings import PREFIX as OWN_PREFIX
 from puredelta.spark.offload.worker_settings import PREFIX as WORKERS_PREFIX
 from puredelta.spark.offload.worker_settings import WORKER_CONFS
 from puredelta.spark.session.delta_conf import HONOURED, PREFIX, WITHOUT_EFFECT, DeltaConf
@@ -47,6 +49,12 @@ def page() -> str:
             "## Honoured",
             "",
             *table("effect", HONOURED),
+            "",
+            "## Of this library",
+            "",
+            f"Keys begin with `{OWN_PREFIX}`.",
+            "",
+            *table("effect", [FLUSH_FILES]),
             "",
             "## Python workers",
             "",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import BinaryIO, TypeVar
 
 from puredelta.store.base import (
     FileEnd,
+    NameRule,
     PutOutcome,
     StorageError,
     Store,
@@ -33,6 +34,13 @@ class MemoryStore:
         self.modified_ms: dict[str, int] = {}
         self._ticks = itertools.count(1_700_000_000_000, 1000)
         self._lock = threading.Lock()
+        self.flushed: list[str] = []
+
+    def name_rule(self) -> NameRule:
+        return NameRule.EXACT
+
+    def flush(self, paths: Sequence[str]) -> None:
+        self.flushed += paths
 
     def list_from(self, directory: str, start: str = "") -> Iterator[StoredFile]:
         for path in sorted(self.files):
@@ -153,6 +161,12 @@ class FailAt:
     @property
     def tripped(self) -> bool:
         return self.calls >= self._nth
+
+    def name_rule(self) -> NameRule:
+        return self._run("name_rule", self._inner.name_rule)
+
+    def flush(self, paths: Sequence[str]) -> None:
+        self._run("flush", lambda: self._inner.flush(paths))
 
     def list_from(self, directory: str, start: str = "") -> Iterator[StoredFile]:
         files = self._run("list_from", lambda: list(self._inner.list_from(directory, start)))

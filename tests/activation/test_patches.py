@@ -213,3 +213,35 @@ def test_nothing_stays_replaced_where_a_method_is_missing() -> None:
     with pytest.raises(KeyError):
         patched({Owner.READER: reader, Owner.SESSION: type("Session", (), {})})
     assert vars(reader)["format"] is original
+
+
+class Target:
+    """A class that two libraries patch."""
+
+    def greet(self) -> str:
+        return "hello"
+
+
+def test_a_patch_of_another_library_stays_and_ours_does_not_come_back() -> None:
+    original = Target.greet
+    ours = Patches()
+    ours.replace(Target, "greet", lambda known: lambda self: known(self) + ", ours")
+    below = Target.greet
+
+    def theirs(self: Target) -> str:
+        return below(self) + ", theirs"
+
+    Target.greet = theirs  # type: ignore[method-assign]
+    try:
+        assert Target().greet() == "hello, ours, theirs"
+        ours.undo()
+        assert vars(Target)["greet"] is theirs
+        assert Target().greet() == "hello, theirs"
+        again = Patches()
+        again.replace(Target, "greet", lambda known: lambda self: known(self) + ", again")
+        assert Target().greet() == "hello, theirs, again"
+        again.undo()
+        Target.greet = below  # type: ignore[method-assign] # their undo
+        assert Target().greet() == "hello"
+    finally:
+        Target.greet = original  # type: ignore[method-assign]

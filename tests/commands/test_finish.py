@@ -16,17 +16,25 @@ from puredelta.commands.finish import finish
 from puredelta.commands.settings import CommitSettings
 from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.write_table import WriteRequest, write_table
-from puredelta.errors import CommitUnknownError, ConflictError
+from puredelta.errors import CommitUnknownError, ConflictError, DeltaError, ErrorCode
 from puredelta.log.commit.commit_request import CommitRequest, Committed
+from puredelta.log.commit.environment import Environment
+from puredelta.log.files.tombstones import remove_file
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.actions import SetTransaction
+from puredelta.protocol.actions.actions import (
+    Action,
+    Add,
+    AddChangeFile,
+    DeletionVectorDescriptor,
+    SetTransaction,
+)
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.store.base import Store
 from puredelta.store.registry import open_store
 from tests.commands.sessions import FakeSession
-from tests.faults import FailAt, Fault, Meddling, MemoryStore
-from tests.log.tables import PLAIN, add, metadata
+from tests.faults import FailAt, Fault, Meddling, MemoryStore, at_first
+from tests.log.tables import PLAIN, add, feature_protocol, metadata
 
 OPERATION = Operation(name="TEST")
 SESSION: Any = FakeSession(
@@ -150,3 +158,67 @@ def test_a_write_stands_whatever_fails_after_its_commit(
         cached.unpersist()
     assert "refresh of cached frames after it failed: no more answers" in caplog.text
     assert read(spark, path).count() == 5
+
+
+def with_files(store: MemoryStore, *actions: Action) -> CommitRequest:
+    for action in actions:
+        if isinstance(action, Add):
+            store.put(action.path, b"rows")
+    return CommitRequest(actions=actions, operation=OPERATION)
+
+
+def test_new_files_are_flushed_before_a_commit_names_them() -> None:
+    store = MemoryStore()
+    log = TableLog(store)
+    protocol = feature_protocol("changeDataFeed", readers=("deletionVectors",))
+    definition = metadata(delta__enableDeletionVectors="true", delta__enableChangeDataFeed="true")
+    created = command_on(SESSION, log, None, Capability.APPEND)
+    finish(created, with_files(store, protocol, definition, add("old")), discard=lambda: None)
+    assert store.flushed == ["old"]
+    store.flushed.clear()
+    vector = DeletionVectorDescriptor(
+        storage_type="i", path_or_inline="0", offset=None, size_bytes=1, cardinality=1
+    )
+    wide = replace(
+        add("old"), stats='{"numRecords":10,"tightBounds":false}', deletion_vector=vector
+    )
+    marked = (remove_file(add("old")), wide)
+    change = AddChangeFile(path="_change_data/c", partition_values={}, size_bytes=1)
+    request = with_files(store, add("new%20one"), change, *marked, add("file:/elsewhere/shared"))
+    seen: list[list[str]] = []
+    look = at_first("put_if_absent", lambda: seen.append([*store.flushed]))
+    watching = Meddling(store, before=look)
+    finish(started(TableLog(watching)), request, discard=lambda: None)
+    assert seen == [["new one", "_change_data/c"]], "a file that gets a vector is old"
+
+
+def test_files_that_cannot_be_flushed_are_not_committed() -> None:
+    store = MemoryStore()
+    log = table(store)
+    failing = FailAt(store, 1, only=frozenset({"flush"}))
+    discarded: list[str] = []
+    with pytest.raises(DeltaError) as caught:
+        finish(started(TableLog(failing)), added(), discard=lambda: discarded.append("all"))
+    assert caught.value.code is ErrorCode.WRITE_FAILED
+    assert (log.latest_version(), discarded) == (0, ["all"])
+
+
+def test_nothing_is_flushed_that_was_there_or_that_the_session_does_not_want() -> None:
+    store = MemoryStore()
+    log = table(store)
+    finish(started(log), added("restored"))
+    unwanted = CommitSettings.parse({"spark.puredelta.flushDataFiles": "false"})
+    finish(replace(started(log), settings=unwanted), added("fast"), discard=lambda: None)
+    assert store.flushed == []
+
+
+def test_tombstones_bear_the_time_of_their_commit() -> None:
+    """Not that of the plan: a job of hours would shorten the retention by its own length."""
+    store = MemoryStore()
+    log = table(store)
+    finish(started(log), added("a"))
+    command = replace(started(log), environment=Environment(clock=lambda: 1_900_000_000_000))
+    kept = remove_file(add("b"), deleted_ms=5)
+    finish(command, CommitRequest(actions=(remove_file(add("a")), kept), operation=OPERATION))
+    times = log.snapshot().tombstones["deleted_ms"].to_pylist()
+    assert sorted(times) == [5, 1_900_000_000_000]

@@ -3,12 +3,14 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
+import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.store.base import PutOutcome, StorageError, StoredDirectory, StoredFile
+from puredelta.store.base import NameRule, PutOutcome, StorageError, StoredDirectory, StoredFile
 from puredelta.store.local import LocalStore
 
 
@@ -215,3 +217,61 @@ def test_an_inventory_never_leaves_the_table(tmp_path: Path) -> None:
     assert store.delete_directory("empty")
     with pytest.raises(ValueError, match="root"):
         store.delete_directory("")
+
+
+def test_a_trial_leaves_nothing_and_is_made_once(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "new" / "t")
+    assert store.name_rule() is NameRule.EXACT
+    assert list((tmp_path / "new" / "t").iterdir()) == []
+    (tmp_path / "new" / "t").rmdir()
+    assert LocalStore(tmp_path / "new" / "t").name_rule() is NameRule.EXACT
+    assert not (tmp_path / "new" / "t").exists()
+
+
+def test_a_trial_says_so_where_there_are_no_hard_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", refuse)
+    with pytest.raises(UnsupportedError, match="no hard links"):
+        LocalStore(tmp_path).name_rule()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("spelled", [str.upper, lambda name: unicodedata.normalize("NFD", name)])
+def test_a_trial_sees_that_names_are_folded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelled: Callable[[str], str]
+) -> None:
+    real = Path.exists
+
+    def exists(path: Path) -> bool:
+        return real(path) or any(spelled(p.name) == path.name for p in path.parent.iterdir())
+
+    monkeypatch.setattr(Path, "exists", exists)
+    assert LocalStore(tmp_path).name_rule() is NameRule.FOLDED
+
+
+def test_files_are_flushed_with_all_their_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [f"job/p={n % 2}/{n}.parquet" for n in range(40)]
+    for path in paths:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(b"rows")
+    flushed: list[str] = []
+
+    def note(descriptor: int) -> None:
+        flushed.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+
+    monkeypatch.setattr("os.fsync", note)
+    LocalStore(tmp_path).flush(paths)
+    above = [tmp_path, tmp_path / "job", tmp_path / "job/p=0", tmp_path / "job/p=1"]
+    assert sorted(flushed) == sorted(map(str, (*above, *(tmp_path / path for path in paths))))
+    assert {*flushed[: len(paths)]} == {str(tmp_path / path) for path in paths}, "files come first"
+    flushed.clear()
+    LocalStore(tmp_path).flush([])
+    assert flushed == []
+    with pytest.raises(FileNotFoundError):
+        LocalStore(tmp_path).flush(["gone"])

@@ -18,8 +18,16 @@ from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command, PostCommitHook
 from puredelta.log.commit.commit_request import CommitRequest, Committed
 from puredelta.log.commit.post_commit import CheckpointWish, write_due_checkpoint
-from puredelta.protocol.actions.actions import Add, Metadata, Remove
+from puredelta.protocol.actions.actions import (
+    Action,
+    Add,
+    AddChangeFile,
+    Metadata,
+    Remove,
+)
+from puredelta.protocol.actions.paths import path_below_root
 from puredelta.spark.catalog.cached_frames import refresh_cached_frames
+from puredelta.spark.write.parquet_job import named_failures
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +42,8 @@ def finish(
     """Commit what a command has prepared, refresh cached frames, and run the command's hooks.
 
     The command's application id, user metadata and choice of metrics are put in here.
-    ``discard`` removes the data files; it is called where the commit is known not to stand.
+    ``discard`` removes the data files that the command has written; it is called where the commit
+    is known not to stand. They are flushed before the commit names them.
 
     Raises:
         ConflictError: another writer's commit and this one cannot both stand.
@@ -43,6 +52,8 @@ def finish(
         OSError: the store failed before anything was written.
     """
     with discarded_on_failure(discard or _nothing):
+        if discard is not None and command.settings.flushes_files:
+            _flush_new_files(command, request)
         committed = _commit(command, request)
     write_due_checkpoint(command.log, committed, wish=checkpoint, environment=command.environment)
     for hook in (_SET_TRANSACTION, _CACHED_FRAMES, *command.hooks):
@@ -54,13 +65,33 @@ def _commit(command: Command, request: CommitRequest) -> Committed:
     settings = command.settings
     marks = () if settings.set_transaction is None else (settings.set_transaction,)
     recorded = settings.records_metrics or request.always_records_metrics
+    now_ms = command.clock()
     whole = replace(
         request,
-        actions=(*request.actions, *marks),
+        actions=(*(_stamped(action, now_ms) for action in request.actions), *marks),
         metrics=request.metrics if recorded else None,
         user_metadata=settings.user_metadata,
     )
     return command.transaction.commit(whole)
+
+
+def _stamped(action: Action, now_ms: int) -> Action:
+    """Give a tombstone the time of the commit, from which VACUUM counts."""
+    if isinstance(action, Remove) and action.deleted_ms is None:
+        return replace(action, deleted_ms=now_ms)
+    return action
+
+
+def _flush_new_files(command: Command, request: CommitRequest) -> None:
+    """Make the new files durable before a commit names them; a file that gets a vector is old."""
+    removed = {action.path for action in request.actions if isinstance(action, Remove)}
+    named = (
+        path_below_root(command.log.root_uri, action.path)
+        for action in request.actions
+        if isinstance(action, Add | AddChangeFile) and action.path not in removed
+    )
+    with named_failures(command.log.root_uri):
+        command.log.store.flush([path for path in named if path is not None])
 
 
 def _run(hook: PostCommitHook, command: Command, committed: Committed) -> None:

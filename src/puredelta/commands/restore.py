@@ -117,7 +117,7 @@ def restore_table(
     command.transaction.read_files(None, latest.files)
     shown_time = None if time_ms is None else _timestamp_text(time_ms, command.session.time_zone)
     request = CommitRequest(
-        actions=_actions(target, latest, restored, removed, now_ms=clock()),
+        actions=_actions(target, latest, restored, removed),
         operation=restore(version=version, timestamp=shown_time),
         metrics=outcome.metrics(),
         always_records_metrics=True,
@@ -128,14 +128,14 @@ def restore_table(
 
 
 def _actions(
-    target: Snapshot, latest: Snapshot, restored: FileTable, removed: FileTable, *, now_ms: int
+    target: Snapshot, latest: Snapshot, restored: FileTable, removed: FileTable
 ) -> tuple[Action, ...]:
     config = restored_config(target, latest)
     return (
         config.metadata,
         config.protocol,
         *(replace(add, data_change=True) for add in restored.adds()),
-        *(remove_file(add, deleted_ms=now_ms) for add in removed.adds()),
+        *map(remove_file, removed.adds()),
         *_domains(target.domain_metadata, latest.domain_metadata),
     )
 

@@ -12,6 +12,16 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.clock import wall_clock
 from puredelta.protocol.actions.actions import SetTransaction
 from puredelta.spark.session import delta_conf
+from puredelta.spark.session.delta_conf import DeltaConf
+
+PREFIX = "spark.puredelta."
+FLUSH_FILES = DeltaConf(
+    name="flushDataFiles",
+    default="true",
+    prefix=PREFIX,
+    effect="new data files are flushed to storage (`fsync`) before the commit that names them; "
+    "off: a power cut may leave a version whose files are empty",
+)
 
 _SIZE = re.compile(r"(-?\d+)\s*([kmgtp]?)i?b?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
@@ -27,6 +37,8 @@ class CommitSettings:
     """``history.metricsEnabled``."""
     set_transaction: SetTransaction | None = None
     """``write.txnAppId`` and ``write.txnVersion``: the command is executed once (M-92)."""
+    flushes_files: bool = True
+    """``spark.puredelta.flushDataFiles``."""
     resets_set_transaction: bool = False
     """``write.txnVersion.autoReset.enabled``: the next command needs a version of its own."""
 
@@ -40,6 +52,7 @@ class CommitSettings:
         return cls(
             user_metadata=delta_conf.USER_METADATA.text(settings),
             records_metrics=delta_conf.HISTORY_METRICS.flag(settings),
+            flushes_files=FLUSH_FILES.flag(settings),
         )
 
     @classmethod
@@ -52,6 +65,7 @@ class CommitSettings:
         return cls(
             user_metadata=delta_conf.USER_METADATA.text(settings),
             records_metrics=delta_conf.HISTORY_METRICS.flag(settings),
+            flushes_files=FLUSH_FILES.flag(settings),
             set_transaction=set_transaction_of(
                 delta_conf.TXN_APP_ID.text(settings), delta_conf.TXN_VERSION.text(settings)
             ),

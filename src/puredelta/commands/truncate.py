@@ -29,9 +29,8 @@ def truncate_table(spark: SparkSession, log: TableLog) -> int:
     files = command.snapshot.files
     require_removable(command.snapshot.config)
     command.transaction.read_files(None, files)
-    now_ms = command.clock()
     request = CommitRequest(
-        actions=[remove_file(add, deleted_ms=now_ms) for add in files.adds()],
+        actions=[*map(remove_file, files.adds())],
         operation=TRUNCATE,
         metrics={"numRemovedFiles": len(files), "executionTimeMs": command.elapsed_ms()},
         is_blind_append=False,

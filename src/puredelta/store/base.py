@@ -6,7 +6,7 @@ uses ``/`` and is *decoded*: a real file name, never percent-encoded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import BinaryIO, NamedTuple, Protocol
@@ -17,6 +17,13 @@ class PutOutcome(Enum):
 
     CREATED = "created"
     ALREADY_EXISTS = "already exists"
+
+
+class NameRule(Enum):
+    """Which names a file system takes for one file."""
+
+    EXACT = "those that are spelled alike"
+    FOLDED = "those that differ only in case or in the form of Unicode, too"
 
 
 class StorageError(OSError):
@@ -75,6 +82,18 @@ class Store(Protocol):
         """The table root as an absolute, *decoded* URI without a trailing slash, as Hadoop
         takes it (``file:/data/my table``).
         """
+
+    def name_rule(self) -> NameRule:
+        """Return how names are compared here, and make sure that `put_if_absent` can be atomic.
+
+        Two files of no content are made in the root and removed again, once per root and process.
+
+        Raises:
+            UnsupportedError: it cannot (UNSUPPORTED_STORAGE).
+        """
+
+    def flush(self, paths: Sequence[str]) -> None:
+        """Make files that others have written survive a power cut, with their directories."""
 
     def list_from(self, directory: str, start: str = "") -> Iterator[StoredFile]:
         """Yield the files directly in ``directory`` whose name is >= ``start``, sorted by name.

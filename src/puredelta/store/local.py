@@ -13,7 +13,8 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
@@ -21,15 +22,24 @@ from typing import BinaryIO
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.store.base import (
     FileEnd,
+    NameRule,
     PutOutcome,
     StorageError,
     StoredDirectory,
     StoredFile,
 )
+from puredelta.store.file_system import (
+    find_name_rule,
+    flush_directory,
+    flush_file,
+    link_new,
+    make_directories,
+)
 
-_NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 _NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST})
-_NO_DIRECTORY_FSYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EBADF})
+_FLUSHERS_MAX = 16
+_name_rules: dict[str, NameRule] = {}
+"""By root, for the length of the process."""
 _READ_AS_IT_IS = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 
 
@@ -45,6 +55,29 @@ class LocalStore:
     def root_uri(self) -> str:
         """``file:/absolute/path``, decoded."""
         return self._root_uri
+
+    def name_rule(self) -> NameRule:
+        """Link a file in the root, and look for it under other spellings."""
+        rule = _name_rules.get(self._root_uri)
+        if rule is None:
+            with _translated():
+                rule = _name_rules[self._root_uri] = find_name_rule(self._root)
+        return rule
+
+    def flush(self, paths: Sequence[str]) -> None:
+        """Flush side by side, so that the file system brings the work together."""
+        files = [self._path(path) for path in paths]
+        directories = {
+            parent
+            for directory in {file.parent for file in files}
+            for parent in (directory, *directory.parents)
+            if parent.is_relative_to(self._root)
+        }
+        with _translated(), ThreadPoolExecutor(_FLUSHERS_MAX, "puredelta-flush") as flushers:
+            for _ in flushers.map(flush_file, files):
+                pass
+            for _ in flushers.map(flush_directory, directories):
+                pass
 
     def list_from(self, directory: str, start: str = "") -> Iterator[StoredFile]:
         """Yield the files of one directory in name order; a missing directory has none."""
@@ -123,9 +156,9 @@ class LocalStore:
         with _translated(), self._temporary(target, content) as temporary:
             if not target.exists():
                 _drop_checksum(target)
-            outcome = _link(temporary, target)
+            outcome = link_new(temporary, target)
             if outcome is PutOutcome.CREATED:
-                _flush_directory(target.parent)
+                flush_directory(target.parent)
             return outcome
 
     def put(self, path: str, content: bytes) -> None:
@@ -134,13 +167,13 @@ class LocalStore:
         with _translated(), self._temporary(target, content) as temporary:
             _drop_checksum(target)
             temporary.replace(target)
-            _flush_directory(target.parent)
+            flush_directory(target.parent)
 
     def move(self, path: str, new_path: str) -> None:
         """Rename a file; missing directories are created."""
         source, target = self._path(path), self._path(new_path)
         with _translated():
-            _make_directories(target.parent)
+            make_directories(target.parent)
             source.rename(target)
             _drop_checksum(source)
             _drop_checksum(target)
@@ -196,7 +229,7 @@ class LocalStore:
     @contextlib.contextmanager
     def _temporary(self, target: Path, content: bytes) -> Iterator[Path]:
         """Yield a flushed file with this content next to the target; one that cannot go stays."""
-        _make_directories(target.parent)
+        make_directories(target.parent)
         temporary = target.parent / f".{uuid.uuid4().hex}.tmp"
         try:
             with temporary.open("xb") as stream:
@@ -272,54 +305,6 @@ def _drop_checksum(target: Path) -> None:
     """
     with contextlib.suppress(FileNotFoundError):
         target.with_name(f".{target.name}.crc").unlink()
-
-
-def _link(temporary: Path, target: Path) -> PutOutcome:
-    try:
-        os.link(temporary, target)
-    except OSError as error:
-        # NFS repeats a link whose answer was lost and then reports that the name exists.
-        # As open(2) says, the link count of the temporary file tells whether it worked.
-        if temporary.stat().st_nlink > 1:
-            return PutOutcome.CREATED
-        if isinstance(error, FileExistsError):
-            return PutOutcome.ALREADY_EXISTS
-        if error.errno in _NO_HARD_LINKS:
-            raise UnsupportedError(
-                f"The file system of {target.parent} has no hard links, so a commit cannot be "
-                "made atomic there. Put the table on one that has them (ext4, XFS, APFS, NTFS, "
-                "NFS).",
-                code=ErrorCode.UNSUPPORTED_STORAGE,
-                path=str(target),
-            ) from error
-        raise
-    return PutOutcome.CREATED
-
-
-def _make_directories(directory: Path) -> None:
-    missing = []
-    while not directory.is_dir():
-        missing.append(directory)
-        if directory.parent == directory:
-            break
-        directory = directory.parent
-    for new in reversed(missing):
-        new.mkdir(exist_ok=True)
-        _flush_directory(new.parent)
-
-
-def _flush_directory(directory: Path) -> None:
-    """Make a new name survive a power cut, where the file system can promise that."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in _NO_DIRECTORY_FSYNC:
-            raise
-    finally:
-        os.close(descriptor)
 
 
 class _translated:  # noqa: N801 - as context managers of contextlib are named

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
+import signal
+import threading
 import time
 
 import pytest
@@ -51,6 +54,33 @@ def test_a_failure_cancels_the_other_and_is_the_error_raised(
     assert status.getActiveJobsIds() == []
     (job,) = started
     assert status.getJobInfo(job).status == "FAILED"
+
+
+def test_an_interrupted_wait_cancels_the_other(spark: SparkSession) -> None:
+    """As by Ctrl-C: the foreground is done, and the caller waits for the background."""
+    status = spark.sparkContext.statusTracker()
+
+    def endless() -> int:
+        return spark.sparkContext.parallelize(range(2), 2).map(_never_return).count()
+
+    def interrupt() -> None:
+        until = time.monotonic() + SECONDS_MAX
+        while not status.getActiveJobsIds() and time.monotonic() < until:
+            time.sleep(0.01)
+        _thread.interrupt_main()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_concurrently(spark, endless, lambda: 1)
+    finally:
+        interrupter.join()
+        signal.signal(signal.SIGINT, before)
+    assert status.getActiveJobsIds() == []
+    assert not [t for t in threading.enumerate() if t.name == "puredelta-background"]
+    assert not spark.sparkContext.getJobTags()
 
 
 def _never_return(number: int) -> int:

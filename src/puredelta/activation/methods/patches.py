@@ -17,7 +17,8 @@ class Patches:
     """What has been replaced, so that it can be undone."""
 
     def __init__(self) -> None:
-        self._originals: list[tuple[type, str, Method]] = []
+        self._replaced: list[tuple[type, str, Method, Method]] = []
+        self._is_active = True
 
     def replace(self, owner: type, name: str, make: Make) -> None:
         """Put ``make(original)`` in the place of a method that the class itself defines.
@@ -27,11 +28,22 @@ class Patches:
         """
         original: Method = owner.__dict__[name]
         made = like_pyspark(make(original))
-        setattr(owner, name, functools.wraps(original)(made))
-        self._originals.append((owner, name, original))
+
+        @functools.wraps(original)
+        def replacement(*args: Any, **kwargs: Any) -> Any:
+            return (made if self._is_active else original)(*args, **kwargs)
+
+        setattr(owner, name, replacement)
+        self._replaced.append((owner, name, original, replacement))
 
     def undo(self) -> None:
-        """Put every original back, the last one first."""
-        while self._originals:
-            owner, name, original = self._originals.pop()
-            setattr(owner, name, original)
+        """Put every original back, the last one first.
+
+        A method that somebody else has replaced after us stays theirs. Ours may be called by it, or
+        come back when theirs is undone, and is the original from now on.
+        """
+        self._is_active = False
+        while self._replaced:
+            owner, name, original, replacement = self._replaced.pop()
+            if owner.__dict__.get(name) is replacement:
+                setattr(owner, name, original)

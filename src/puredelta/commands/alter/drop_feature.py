@@ -135,9 +135,8 @@ def _keep_vector_files(command: Command) -> None:
     paths = {
         vector_path(DeletionVectorDescriptor(**row)) for row in rows if row["storage_type"] == "u"
     }
-    now_ms = command.clock()
     removes = [
-        Remove(path=path, deleted_ms=now_ms, data_change=False)
+        Remove(path=path, deleted_ms=None, data_change=False)
         for path in sorted(path for path in paths if path is not None)
     ]
     if removes:

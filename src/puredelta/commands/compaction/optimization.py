@@ -73,7 +73,7 @@ class Optimization:
             with discarded_on_failure(discard_files):
                 _require_all_rows(self.bins, written)
         old = [add for each in self.bins for add in each.files]
-        removes = tuple(remove_file(add, deleted_ms=started_ms, data_change=False) for add in old)
+        removes = tuple(remove_file(add, data_change=False) for add in old)
         command.transaction.read_files(FALSE, FileTable.of(old))
         request = CommitRequest(
             actions=(*written.adds, *removes),

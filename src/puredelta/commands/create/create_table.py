@@ -172,8 +172,7 @@ def _commit(command: Command, table: PlannedTable, operation: Operation) -> int:
     actions += table.domains
     if existing is not None:
         command.transaction.read_files(None, existing.files)
-        now_ms = command.clock()
-        actions += [remove_file(file, deleted_ms=now_ms) for file in existing.files.adds()]
+        actions += [remove_file(file) for file in existing.files.adds()]
     request = CommitRequest(
         actions=actions,
         operation=operation,

@@ -20,9 +20,10 @@ from puredelta.protocol.actions.paths import folded_path
 from puredelta.spark.source.staging import STAGING_PREFIX
 from puredelta.spark.write.writer import is_job_directory
 from puredelta.store.base import StoredDirectory, StoredFile
+from puredelta.store.file_system import TRIAL_PREFIX
 
 _HIDDEN = ("_", ".")
-_NOT_HIDDEN = (CHANGE_DATA_DIRECTORY, "_delta_index", STAGING_PREFIX)
+_NOT_HIDDEN = (CHANGE_DATA_DIRECTORY, "_delta_index", STAGING_PREFIX, TRIAL_PREFIX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

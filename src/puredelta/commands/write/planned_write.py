@@ -130,7 +130,7 @@ class PlannedWrite:
         with discarded_on_failure(discard_files):
             if self.replaces_partitions and command.existing is not None:
                 replaced = self._replaced_partitions(written, command.existing)
-            removes = _removes(replaced, now_ms=command.clock())
+            removes = _removes(replaced)
             more = {} if where is None else _replaced_metrics(replaced)
             request = self._request(written, removes, complete.config, more)
         if not request.actions and command.settings.set_transaction is None:
@@ -212,8 +212,8 @@ def write_capability(mode: SaveMode) -> Capability:
     return Capability.OVERWRITE if mode is SaveMode.OVERWRITE else Capability.APPEND
 
 
-def _removes(files: FileTable | None, *, now_ms: int) -> list[Remove]:
-    return [] if files is None else [remove_file(a, deleted_ms=now_ms) for a in files.adds()]
+def _removes(files: FileTable | None) -> list[Remove]:
+    return [] if files is None else [*map(remove_file, files.adds())]
 
 
 def _metrics(

@@ -6,13 +6,14 @@ from puredelta.log.files.row_counts import physical_rows
 from puredelta.protocol.actions.actions import Add, Remove
 
 
-def remove_file(file: Add, *, deleted_ms: int, data_change: bool = True) -> Remove:
+def remove_file(file: Add, *, deleted_ms: int | None = None, data_change: bool = True) -> Remove:
     """Return the tombstone of an active file (X-13, X-14).
 
     It has everything that a later reader may need: size, partition values, deletion vector and
     row ids. Of the statistics it has the row count alone, as in delta-spark, because bounds of
     removed rows are useless.
 
+    Without ``deleted_ms`` it gets its time when it is committed: retention begins then.
     ``data_change=False`` promises that the same commit adds all rows of the file elsewhere.
     """
     rows = physical_rows(file)

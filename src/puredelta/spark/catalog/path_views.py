@@ -20,7 +20,11 @@ _PREFIX = "__puredelta_shown_"
 _GLOBAL = "global_temp"
 
 _roots: dict[str, str] = {}
-"""Where the tables of the views are that are brought up to date, by the last part of the name."""
+"""Where the tables of the views are that are brought up to date, by the last part of the name.
+
+One entry, and one view in each session, per table that a view names: kept, because nobody tells
+when the last text that refers to it is gone.
+"""
 
 
 def path_view(rows: DataFrame, *, is_global: bool) -> str:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import Generic, TypeVar
 
 from pyspark import InheritableThread
@@ -26,7 +27,8 @@ def run_concurrently(
     """Run ``background`` in a second thread while ``foreground`` runs in this one.
 
     Job group, description and tags of the calling thread hold for both. When one fails, the
-    Spark jobs of the other are cancelled; it has ended, too, when the first error is raised.
+    Spark jobs of the other are cancelled; it has ended, too, when the first error is raised. The
+    same holds where somebody interrupts this thread; who does so twice waits for nothing.
     """
     with _tagged(spark) as tag:
         order: list[BaseException] = []
@@ -39,10 +41,7 @@ def run_concurrently(
         thread.start()
         own = _Work(foreground, order)
         own.run()
-        while thread.is_alive():
-            if own.error is not None:
-                _cancel(spark, tag)  # again: it may have been between two jobs
-            thread.join(None if own.error is None else _CANCEL_AGAIN_SECONDS)
+        _wait(thread, order, lambda: _cancel(spark, tag))
         if order:
             raise order[0]
         return other.results[0], own.results[0]
@@ -63,6 +62,20 @@ class _Work(Generic[T]):
         except BaseException as error:  # noqa: BLE001 - raised in the calling thread
             self.error = error
             self.order.append(error)
+
+
+def _wait(thread: Thread, order: list[BaseException], cancel: Callable[[], None]) -> None:
+    """Wait for the thread, which is cancelled once anything has failed or interrupts the wait."""
+    try:
+        while thread.is_alive():
+            if order:
+                cancel()  # again: it may have been between two jobs
+            thread.join(_CANCEL_AGAIN_SECONDS if order else None)
+    except BaseException as interruption:
+        if order:
+            raise
+        order.append(interruption)
+        _wait(thread, order, cancel)
 
 
 def _run(work: _Work[T], cancel: Callable[[], None]) -> None:

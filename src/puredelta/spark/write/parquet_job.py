@@ -106,6 +106,7 @@ def run_parquet_job(
     if store.exists(directory):
         raise ValueError(f"{location} exists: a job needs a directory of its own")
     with removed_on_failure(directory, store), named_failures(location):
+        store.name_rule()  # before rows are written that no commit could name
         reported_rows = _write(rows, location, options, partition_columns)
         files = (file for file in store.walk(directory) if _is_data_file(file.name))
         return ParquetJob(

@@ -42,7 +42,7 @@ from puredelta.spark.write.parquet_job import named_failures, removed_on_failure
 from puredelta.spark.write.partition_text import partition_text
 from puredelta.spark.write.write_session import ORDERED_SETTINGS, write_session
 from puredelta.spark.write.written_files import WriteResult, describe_files, describe_with_changes
-from puredelta.store.base import Store
+from puredelta.store.base import NameRule, Store
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,8 @@ def write_rows(
             removed again.
     """
     directory = job_directory(config, clock(), new_id())
-    layout = _FileLayout(config=config, options=options)
+    with named_failures(f"{store.root_uri}/{directory}"):
+        layout = _FileLayout(config=config, options=options, names=store.name_rule())
     with write_session(rows, ORDERED_SETTINGS if options.keeps_order else None) as bound:
         job = run_parquet_job(
             layout.physical_rows(bound),
@@ -143,6 +144,7 @@ class _FileLayout:
 
     config: TableConfig
     options: JobOptions
+    names: NameRule
 
     @property
     def directories(self) -> tuple[str, ...]:
@@ -197,7 +199,7 @@ class _FileLayout:
         config = self.config
         fields, names = config.partition_schema.fields, config.physical_partition_columns
         values = [
-            partition_text(F.col(quoted(field.name)), field.type).alias(name)
+            partition_text(F.col(quoted(field.name)), field.type, self.names).alias(name)
             for field, name in zip(fields, names, strict=True)
         ]
         kind = F.col(CHANGE).isNotNull().alias(IS_CHANGE)

@@ -26,7 +26,7 @@ from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.partition_escape import unescape_partition_text
 from puredelta.spark.session.helper_columns import IS_CHANGE
 from puredelta.spark.write.partition_text import log_value
-from puredelta.store.base import Store, StoredFile
+from puredelta.store.base import NameRule, Store, StoredFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,13 @@ def _described(
     """Yield every file that has rows, with their number; delete the others."""
     described: Iterable[tuple[Add, int]] = map_footers(
         files,
-        partial(_add, statistics=TableStatistics(config), config=config, directory=directory),
+        partial(
+            _add,
+            statistics=TableStatistics(config),
+            config=config,
+            directory=directory,
+            names=store.name_rule(),
+        ),
         read_end=lambda file, num_bytes: store.read_end(file.path, num_bytes),
         name=lambda file: file.path,
     )
@@ -128,10 +134,11 @@ def _add(
     statistics: TableStatistics,
     config: TableConfig,
     directory: str,
+    names: NameRule,
 ) -> tuple[Add, int]:
     add = Add(
         path=encode_path(file.path),
-        partition_values=_partition_values(file, directory, config),
+        partition_values=_partition_values(file, directory, config, names),
         size_bytes=file.size_bytes,
         modified_ms=file.modified_ms,
         data_change=True,
@@ -141,13 +148,13 @@ def _add(
 
 
 def _partition_values(
-    file: StoredFile, directory: str, config: TableConfig
+    file: StoredFile, directory: str, config: TableConfig, names: NameRule
 ) -> dict[str, str | None]:
     """Read the partition of a file back from its directories, by physical name (X-82)."""
     fields = config.partition_schema.fields
     parents = file.path.removeprefix(f"{directory}/").split("/")[:-1]
     return {
-        physical: log_value(unescape_partition_text(parent.partition("=")[2]), field.type)
+        physical: log_value(unescape_partition_text(parent.partition("=")[2]), field.type, names)
         for physical, field, parent in zip(
             config.physical_partition_columns, fields, parents, strict=True
         )

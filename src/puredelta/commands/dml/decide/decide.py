@@ -56,7 +56,7 @@ def decide(context: StatementContext, plan: SearchPlan, positions: RowPositions)
         files = FilePlan(dropped=tuple(plan.candidates.adds()))
     else:
         files = _file_plan(context, plan, positions, _strategy(context, marks=marks, infers=infers))
-    removes = files.removes(context.command.clock())
+    removes = files.removes()
     require_valid_actions(removes, before=context.snapshot.config, after=statement.config)
     rows = plan_rows(
         statement,

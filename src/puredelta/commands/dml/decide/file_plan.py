@@ -48,9 +48,9 @@ class FilePlan:
         """Every file that leaves the table as it was."""
         return (*(order.add for order in (*self.rewritten, *self.marked)), *self.dropped)
 
-    def removes(self, now_ms: int) -> tuple[Remove, ...]:
+    def removes(self) -> tuple[Remove, ...]:
         """Return the actions that remove the touched files."""
-        return tuple(remove_file(add, deleted_ms=now_ms) for add in self.touched)
+        return tuple(map(remove_file, self.touched))
 
     def describe(self) -> str:
         """Return it for the log."""
