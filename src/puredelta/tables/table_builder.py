@@ -15,14 +15,10 @@ from pyspark.sql import types as T
 from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.definition.columns import (
-    IdentitySpec,
-    column,
-    require_valid_columns,
-    stored_columns,
-)
+from puredelta.commands.definition.columns import column, require_valid_columns, stored_columns
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.features.filled_columns import IdentitySpec
 from puredelta.protocol.schema.types import StructType
 from puredelta.spark.catalog.catalog_entries import entry_name
 from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG
