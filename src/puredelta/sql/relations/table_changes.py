@@ -88,7 +88,7 @@ def _change_rows(
 ) -> DataFrame:
     if len(arguments) not in _ARGUMENTS:
         raise _wrong_number(function, arguments)
-    log = require_table(path, f"`{path}`")
+    log = require_table(spark, path, f"`{path}`")
     bounds: dict[str, Any] = {}
     for which, argument in zip(("starting", "ending"), arguments[1:], strict=False):
         bounds |= _bound(spark, which, argument)
