@@ -17,6 +17,7 @@ from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.changes.file_rows import ReadableFile, read_batches
 from puredelta.protocol.features.column_mapping import physical_name
 from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.sql_lexer import keywords
 from puredelta.protocol.schema.types import (
     TIMESTAMP,
     ArrayType,
@@ -29,7 +30,6 @@ from puredelta.protocol.schema.types import (
 from puredelta.protocol.table.change_data import change_schema, require_no_change_columns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.types import as_nullable, to_spark, without_table_metadata
-from puredelta.sql.text.lexer import keywords
 
 ACTIVATE = "Call puredelta.activate(spark) first."
 """The next step, in every error of the data source."""
