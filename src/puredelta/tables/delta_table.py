@@ -26,7 +26,6 @@ from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.read.detail import detail_rows
 from puredelta.commands.read.history import history_rows
 from puredelta.commands.read.read_table import resolve_timestamp
-from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
@@ -129,7 +128,7 @@ class DeltaTable:
             return cls.forPath(sparkSession, result.location)
         # Known already: nothing of what was just written is read again.
         columns = table_identity(sparkSession, result.schema)
-        return cls(OpenTable(sparkSession, TableLog.open(result.location), columns))
+        return cls(OpenTable(sparkSession, open_log(sparkSession, result.location), columns))
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
