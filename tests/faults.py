@@ -211,3 +211,37 @@ class FailAt:
             raise self._error(self._fault.value)
         del answer
         return operation()
+
+
+class Meddling(FailAt):
+    """Call a function around each operation of the wrapped store, with the operation's name.
+
+    What the function raises comes out of the operation; what it does, a rival does between.
+    """
+
+    def __init__(
+        self,
+        inner: Store,
+        *,
+        before: Callable[[str], None] = lambda _: None,
+        after: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        super().__init__(inner, 0)
+        self._before, self._after = before, after
+
+    def _run(self, name: str, operation: Callable[[], T]) -> T:
+        self._before(name)
+        answer = operation()
+        self._after(name)
+        return answer
+
+
+def at_first(name: str, action: Callable[[], object]) -> Callable[[str], None]:
+    """Return a function that runs ``action`` at the first operation of a name."""
+    due = [action]
+
+    def run(operation: str) -> None:
+        if operation == name and due:
+            due.pop()()
+
+    return run

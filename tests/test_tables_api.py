@@ -25,7 +25,7 @@ from puredelta.commands.merge.clauses import (
     Star,
     Update,
 )
-from puredelta.commands.write import write_table
+from puredelta.commands.write import WriteRequest, write_table
 from puredelta.commands.write_options import SaveMode
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.replay import load
@@ -39,6 +39,7 @@ from puredelta.tables import (
 from puredelta.tables.target import Target
 
 NOT_AN_EXPRESSION = "'condition' must be a Spark SQL Column or a string (expression in SQL syntax)"
+MERGING = WriteRequest(mode=SaveMode.APPEND, options={"mergeSchema": "true"})
 NOT_VALUES = "must contain only Spark SQL Columns or strings (expressions in SQL syntax) as values"
 
 
@@ -246,7 +247,7 @@ def test_arguments_of_the_wrong_type_are_value_errors(
 def path(spark: SparkSession, tmp_path: Path) -> str:
     location = str(tmp_path / "table")
     rows = spark.sql("select 1L as id, 'a' as p union all select 2L, 'b'")
-    write_table(rows, TableLog.open(location), mode=SaveMode.ERROR, partition_by=["p"])
+    write_table(rows, TableLog.open(location), WriteRequest(partition_by=["p"]))
     return location
 
 
@@ -325,7 +326,7 @@ def test_a_table_object_sees_the_columns_of_today(spark: SparkSession, path: str
     """Rows have them; a merge is of the columns there were when the object was made (M-34)."""
     table = DeltaTable.forPath(spark, path)
     more = spark.sql("select 5L as id, 'e' as p, 1 as n")
-    write_table(more, TableLog.open(path), mode=SaveMode.APPEND, options={"mergeSchema": "true"})
+    write_table(more, TableLog.open(path), MERGING)
     assert table.toDF().columns == ["id", "p", "n"]
     assert [row.p for row in table.toDF().where(table.toDF()["n"] == 1).collect()] == ["e"]
     for old in (table, table.alias("x")):
@@ -350,7 +351,7 @@ def test_columns_may_change_inside_before_the_merge_runs(
     merge = table.merge(more.alias("s"), rows["id"] < F.expr("s.id")).whenMatchedUpdate(
         set={"t.s": F.struct((rows["s.a"] + 1).alias("a"), F.expr("s.s.b"))}
     )
-    write_table(more, log, mode=SaveMode.APPEND, options={"mergeSchema": "true"})
+    write_table(more, log, MERGING)
     merge.execute()
     assert sorted(map(str, table.toDF().collect())) == [
         "Row(id=1, s=Row(a=2, b=2))",
@@ -363,7 +364,7 @@ def test_columns_that_change_before_the_merge_runs(spark: SparkSession, path: st
     table = DeltaTable.forPath(spark, path)
     merge = table.alias("t").merge(spark.range(1).alias("s"), "t.id = s.id").whenMatchedDelete()
     more = spark.sql("select 5L as id, 'e' as p, 1 as n")
-    write_table(more, TableLog.open(path), mode=SaveMode.APPEND, options={"mergeSchema": "true"})
+    write_table(more, TableLog.open(path), MERGING)
     with pytest.raises(InvalidRequestError) as caught:
         merge.execute()
     assert caught.value.code is ErrorCode.SCHEMA_CHANGE_SINCE_ANALYSIS

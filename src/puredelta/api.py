@@ -9,8 +9,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands import changes
+from puredelta.commands.new_table import NewTableProperties
 from puredelta.commands.read import TimestampArgument, read_table
-from puredelta.commands.write import WriteOutcome, write_table
+from puredelta.commands.write import WriteOutcome, WriteRequest, write_table
 from puredelta.commands.write_options import SaveMode
 from puredelta.log.replay.table_log import TableLog
 from puredelta.sql.execute.run import run_sql
@@ -119,16 +120,13 @@ def write(
         >>> write(more, "/data/events", mode="append").version  # doctest: +SKIP
         1
     """
-    return write_table(
-        rows,
-        TableLog.open(os.fspath(path)),
+    request = WriteRequest(
         mode=SaveMode.parse(mode),
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
-        options=options,
-        properties=properties,
-        name=name,
-        description=description,
+        options=options or {},
+        created=NewTableProperties(properties=properties or {}, name=name, description=description),
     )
+    return write_table(rows, TableLog.open(os.fspath(path)), request)
 
 
 def sql(spark: SparkSession, text: str, args: Arguments | None = None, **fields: Any) -> DataFrame:

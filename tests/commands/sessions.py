@@ -20,6 +20,19 @@ class Settings:
         return dict(self._values)
 
 
+class EmptyCache:
+    """The way to Spark's cache of frames, which holds none."""
+
+    def sharedState(self) -> EmptyCache:  # noqa: N802 - Spark's name
+        return self
+
+    def cacheManager(self) -> EmptyCache:  # noqa: N802 - Spark's name
+        return self
+
+    def isEmpty(self) -> bool:  # noqa: N802 - Spark's name
+        return True
+
+
 class FakeSession:
     """A session that runs nothing."""
 
@@ -30,3 +43,4 @@ class FakeSession:
         values = {key.replace("__", "."): value for key, value in settings.items()}
         values.setdefault("spark.sql.caseSensitive", "false")
         self.conf: Any = Settings(values)
+        self._jsparkSession = EmptyCache()

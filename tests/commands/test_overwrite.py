@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ from pyspark.sql import SparkSession
 
 from puredelta.api import read, read_changes, write
 from puredelta.commands.overwritten import partition_predicate, partitions_of
+from puredelta.commands.write import WriteOutcome, WriteRequest, write_table
+from puredelta.commands.write_options import SaveMode
 from puredelta.errors import ConflictError, ErrorCode, InvalidRequestError
-from puredelta.log.commit.transaction import Transaction
 from puredelta.log.replay.table_log import TableLog
+from puredelta.store.registry import open_store
+from tests.faults import Meddling, at_first
 
 CDF = {"delta.enableChangeDataFeed": "true"}
 
@@ -91,24 +95,18 @@ def test_dynamic_overwrite_replaces_the_partitions_it_has_rows_for(
     assert len(partition_predicate(adds, config).parts) == 4
 
 
-def test_a_rival_in_another_partition_is_no_conflict(
-    spark: SparkSession, path: str, monkeypatch: Any
-) -> None:
-    commit = Transaction.commit
+def test_a_rival_in_another_partition_is_no_conflict(spark: SparkSession, path: str) -> None:
+    def overwrite(rival: tuple[int, int]) -> WriteOutcome:
+        other = partial(write, new(spark, rival), path, mode="append")
+        store = Meddling(open_store(path), before=at_first("put_if_absent", other))
+        request = WriteRequest(
+            mode=SaveMode.OVERWRITE, options={"partitionOverwriteMode": "dynamic"}
+        )
+        return write_table(new(spark, (20, 0)), TableLog(store), request)
 
-    def late(self: Any, *args: Any, **kwargs: Any) -> Any:
-        monkeypatch.setattr(Transaction, "commit", commit)
-        write(new(spark, rival), path, mode="append")
-        return commit(self, *args, **kwargs)
-
-    rows, options = new(spark, (20, 0)), {"partitionOverwriteMode": "dynamic"}
-    rival = (30, 1)
-    monkeypatch.setattr(Transaction, "commit", late)
-    assert write(rows, path, mode="overwrite", options=options).version == 2
-    rival = (31, 0)
-    monkeypatch.setattr(Transaction, "commit", late)
+    assert overwrite((30, 1)).version == 2
     with pytest.raises(ConflictError):
-        write(rows, path, mode="overwrite", options=options)
+        overwrite((31, 0))
 
 
 def test_options_that_exclude_each_other(spark: SparkSession, path: str) -> None:

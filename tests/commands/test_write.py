@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,6 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.api import read, write
+from puredelta.commands.write import WriteRequest, write_table
+from puredelta.commands.write_options import SaveMode
 from puredelta.errors import (
     ConcurrentWriteException,
     DeltaError,
@@ -24,6 +26,8 @@ from puredelta.log.commit.transaction import Transaction
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Metadata, Protocol
 from puredelta.protocol.actions.operations import Operation
+from puredelta.store.registry import open_store
+from tests.faults import Meddling, at_first
 
 
 @pytest.fixture
@@ -479,46 +483,33 @@ def test_storage_that_refuses_is_named_and_nothing_is_left(spark, tmp_path):
     assert (tmp_path / "file").read_text() == "in the way"
 
 
-def test_a_rival_that_wins_leaves_no_trace_of_the_loser(spark, path, tmp_path, monkeypatch):
+def test_a_rival_that_wins_leaves_no_trace_of_the_loser(spark, path, tmp_path):
     create(spark, path)
-    rival = spark.sql("select 1 a, 7 z")
-    real = TableLog.snapshot
-
-    def snapshot_then_rival(log, **options):
-        found = real(log, **options)
-        monkeypatch.setattr(TableLog, "snapshot", real)
-        write(rival, path, mode="append", options={"mergeSchema": True})
-        return found
-
-    monkeypatch.setattr(TableLog, "snapshot", snapshot_then_rival)
+    merging = WriteRequest(mode=SaveMode.APPEND, options={"mergeSchema": True})
+    rival = partial(write_table, spark.sql("select 1 a, 7 z"), TableLog.open(path), merging)
+    store = Meddling(open_store(path), before=at_first("put_if_absent", rival))
     with pytest.raises(MetadataChangedException):
-        write(spark.sql("select 1 a, 8 y"), path, mode="append", options={"mergeSchema": True})
+        write_table(spark.sql("select 1 a, 8 y"), TableLog(store), merging)
     assert snapshot(path).version == 1
     assert snapshot(path).config.schema.names == ("a", "b", "c", "z")
     adds = {a.path for a in snapshot(path).files.adds()}
     assert len(adds) == len(files_on_disk(tmp_path / "a table"))
 
 
-def test_two_creations_cannot_both_win(spark, path, tmp_path, monkeypatch):
-    monkeypatch.setattr(TableLog, "exists", lambda _: False)
-    write(spark.range(1), path)
+def test_two_creations_cannot_both_win(spark, path, tmp_path):
+    rival = partial(write, spark.range(1), path)
+    store = Meddling(open_store(path), before=at_first("put_if_absent", rival))
     with pytest.raises(ConcurrentWriteException):
-        write(spark.range(2), path)
+        write_table(spark.range(2), TableLog(store))
     assert rows_of(spark, path) == [{"id": 0}]
     assert len(files_on_disk(tmp_path)) == 1
 
 
-def test_an_interrupt_after_the_commit_loses_nothing(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commit = Transaction.commit
-
-    def interrupted(self: Transaction, *args: Any, **kwargs: Any) -> Any:
-        commit(self, *args, **kwargs)
+def test_an_interrupt_after_the_commit_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    def interrupt() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Transaction, "commit", interrupted)
+    store = Meddling(open_store(str(tmp_path / "t")), after=at_first("put_if_absent", interrupt))
     with pytest.raises(KeyboardInterrupt):
-        write(spark.range(3), tmp_path / "t")
-    monkeypatch.undo()
+        write_table(spark.range(3), TableLog(store))
     assert read(spark, tmp_path / "t").count() == 3

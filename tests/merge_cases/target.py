@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.new_table import plan_new_table
+from puredelta.commands.new_table import NewTableProperties, plan_new_table
 from puredelta.log.commit.transaction import Transaction
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import create_table
+from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import from_spark
 from puredelta.spark.write.writer import write_rows
 
@@ -25,7 +26,12 @@ def create_target(
     properties: Mapping[str, str] | None = None,
 ) -> None:
     """Create version 0 with the rows of each element of ``files`` in files of their own."""
-    config = plan_new_table(spark, from_spark(schema), partition_by, properties=properties)
+    config = plan_new_table(
+        settings_of(spark),
+        from_spark(schema),
+        partition_by,
+        wanted=NewTableProperties(properties=properties or {}),
+    )
     adds = []
     for rows in files:
         if rows:

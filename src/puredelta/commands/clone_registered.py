@@ -6,8 +6,8 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.clone import CloneRequest, clone_table
-from puredelta.commands.committing import discarded_on_failure
 from puredelta.commands.create.registered import require_replaceable
 from puredelta.commands.create.run import CreateMode
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError

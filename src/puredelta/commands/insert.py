@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.commands.planned_write import WriteOutcome
-from puredelta.commands.write import write_table
+from puredelta.commands.write import WriteRequest, write_table
 from puredelta.commands.write_options import SaveMode, replaces_partitions
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
@@ -67,7 +67,7 @@ class PlannedInsert:
 
     def run(self) -> WriteOutcome:
         """Insert the rows; runs one Spark job. Errors as `write_table`."""
-        return write_table(self.rows, self.log, mode=self.mode, options=self.options)
+        return write_table(self.rows, self.log, WriteRequest(mode=self.mode, options=self.options))
 
 
 def insert_rows(

@@ -8,8 +8,7 @@ physical names.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-from pyspark.sql import SparkSession
+from dataclasses import dataclass, field
 
 from puredelta.log.commit.row_ids import ROW_TRACKING
 from puredelta.log.files.clock import Clock, IdSource, random_id, wall_clock
@@ -30,7 +29,6 @@ from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.schema_checks import require_valid_schema
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import PROPERTY_DEFAULTS
-from puredelta.spark.session.session import settings_of
 
 DEFAULTS_PREFIX = PROPERTY_DEFAULTS.key
 """Session settings below this prefix are properties of every table the session creates."""
@@ -44,45 +42,57 @@ _ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
 _ROW_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTableProperties:
+    """What a table that is to be created gets beside its columns."""
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Win over the session's defaults."""
+    name: str | None = None
+    description: str | None = None
+    max_column_id: int = 0
+    """With column mapping on, the ids of columns are above this."""
+
+
+NOTHING_BUT_COLUMNS = NewTableProperties()
+
+
 def plan_new_table(
-    spark: SparkSession,
+    settings: Mapping[str, str],
     schema: StructType,
     partition_columns: Sequence[str] = (),
     *,
-    properties: Mapping[str, str] | None = None,
-    name: str | None = None,
-    description: str | None = None,
-    max_column_id: int = 0,
+    wanted: NewTableProperties = NOTHING_BUT_COLUMNS,
     clock: Clock = wall_clock,
     new_id: IdSource = random_id,
 ) -> TableConfig:
     """Return protocol and metadata of a table with this schema (``config.protocol``,
     ``config.metadata``: the two actions of its first commit).
 
-    ``properties`` win over the session's defaults. With column mapping on, every field gets
-    a physical name and an id above ``max_column_id``. Runs no job and touches no storage.
+    ``settings`` are the session's. With column mapping on, every field gets a physical name
+    and an id. Runs no job and touches no storage.
 
     Raises:
         InvalidRequestError: a property has a value it cannot have, or the schema cannot be
             that of a table.
         UnsupportedError: a property asks for a feature that this library cannot write.
     """
-    wanted = {**default_properties(settings_of(spark)), **(properties or {})}
-    TableProperties.of(wanted).validate()
-    mode = TableProperties.of(wanted).column_mapping_mode
+    properties = {**default_properties(settings), **wanted.properties}
+    TableProperties.of(properties).validate()
+    mode = TableProperties.of(properties).column_mapping_mode
     require_valid_schema(schema, partition_columns, column_mapping=mode)
-    schema, wanted = _with_column_mapping(schema, wanted, max_column_id)
-    wanted = _with_row_tracking_columns(wanted, new_id)
+    schema, properties = _with_column_mapping(schema, properties, wanted.max_column_id)
+    properties = _with_row_tracking_columns(properties, new_id)
     metadata = Metadata(
         id=new_id(),
         schema_string=encode_schema(schema),
         partition_columns=tuple(partition_columns),
-        configuration=stored_configuration(wanted),
+        configuration=stored_configuration(properties),
         created_ms=clock(),
-        name=name,
-        description=description,
+        name=wanted.name,
+        description=wanted.description,
     )
-    return TableConfig.of(protocol_for_new_table(schema, wanted), metadata)
+    return TableConfig.of(protocol_for_new_table(schema, properties), metadata)
 
 
 def default_properties(settings: Mapping[str, str]) -> dict[str, str]:

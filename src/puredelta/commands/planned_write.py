@@ -7,15 +7,16 @@ files are removed and the table is what it was.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pyspark.sql import DataFrame
 
-from puredelta.commands.committing import discarded_on_failure
-from puredelta.commands.engine import engine_info
+from puredelta.commands.cleanup import discarded_on_failure
+from puredelta.commands.command import Command
+from puredelta.commands.finish import finish
 from puredelta.commands.identity_marks import identity_tags
-from puredelta.commands.optimize.auto import compact_after
+from puredelta.commands.optimize.auto import AUTO_COMPACTION
 from puredelta.commands.overwritten import (
     only_where,
     partition_predicate,
@@ -23,22 +24,20 @@ from puredelta.commands.overwritten import (
     resolve_replaced,
 )
 from puredelta.commands.replace_where import Replacement, replace_rows
-from puredelta.commands.row_changes.run import already_committed
+from puredelta.commands.row_changes.settings import ExecutionSettings
 from puredelta.commands.write_columns import complete_rows
 from puredelta.commands.write_options import SaveMode, WriteOptions
-from puredelta.log.commit.transaction import IfCreated, Transaction
-from puredelta.log.files.clock import wall_clock
+from puredelta.log.commit.commit_request import CommitRequest, IfCreated, changed_definition
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.tombstones import remove_file
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.actions import Action, DomainMetadata, Remove
+from puredelta.protocol.actions.actions import DomainMetadata, Remove
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import STREAMING_UPDATE
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.table.stats import without_statistics
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
+from puredelta.spark.session.delta_conf import STATS_COLLECT
 from puredelta.spark.write.writer import write_rows
 from puredelta.spark.write.written_files import WriteResult, discard
 
@@ -60,8 +59,7 @@ class PlannedWrite:
     """A write that is allowed: nothing has been changed yet."""
 
     rows: DataFrame
-    log: TableLog
-    snapshot: Snapshot | None
+    command: Command
     config: TableConfig
     """The table after the write, but for high water marks."""
     mode: SaveMode
@@ -79,18 +77,11 @@ class PlannedWrite:
             ConflictError: another writer changed what this write relies on.
             DeltaError: the storage refused (WRITE_FAILED).
         """
-        spark = self.rows.sparkSession
-        settings = self.options.settings
-        capability = Capability.OVERWRITE if self.overwrites else Capability.APPEND
-        self.config.require(capability)
-        transaction = Transaction(
-            self.log, self.snapshot, engine_info=engine_info(spark), capability=capability
-        )
-        if already_committed(transaction, settings.marker):
-            outcome = WriteOutcome(version=None)
-        else:
-            outcome = self._replace(transaction)
-        settings.reset_marker(spark)
+        command = self.command
+        self.config.require(write_capability(self.mode))
+        done = command.already_committed()
+        outcome = WriteOutcome(version=None) if done else self._replace()
+        command.settings.reset_set_transaction(command.spark)
         return outcome
 
     @property
@@ -104,77 +95,46 @@ class PlannedWrite:
         partitioned = bool(self.config.partition_columns)
         return self.overwrites and self.options.replaces_partitions and partitioned
 
-    def _replace(self, transaction: Transaction) -> WriteOutcome:
+    def _replace(self) -> WriteOutcome:
         """Find out what goes, as far as that is known before the new rows are."""
         where = self.options.replace_where if self.overwrites else None
-        snapshot = self.snapshot
+        existing, transaction = self.command.existing, self.command.transaction
         if where is not None:
-            replaced = resolve_replaced(self.rows.sparkSession, where, self.config)
-            if snapshot is None:
-                return self._commit_rows(transaction, None, where=where)
+            spark = self.command.spark
+            replaced = resolve_replaced(spark, where, self.config)
+            if existing is None:
+                return self._commit_rows(None, where=where)
             if not replaced.goes_by_file(self.config):
-                return self._replace_rows(transaction, snapshot, where)
-            files = replaced.files(self.rows.sparkSession, snapshot)
+                return self._replace_rows(existing, where)
+            files = replaced.files(spark, existing)
             transaction.read_files(replaced.predicate, files)
-            return self._commit_rows(transaction, files, where=where)
-        if snapshot is None or not self.overwrites or self.replaces_partitions:
-            return self._commit_rows(transaction, None)
-        transaction.read_files(None, snapshot.files)
-        return self._commit_rows(transaction, snapshot.files)
+            return self._commit_rows(files, where=where)
+        if existing is None or not self.overwrites or self.replaces_partitions:
+            return self._commit_rows(None)
+        transaction.read_files(None, existing.files)
+        return self._commit_rows(existing.files)
 
-    def _commit_rows(
-        self, transaction: Transaction, replaced: FileTable | None, *, where: str | None = None
-    ) -> WriteOutcome:
-        settings, store = self.options.settings, self.log.store
-        complete = complete_rows(self.rows, self.config, store=store)
-        config = self.config if settings.collects_statistics else without_statistics(self.config)
+    def _commit_rows(self, replaced: FileTable | None, *, where: str | None = None) -> WriteOutcome:
+        command, config = self.command, self.config
+        store = command.log.store
+        complete = complete_rows(self.rows, config, store=store)
+        if not STATS_COLLECT.flag(command.session.settings):
+            config = without_statistics(config)
         try:
             rows = self._checked(complete.rows, where)
             written = write_rows(rows, store=store, config=config)
         finally:
             complete.remove(store)
-        with discarded_on_failure(partial(discard, written, store)):
-            if self.replaces_partitions and self.snapshot is not None:
-                replaced = partitions_of(written.adds, self.snapshot.files, self.config)
-                predicate = partition_predicate(written.adds, self.config)
-                transaction.read_files(predicate, replaced)
+        discard_files = partial(discard, written, store)
+        with discarded_on_failure(discard_files):
+            if self.replaces_partitions and command.existing is not None:
+                replaced = self._replaced_partitions(written, command.existing)
+            removes = _removes(replaced, now_ms=command.clock())
             more = {} if where is None else _replaced_metrics(replaced)
-            outcome = self._commit(transaction, written, _removes(replaced), complete.config, more)
-        if outcome.version is not None:
-            compact_after(self.rows.sparkSession, self.log, outcome.version, self.config)
-        return outcome
-
-    def _commit(
-        self,
-        transaction: Transaction,
-        written: WriteResult,
-        removes: Sequence[Remove],
-        after: TableConfig,
-        more_metrics: Mapping[str, int | str],
-    ) -> WriteOutcome:
-        settings = self.options.settings
-        marker = () if settings.marker is None else (settings.marker,)
-        actions: list[Action] = [
-            *_table_actions(self.snapshot, after),
-            *self.domains,
-            *written.adds,
-            *removes,
-            *marker,
-        ]
-        if not actions:
+            request = self._request(written, removes, complete.config, more)
+        if not request.actions and command.settings.set_transaction is None:
             return WriteOutcome(version=None)
-        committed = transaction.commit(
-            actions,
-            self.operation,
-            metrics={**self._metrics(written, removes), **more_metrics}
-            if settings.records_metrics
-            else None,
-            is_blind_append=False if self.overwrites else None,
-            user_metadata=settings.user_metadata,
-            tags=None if self.snapshot is None else identity_tags(self.snapshot.config, after),
-            if_created=IfCreated.APPEND if self.mode is SaveMode.APPEND else IfCreated.FAIL,
-        )
-        refresh_cached_frames(self.rows.sparkSession, self.log)
+        committed = finish(command, request, discard=discard_files)
         return WriteOutcome(
             version=committed.version,
             num_files=len(written.adds),
@@ -183,27 +143,59 @@ class PlannedWrite:
             num_removed_files=len(removes),
         )
 
+    def _replaced_partitions(self, written: WriteResult, existing: Snapshot) -> FileTable:
+        """Return the files of the partitions that got rows, and depend on those partitions."""
+        replaced = partitions_of(written.adds, existing.files, self.config)
+        predicate = partition_predicate(written.adds, self.config)
+        self.command.transaction.read_files(predicate, replaced)
+        return replaced
+
+    def _request(
+        self,
+        written: WriteResult,
+        removes: Sequence[Remove],
+        after: TableConfig,
+        more_metrics: Mapping[str, int | str],
+    ) -> CommitRequest:
+        before = None if self.command.existing is None else self.command.existing.config
+        return CommitRequest(
+            actions=(
+                *changed_definition(before, after),
+                *self.domains,
+                *written.adds,
+                *removes,
+            ),
+            operation=self.operation,
+            metrics={**self._metrics(written, removes), **more_metrics},
+            is_blind_append=False if self.overwrites else None,
+            tags=None if before is None else identity_tags(before, after),
+            if_created=IfCreated.APPEND if self.mode is SaveMode.APPEND else IfCreated.FAIL,
+        )
+
     def _metrics(self, written: WriteResult, removes: Sequence[Remove]) -> dict[str, int | str]:
         if self.operation.name == STREAMING_UPDATE:
             return _streamed_metrics(written, removes)
         return _metrics(written, removes, overwrites=self.overwrites)
 
-    def _replace_rows(
-        self, transaction: Transaction, snapshot: Snapshot, where: str
-    ) -> WriteOutcome:
+    def _replace_rows(self, existing: Snapshot, where: str) -> WriteOutcome:
         """Replace rows of a condition that files do not decide: they are split."""
+        command = self.command
         replacement = Replacement(
             rows=self._checked(self.rows, where),
             where=where,
-            evolves=self.config is not snapshot.config,
+            evolves=self.config is not existing.config,
             operation=self.operation,
         )
         outcome = replace_rows(
             replacement,
-            log=self.log,
-            snapshot=snapshot,
-            transaction=transaction,
-            settings=self.options.settings,
+            log=command.log,
+            snapshot=existing,
+            transaction=command.transaction,
+            settings=replace(
+                ExecutionSettings.parse(command.session.settings),
+                marker=command.settings.set_transaction,
+                user_metadata=command.settings.user_metadata,
+            ),
         )
         return WriteOutcome(
             version=outcome.version,
@@ -219,20 +211,18 @@ class PlannedWrite:
         return only_where(rows, where)
 
 
-def _removes(files: FileTable | None) -> list[Remove]:
-    now_ms = wall_clock()
+def with_write_settings(command: Command, options: WriteOptions) -> Command:
+    """Give a command what a write of rows has: its options' settings, and auto compaction."""
+    return replace(command, settings=options.settings, hooks=(AUTO_COMPACTION,))
+
+
+def write_capability(mode: SaveMode) -> Capability:
+    """Return what a write in a mode does to a table."""
+    return Capability.OVERWRITE if mode is SaveMode.OVERWRITE else Capability.APPEND
+
+
+def _removes(files: FileTable | None, *, now_ms: int) -> list[Remove]:
     return [] if files is None else [remove_file(a, deleted_ms=now_ms) for a in files.adds()]
-
-
-def _table_actions(snapshot: Snapshot | None, config: TableConfig) -> list[Action]:
-    """Return the metadata and protocol that this write changes or creates."""
-    old = None if snapshot is None else snapshot.config
-    actions: list[Action] = []
-    if old is None or old.metadata != config.metadata:
-        actions.append(config.metadata)
-    if old is None or old.protocol != config.protocol:
-        actions.append(config.protocol)
-    return actions
 
 
 def _metrics(

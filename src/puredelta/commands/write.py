@@ -8,11 +8,18 @@ anything fails, the files are removed and the table is what it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 
-from puredelta.commands.new_table import plan_new_table
-from puredelta.commands.planned_write import PlannedWrite, WriteOutcome
+from puredelta.commands.command import Command, command_on
+from puredelta.commands.new_table import NOTHING_BUT_COLUMNS, NewTableProperties, plan_new_table
+from puredelta.commands.planned_write import (
+    PlannedWrite,
+    WriteOutcome,
+    with_write_settings,
+    write_capability,
+)
 from puredelta.commands.write_columns import require_no_explicit_identity
 from puredelta.commands.write_options import SaveMode, WriteOptions
 from puredelta.commands.write_schema import (
@@ -28,10 +35,9 @@ from puredelta.protocol.actions.operations import Operation, WriteMode, write
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.helper_columns import require_no_helper_names
-from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.session.types import from_spark, struct_as_nullable, without_table_metadata
 
-__all__ = ["WriteOutcome", "columns_of", "write_table"]
+__all__ = ["WriteOutcome", "WriteRequest", "columns_of", "write_table"]
 
 _RECORDED_MODE = {
     SaveMode.ERROR: WriteMode.ERROR_IF_EXISTS,
@@ -41,27 +47,29 @@ _RECORDED_MODE = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRequest:
+    """What a write says beside its rows."""
+
+    mode: SaveMode = SaveMode.ERROR
+    partition_by: Sequence[str] = ()
+    options: Mapping[str, object] = field(default_factory=dict)
+    created: NewTableProperties = NOTHING_BUT_COLUMNS
+    """Of a table that this write creates; one that is there keeps its own."""
+    record: Callable[[TableConfig], Operation] | None = None
+    """What the history is to say of the table that comes out, if not WRITE."""
+
+
 def write_table(
-    rows: DataFrame,
-    log: TableLog,
-    *,
-    mode: SaveMode = SaveMode.ERROR,
-    partition_by: Sequence[str] = (),
-    options: Mapping[str, object] | None = None,
-    properties: Mapping[str, str] | None = None,
-    name: str | None = None,
-    description: str | None = None,
-    record: Callable[[TableConfig], Operation] | None = None,
+    rows: DataFrame, log: TableLog, request: WriteRequest = WriteRequest()
 ) -> WriteOutcome:
     """Write ``rows`` into the table at ``log``, which is created if it is not there.
 
     Runs one Spark job, none if there is nothing to do; another one if values of identity
-    columns are to be generated. ``properties``, ``name`` and
-    ``description`` are those of a table that this write creates; one that is there keeps
-    its own. An append or overwrite without effect commits nothing, and neither does a write
-    that its application (``txnAppId``, ``txnVersion``) has done before. With ``replaceWhere``
-    or ``partitionOverwriteMode=dynamic`` an overwrite replaces a part of the table.
-    ``record`` tells what the history is to say of the table that comes out, if not WRITE.
+    columns are to be generated. An append or overwrite without effect commits nothing, and
+    neither does a write that its application (``txnAppId``, ``txnVersion``) has done before.
+    With ``replaceWhere`` or ``partitionOverwriteMode=dynamic`` an overwrite replaces a part of
+    the table.
 
     Raises:
         InvalidRequestError: the table is there (TABLE_ALREADY_EXISTS), the rows do not fit
@@ -72,67 +80,68 @@ def write_table(
         ConflictError: another writer changed what this write relies on.
         DeltaError: the storage refused (WRITE_FAILED).
     """
-    spark = rows.sparkSession
-    chosen = WriteOptions.of(spark, options or {})
+    mode = request.mode
     require_no_helper_names(rows.columns)
-    snapshot = log.snapshot() if log.exists() else None
-    if snapshot is not None and mode is SaveMode.IGNORE:
+    existing = log.snapshot() if log.exists() else None
+    if existing is not None and mode is SaveMode.IGNORE:
         return WriteOutcome(version=None)
-    if snapshot is not None and mode is SaveMode.ERROR:
+    if existing is not None and mode is SaveMode.ERROR:
         raise InvalidRequestError(
             f"Cannot write to already existent path {log.root_uri} without setting OVERWRITE = "
             "'true': a Delta table is there. Use mode 'append' or 'overwrite'.",
             code=ErrorCode.TABLE_ALREADY_EXISTS,
             path=log.root_uri,
         )
-    schema = columns_of(rows)
-    if snapshot is None:
-        case_sensitive = SessionInfo.of(spark).case_sensitive
-        config = plan_new_table(
-            spark,
-            schema,
-            resolve_columns(partition_by, schema, case_sensitive=case_sensitive),
-            properties={**chosen.properties, **(properties or {})},
-            name=name,
-            description=description,
-        )
-    else:
-        if mode is SaveMode.OVERWRITE and len(snapshot.files):
-            require_removable(snapshot.config)
-        require_no_explicit_identity(schema, snapshot.config)
-        config = config_for_rows(
-            snapshot.config,
-            schema,
-            partition_by,
-            change=SchemaChange(
-                merge=chosen.change.merge,
-                overwrite=chosen.change.overwrite
-                and mode is SaveMode.OVERWRITE
-                and chosen.replace_where is None,
-            ),
-            case_sensitive=SessionInfo.of(spark).case_sensitive,
-        )
+    command = command_on(rows.sparkSession, log, existing, write_capability(mode))
+    options = WriteOptions.parse(command.session.settings, request.options)
+    config = _planned_config(command, columns_of(rows), request, options)
     planned = PlannedWrite(
         rows=rows,
-        log=log,
-        snapshot=snapshot,
+        command=with_write_settings(command, options),
         config=config,
         mode=mode,
-        options=chosen,
-        operation=_operation(mode, chosen, config, partition_by)
-        if record is None
-        else record(config),
+        options=options,
+        operation=_operation(request, options, config)
+        if request.record is None
+        else request.record(config),
     )
     return planned.run()
 
 
-def _operation(
-    mode: SaveMode, options: WriteOptions, config: TableConfig, partition_by: Sequence[str]
-) -> Operation:
-    overwrites = mode is SaveMode.OVERWRITE
+def _planned_config(
+    command: Command, schema: StructType, request: WriteRequest, options: WriteOptions
+) -> TableConfig:
+    """Return the table that the write makes or keeps, if rows of the schema may go into it."""
+    existing, case_sensitive = command.existing, command.session.case_sensitive
+    if existing is None:
+        created = request.created
+        return plan_new_table(
+            command.session.settings,
+            schema,
+            resolve_columns(request.partition_by, schema, case_sensitive=case_sensitive),
+            wanted=replace(created, properties={**options.properties, **created.properties}),
+        )
+    overwrites = request.mode is SaveMode.OVERWRITE
+    if overwrites and len(existing.files):
+        require_removable(existing.config)
+    require_no_explicit_identity(schema, existing.config)
+    return config_for_rows(
+        existing.config,
+        schema,
+        request.partition_by,
+        change=SchemaChange(
+            merge=options.change.merge,
+            overwrite=options.change.overwrite and overwrites and options.replace_where is None,
+        ),
+        case_sensitive=case_sensitive,
+    )
+
+
+def _operation(request: WriteRequest, options: WriteOptions, config: TableConfig) -> Operation:
+    overwrites = request.mode is SaveMode.OVERWRITE
     return write(
-        _RECORDED_MODE[mode],
-        partition_by=partition_by,
+        _RECORDED_MODE[request.mode],
+        partition_by=request.partition_by,
         replace_where=options.replace_where if overwrites else None,
         merges_schema=options.change.merge,
         overwrites_schema=options.change.overwrite,

@@ -8,7 +8,7 @@ from enum import Enum
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.row_changes.settings import ExecutionSettings, set_transaction_of
+from puredelta.commands.settings import CommitSettings, set_transaction_of
 from puredelta.commands.write_schema import SchemaChange
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.session.delta_conf import AUTO_MERGE, DYNAMIC_OVERWRITE, REPLACE_WHERE_CHECK
@@ -67,13 +67,18 @@ class WriteOptions:
     """``replaceWhere.constraintCheck.enabled``: the new rows must satisfy it, too."""
     replaces_partitions: bool
     """An overwrite replaces only the partitions it has rows for."""
-    settings: ExecutionSettings
-    """Those of the session, and what options say instead (user metadata, the marker)."""
+    settings: CommitSettings
+    """Those of the session, and what options say instead (user metadata, application id)."""
     properties: Mapping[str, str]
     """``delta.*`` options: properties of the table if this write creates it."""
 
     @classmethod
     def of(cls, spark: SparkSession, options: Mapping[str, object]) -> WriteOptions:
+        """Read options of a write through ``spark``; errors as `parse`."""
+        return cls.parse(settings_of(spark), options)
+
+    @classmethod
+    def parse(cls, conf: Mapping[str, str], options: Mapping[str, object]) -> WriteOptions:
         """Read options (names in any case), with the session's settings as their defaults.
 
         Raises:
@@ -81,11 +86,13 @@ class WriteOptions:
                 have, or options that exclude each other.
         """
         given, properties = _told_apart(options)
-        conf = settings_of(spark)
-        settings = ExecutionSettings.parse(conf)
+        settings = CommitSettings.parse_idempotent(conf)
         if "txnAppId" in given or "txnVersion" in given:
-            marker = set_transaction_of(given.get("txnAppId"), given.get("txnVersion"))
-            settings = replace(settings, marker=marker, resets_marker=False)
+            settings = replace(
+                settings,
+                set_transaction=set_transaction_of(given.get("txnAppId"), given.get("txnVersion")),
+                resets_set_transaction=False,
+            )
         if "userMetadata" in given:
             settings = replace(settings, user_metadata=given["userMetadata"])
         merges = given.get("mergeSchema") or AUTO_MERGE.text(conf)
@@ -96,7 +103,7 @@ class WriteOptions:
             ),
             replace_where=given.get("replaceWhere"),
             checks_replaced=REPLACE_WHERE_CHECK.flag(conf),
-            replaces_partitions=_is_dynamic(spark, given) and DYNAMIC_OVERWRITE.flag(conf),
+            replaces_partitions=_is_dynamic(conf, given) and DYNAMIC_OVERWRITE.flag(conf),
             settings=settings,
             properties=properties,
         )
@@ -121,7 +128,8 @@ class WriteOptions:
 
 def replaces_partitions(spark: SparkSession) -> bool:
     """Tell whether the session's overwrites replace only the partitions they have rows for."""
-    return _is_dynamic(spark, {}) and DYNAMIC_OVERWRITE.flag(spark.conf.getAll)
+    conf = settings_of(spark)
+    return _is_dynamic(conf, {}) and DYNAMIC_OVERWRITE.flag(conf)
 
 
 def _told_apart(options: Mapping[str, object]) -> tuple[dict[str, str], dict[str, str]]:
@@ -145,11 +153,11 @@ def _told_apart(options: Mapping[str, object]) -> tuple[dict[str, str], dict[str
     return given, properties
 
 
-def _is_dynamic(spark: SparkSession, given: Mapping[str, str]) -> bool:
+def _is_dynamic(conf: Mapping[str, str], given: Mapping[str, str]) -> bool:
     """Tell whether partitions are replaced; the session's mode gives way to other options."""
     mode = given.get("partitionOverwriteMode")
     if mode is None:
-        mode = spark.conf.get(_PARTITION_OVERWRITE, None) or "static"
+        mode = conf.get(_PARTITION_OVERWRITE) or "static"
         if "replaceWhere" in given or given.get("overwriteSchema", "").lower() == "true":
             return False
     if mode.lower() not in {"static", "dynamic"}:

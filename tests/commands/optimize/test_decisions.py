@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from puredelta.commands.optimize.auto import added_partitions, crowded_partitions
@@ -18,7 +16,6 @@ from puredelta.protocol.table.table_config import TableConfig
 from puredelta.sql.parse.parse import parse_statement
 from puredelta.sql.parse.statement import OptimizeStatement
 from puredelta.sql.text.syntax_error import SqlSyntaxError
-from tests.commands.sessions import FakeSession
 from tests.log.tables import PLAIN, add, metadata
 
 AUTO = "delta.autoOptimize.autoCompact"
@@ -73,18 +70,18 @@ def test_columns_without_statistics_are_refused_unless_the_user_insists() -> Non
         paths("ID", case_sensitive=True)
 
 
-def settings(**given: str) -> Any:
-    return FakeSession(**{f"spark__databricks__delta__{k}": v for k, v in given.items()})
+def settings(**given: str) -> dict[str, str]:
+    return {f"spark.databricks.delta.{k.replace('__', '.')}": v for k, v in given.items()}
 
 
-def test_defaults_are_the_references() -> None:
-    found = OptimizeSettings.of(settings())
+def test_defaults_are_those_of_delta_spark() -> None:
+    found = OptimizeSettings.parse(settings())
     assert (found.limits.min_file_size, found.limits.max_file_size) == (1 << 30, 1 << 30)
     assert (found.limits.max_deleted_rows_ratio, found.checks_statistics) == (0.05, True)
     with pytest.raises(InvalidRequestError, match=r"optimize\.maxFileSize cannot be 'much'"):
-        OptimizeSettings.of(settings(optimize__maxFileSize="much"))
+        OptimizeSettings.parse(settings(optimize__maxFileSize="much"))
     with pytest.raises(InvalidRequestError, match="from 0 to 1"):
-        OptimizeSettings.of(settings(optimize__maxDeletedRowsRatio="2"))
+        OptimizeSettings.parse(settings(optimize__maxDeletedRowsRatio="2"))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +99,7 @@ def test_the_session_has_the_first_word(
     session: str | None, properties: dict[str, str], *, wanted: bool
 ) -> None:
     given = {} if session is None else {"autoCompact__enabled": session}
-    found = AutoCompactSettings.of(settings(**given), TableProperties.of(properties))
+    found = AutoCompactSettings.parse(settings(**given), TableProperties.of(properties))
     assert (found is not None) is wanted
     if found is not None:
         assert (found.limits.min_file_size, found.limits.max_file_size) == (1 << 26, 1 << 27)

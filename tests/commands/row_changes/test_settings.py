@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from puredelta.commands.row_changes.settings import ExecutionSettings, parse_bytes, why_staged
+from puredelta.commands.row_changes.settings import ExecutionSettings, why_staged
+from puredelta.commands.settings import parse_bytes
 from puredelta.errors import ErrorCode, InvalidRequestError
 
 PREFIX = "spark.databricks.delta."

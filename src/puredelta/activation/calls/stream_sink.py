@@ -17,7 +17,7 @@ from puredelta.activation.calls.writing import write_options
 from puredelta.commands.create.columns import stored_columns
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, create_registered
-from puredelta.commands.write import write_table
+from puredelta.commands.write import WriteRequest, write_table
 from puredelta.commands.write_options import SaveMode
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
@@ -56,14 +56,13 @@ def start(rows: DataFrame, captured: CapturedOptions, location: str) -> Any:
         def operation(_: TableConfig) -> Operation:
             return streaming_update(mode=mode, query_id=query_id, epoch_id=batch_id)
 
-        write_table(
-            batch,
-            log,
+        request = WriteRequest(
             mode=_MODES[mode],
             partition_by=partition_by,
             options={**options, **_once(query_id, batch_id)},
             record=operation,
         )
+        write_table(batch, log, request)
 
     return writer.foreachBatch(write_batch).start()
 

@@ -18,7 +18,7 @@ from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
 from puredelta.commands.create.run import CreateMode
 from puredelta.commands.create.with_rows import create_table_as
-from puredelta.commands.write import write_table
+from puredelta.commands.write import WriteRequest, write_table
 from puredelta.commands.write_options import SaveMode
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
@@ -142,8 +142,8 @@ def _write(
     log = _find_log(table, name)
     if log is None:
         return False
-    options = write_options(captured.with_options(extra))
-    write_table(stored(table.rows, log), log, mode=mode, options=options)
+    request = WriteRequest(mode=mode, options=write_options(captured.with_options(extra)))
+    write_table(stored(table.rows, log), log, request)
     return True
 
 

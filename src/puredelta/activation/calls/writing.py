@@ -15,7 +15,7 @@ from puredelta.commands.create.registered import NewTable, define_registered
 from puredelta.commands.create.run import CreateMode, already_exists
 from puredelta.commands.create.with_rows import create_table_as
 from puredelta.commands.insert import InsertRequest, insert_rows
-from puredelta.commands.write import write_table
+from puredelta.commands.write import WriteRequest, write_table
 from puredelta.commands.write_options import WRITE_OPTIONS, SaveMode, WriteOptions
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
@@ -136,14 +136,13 @@ def _write(
     *,
     record: Callable[[TableConfig], Operation] | None = None,
 ) -> None:
-    write_table(
-        rows,
-        log,
+    request = WriteRequest(
         mode=_mode(captured),
         partition_by=captured.partition_by,
         options=write_options(captured),
         record=record,
     )
+    write_table(rows, log, request)
 
 
 def _mode(captured: CapturedOptions) -> SaveMode:

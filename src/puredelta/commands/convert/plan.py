@@ -34,6 +34,7 @@ from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.session import settings_of
 from puredelta.store.base import Store, StoredFile
 
 _MAPPING_SETTING = f"{DEFAULTS_PREFIX}columnMapping.mode"
@@ -141,7 +142,7 @@ class ConversionPlanner:
         )
 
     def _config(self, schema: StructType) -> TableConfig:
-        config = plan_new_table(self._spark, schema, self._partitions.names)
+        config = plan_new_table(settings_of(self._spark), schema, self._partitions.names)
         _require_convertible(config, collects_stats=self._collects_stats)
         return config
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import SparkSession
 
 from puredelta.commands.create.columns import require_valid_columns
-from puredelta.commands.new_table import plan_new_table
+from puredelta.commands.new_table import NewTableProperties, plan_new_table
 from puredelta.commands.write_schema import require_storable_types
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
@@ -35,6 +35,7 @@ from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.resolve.column_expressions import Fault, judge
 from puredelta.spark.resolve.default_values import require_valid_default
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
+from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import to_spark_type
 
 _CLUSTERING_FEATURE = FEATURE_PREFIX + CLUSTERING
@@ -108,14 +109,13 @@ def plan_table(
     _require_valid_defaults(spark, columns)
     require_valid_generation(spark, columns)
     clustered = {} if definition.clustering_columns is None else {_CLUSTERING_FEATURE: "supported"}
-    config = plan_new_table(
-        spark,
-        columns,
-        partition_columns,
+    last_id = 0 if replaces is None else replaces.config.properties.column_mapping_max_id
+    wanted = NewTableProperties(
         properties={**own, **clustered},
         description=definition.properties.get(_COMMENT, definition.description),
-        max_column_id=0 if replaces is None else replaces.config.properties.column_mapping_max_id,
+        max_column_id=last_id,
     )
+    config = plan_new_table(settings_of(spark), columns, partition_columns, wanted=wanted)
     require_sound_properties(config.properties, config.schema)
     clustering = resolve_clustering_columns(config, definition.clustering_columns or ())
     domains = () if not clustered else (clustering_domain(config, clustering),)

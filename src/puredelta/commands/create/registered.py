@@ -14,7 +14,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.committing import discarded_on_failure
+from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.run import (
     CreateMode,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 
+from puredelta.commands.command import command_on
 from puredelta.commands.create.definition import PlannedTable, TableDefinition, plan_table
 from puredelta.commands.create.run import (
     REPLACING,
@@ -18,7 +19,12 @@ from puredelta.commands.create.run import (
     describe,
     find_existing,
 )
-from puredelta.commands.planned_write import PlannedWrite, WriteOutcome
+from puredelta.commands.planned_write import (
+    PlannedWrite,
+    WriteOutcome,
+    with_write_settings,
+    write_capability,
+)
 from puredelta.commands.write import columns_of
 from puredelta.commands.write_options import SaveMode, WriteOptions
 from puredelta.errors import ErrorCode, InvalidRequestError
@@ -52,13 +58,15 @@ def create_table_as(
         DeltaError: the storage refused (WRITE_FAILED).
     """
     given = options or {}
-    chosen = WriteOptions.of(rows.sparkSession, given)
     require_no_helper_names(rows.columns)
     snapshot = find_existing(log, mode, entry)
     if mode is CreateMode.CREATE_IF_NOT_EXISTS and snapshot is not None:
         return WriteOutcome(version=None)
     if snapshot is not None:
         _require_new_definition(given)
+    saves = SaveMode.OVERWRITE if mode in REPLACING else SaveMode.ERROR
+    command = command_on(rows.sparkSession, log, snapshot, write_capability(saves))
+    chosen = WriteOptions.parse(command.session.settings, given)
     whole = dataclasses.replace(
         definition,
         columns=columns_of(rows),
@@ -67,10 +75,9 @@ def create_table_as(
     table = plan_table(rows.sparkSession, whole, replaces=snapshot)
     planned = PlannedWrite(
         rows=rows,
-        log=log,
-        snapshot=snapshot,
+        command=with_write_settings(command, chosen),
         config=table.config,
-        mode=SaveMode.OVERWRITE if mode in REPLACING else SaveMode.ERROR,
+        mode=saves,
         options=dataclasses.replace(chosen, replace_where=None, replaces_partitions=False),
         operation=describe(table, mode, entry, as_select=True).saying(
             {**(recorded or {}), **_options_said(chosen, mode, table)}

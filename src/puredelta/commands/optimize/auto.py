@@ -12,50 +12,35 @@ from collections.abc import Iterable
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from puredelta.commands.command import Command, PostCommitHook, next_command, start_command
 from puredelta.commands.optimize.execute import Optimization, compactable_files
 from puredelta.commands.optimize.settings import AutoCompactSettings
-from puredelta.log.commit.winning_commit import WinningCommit
+from puredelta.log.commit.transaction import Committed
 from puredelta.log.maintenance.file_bins import PartitionKey, partition_key, plan_compaction
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.table_operations import optimize
+from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.types import quoted, quoted_text
 
 logger = logging.getLogger(__name__)
 
 
-def compact_after(spark: SparkSession, log: TableLog, version: int, config: TableConfig) -> None:
-    """Compact the partitions that a version added files to, where session or table want it.
+def _compact(command: Command, committed: Committed) -> None:
+    """Compact the partitions that a commit added files to, where session or table want it.
 
     Runs nothing unless one of them has ``autoCompact.minNumFiles`` small files; then one Spark
-    job and one commit of its own. Never raises: what goes wrong is logged.
+    job and one commit of its own.
     """
-    try:
-        settings = AutoCompactSettings.of(spark, config.properties)
-        if settings is not None:
-            _compact(spark, log, version, settings)
-    except Exception as error:
-        logger.warning(
-            "Version %d of %s is committed, but the compaction after it failed: %s",
-            version,
-            log.root_uri,
-            error,
-            exc_info=True,
-        )
-
-
-def _compact(
-    spark: SparkSession,
-    log: TableLog,
-    version: int,
-    settings: AutoCompactSettings,
-) -> None:
-    [commit] = map(WinningCommit.of, log.commits_after(version - 1, through=version))
-    changed = added_partitions(commit.adds)
-    if not changed or (settings.skips_blind_appends and commit.is_blind_append):
+    settings = AutoCompactSettings.parse(command.session.settings, committed.config.properties)
+    if settings is None:
         return
-    snapshot = log.snapshot()
+    changed = added_partitions(a for a in committed.actions if isinstance(a, Add))
+    if not changed or (settings.skips_blind_appends and committed.info.is_blind_append):
+        return
+    following = next_command(command, Capability.MERGE)
+    snapshot = following.snapshot
     files = compactable_files(snapshot, snapshot.files)
     small = files.select(pc.less(files.rows["size_bytes"], settings.limits.min_file_size))
     if len(small) < settings.min_num_files:
@@ -67,13 +52,34 @@ def _compact(
     bins = plan_compaction(considered, settings.limits)
     if bins:
         Optimization(
-            spark=spark,
-            log=log,
-            snapshot=snapshot,
+            command=following,
             bins=bins,
             operation=optimize(predicates=_described(wanted, snapshot.config), auto=True),
             num_considered=len(considered),
         ).run()
+
+
+AUTO_COMPACTION = PostCommitHook(name="auto compaction", run=_compact)
+"""For every command that adds files to a table, but OPTIMIZE itself."""
+
+
+def compact_after(spark: SparkSession, log: TableLog, version: int, config: TableConfig) -> None:
+    """Do the same for a command that does not commit through ``finish``. Never raises."""
+    try:
+        (commit,) = log.commits_after(version - 1, through=version)
+        command = start_command(spark, log, Capability.MERGE)
+        committed = Committed(
+            version=version, timestamp_ms=0, actions=commit.actions, config=config
+        )
+        _compact(command, committed)
+    except Exception as error:
+        logger.warning(
+            "Version %d of %s is committed, but the auto compaction after it failed: %s",
+            version,
+            log.root_uri,
+            error,
+            exc_info=True,
+        )
 
 
 def added_partitions(adds: Iterable[Add]) -> frozenset[PartitionKey]:

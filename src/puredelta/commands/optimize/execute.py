@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
 
-from puredelta.commands.committing import discarded_on_failure
-from puredelta.commands.engine import engine_info
+from puredelta.commands.cleanup import discarded_on_failure
+from puredelta.commands.command import Command
+from puredelta.commands.finish import finish
 from puredelta.commands.optimize.metrics import OptimizeOutcome, operation_metrics
 from puredelta.errors import DeltaError, ErrorCode
+from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.row_ids import PRESERVED_TAG
-from puredelta.log.commit.transaction import Phase, Transaction, ignore_phase
-from puredelta.log.files.clock import wall_clock
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.row_counts import logical_rows
 from puredelta.log.files.tombstones import remove_file
 from puredelta.log.maintenance.file_bins import Bin
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Remove
 from puredelta.protocol.actions.operations import Operation
-from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import ALL_COLUMNS_INDEXED
 from puredelta.protocol.table.clustering import CLUSTERING
 from puredelta.protocol.table.row_tracking import tracked_columns
 from puredelta.protocol.values.predicates import FALSE
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.spark.session import delta_conf
 from puredelta.spark.write.bin_rewrite import rewrite_bins
 from puredelta.spark.write.written_files import WriteResult, discard
@@ -40,14 +36,11 @@ from puredelta.spark.write.z_order import ZOrder
 class Optimization:
     """Files of one snapshot that are to be written anew, and how the history tells of it."""
 
-    spark: SparkSession
-    log: TableLog
-    snapshot: Snapshot
+    command: Command
     bins: tuple[Bin, ...]
     operation: Operation
     num_considered: int
     z_order: ZOrder | None = None
-    on_phase: Callable[[Phase], None] = ignore_phase
 
     def run(self) -> OptimizeOutcome:
         """Write the files and commit them in the place of the old ones, if there are any.
@@ -59,21 +52,15 @@ class Optimization:
             DeltaError: the storage refused, or rows were lost on the way. Nothing is left.
             UnsupportedError: the table has a feature that this library cannot write.
         """
-        started_ms = wall_clock()
-        transaction = Transaction(
-            self.log,
-            self.snapshot,
-            engine_info=engine_info(self.spark),
-            on_phase=self.on_phase,
-            capability=Capability.MERGE,
-        )
+        command = self.command
+        started_ms = command.clock()
         if not self.bins:
             return self._outcome(None, WriteResult.nothing(), (), started_ms)
-        settings = self.spark.conf.getAll
+        settings, store = command.session.settings, command.log.store
         written = rewrite_bins(
-            self.spark,
-            self.log.store,
-            self.snapshot,
+            command.spark,
+            store,
+            command.snapshot,
             self.bins,
             z_order=self.z_order,
             collects_statistics=delta_conf.STATS_COLLECT.flag(settings),
@@ -81,27 +68,30 @@ class Optimization:
         written = replace(
             written, adds=tuple(replace(add, data_change=False) for add in written.adds)
         )
+        discard_files = partial(discard, written, store)
+        if delta_conf.NUM_RECORDS_VALIDATION.flag(settings):
+            with discarded_on_failure(discard_files):
+                _require_all_rows(self.bins, written)
         old = [add for each in self.bins for add in each.files]
         removes = tuple(remove_file(add, deleted_ms=started_ms, data_change=False) for add in old)
-        transaction.read_files(FALSE, FileTable.of(old))
-        metrics = operation_metrics(written.adds, removes)
-        with discarded_on_failure(partial(discard, written, self.log.store)):
-            if delta_conf.NUM_RECORDS_VALIDATION.flag(settings):
-                _require_all_rows(self.bins, written)
-            committed = transaction.commit(
-                (*written.adds, *removes),
-                self.operation,
-                metrics=metrics if delta_conf.HISTORY_METRICS.flag(settings) else None,
-                is_blind_append=False,
-                user_metadata=delta_conf.USER_METADATA.text(settings),
-                tags=self._tags(),
-            )
-        refresh_cached_frames(self.spark, self.log)
+        command.transaction.read_files(FALSE, FileTable.of(old))
+        request = CommitRequest(
+            actions=(*written.adds, *removes),
+            operation=self.operation,
+            metrics=operation_metrics(written.adds, removes),
+            is_blind_append=False,
+            tags=self._tags(),
+        )
+        committed = finish(command, request, discard=discard_files)
         return self._outcome(committed.version, written, removes, started_ms)
 
     def _tags(self) -> dict[str, str] | None:
         """Say that rows kept their ids, if the table tracks rows (M-110)."""
-        return None if tracked_columns(self.snapshot.config) is None else {PRESERVED_TAG: "true"}
+        return (
+            None
+            if tracked_columns(self.command.snapshot.config) is None
+            else {PRESERVED_TAG: "true"}
+        )
 
     def _outcome(
         self,
@@ -110,11 +100,11 @@ class Optimization:
         removes: tuple[Remove, ...],
         started_ms: int,
     ) -> OptimizeOutcome:
-        config = self.snapshot.config
+        config = self.command.snapshot.config
         num_columns = len(config.schema.fields)
         indexed = config.properties.data_skipping_indexed_cols
         return OptimizeOutcome(
-            root_uri=self.log.root_uri,
+            root_uri=self.command.log.root_uri,
             version=version,
             bins=self.bins,
             added=written.adds,

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.commands.command import start_command
 from puredelta.commands.optimize.execute import Optimization, compactable_files
 from puredelta.commands.optimize.metrics import OptimizeOutcome
 from puredelta.commands.optimize.settings import OptimizeSettings
@@ -20,9 +21,9 @@ from puredelta.log.maintenance.file_bins import plan_compaction, plan_z_order
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.table_operations import optimize
+from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.table.clustering import CLUSTERING, clustering_columns
 from puredelta.spark.plans.ui_metrics import shown_in_ui
-from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.write.z_order import SAMPLE_ROWS_MAX, ZOrder
 
 _ROW_SIZE_LEAST = 10
@@ -56,8 +57,9 @@ def execute_optimize(
         ConflictError: another writer deleted one of the files.
         UnsupportedError: the table needs a feature that is not implemented.
     """
-    settings = OptimizeSettings.of(spark)
-    snapshot = log.snapshot()
+    command = start_command(spark, log, Capability.MERGE, on_phase=on_phase)
+    snapshot = command.snapshot
+    settings = OptimizeSettings.parse(command.session.settings)
     if snapshot.config.supports(CLUSTERING):
         _require_plain(spec)
     if spec.full:
@@ -66,7 +68,7 @@ def execute_optimize(
     columns = resolve_z_columns(
         spec.z_order_by,
         snapshot.config,
-        case_sensitive=SessionInfo.of(spark).case_sensitive,
+        case_sensitive=command.session.case_sensitive,
         checks_statistics=settings.checks_statistics,
     )
     if columns:
@@ -79,14 +81,11 @@ def execute_optimize(
         bins = plan_compaction(compactable_files(snapshot, considered).adds(), settings.limits)
         z_order = None
     run = Optimization(
-        spark=spark,
-        log=log,
-        snapshot=snapshot,
+        command=command,
         bins=bins,
         operation=optimize(predicates=spec.predicates, z_order_by=spec.z_order_by),
         num_considered=len(considered),
         z_order=z_order,
-        on_phase=on_phase,
     )
     return run.run()
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
-
-from puredelta.commands.row_changes.settings import parse_bytes
+from puredelta.commands.settings import parse_bytes
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.maintenance.file_bins import BinLimits
 from puredelta.protocol.features.properties import TableProperties
 from puredelta.spark.session import delta_conf
 from puredelta.spark.session.delta_conf import DeltaConf
-from puredelta.spark.session.session import settings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,13 +22,12 @@ class OptimizeSettings:
     """``optimize.zorder.checkStatsCollection.enabled``."""
 
     @classmethod
-    def of(cls, spark: SparkSession) -> OptimizeSettings:
-        """Read the settings of ``spark``; runs no job.
+    def parse(cls, settings: Mapping[str, str]) -> OptimizeSettings:
+        """Read them from text by key; what nobody has set may be missing.
 
         Raises:
             InvalidRequestError: one is no size, count or share.
         """
-        settings = settings_of(spark)
         return cls(
             limits=BinLimits(
                 min_file_size=_size(delta_conf.OPTIMIZE_MIN_FILE_SIZE, settings),
@@ -55,13 +51,14 @@ class AutoCompactSettings:
     """``autoCompact.nonBlindAppend.enabled``."""
 
     @classmethod
-    def of(cls, spark: SparkSession, properties: TableProperties) -> AutoCompactSettings | None:
+    def parse(
+        cls, settings: Mapping[str, str], properties: TableProperties
+    ) -> AutoCompactSettings | None:
         """Read the settings; ``None`` where neither session nor table asks for compaction.
 
         Raises:
             InvalidRequestError: a setting has no such value.
         """
-        settings = settings_of(spark)
         if not _is_enabled(settings, properties):
             return None
         max_file_size = _size(delta_conf.AUTO_COMPACT_MAX_FILE_SIZE, settings)

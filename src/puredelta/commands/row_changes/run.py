@@ -15,7 +15,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.committing import discarded_on_failure
+from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.identity_marks import identity_tags
 from puredelta.commands.optimize.auto import compact_after
 from puredelta.commands.row_changes.ahead import StatisticsPrefetch

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.files.clock import wall_clock
+from puredelta.commands.settings import parse_bytes, set_transaction_of
 from puredelta.protocol.actions.actions import SetTransaction
 from puredelta.spark.offload.source_copy import COPY_CODECS
 from puredelta.spark.session import delta_conf
 from puredelta.spark.session.session import settings_of
 
-_SIZE = re.compile(r"(-?\d+)\s*([kmgtp]?)i?b?", re.IGNORECASE)
 _BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 _USUAL_READING = {
     "spark.sql.files.ignoreMissingFiles": "false",
@@ -36,7 +33,6 @@ _WRITER_PREFIXES = (
     "mapreduce.",
     "spark.hadoop.mapreduce.",
 )
-_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,19 +141,6 @@ def persistent_vectors(settings: Mapping[str, str], command: str) -> bool:
     return conf.flag(settings)
 
 
-def parse_bytes(text: str) -> int:
-    """Read a size as Spark spells it; what is no size is -1.
-
-    >>> parse_bytes("10MB"), parse_bytes("10485760b"), parse_bytes("-1")
-    (10485760, 10485760, -1)
-    """
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        return -1
-    unit: int = 1024 ** _UNITS[match[2].lower()]
-    return int(match[1]) * unit
-
-
 def writer_codec(settings: Mapping[str, str]) -> str | None:
     """Return the codec that the session writes Parquet with, under Arrow's name.
 
@@ -171,21 +154,3 @@ def writer_codec(settings: Mapping[str, str]) -> str | None:
     if any(key.startswith(_WRITER_PREFIXES) for key in settings):
         return None
     return COPY_CODECS.get(settings.get(_CODEC, "snappy").lower())
-
-
-def set_transaction_of(app_id: str | None, version: str | None) -> SetTransaction | None:
-    """Return what marks a write as this application's, None if it is nobody's (M-92).
-
-    Raises:
-        InvalidRequestError: only half of it is given, or the version is no whole number.
-    """
-    if app_id is None and version is None:
-        return None
-    if app_id is None or version is None or re.fullmatch(r"\s*-?\d+\s*", version) is None:
-        raise InvalidRequestError(
-            f"txnAppId is {app_id!r} and txnVersion is {version!r}: set both, the version to a "
-            "whole number, or neither. They are options of a write, or the session settings "
-            f"{delta_conf.TXN_APP_ID.key} and {delta_conf.TXN_VERSION.key}.",
-            code=ErrorCode.INVALID_IDEMPOTENT_WRITES_OPTIONS,
-        )
-    return SetTransaction(app_id=app_id, version=int(version), last_updated_ms=wall_clock())

@@ -34,6 +34,7 @@ from puredelta.log.commit.commit_content import (
     config_after,
     encode_commit,
 )
+from puredelta.log.commit.commit_request import IfCreated
 from puredelta.log.commit.conflict_errors import conflict_error, creation_conflict, retries_exceeded
 from puredelta.log.commit.conflicts import find_conflicts
 from puredelta.log.commit.isolation import isolation_level
@@ -70,14 +71,6 @@ def ignore_phase(_: Phase) -> None:
     """Do nothing."""
 
 
-class IfCreated(Enum):
-    """What a commit that creates a table does when a rival has created it meanwhile."""
-
-    FAIL = "fail"
-    APPEND = "append"
-    """Add the rows to the rival's table, if that is the very table we were about to create."""
-
-
 class CheckpointWish(Enum):
     """When to write a checkpoint after the commit."""
 
@@ -96,6 +89,15 @@ class Committed:
     """Its in-commit timestamp, else the time its writer put into ``commitInfo``."""
     actions: tuple[Action, ...]
     """As written, provenance first."""
+    config: TableConfig
+    """The table as this commit leaves it."""
+
+    @property
+    def info(self) -> CommitInfo:
+        """Its provenance."""
+        info = self.actions[0]
+        assert isinstance(info, CommitInfo)  # noqa: S101 - build_actions puts it first
+        return info
 
 
 class Transaction:
@@ -207,9 +209,9 @@ class Transaction:
         base = CommitBase.of(self._snapshot)
         self._require_committable(draft, base)
         self._on_phase(Phase.STAGED)
-        committed, config = self._commit_somewhere(draft, base, if_created)
+        committed = self._commit_somewhere(draft, base, if_created)
         self._on_phase(Phase.WRITTEN)
-        self._checkpoint_if_due(committed, config, checkpoint)
+        self._checkpoint_if_due(committed, checkpoint)
         self._on_phase(Phase.FINISHED)
         return committed
 
@@ -266,14 +268,14 @@ class Transaction:
 
     def _commit_somewhere(
         self, draft: StagedCommit, base: CommitBase, if_created: IfCreated
-    ) -> tuple[Committed, TableConfig]:
+    ) -> Committed:
         first_version = base.version + 1
         for _ in range(ATTEMPTS_MAX):
             actions = build_actions(draft, base)
             content = encode_commit(actions)
             match create_version(self._store, base.version + 1, content, txn_id=self._txn_id):
                 case Created(version):
-                    return _committed(version, actions), config_after(draft, base)
+                    return _committed(version, actions, config_after(draft, base))
                 case LostRace():
                     self._on_phase(Phase.LOST_RACE)
             draft, base = self._rebase(draft, base, if_created)
@@ -325,20 +327,18 @@ class Transaction:
             raise creation_conflict(winner, table=self._table_name(after.config), reason=reason)
         return draft.without_table_definition()
 
-    def _checkpoint_if_due(
-        self, committed: Committed, config: TableConfig, wish: CheckpointWish
-    ) -> None:
+    def _checkpoint_if_due(self, committed: Committed, wish: CheckpointWish) -> None:
         """Write a checkpoint; whatever goes wrong, the commit stands.
 
         An exception from here would tell the caller to remove files that the table has.
         """
-        version = committed.version
+        version, config = committed.version, committed.config
         try:
             interval = config.properties.checkpoint_interval
             due = version != 0 and version % interval == 0
             if not due and wish is not CheckpointWish.ALWAYS:
                 return
-            snapshot = self._snapshot_of(committed, config)
+            snapshot = self._snapshot_of(committed)
             write_checkpoint(self._store, snapshot, now_ms=self._clock())
         except Exception as error:
             logger.warning(
@@ -351,12 +351,12 @@ class Transaction:
             return
         self._clean_up(config)
 
-    def _snapshot_of(self, committed: Committed, config: TableConfig) -> Snapshot:
+    def _snapshot_of(self, committed: Committed) -> Snapshot:
         """Return the committed version; the first one, which may list many files, is not read."""
         if committed.version == 0:
             return first_snapshot(
                 self._store.root_uri,
-                config,
+                committed.config,
                 committed.actions,
                 timestamp_ms=committed.timestamp_ms,
             )
@@ -386,12 +386,14 @@ def _recorded_read_version(read_version: int, operation: Operation) -> int | Non
     return read_version
 
 
-def _committed(version: int, actions: tuple[Action, ...]) -> Committed:
+def _committed(version: int, actions: tuple[Action, ...], config: TableConfig) -> Committed:
     info = actions[0]
     assert isinstance(info, CommitInfo)  # noqa: S101 - build_actions puts it first
     in_commit = info.in_commit_timestamp_ms
     timestamp_ms = info.timestamp_ms if in_commit is None else in_commit
-    return Committed(version=version, timestamp_ms=timestamp_ms or 0, actions=actions)
+    return Committed(
+        version=version, timestamp_ms=timestamp_ms or 0, actions=actions, config=config
+    )
 
 
 def _why_not_joined(draft: StagedCommit, after: CommitBase, if_created: IfCreated) -> str | None:

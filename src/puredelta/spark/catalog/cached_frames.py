@@ -41,9 +41,9 @@ def refresh_cached_frames(spark: SparkSession, log: TableLog) -> None:
     if is_connect(spark):
         return
     try:
-        refresh = _Refresh(spark)
-        if not refresh.manager.isEmpty():
-            refresh.run(log)
+        manager: Any = spark._jsparkSession.sharedState().cacheManager()  # noqa: SLF001
+        if not manager.isEmpty():
+            _Refresh(spark, manager).run(log)
     except (Py4JError, PySparkException, DeltaError) as failure:
         logger.warning("Cached frames over %s keep their rows: %s", log.root_uri, failure)
 
@@ -51,10 +51,10 @@ def refresh_cached_frames(spark: SparkSession, log: TableLog) -> None:
 class _Refresh:
     """One walk over what the sessions of an application have cached."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, manager: Any) -> None:
         self._spark = spark
         self._catalyst = Catalyst(spark)
-        self.manager: Any = spark._jsparkSession.sharedState().cacheManager()  # noqa: SLF001
+        self._manager = manager
 
     def run(self, log: TableLog) -> None:
         entries = self._entries()
@@ -125,11 +125,11 @@ class _Refresh:
     def _invoke(self, name: str, *arguments: Any) -> Any:
         """Call a private method of Spark's cache."""
         method = next(
-            m for m in self.manager.getClass().getDeclaredMethods() if m.getName() == name
+            m for m in self._manager.getClass().getDeclaredMethods() if m.getName() == name
         )
         method.setAccessible(True)
         gateway: Any = self._spark.sparkContext._gateway  # noqa: SLF001
         passed = gateway.new_array(gateway.jvm.java.lang.Object, len(arguments))
         for n, argument in enumerate(arguments):
             passed[n] = argument
-        return method.invoke(self.manager, passed)
+        return method.invoke(self._manager, passed)

@@ -1,0 +1,159 @@
+"""One call of a command: all that it works with, put together once.
+
+A command reads its session, its settings and the newest version of its table when it starts.
+It passes the resulting `Command` on, and hands it to `finish` with what is to be committed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.settings import CommitSettings
+from puredelta.log.commit.transaction import Committed, Phase, Transaction, ignore_phase
+from puredelta.log.files.clock import Clock, wall_clock
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.spark.session.session import SessionInfo
+from puredelta.version import __version__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostCommitHook:
+    """Work that follows a commit, and cannot undo it."""
+
+    name: str
+    """What a warning calls it when it fails."""
+    run: Callable[[Command, Committed], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One call of a command on one version of a table. Nothing here changes while it runs.
+
+    What the transaction has read so far is the one exception: it grows until the commit.
+    """
+
+    spark: SparkSession
+    session: SessionInfo
+    settings: CommitSettings
+    log: TableLog
+    existing: Snapshot | None
+    """The version that the command reads; None where there is no table yet."""
+    transaction: Transaction
+    hooks: tuple[PostCommitHook, ...] = ()
+    """Run in this order when the commit has landed."""
+    clock: Clock = wall_clock
+    started: float = field(default_factory=time.monotonic)
+    """The `time.monotonic` at which the call began."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that the command reads, of a table that is there."""
+        if self.existing is None:
+            raise ValueError(f"there is no table at {self.log.root_uri} yet")
+        return self.existing
+
+    def elapsed_ms(self) -> int:
+        """Return the milliseconds since the call began."""
+        return int((time.monotonic() - self.started) * 1000)
+
+    def already_committed(self) -> bool:
+        """Tell whether the table has this application's version already, and depend on it."""
+        wanted = self.settings.set_transaction
+        if wanted is None:
+            return False
+        last = self.transaction.read_app_id(wanted.app_id)
+        return last is not None and last >= wanted.version
+
+
+def start_command(
+    spark: SparkSession,
+    log: TableLog,
+    capability: Capability,
+    *,
+    on_phase: Callable[[Phase], None] = ignore_phase,
+    clock: Clock = wall_clock,
+) -> Command:
+    """Start a call on the newest version of a table. Runs no Spark job.
+
+    The settings are those of a command that no application id belongs to, and no hook follows
+    the commit: a command that wants others puts them in with `dataclasses.replace`.
+    ``capability`` is what the command will do to the table.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        UnsupportedError: the table has a feature that this library cannot write.
+    """
+    started = time.monotonic()
+    session = SessionInfo.of(spark)
+    command = command_on(
+        spark, log, log.snapshot(), capability, session=session, on_phase=on_phase, clock=clock
+    )
+    return replace(command, started=started)
+
+
+def command_on(
+    spark: SparkSession,
+    log: TableLog,
+    existing: Snapshot | None,
+    capability: Capability,
+    *,
+    session: SessionInfo | None = None,
+    on_phase: Callable[[Phase], None] = ignore_phase,
+    clock: Clock = wall_clock,
+) -> Command:
+    """Start a call on a version that is read already, or on None where there is no table yet.
+
+    Raises:
+        UnsupportedError: the table has a feature that this library cannot write.
+    """
+    session = SessionInfo.of(spark) if session is None else session
+    return Command(
+        spark=spark,
+        session=session,
+        settings=CommitSettings.parse(session.settings),
+        log=log,
+        existing=existing,
+        transaction=Transaction(
+            log,
+            existing,
+            engine_info=engine_info(session.spark_version),
+            capability=capability,
+            on_phase=on_phase,
+            clock=clock,
+        ),
+        clock=clock,
+    )
+
+
+def next_command(command: Command, capability: Capability) -> Command:
+    """Start another commit of the same call, on what is the newest version now.
+
+    The session is not read again. Hooks, and an application id, belong to the first commit.
+
+    Raises:
+        UnsupportedError: the table has a feature that this library cannot write.
+    """
+    following = command_on(
+        command.spark,
+        command.log,
+        command.log.snapshot(),
+        capability,
+        session=command.session,
+        clock=command.clock,
+    )
+    return replace(following, settings=replace(command.settings, set_transaction=None))
+
+
+def engine_info(spark_version: str) -> str:
+    """Return what the history says of the writer.
+
+    >>> engine_info("4.1.0")  # doctest: +ELLIPSIS
+    'Apache-Spark/4.1.0 puredelta/...'
+    """
+    return f"Apache-Spark/{spark_version} puredelta/{__version__}"

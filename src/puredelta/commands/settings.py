@@ -1,0 +1,95 @@
+"""What a session, or the options of one write, say of the commits that are made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.files.clock import wall_clock
+from puredelta.protocol.actions.actions import SetTransaction
+from puredelta.spark.session import delta_conf
+
+_SIZE = re.compile(r"(-?\d+)\s*([kmgtp]?)i?b?", re.IGNORECASE)
+_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitSettings:
+    """What goes into every commit of one command beside what the command does."""
+
+    user_metadata: str | None = None
+    """``commitInfo.userMetadata``, or the option ``userMetadata`` of a write."""
+    records_metrics: bool = True
+    """``history.metricsEnabled``."""
+    set_transaction: SetTransaction | None = None
+    """``write.txnAppId`` and ``write.txnVersion``: the command is executed once (M-92)."""
+    resets_set_transaction: bool = False
+    """``write.txnVersion.autoReset.enabled``: the next command needs a version of its own."""
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, str]) -> CommitSettings:
+        """Read the settings of a command that no application id belongs to.
+
+        >>> CommitSettings.parse({}).records_metrics
+        True
+        """
+        return cls(
+            user_metadata=delta_conf.USER_METADATA.text(settings),
+            records_metrics=delta_conf.HISTORY_METRICS.flag(settings),
+        )
+
+    @classmethod
+    def parse_idempotent(cls, settings: Mapping[str, str]) -> CommitSettings:
+        """Read the settings of a command that an application may execute only once.
+
+        Raises:
+            InvalidRequestError: only half of an application's version is set.
+        """
+        return cls(
+            user_metadata=delta_conf.USER_METADATA.text(settings),
+            records_metrics=delta_conf.HISTORY_METRICS.flag(settings),
+            set_transaction=set_transaction_of(
+                delta_conf.TXN_APP_ID.text(settings), delta_conf.TXN_VERSION.text(settings)
+            ),
+            resets_set_transaction=delta_conf.TXN_AUTO_RESET.flag(settings),
+        )
+
+    def reset_set_transaction(self, spark: SparkSession) -> None:
+        """Unset the session's ``txnVersion`` if the user wants that after each command."""
+        if self.set_transaction is not None and self.resets_set_transaction:
+            spark.conf.unset(delta_conf.TXN_VERSION.key)
+
+
+def set_transaction_of(app_id: str | None, version: str | None) -> SetTransaction | None:
+    """Return the action that names an application and its version, None if neither is given.
+
+    Raises:
+        InvalidRequestError: only one of them is given, or the version is no whole number.
+    """
+    if app_id is None and version is None:
+        return None
+    if app_id is None or version is None or re.fullmatch(r"\s*-?\d+\s*", version) is None:
+        raise InvalidRequestError(
+            f"txnAppId is {app_id!r} and txnVersion is {version!r}: set both, the version to a "
+            "whole number, or neither. They are options of a write, or the session settings "
+            f"{delta_conf.TXN_APP_ID.key} and {delta_conf.TXN_VERSION.key}.",
+            code=ErrorCode.INVALID_IDEMPOTENT_WRITES_OPTIONS,
+        )
+    return SetTransaction(app_id=app_id, version=int(version), last_updated_ms=wall_clock())
+
+
+def parse_bytes(text: str) -> int:
+    """Read a size as Spark spells it; what is no size is -1.
+
+    >>> parse_bytes("10MB"), parse_bytes("10485760b"), parse_bytes("-1")
+    (10485760, 10485760, -1)
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        return -1
+    unit: int = 1024 ** _UNITS[match[2].lower()]
+    return int(match[1]) * unit
