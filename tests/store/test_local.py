@@ -37,6 +37,23 @@ def test_no_temporary_stays_behind(tmp_path: Path) -> None:
     assert _names(tmp_path / "d") == ["a", "b"]
 
 
+def test_a_temporary_that_may_not_be_removed_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlink = Path.unlink
+
+    def refuse(path: Path) -> None:
+        if path.suffix == ".tmp":
+            raise PermissionError(errno.EPERM, "in use")
+        unlink(path)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    store = LocalStore(tmp_path)
+    assert store.put_if_absent("a", b"1") is PutOutcome.CREATED
+    assert store.put_if_absent("a", b"2") is PutOutcome.ALREADY_EXISTS
+    assert store.read("a") == b"1"
+
+
 @pytest.mark.parametrize("verb", ["put", "put_if_absent", "delete"])
 def test_a_checksum_hadoop_kept_goes_with_the_content_it_was_for(tmp_path: Path, verb: str) -> None:
     store = LocalStore(tmp_path)

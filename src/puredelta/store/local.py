@@ -195,7 +195,10 @@ class LocalStore:
 
     @contextlib.contextmanager
     def _temporary(self, target: Path, content: bytes) -> Iterator[Path]:
-        """Give a flushed file with this content next to the target, and clean up after."""
+        """Give a flushed file with this content next to the target, and clean up after.
+
+        One that cannot be removed stays: what was to be done with it is done or has failed.
+        """
         _make_directories(target.parent)
         temporary = target.parent / f".{uuid.uuid4().hex}.tmp"
         try:
@@ -205,7 +208,7 @@ class LocalStore:
                 os.fsync(stream.fileno())
             yield temporary
         finally:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 temporary.unlink()
 
 

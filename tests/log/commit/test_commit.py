@@ -30,15 +30,18 @@ def body(txn_id: str) -> bytes:
 
 @pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("contended", [False, True])
-def test_a_failure_at_any_call_never_lies_about_the_outcome(fault: Fault, contended: bool) -> None:
+@pytest.mark.parametrize("error", [StorageError, PermissionError])
+def test_a_failure_at_any_call_never_lies_about_the_outcome(
+    fault: Fault, contended: bool, error: type[OSError]
+) -> None:
     for nth in itertools.count(1):
         disk = MemoryStore()
         if contended:
             create_version(disk, 0, body("rival"), txn_id="rival")
-        store = FailAt(disk, nth, fault)
+        store = FailAt(disk, nth, fault, error=error)
         try:
             outcome = create_version(store, 0, body("mine"), txn_id="mine")
-        except StorageError:
+        except error:
             assert b"mine" not in disk.files.get(V0, b""), "reported as failed, and there"
             continue
         landed = b"mine" in disk.files[V0]

@@ -2,8 +2,9 @@
 
 A commit is the creation of one file (section "Delta Log Entries", X-01). The store
 promises that at most one caller creates it; what it does not promise is that the caller
-hears of it. Both "already exists" (the store may have retried by itself) and "no answer"
-are therefore settled by reading back whose ``txnId`` is on disk (X-10).
+hears of it. "Already exists" (the store may have retried by itself) and every failure (the
+answer was lost, or something was refused after the file was there) are therefore settled by
+reading back whose ``txnId`` is on disk (X-10).
 
 This module knows neither conflicts nor what a commit contains beyond that id.
 """
@@ -17,7 +18,7 @@ from puredelta.errors import CommitUnknownError, CorruptTableError, ErrorCode
 from puredelta.protocol.actions.action_json import parse_action
 from puredelta.protocol.actions.actions import CommitInfo
 from puredelta.protocol.actions.log_paths import commit_name, log_path
-from puredelta.store.base import PutOutcome, StorageError, Store
+from puredelta.store.base import PutOutcome, Store
 
 READS_TO_SETTLE_MAX = 3
 """How often an unanswered commit is read back before its outcome is called unknown."""
@@ -54,7 +55,7 @@ def create_version(store: Store, version: int, content: bytes, *, txn_id: str) -
     path = log_path(commit_name(version))
     try:
         put = store.put_if_absent(path, content)
-    except StorageError as failure:
+    except OSError as failure:
         return _settle(store, path, version, txn_id, failure)
     match put:
         case PutOutcome.CREATED:
@@ -81,9 +82,9 @@ def find_txn_id(content: bytes) -> str | None:
 
 
 def _settle(
-    store: Store, path: str, version: int, txn_id: str, failure: StorageError | None
+    store: Store, path: str, version: int, txn_id: str, failure: OSError | None
 ) -> CommitOutcome:
-    problem: OSError | None = failure
+    problem = failure
     for _ in range(READS_TO_SETTLE_MAX):
         try:
             content = store.read(path)
