@@ -593,6 +593,22 @@ def test_a_different_table_is_not_joined(theirs: dict[str, object], reason: str)
         txn.commit([PLAIN, metadata(), add("mine")], WRITE, if_created=IfCreated.APPEND)
 
 
+@pytest.mark.parametrize("committed_with", [0, 1])
+def test_a_batch_is_not_joined_to_a_table_that_has_it(committed_with: int) -> None:
+    """Version 0 is the rival's creation; its batch comes with it, or in the version after."""
+    store = MemoryStore()
+    batch = SetTransaction(app_id="query", version=0)
+    txn = Transaction(TableLog(store), None, engine_info=ENGINE)
+    assert txn.read_app_id("query") is None
+    create_table(store, *([add("theirs"), batch] if committed_with == 0 else []))
+    if committed_with == 1:
+        rival(TableLog(store), add("theirs"), batch)
+    ours = [PLAIN, metadata(), add("mine"), batch]
+    with pytest.raises(ConcurrentTransactionException, match="query"):
+        txn.commit(ours, WRITE, if_created=IfCreated.APPEND)
+    assert paths(TableLog(store)) == {"theirs"}
+
+
 # --- in-commit timestamps (X-11) -----------------------------------------------------------------
 
 

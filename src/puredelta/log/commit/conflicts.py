@@ -102,6 +102,17 @@ def find_conflicts(
     return ()
 
 
+def find_application_conflicts(winner: WinningCommit, read_set: ReadSet) -> tuple[Conflict, ...]:
+    """Return the application ids we looked up that the rival has advanced.
+
+    It is the one rule that counts for a table that we have found not to be there, too.
+    """
+    return tuple(
+        Conflict(kind=ConflictKind.TRANSACTION_CHANGED, detail=app_id)
+        for app_id in sorted(winner.app_ids & read_set.app_ids)
+    )
+
+
 def _protocol(
     ours: OurCommit, winner: WinningCommit, _: ReadSet, config: TableConfig
 ) -> tuple[Conflict, ...]:
@@ -149,10 +160,7 @@ def _applications(
     _: OurCommit, winner: WinningCommit, read_set: ReadSet, __: TableConfig
 ) -> tuple[Conflict, ...]:
     """Rule 4: an application id we looked up has moved on."""
-    return tuple(
-        Conflict(kind=ConflictKind.TRANSACTION_CHANGED, detail=app_id)
-        for app_id in sorted(winner.app_ids & read_set.app_ids)
-    )
+    return find_application_conflicts(winner, read_set)
 
 
 def _appends(

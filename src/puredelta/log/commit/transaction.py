@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import ConflictError, ErrorCode, InvalidRequestError
 from puredelta.log.checkpoint.checkpoint_write import write_checkpoint
 from puredelta.log.checkpoint.cleanup import clean_up_log
 from puredelta.log.commit.commit import Created, LostRace, create_version
@@ -36,7 +36,11 @@ from puredelta.log.commit.commit_content import (
 )
 from puredelta.log.commit.commit_request import IfCreated
 from puredelta.log.commit.conflict_errors import conflict_error, creation_conflict, retries_exceeded
-from puredelta.log.commit.conflicts import find_conflicts
+from puredelta.log.commit.conflicts import (
+    Conflict,
+    find_application_conflicts,
+    find_conflicts,
+)
 from puredelta.log.commit.isolation import isolation_level
 from puredelta.log.commit.read_set import ReadSet
 from puredelta.log.commit.winning_commit import WinningCommit
@@ -311,12 +315,7 @@ class Transaction:
             draft.for_conflicts(), winner, read_set=self._read_set, config=config
         )
         if conflicts:
-            raise conflict_error(
-                conflicts,
-                winner,
-                table=self._table_name(config),
-                read_version=self.read_version,
-            )
+            raise self._conflict(conflicts, winner, config)
 
     def _join(
         self, draft: StagedCommit, winner: WinningCommit, after: CommitBase, if_created: IfCreated
@@ -325,7 +324,16 @@ class Transaction:
         reason = _why_not_joined(draft, after, if_created)
         if reason is not None:
             raise creation_conflict(winner, table=self._table_name(after.config), reason=reason)
+        if conflicts := find_application_conflicts(winner, self._read_set):
+            raise self._conflict(conflicts, winner, after.config)
         return draft.without_table_definition()
+
+    def _conflict(
+        self, conflicts: tuple[Conflict, ...], winner: WinningCommit, config: TableConfig | None
+    ) -> ConflictError:
+        return conflict_error(
+            conflicts, winner, table=self._table_name(config), read_version=self.read_version
+        )
 
     def _checkpoint_if_due(self, committed: Committed, wish: CheckpointWish) -> None:
         """Write a checkpoint; whatever goes wrong, the commit stands.
