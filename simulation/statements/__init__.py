@@ -1,0 +1,1 @@
+"""What writers do: payments, upkeep and the making of the table."""
