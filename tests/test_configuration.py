@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from puredelta.commands.merge.settings import MergeSettings
+from puredelta.commands.dml.resolve.settings import MergeSettings
 from puredelta.protocol.schema.types import LONG, STRING, StructField, StructType
 from puredelta.protocol.table.stats import indexed_leaves, without_statistics
 from puredelta.spark.session import delta_conf

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from typing_extensions import Self
 
 from puredelta import tables
-from puredelta.commands.merge.clauses import (
+from puredelta.commands.dml.spec.merge import (
     Assignment,
     Delete,
     Insert,
@@ -25,8 +25,8 @@ from puredelta.commands.merge.clauses import (
     Star,
     Update,
 )
-from puredelta.commands.write import WriteRequest, write_table
-from puredelta.commands.write_options import SaveMode
+from puredelta.commands.write.options import SaveMode
+from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.replay import load
 from puredelta.log.replay.table_log import TableLog
@@ -36,7 +36,7 @@ from puredelta.tables import (
     DeltaTableBuilder,
     IdentityGenerator,
 )
-from puredelta.tables.target import Target
+from puredelta.tables.open_table import OpenTable
 
 NOT_AN_EXPRESSION = "'condition' must be a Spark SQL Column or a string (expression in SQL syntax)"
 MERGING = WriteRequest(mode=SaveMode.APPEND, options={"mergeSchema": "true"})
@@ -74,7 +74,7 @@ def builder() -> DeltaMergeBuilder:
 def test_merge_arguments(source: Any, condition: Any, error: type[Exception], text: str) -> None:
     rows = AnyFrame() if source is AnyFrame else source
     with pytest.raises(error) as caught:
-        DeltaTable(Target(None, None, None)).merge(rows, condition)
+        DeltaTable(OpenTable(None, None, None)).merge(rows, condition)
     assert str(caught.value) == text
 
 
@@ -238,7 +238,7 @@ def test_public_names() -> None:
 def test_arguments_of_the_wrong_type_are_value_errors(
     call: Callable[[DeltaTable], Any], message: str
 ) -> None:
-    table = DeltaTable(Target(Any, Any, Any))  # type: ignore[arg-type]
+    table = DeltaTable(OpenTable(Any, Any, Any))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=re.escape(message)):
         call(table)
 

@@ -7,15 +7,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from typing_extensions import TypedDict, Unpack
 
-from puredelta.commands import changes
-from puredelta.commands.new_table import NewTableProperties
-from puredelta.commands.read import TimestampArgument, read_table
-from puredelta.commands.write import WriteOutcome, WriteRequest, write_table
-from puredelta.commands.write_options import SaveMode
+from puredelta.commands.definition.new_table import NewTableProperties
+from puredelta.commands.read import changes
+from puredelta.commands.read.read_table import TimestampArgument, read_table
+from puredelta.commands.write.options import SaveMode
+from puredelta.commands.write.planned_write import WriteOutcome
+from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.log.replay.table_log import TableLog
 from puredelta.sql.execute.run import run_sql
 from puredelta.sql.relations.parameters import Arguments
+
+
+class NewTableArguments(TypedDict, total=False):
+    """What `write` takes for a table that it creates; a table that is there keeps its own."""
+
+    properties: Mapping[str, str] | None
+    """``delta.*`` properties."""
+    name: str | None
+    description: str | None
 
 
 def read(
@@ -94,9 +105,7 @@ def write(
     mode: str = "error",
     partition_by: Sequence[str] | str = (),
     options: Mapping[str, object] | None = None,
-    properties: Mapping[str, str] | None = None,
-    name: str | None = None,
-    description: str | None = None,
+    **created: Unpack[NewTableArguments],
 ) -> WriteOutcome:
     """Write a DataFrame into the Delta table at ``path``, which is created if it is not there.
 
@@ -107,7 +116,7 @@ def write(
 
     ``options``: ``mergeSchema`` adds new columns, ``overwriteSchema`` (with ``overwrite``)
     takes the frame's columns and ``partition_by``, ``userMetadata`` is kept in the history.
-    ``properties`` (``delta.*``), ``name`` and ``description`` are for a new table.
+    ``properties``, ``name`` and ``description`` are for a new table (`NewTableArguments`).
 
     Raises:
         InvalidRequestError: the table is there, the rows do not fit or break a constraint.
@@ -124,9 +133,19 @@ def write(
         mode=SaveMode.parse(mode),
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
         options=options or {},
-        created=NewTableProperties(properties=properties or {}, name=name, description=description),
+        created=_new_table(created),
     )
     return write_table(rows, TableLog.open(os.fspath(path)), request)
+
+
+def _new_table(given: NewTableArguments) -> NewTableProperties:
+    for name in given.keys() - NewTableArguments.__annotations__.keys():
+        raise TypeError(f"write() got an unexpected keyword argument {name!r}")
+    return NewTableProperties(
+        properties=given.get("properties") or {},
+        name=given.get("name"),
+        description=given.get("description"),
+    )
 
 
 def sql(spark: SparkSession, text: str, args: Arguments | None = None, **fields: Any) -> DataFrame:

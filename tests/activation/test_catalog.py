@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import puredelta
 from puredelta.commands.create import registered
-from puredelta.commands.create.with_rows import create_table_as
+from puredelta.commands.create.as_select import create_table_as
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog import relation_cache
@@ -27,7 +27,7 @@ def database(active: SparkSession) -> Iterator[SparkSession]:
     yield active
     active.catalog.setCurrentDatabase("default")
     active.sql("DROP DATABASE shop CASCADE")
-    assert not relation_cache._pins
+    assert not relation_cache._cached
 
 
 def contents(rows: Any) -> list[tuple[Any, ...]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from puredelta.log.commit.transaction import Transaction
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Metadata, Protocol
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.schema.types import LONG, DataType, StructField, StructType
+from tests.log.tables import Client
 
 FEATURES = (
     "allowColumnDefaults",
@@ -58,7 +58,5 @@ def lay_empty(
     protocol = Protocol(
         min_reader_version=1, min_writer_version=7, writer_features=frozenset(features)
     )
-    Transaction(log, None, engine_info="test").commit(
-        [metadata, protocol], Operation(name="CREATE TABLE")
-    )
+    Client(log, None).commit([metadata, protocol], Operation(name="CREATE TABLE"))
     return log

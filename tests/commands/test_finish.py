@@ -14,11 +14,10 @@ from puredelta.api import read, write
 from puredelta.commands.command import Command, PostCommitHook, command_on, next_command
 from puredelta.commands.finish import finish
 from puredelta.commands.settings import CommitSettings
-from puredelta.commands.write import WriteRequest, write_table
-from puredelta.commands.write_options import SaveMode
+from puredelta.commands.write.options import SaveMode
+from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import CommitUnknownError, ConflictError
-from puredelta.log.commit.commit_request import CommitRequest
-from puredelta.log.commit.transaction import Committed
+from puredelta.log.commit.commit_request import CommitRequest, Committed
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import SetTransaction
 from puredelta.protocol.actions.operations import Operation

@@ -8,10 +8,9 @@ import pytest
 
 from puredelta.commands.generate import generate
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.commit.transaction import Transaction
 from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from tests.faults import MemoryStore
-from tests.log.tables import ENGINE, WRITE, add, create_table, feature_protocol, remove
+from tests.log.tables import WRITE, Client, add, create_table, feature_protocol, remove
 
 
 def test_each_partition_has_a_manifest_while_it_has_files() -> None:
@@ -26,7 +25,7 @@ def test_each_partition_has_a_manifest_while_it_has_files() -> None:
     first = "_symlink_format_manifest/part=1/sub=__HIVE_DEFAULT_PARTITION__/manifest"
     second = "_symlink_format_manifest/part=x%2Fy/sub=2/manifest"
     assert store.files[first] == b"memory:/table/a b.parquet\n"
-    transaction = Transaction(log, log.snapshot(), engine_info=ENGINE)
+    transaction = Client(log, log.snapshot())
     transaction.commit([remove("c.parquet")], WRITE)
     generate(store, log.snapshot(), "symlink_format_manifest")
     assert first in store.files

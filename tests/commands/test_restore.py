@@ -11,7 +11,6 @@ import pytest
 
 from puredelta.commands.restore import restore_table
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.commit.transaction import Transaction
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_usage import (
     IDENTITY_ALLOWS_EXPLICIT,
@@ -23,13 +22,21 @@ from puredelta.protocol.schema.types import LONG, StructField, StructType
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN, clustering_domain
 from puredelta.store.local import LocalStore
 from tests.commands.sessions import FakeSession
-from tests.log.tables import ENGINE, WRITE, add, create_table, feature_protocol, metadata, remove
+from tests.log.tables import (
+    WRITE,
+    Client,
+    add,
+    create_table,
+    feature_protocol,
+    metadata,
+    remove,
+)
 
 SPARK: Any = FakeSession(spark__sql__session__timeZone="UTC")
 
 
 def commit(log: TableLog, *actions: Any) -> None:
-    Transaction(log, log.snapshot(), engine_info=ENGINE).commit(list(actions), WRITE)
+    Client(log, log.snapshot()).commit(list(actions), WRITE)
 
 
 def paths(log: TableLog) -> set[str]:

@@ -18,9 +18,7 @@ from puredelta.protocol.actions.log_paths import (
     SIDECAR_DIRECTORY,
     classic_checkpoint_name,
     commit_name,
-    compacted_name,
     log_path,
-    multi_part_checkpoint_name,
 )
 from puredelta.store.base import Store
 
@@ -45,6 +43,16 @@ METADATA = {
     }
 }
 UUID = "3a0d65cd-4056-49b8-937b-95f9e3ee90e5"
+
+
+def compacted_name(low: int, high: int) -> str:
+    """Return the name of the log compaction file of ``low`` to ``high``, both included."""
+    return f"{low:020d}.{high:020d}.compacted.json"
+
+
+def multi_part_checkpoint_name(version: int, part: int, parts: int) -> str:
+    """Return the name of part ``part`` (from 1) of a checkpoint in ``parts`` files."""
+    return f"{version:020d}.checkpoint.{part:010d}.{parts:010d}.parquet"
 
 
 def features(*names: str) -> Json:

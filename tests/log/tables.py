@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from puredelta.log.commit.commit_request import CommitRequest, Committed
+from puredelta.log.commit.environment import Environment
+from puredelta.log.commit.post_commit import CheckpointWish, write_due_checkpoint
 from puredelta.log.commit.transaction import Transaction
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.actions import Add, Metadata, Protocol, Remove
+from puredelta.protocol.actions.actions import Action, Add, Metadata, Protocol, Remove
 from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.schema.types import INTEGER, LONG, StructField, StructType
 from puredelta.protocol.table.table_config import TableConfig
@@ -108,16 +114,59 @@ def both(*parts: Predicate) -> Predicate:
     return And(parts)
 
 
+class Client:
+    """Commits as commands do: a transaction, then what follows in the log."""
+
+    def __init__(
+        self,
+        log: TableLog,
+        snapshot: Snapshot | None,
+        *,
+        capability: Capability = Capability.APPEND,
+        **environment: object,
+    ) -> None:
+        self._log = log
+        self._environment = Environment(**environment)  # type: ignore[arg-type]
+        self._transaction = Transaction(
+            log,
+            snapshot,
+            engine_info=ENGINE,
+            capability=capability,
+            environment=self._environment,
+        )
+
+    def read_files(self, predicate: Predicate | None, files: FileTable) -> None:
+        self._transaction.read_files(predicate, files)
+
+    def read_app_id(self, app_id: str) -> int | None:
+        return self._transaction.read_app_id(app_id)
+
+    def commit(
+        self,
+        actions: Sequence[Action],
+        operation: Operation,
+        *,
+        metrics: Mapping[str, int | str] | None = None,
+        checkpoint: CheckpointWish = CheckpointWish.AT_INTERVAL,
+        **rest: object,
+    ) -> Committed:
+        request = CommitRequest(actions=actions, operation=operation, metrics=metrics, **rest)  # type: ignore[arg-type]
+        committed = self._transaction.commit(request)
+        environment = self._environment
+        write_due_checkpoint(self._log, committed, wish=checkpoint, environment=environment)
+        return committed
+
+
 def create_table(
     store: Store, *actions: object, protocol: Protocol = PLAIN, **rest: object
 ) -> TableLog:
     """Create a table with these actions beside protocol and metadata."""
     log = TableLog(store)
-    transaction = Transaction(log, None, engine_info=ENGINE, clock=lambda: 1_000)
-    transaction.commit([protocol, metadata(**rest), *actions], WRITE)  # type: ignore[arg-type,list-item]
+    client = Client(log, None, clock=lambda: 1_000)
+    client.commit([protocol, metadata(**rest), *actions], WRITE)  # type: ignore[arg-type,list-item]
     return log
 
 
-def transact(log: TableLog, **rest: object) -> Transaction:
+def transact(log: TableLog, **rest: object) -> Client:
     """Start a transaction on the newest version."""
-    return Transaction(log, log.snapshot(), engine_info=ENGINE, **rest)  # type: ignore[arg-type]
+    return Client(log, log.snapshot(), **rest)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -18,7 +19,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from puredelta.errors import CommitUnknownError, ConflictError
-from puredelta.log.commit.transaction import Phase, Transaction
+from puredelta.log.commit.environment import Phase, ignore_phase
+from puredelta.log.files.clock import random_id
 from puredelta.log.files.row_counts import physical_rows
 from puredelta.log.files.tombstones import remove_file
 from puredelta.log.replay.table_log import TableLog
@@ -26,7 +28,7 @@ from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.log_paths import LOG_DIRECTORY, CommitFile, parse_log_name
 from puredelta.store.base import StorageError, Store
 from tests.faults import FailAt, Fault, MemoryStore
-from tests.log.tables import ENGINE, TRUNCATE, add, create_table, equal
+from tests.log.tables import TRUNCATE, Client, add, create_table, equal, transact
 
 ACCOUNTS = ("1", "2", "3")
 START = 100
@@ -55,14 +57,23 @@ class Transfer:
     source: str
     target: str
     amount: int
-    transaction: Transaction
+    client: Client
+    txn_id: str
     files: dict[str, Add]
 
     @classmethod
-    def begin(cls, store: Store, source: str, target: str, amount: int) -> Transfer:
+    def begin(
+        cls,
+        store: Store,
+        source: str,
+        target: str,
+        amount: int,
+        on_phase: Callable[[Phase], None] = ignore_phase,
+    ) -> Transfer:
         log = TableLog(store)
         snapshot = log.snapshot()
-        transaction = Transaction(log, snapshot, engine_info=ENGINE)
+        txn_id = random_id()
+        client = Client(log, snapshot, new_id=lambda: txn_id, on_phase=on_phase)
         files = {}
         for account in (source, target):
             mask = [
@@ -70,23 +81,23 @@ class Transfer:
                 for values in snapshot.files.rows["partition_values"].to_pylist()
             ]
             mine = snapshot.files.select(mask)
-            transaction.read_files(equal("part", int(account)), mine)
+            client.read_files(equal("part", int(account)), mine)
             (files[account],) = mine.adds()
-        return cls(source, target, amount, transaction, files)
+        return cls(source, target, amount, client, txn_id, files)
 
     def finish(self) -> str:
         changes = {self.source: -self.amount, self.target: self.amount}
         actions = []
         for account, change in changes.items():
             old = self.files[account]
-            name = f"{self.transaction.txn_id}-{account}"
+            name = f"{self.txn_id}-{account}"
             rows = (physical_rows(old) or 0) + change
             actions += [
                 remove_file(old, deleted_ms=1),
                 add(name, {"part": account}, rows=rows),
             ]
-        self.transaction.commit(actions, TRUNCATE)
-        return self.transaction.txn_id
+        self.client.commit(actions, TRUNCATE)
+        return self.txn_id
 
 
 def committed_ids(store: MemoryStore) -> list[str]:
@@ -113,11 +124,10 @@ def test_a_fault_at_every_call_of_a_transfer(fault: Fault, contended: bool) -> N
         txn_id = None
         try:
             transfer = Transfer.begin(store, "1", "2", 10)
-            txn_id = transfer.transaction.txn_id
+            txn_id = transfer.txn_id
             if contended:
                 rival_log = TableLog(disk)
-                rival = Transaction(rival_log, rival_log.snapshot(), engine_info=ENGINE)
-                rival.commit([add("interest", {"part": "3"}, rows=1)], TRUNCATE)
+                transact(rival_log).commit([add("interest", {"part": "3"}, rows=1)], TRUNCATE)
             transfer.finish()
         except CommitUnknownError:
             outcome = None
@@ -170,7 +180,7 @@ class Bank(RuleBasedStateMachine):
         except CommitUnknownError:
             self.unknown = True
         except (StorageError, ConflictError):
-            self.denied.add(transfer.transaction.txn_id)
+            self.denied.add(transfer.txn_id)
         else:
             self.acknowledged[txn_id] = transfer
             self.expected[transfer.source] -= transfer.amount
@@ -197,8 +207,6 @@ TestBank = Bank.TestCase
 def test_a_rival_transfer_at_every_phase(phase: Phase) -> None:
     disk = MemoryStore()
     open_bank(disk)
-    transfer = Transfer.begin(disk, "1", "2", 10)
-    Transfer.begin(disk, "3", "1", 0)
     fired: list[bool] = []
 
     def on_phase(reached: Phase) -> None:
@@ -206,7 +214,7 @@ def test_a_rival_transfer_at_every_phase(phase: Phase) -> None:
             fired.append(True)
             Transfer.begin(disk, "2", "3", 7).finish()
 
-    transfer.transaction._on_phase = on_phase
+    transfer = Transfer.begin(disk, "1", "2", 10, on_phase)
     try:
         transfer.finish()
         done = 10

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from puredelta.commands.convert.run import convert_to_delta
+from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from puredelta.errors import DeltaError
 from puredelta.protocol.actions.paths import decode_path
 from tests.commands.convert.directories import adds, first_commit, write

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.api import read
-from puredelta.commands.changes import read_changes
+from puredelta.commands.read.changes import read_changes
 from puredelta.errors import DeltaError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import AddChangeFile, Remove

@@ -22,10 +22,11 @@ from puredelta.protocol.actions.actions import (
     Metadata,
     Protocol,
 )
-from puredelta.protocol.actions.deletion_vector import encode_file, encode_inline, vector_path
+from puredelta.protocol.actions.deletion_vector import vector_path
 from puredelta.protocol.actions.paths import encode_path
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.schema.types import StructType
+from tests.deletion_vectors import encode_file, encode_inline
 
 EVERYTHING = Protocol(
     min_reader_version=3,

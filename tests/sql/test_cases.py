@@ -9,9 +9,9 @@ import pytest
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
-from puredelta.commands.merge.clauses import MergeSpec
-from puredelta.spark.statements.sql_syntax import require_parsable
-from puredelta.sql.parse.parse import parse_statement
+from puredelta.commands.dml.spec.merge import MergeSpec
+from puredelta.spark.resolve.sql_text import require_parsable
+from puredelta.sql.parse.parse import parse
 from puredelta.sql.parse.statement import MergeStatement, SourceQuery, SourceTable, Target
 from puredelta.sql.text.table_name import TableName
 from puredelta.tables import DeltaMergeBuilder
@@ -64,7 +64,7 @@ def text_of(case: Case) -> str:
 
 @pytest.mark.parametrize("case", SAYABLE, ids=lambda case: case["id"])
 def test_text_and_builder_agree(case: Case) -> None:
-    statement = parse_statement(text_of(case))
+    statement = parse(text_of(case))
     assert isinstance(statement, MergeStatement)
     assert statement.spec == built(case)
     assert statement.target == Target(

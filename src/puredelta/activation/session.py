@@ -6,13 +6,12 @@ import importlib
 import threading
 import warnings
 from collections.abc import Mapping
-from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from puredelta.activation.methods.patched_methods import Owner, patched
 from puredelta.activation.methods.patches import Patches
+from puredelta.spark.jvm.classes import has_class
 from puredelta.spark.session.session import is_connect
 
 _JAR_CLASS = "io.delta.sql.DeltaSparkSessionExtension"
@@ -94,10 +93,4 @@ def _has_jar(spark: SparkSession) -> bool:
         return True
     if is_connect(spark):
         return False  # a client cannot see the server's classes
-    jvm: Any = spark._jvm  # noqa: SLF001 - no public way
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    try:
-        loader.loadClass(_JAR_CLASS)
-    except Py4JError:
-        return False
-    return True
+    return has_class(spark, _JAR_CLASS)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from puredelta.errors import CommitUnknownError
+from puredelta.errors import CommitUnknownError, DeltaError
+
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -22,3 +25,11 @@ def discarded_on_failure(discard: Callable[[], None]) -> Iterator[None]:
     except Exception:
         discard()
         raise
+
+
+def remove_quietly(remove: Callable[[], None]) -> None:
+    """Remove files; what cannot be removed is left for VACUUM and must hide no other error."""
+    try:
+        remove()
+    except (OSError, DeltaError) as failure:
+        logger.warning("Files of a command could not be removed: %s", failure)

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import SparkSession
 
 from puredelta.commands.settings import CommitSettings
-from puredelta.log.commit.transaction import Committed, Phase, Transaction, ignore_phase
+from puredelta.log.commit.commit_request import Committed
+from puredelta.log.commit.environment import DEFAULT_ENVIRONMENT, Environment, Phase, ignore_phase
+from puredelta.log.commit.transaction import Transaction
 from puredelta.log.files.clock import Clock, wall_clock
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
@@ -47,7 +49,7 @@ class Command:
     transaction: Transaction
     hooks: tuple[PostCommitHook, ...] = ()
     """Run in this order when the commit has landed."""
-    clock: Clock = wall_clock
+    environment: Environment = DEFAULT_ENVIRONMENT
     started: float = field(default_factory=time.monotonic)
     """The `time.monotonic` at which the call began."""
 
@@ -58,12 +60,16 @@ class Command:
             raise ValueError(f"there is no table at {self.log.root_uri} yet")
         return self.existing
 
+    def clock(self) -> int:
+        """Return the time now, in milliseconds since 1970."""
+        return self.environment.clock()
+
     def elapsed_ms(self) -> int:
         """Return the milliseconds since the call began."""
         return int((time.monotonic() - self.started) * 1000)
 
     def already_committed(self) -> bool:
-        """Tell whether the table has this application's version already, and depend on it."""
+        """Return whether the table has this application's version already, and depend on it."""
         wanted = self.settings.set_transaction
         if wanted is None:
             return False
@@ -91,8 +97,9 @@ def start_command(
     """
     started = time.monotonic()
     session = SessionInfo.of(spark)
+    environment = Environment(clock=clock, on_phase=on_phase)
     command = command_on(
-        spark, log, log.snapshot(), capability, session=session, on_phase=on_phase, clock=clock
+        spark, log, log.snapshot(), capability, session=session, environment=environment
     )
     return replace(command, started=started)
 
@@ -104,8 +111,7 @@ def command_on(
     capability: Capability,
     *,
     session: SessionInfo | None = None,
-    on_phase: Callable[[Phase], None] = ignore_phase,
-    clock: Clock = wall_clock,
+    environment: Environment = DEFAULT_ENVIRONMENT,
 ) -> Command:
     """Start a call on a version that is read already, or on None where there is no table yet.
 
@@ -124,17 +130,17 @@ def command_on(
             existing,
             engine_info=engine_info(session.spark_version),
             capability=capability,
-            on_phase=on_phase,
-            clock=clock,
+            environment=environment,
         ),
-        clock=clock,
+        environment=environment,
     )
 
 
 def next_command(command: Command, capability: Capability) -> Command:
     """Start another commit of the same call, on what is the newest version now.
 
-    The session is not read again. Hooks, and an application id, belong to the first commit.
+    The session is not read again. Hooks, and an application id, belong to the first commit;
+    its phases are not reported.
 
     Raises:
         UnsupportedError: the table has a feature that this library cannot write.
@@ -145,7 +151,7 @@ def next_command(command: Command, capability: Capability) -> Command:
         command.log.snapshot(),
         capability,
         session=command.session,
-        clock=command.clock,
+        environment=replace(command.environment, on_phase=ignore_phase),
     )
     return replace(following, settings=replace(command.settings, set_transaction=None))
 

@@ -16,8 +16,8 @@ from dataclasses import replace
 
 from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command, PostCommitHook
-from puredelta.log.commit.commit_request import CommitRequest
-from puredelta.log.commit.transaction import CheckpointWish, Committed
+from puredelta.log.commit.commit_request import CommitRequest, Committed
+from puredelta.log.commit.post_commit import CheckpointWish, write_due_checkpoint
 from puredelta.protocol.actions.actions import Add, Metadata, Remove
 from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 
@@ -43,31 +43,24 @@ def finish(
         OSError: the store failed before anything was written.
     """
     with discarded_on_failure(discard or _nothing):
-        committed = _commit(command, request, checkpoint)
-    for hook in (_CACHED_FRAMES, *command.hooks):
+        committed = _commit(command, request)
+    write_due_checkpoint(command.log, committed, wish=checkpoint, environment=command.environment)
+    for hook in (_SET_TRANSACTION, _CACHED_FRAMES, *command.hooks):
         _run(hook, command, committed)
     return committed
 
 
-def _commit(command: Command, request: CommitRequest, checkpoint: CheckpointWish) -> Committed:
+def _commit(command: Command, request: CommitRequest) -> Committed:
     settings = command.settings
     marks = () if settings.set_transaction is None else (settings.set_transaction,)
+    recorded = settings.records_metrics or request.always_records_metrics
     whole = replace(
         request,
         actions=(*request.actions, *marks),
-        metrics=request.metrics if settings.records_metrics else None,
+        metrics=request.metrics if recorded else None,
         user_metadata=settings.user_metadata,
     )
-    return command.transaction.commit(
-        whole.actions,
-        whole.operation,
-        metrics=whole.metrics,
-        is_blind_append=whole.is_blind_append,
-        user_metadata=whole.user_metadata,
-        tags=whole.tags,
-        if_created=whole.if_created,
-        checkpoint=checkpoint,
-    )
+    return command.transaction.commit(whole)
 
 
 def _run(hook: PostCommitHook, command: Command, committed: Committed) -> None:
@@ -91,8 +84,13 @@ def _refresh(command: Command, committed: Committed) -> None:
         refresh_cached_frames(command.spark, command.log)
 
 
+def _reset(command: Command, _: Committed) -> None:
+    command.settings.reset_set_transaction(command.spark)
+
+
 def _nothing() -> None:
     """Remove nothing: the commit names no new data file."""
 
 
+_SET_TRANSACTION = PostCommitHook(name="reset of txnVersion", run=_reset)
 _CACHED_FRAMES = PostCommitHook(name="refresh of cached frames", run=_refresh)

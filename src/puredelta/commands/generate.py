@@ -12,7 +12,7 @@ from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.protocol.features.properties import ColumnMappingMode
-from puredelta.protocol.values.partition_values import partition_directory
+from puredelta.protocol.values.partition_escape import partition_directory
 from puredelta.store.base import Store
 
 SYMLINK_MANIFEST = "symlink_format_manifest"

@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.engine import engine_info
-from puredelta.commands.read import resolve_instant
+from puredelta.commands.command import start_command
+from puredelta.commands.finish import finish
+from puredelta.commands.read.read_table import resolve_timestamp
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
-from puredelta.log.commit.transaction import Transaction
+from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import Clock, wall_clock
 from puredelta.log.files.file_table import FileTable, file_keys
 from puredelta.log.files.tombstones import remove_file
@@ -29,7 +30,8 @@ from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.protocol.actions.table_operations import restore
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.filled_columns import identities, with_high_water_marks
-from puredelta.protocol.features.protocol_versions import supported_features, with_features
+from puredelta.protocol.features.protocol_changes import with_features
+from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
 from puredelta.protocol.table.table_config import TableConfig
@@ -70,7 +72,7 @@ class RestoreOutcome:
         }
 
     def row(self, spark: SparkSession) -> DataFrame:
-        """Return the counts as the reference's one row."""
+        """Return the counts as delta-spark's one row."""
         return spark.createDataFrame([tuple(self.metrics().values())], _SCHEMA)
 
 
@@ -91,18 +93,18 @@ def restore_table(
         InvalidRequestError: there is no such version (CANNOT_RESTORE_TABLE_VERSION), the
             time is none or outside of the history (CANNOT_RESTORE_TIMESTAMP_...), or files
             of the version are gone (FILE_NOT_FOUND).
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
     if (version is None) == (timestamp is None):
         raise ValueError("RESTORE takes a version or a timestamp, one of both")
-    latest = log.snapshot()
-    latest.config.require(Capability.ADMINISTER)
-    time_ms = None if timestamp is None else resolve_instant(spark, timestamp)
+    command = start_command(spark, log, Capability.ADMINISTER, clock=clock)
+    latest = command.snapshot
+    time_ms = None if timestamp is None else resolve_timestamp(spark, timestamp)
     target = _find_target(log, latest, version=version, time_ms=time_ms)
     if target.version == latest.version:
         return None
     restored, removed = differing_files(target.files, latest.files)
-    if str(spark.conf.get(IGNORE_MISSING_SETTING, "false")).lower() != "true":
+    if command.session.settings.get(IGNORE_MISSING_SETTING, "false").lower() != "true":
         _require_present(restored, target)
     outcome = RestoreOutcome(
         table_size_bytes=target.files.total_size_bytes,
@@ -112,29 +114,30 @@ def restore_table(
         removed_size_bytes=removed.total_size_bytes,
         restored_size_bytes=restored.total_size_bytes,
     )
+    command.transaction.read_files(None, latest.files)
+    shown_time = None if time_ms is None else _timestamp_text(time_ms, command.session.time_zone)
+    request = CommitRequest(
+        actions=_actions(target, latest, restored, removed, now_ms=clock()),
+        operation=restore(version=version, timestamp=shown_time),
+        metrics=outcome.metrics(),
+        always_records_metrics=True,
+        is_blind_append=False,
+    )
+    finish(command, request)
+    return outcome
+
+
+def _actions(
+    target: Snapshot, latest: Snapshot, restored: FileTable, removed: FileTable, *, now_ms: int
+) -> tuple[Action, ...]:
     config = restored_config(target, latest)
-    now_ms = clock()
-    actions: list[Action] = [
+    return (
         config.metadata,
         config.protocol,
         *(replace(add, data_change=True) for add in restored.adds()),
         *(remove_file(add, deleted_ms=now_ms) for add in removed.adds()),
         *_domains(target.domain_metadata, latest.domain_metadata),
-    ]
-    transaction = Transaction(
-        log, latest, engine_info=engine_info(spark), capability=Capability.ADMINISTER
     )
-    transaction.read_files(None, latest.files)
-    transaction.commit(
-        actions,
-        restore(
-            version=version,
-            timestamp=None if time_ms is None else _shown(time_ms, spark),
-        ),
-        metrics=outcome.metrics(),
-        is_blind_append=False,
-    )
-    return outcome
 
 
 def differing_files(target: FileTable, latest: FileTable) -> tuple[FileTable, FileTable]:
@@ -219,10 +222,9 @@ _TIME_CODES = {
 }
 
 
-def _shown(time_ms: int, spark: SparkSession) -> str:
+def _timestamp_text(time_ms: int, time_zone: str) -> str:
     """Write a time as ``java.sql.Timestamp`` does, in the session's zone."""
-    zone = parse_time_zone(str(spark.conf.get("spark.sql.session.timeZone")))
-    moment = dt.datetime.fromtimestamp(time_ms / 1000, tz=zone)
+    moment = dt.datetime.fromtimestamp(time_ms / 1000, tz=parse_time_zone(time_zone))
     fraction = f"{time_ms % 1000:03d}".rstrip("0") or "0"
     return f"{moment:%Y-%m-%d %H:%M:%S}.{fraction}"
 

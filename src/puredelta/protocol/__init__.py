@@ -1,4 +1,3 @@
-"""The Delta protocol as types and pure functions: no files, no clock, no Spark.
+"""The Delta protocol as immutable types and pure functions: no files, no clock, no Spark."""
 
-One module and one immutable type per concept of the protocol document.
-"""
+from __future__ import annotations

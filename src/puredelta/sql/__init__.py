@@ -1,1 +1,1 @@
-"""Statement text: which statements are ours, and what they ask for."""
+"""SQL text: which statements concern Delta tables, what they ask for, and their execution."""

@@ -1,7 +1,7 @@
-"""What the log needs from storage: a handful of verbs and one atomic promise.
+"""What the log needs from storage: a few methods, and one of them atomic.
 
 A store is rooted at one table. Every path in its methods is relative to that root,
-uses ``/`` and is *decoded* (a real file name, never percent-encoded).
+uses ``/`` and is *decoded*: a real file name, never percent-encoded.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDirectory:
-    """A directory of an inventory, where the storage has such."""
+    """A directory that `Store.inventory` found; object stores have none."""
 
     path: str
     modified_ms: int
     is_empty: bool
-    """Whether it held nothing at all when it was listed."""
+    """Whether it contained nothing when it was listed."""
 
 
 class FileEnd(NamedTuple):
-    """The last bytes of a file, and how many there are of all."""
+    """The last bytes of a file, and the size of the whole file."""
 
     content: bytes
     size_bytes: int
@@ -66,8 +66,8 @@ class Store(Protocol):
     caller ever receives ``CREATED``, and no reader ever sees part of the content. A
     store that cannot promise that must not implement this protocol.
 
-    A missing file is ``FileNotFoundError``, a refused one ``PermissionError``, anything
-    else `StorageError`.
+    A missing file raises ``FileNotFoundError``, a forbidden one ``PermissionError``, every
+    other failure `StorageError`.
     """
 
     @property
@@ -89,10 +89,10 @@ class Store(Protocol):
     def inventory(
         self, directory: str, *, is_wanted: Callable[[str], bool]
     ) -> Iterator[StoredFile | StoredDirectory]:
-        """Yield the files and directories below a directory, those above before those in them.
+        """Yield the files and directories below a directory, each directory before its content.
 
-        ``is_wanted`` is asked for each name; one that is not wanted is passed over with all
-        below it. Links are passed over, too: what they lead to may be anybody's.
+        ``is_wanted`` is called with each name; an unwanted directory is skipped with everything
+        below it. Links are skipped, too: what they point to may belong to another table.
         """
 
     def read(self, path: str) -> bytes:
@@ -111,16 +111,16 @@ class Store(Protocol):
         """Create or replace the file atomically: readers see the old or the new content."""
 
     def move(self, path: str, new_path: str) -> None:
-        """Give a file of our own another name, which nothing else has."""
+        """Rename a file; no other file has the new name."""
 
     def delete(self, path: str) -> None:
-        """Remove the file; one that is already gone is no error."""
+        """Remove the file; a missing file is no error."""
 
     def delete_tree(self, directory: str) -> None:
-        """Remove a directory of our own and all that is in it; absent is no error."""
+        """Remove a directory and everything in it; a missing directory is no error."""
 
     def delete_directory(self, directory: str) -> bool:
-        """Remove a directory if it is empty; tell whether it was there and is gone."""
+        """Remove a directory if it is empty; return whether this call removed it."""
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file or directory is there."""
+        """Return whether a file or directory exists."""

@@ -51,7 +51,7 @@ class LocalStore:
         with _translated():
             try:
                 with os.scandir(self._path(directory)) as entries:
-                    # The status costs a system call per file: only for those asked for.
+                    # A status costs a system call, so only files in the range get one.
                     wanted = [e for e in entries if e.name >= start and not e.name.startswith(".")]
             except (FileNotFoundError, NotADirectoryError):
                 return
@@ -65,7 +65,7 @@ class LocalStore:
             yield from self._walk(directory.strip("/"), real, frozenset())
 
     def _walk(self, directory: str, real: str, above: frozenset[str]) -> Iterator[StoredFile]:
-        """``real`` is where the directory lies, links resolved."""
+        """Walk one directory; ``real`` is its path with all links resolved."""
         if real in above:
             return
         for entry in _entries(self._path(directory)):
@@ -79,7 +79,7 @@ class LocalStore:
     def inventory(
         self, directory: str, *, is_wanted: Callable[[str], bool]
     ) -> Iterator[StoredFile | StoredDirectory]:
-        """Yield files and directories, neither links nor what they lead to."""
+        """Yield files and directories, but no links and nothing behind them."""
         with _translated():
             yield from self._inventory(directory.strip("/"), is_wanted)
 
@@ -105,11 +105,11 @@ class LocalStore:
     def open(self, path: str) -> BinaryIO:
         """Open for reading; the caller closes it."""
         with _translated():
-            # Without a Path, which costs more than opening: files are many.
+            # Without a Path: making one costs more than opening the file, and files are many.
             return open(self._file_name(path), "rb")  # noqa: PTH123 - the caller closes it
 
     def read_end(self, path: str, num_bytes: int) -> FileEnd:
-        """Return the last bytes; three system calls beside opening and closing."""
+        """Return the last bytes; takes three system calls beside opening and closing."""
         with _translated():
             return read_file_end(self._file_name(path), num_bytes)
 
@@ -137,7 +137,7 @@ class LocalStore:
             _flush_directory(target.parent)
 
     def move(self, path: str, new_path: str) -> None:
-        """Rename a file; directories on the way are made."""
+        """Rename a file; missing directories are created."""
         source, target = self._path(path), self._path(new_path)
         with _translated():
             _make_directories(target.parent)
@@ -153,7 +153,7 @@ class LocalStore:
             _drop_checksum(target)
 
     def delete_tree(self, directory: str) -> None:
-        """Remove a directory with its content, links themselves and not what they lead to."""
+        """Remove a directory with its content; links are removed, their targets are not."""
         target = self._path(directory)
         if target == self._root:
             raise ValueError("refusing to remove the root of a table")
@@ -177,7 +177,7 @@ class LocalStore:
             return True
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file or directory is there."""
+        """Return whether a file or directory exists."""
         with _translated():
             try:
                 self._path(path).stat()
@@ -195,9 +195,9 @@ class LocalStore:
 
     @contextlib.contextmanager
     def _temporary(self, target: Path, content: bytes) -> Iterator[Path]:
-        """Give a flushed file with this content next to the target, and clean up after.
+        """Yield a flushed file with this content next to the target; it is removed afterwards.
 
-        One that cannot be removed stays: what was to be done with it is done or has failed.
+        One that cannot be removed stays: what was to be done with it is done, or has failed.
         """
         _make_directories(target.parent)
         temporary = target.parent / f".{uuid.uuid4().hex}.tmp"
@@ -213,7 +213,7 @@ class LocalStore:
 
 
 def read_file_end(path: str, num_bytes: int) -> FileEnd:
-    """Return the last bytes of the file at a path of the system, unbuffered: files are many."""
+    """Return the last bytes of a file, unbuffered because files are many."""
     descriptor = os.open(path, _READ_AS_IT_IS)
     try:
         size = os.lseek(descriptor, 0, os.SEEK_END)
@@ -269,9 +269,9 @@ def _stored(directory: str, entry: os.DirEntry[str]) -> StoredFile | None:
 
 
 def _drop_checksum(target: Path) -> None:
-    """Remove the checksum Hadoop keeps beside a file: for new content it is wrong.
+    """Remove the checksum that Hadoop keeps beside a file: it does not fit new content.
 
-    Spark would refuse the file; without a checksum it reads unverified.
+    Spark would refuse to read the file; without a checksum it does not verify it.
     """
     with contextlib.suppress(FileNotFoundError):
         target.with_name(f".{target.name}.crc").unlink()
@@ -281,8 +281,8 @@ def _link(temporary: Path, target: Path) -> PutOutcome:
     try:
         os.link(temporary, target)
     except OSError as error:
-        # NFS repeats a link whose answer was lost and then reports that the name exists;
-        # open(2) gives the cure: the link count of our own file says whether it worked.
+        # NFS repeats a link whose answer was lost and then reports that the name exists.
+        # As open(2) says, the link count of the temporary file tells whether it worked.
         if temporary.stat().st_nlink > 1:
             return PutOutcome.CREATED
         if isinstance(error, FileExistsError):
@@ -326,9 +326,9 @@ def _flush_directory(directory: Path) -> None:
 
 
 class _translated:  # noqa: N801 - as context managers of contextlib are named
-    """Let absence and refusal through; every other failure of the system is a StorageError.
+    """Let missing and forbidden files through; turn every other OSError into a StorageError.
 
-    A class, since a generator takes a microsecond, and thousands of files are opened.
+    This is a class because a generator costs a microsecond, and thousands of files are opened.
     """
 
     def __enter__(self) -> None:

@@ -9,35 +9,35 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from puredelta.commands.arguments import require_integer, require_string
-from puredelta.commands.clone import clone_table
-from puredelta.commands.convert.run import convert_to_delta
-from puredelta.commands.create.run import CreateMode
-from puredelta.commands.detail import detail_rows
-from puredelta.commands.generate import generate
-from puredelta.commands.history import history_rows
-from puredelta.commands.merge.arguments import (
+from puredelta.commands.clone.clone_table import clone_table
+from puredelta.commands.convert.convert_to_delta import convert_to_delta
+from puredelta.commands.create.create_table import CreateMode
+from puredelta.commands.dml.spec.arguments import (
     assignments,
     optional_condition,
     require_merge_condition,
     require_source,
 )
-from puredelta.commands.merge.clauses import MergeSpec
+from puredelta.commands.dml.spec.merge import MergeSpec
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, RowSpec, UpdateSpec
+from puredelta.commands.dml.update_delete import run_rows
+from puredelta.commands.generate import generate
 from puredelta.commands.optimize.spec import OptimizeSpec
-from puredelta.commands.read import resolve_instant
-from puredelta.commands.update_delete.run import run_rows
-from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
+from puredelta.commands.read.detail import detail_rows
+from puredelta.commands.read.history import history_rows
+from puredelta.commands.read.read_table import resolve_timestamp
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 from puredelta.sql.relations.names import find_catalog_name, find_location
 from puredelta.sql.relations.table_argument import require_table
-from puredelta.sql.text.computed_name import parse_table_name
+from puredelta.sql.text.table_name import parse_table_name
+from puredelta.tables.arguments import require_integer, require_string
 from puredelta.tables.maintenance import TableMaintenance, clone_request
 from puredelta.tables.merge_builder import ColumnMapping, DeltaMergeBuilder, ExpressionOrColumn
+from puredelta.tables.open_table import OpenTable, require_storage_options
 from puredelta.tables.optimize_builder import DeltaOptimizeBuilder
 from puredelta.tables.table_builder import DeltaTableBuilder
-from puredelta.tables.target import Target, require_storage_options
 
 
 @methods_like_pyspark
@@ -56,7 +56,7 @@ class DeltaTable:
         ... )  # doctest: +SKIP
     """
 
-    def __init__(self, target: Target, *, catalog_name: str | None = None) -> None:
+    def __init__(self, target: OpenTable, *, catalog_name: str | None = None) -> None:
         self._target = target
         self._spark, self._log = target.spark, target.log
         self._catalog_name = catalog_name
@@ -81,7 +81,7 @@ class DeltaTable:
 
     @classmethod
     def _at(cls, spark: SparkSession, path: str, catalog_name: str | None = None) -> DeltaTable:
-        return cls(Target.open(spark, path), catalog_name=catalog_name)
+        return cls(OpenTable.open(spark, path), catalog_name=catalog_name)
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
@@ -128,7 +128,7 @@ class DeltaTable:
             return cls.forPath(sparkSession, result.location)
         # Known already: nothing of what was just written is read again.
         columns = table_identity(sparkSession, result.schema)
-        return cls(Target(sparkSession, TableLog.open(result.location), columns))
+        return cls(OpenTable(sparkSession, TableLog.open(result.location), columns))
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
@@ -341,7 +341,7 @@ class DeltaTable:
     def _cloned(self, target: str, *options: object, at: int | str | None = None) -> DeltaTable:
         request = clone_request(target, *options)
         version = at if isinstance(at, int) else None
-        time_ms = resolve_instant(self._spark, at) if isinstance(at, str) else None
+        time_ms = resolve_timestamp(self._spark, at) if isinstance(at, str) else None
         source = self._log.snapshot(version=version, timestamp_ms=time_ms)
         clone_table(self._spark, source, TableLog.open(target), request)
         return DeltaTable.forPath(self._spark, target)

@@ -11,18 +11,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from puredelta.commands.alter.drop_feature import drop_feature_support
-from puredelta.commands.alter.protocol import add_feature_support, upgrade_protocol_versions
-from puredelta.commands.arguments import (
+from puredelta.commands.alter.properties import add_feature_support, upgrade_protocol_versions
+from puredelta.commands.clone.clone_table import CloneRequest, require_absolute
+from puredelta.commands.restore import RestoreOutcome, restore_table
+from puredelta.commands.vacuum.vacuum import vacuum
+from puredelta.log.replay.table_log import TableLog
+from puredelta.tables.arguments import (
     require_boolean,
     require_integer,
     require_properties,
     require_string,
 )
-from puredelta.commands.clone import CloneRequest, require_absolute
-from puredelta.commands.restore import RestoreOutcome, restore_table
-from puredelta.commands.vacuum.run import vacuum
-from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,6 @@ class TableMaintenance:
     def _restored(self, outcome: RestoreOutcome | None) -> DataFrame:
         if outcome is None:
             return self.spark.createDataFrame([], StructType([]))
-        refresh_cached_frames(self.spark, self.log)
         return outcome.row(self.spark)
 
     def upgrade_protocol(self, reader: int, writer: int) -> None:
@@ -92,6 +90,6 @@ def clone_request(
 
 def _require_version(value: object, name: str) -> None:
     if not isinstance(value, int):
-        raise ValueError(  # noqa: TRY004 - as in the reference
+        raise ValueError(  # noqa: TRY004 - as in delta-spark
             f"The {name} needs to be an integer but got '{type(value)}'."
         )

@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from puredelta.commands.merge.arguments import assignments, optional_condition
-from puredelta.commands.merge.clauses import (
+from puredelta.commands.dml.merge import run_merge
+from puredelta.commands.dml.spec.arguments import assignments, optional_condition
+from puredelta.commands.dml.spec.merge import (
     Clause,
     Delete,
     Insert,
@@ -19,7 +20,6 @@ from puredelta.commands.merge.clauses import (
     Star,
     Update,
 )
-from puredelta.commands.merge.run import run_merge
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 

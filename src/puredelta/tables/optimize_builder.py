@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.optimize.run import run_optimize
+from puredelta.commands.optimize.optimize import run_optimize
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark

@@ -1,6 +1,6 @@
 """Builders of table definitions, with the methods and argument checks of ``delta.tables``.
 
-Like the reference's, a builder is changed by its methods, which return it.
+Like delta-spark's, a builder is changed by its methods, which return it.
 """
 
 from __future__ import annotations
@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.create.columns import (
+from puredelta.commands.create.create_table import CreateMode, create_table
+from puredelta.commands.create.definition import TableDefinition
+from puredelta.commands.create.registered import NewTable, define_registered
+from puredelta.commands.definition.columns import (
     IdentitySpec,
     column,
     require_valid_columns,
     stored_columns,
 )
-from puredelta.commands.create.definition import TableDefinition
-from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.create.run import CreateMode, create_table
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructType
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.spark.catalog.catalog_entries import entry_name
 from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG
 from puredelta.spark.session.identifiers import parse_name
@@ -205,8 +204,6 @@ class DeltaTableBuilder(Generic[Table]):
         location = self._path()
         log = TableLog.open(location)
         create_table(self._spark, log, definition, mode=self._mode)
-        if self._mode is CreateMode.REPLACE:
-            refresh_cached_frames(self._spark, log)
         return self._open_table(location, None)
 
     def _defined_by_name(self, name: TableName, definition: TableDefinition) -> str:

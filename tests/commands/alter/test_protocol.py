@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from puredelta.commands.alter.drop_feature import drop_feature_support
-from puredelta.commands.alter.properties import set_table_properties
-from puredelta.commands.alter.protocol import add_feature_support, upgrade_protocol_versions
+from puredelta.commands.alter.properties import (
+    add_feature_support,
+    set_table_properties,
+    upgrade_protocol_versions,
+)
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.replay.segment import list_log
 from puredelta.log.replay.table_log import TableLog

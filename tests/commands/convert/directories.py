@@ -4,33 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-
-
-@dataclass(frozen=True)
-class StubConf:
-    settings: Mapping[str, str]
-
-    @property
-    def getAll(self) -> dict[str, str]:  # noqa: N802 - PySpark's name
-        return dict(self.settings)
-
-
-@dataclass(frozen=True)
-class StubSession:
-    """What a conversion needs of a session as long as it does not ask Spark anything."""
-
-    settings: Mapping[str, str] = field(default_factory=dict)
-    version: str = "4.1.0"
-
-    @property
-    def conf(self) -> StubConf:
-        return StubConf(self.settings)
 
 
 def write(root: Path, path: str, columns: Mapping[str, Any] | pa.Table, **options: Any) -> Path:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from puredelta.api import read
-from puredelta.commands.convert.run import convert_to_delta
+from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from tests.commands.convert.directories import write
 from tests.commands.convert.spark_directories import ALL_TYPES, rows, rows_of
 

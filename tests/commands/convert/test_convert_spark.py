@@ -12,7 +12,7 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 from puredelta.api import read
-from puredelta.commands.convert.run import convert_to_delta
+from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from puredelta.errors import DeltaError, InvalidRequestError, UnsupportedError
 from tests.commands.convert.directories import adds, first_commit, schema, write
 from tests.commands.convert.spark_directories import ALL_TYPES, rows_of, settings

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.commands.optimize.auto import added_partitions, crowded_partitions
-from puredelta.commands.optimize.metrics import operation_metrics
-from puredelta.commands.optimize.settings import AutoCompactSettings, OptimizeSettings
-from puredelta.commands.optimize.spec import OptimizeSpec
+from puredelta.commands.compaction.auto import added_partitions, partitions_over_threshold
+from puredelta.commands.compaction.metrics import operation_metrics
+from puredelta.commands.compaction.settings import AutoCompactSettings, OptimizeSettings
 from puredelta.commands.optimize.z_columns import resolve_z_columns
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.properties import TableProperties
 from puredelta.protocol.schema.types import INTEGER, STRING, StructField, StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.sql.parse.parse import parse_statement
-from puredelta.sql.parse.statement import OptimizeStatement
-from puredelta.sql.text.syntax_error import SqlSyntaxError
 from tests.log.tables import PLAIN, add, metadata
 
 AUTO = "delta.autoOptimize.autoCompact"
@@ -109,42 +105,9 @@ def test_the_session_has_the_first_word(
 def test_partitions_of_new_rows_and_of_many_files() -> None:
     x, y = (add(f"{p}{n}", {"p": p}) for n, p in enumerate("xy"))
     assert added_partitions([x, add("z", {"p": "z"}, data_change=False)]) == {(("p", "x"),)}
-    assert crowded_partitions([x, y, x], min_num_files=2) == {(("p", "x"),)}
+    assert partitions_over_threshold([x, y, x], min_num_files=2) == {(("p", "x"),)}
 
 
 def test_metrics_of_nothing_left() -> None:
     """All rows of the files were deleted ones."""
     assert operation_metrics((), ())["p50FileSize"] == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "spec"),
-    [
-        ("OPTIMIZE delta.`/a`", OptimizeSpec()),
-        ("optimize '/a';", OptimizeSpec()),
-        ("OPTIMIZE delta.`/a` FULL", OptimizeSpec(full=True)),
-        (
-            "OPTIMIZE delta.`/a` WHERE p = 'zorder by' ZORDER BY (id, s.`x`)",
-            OptimizeSpec(predicates=("p = 'zorder by'",), z_order_by=("id", "s.`x`")),
-        ),
-        ("OPTIMIZE delta.`/a` ZORDER BY id, v", OptimizeSpec(z_order_by=("id", "v"))),
-    ],
-)
-def test_sql_text(text: str, spec: OptimizeSpec) -> None:
-    assert parse_statement(text) == OptimizeStatement(spec=spec)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "OPTIMIZE",
-        "OPTIMIZE delta.`/a` VERSION AS OF 1",
-        "OPTIMIZE delta.`/a` WHERE",
-        "OPTIMIZE delta.`/a` ZORDER BY ()",
-        "OPTIMIZE delta.`/a` ZORDER BY (id",
-        "WITH c AS (SELECT 1) OPTIMIZE delta.`/a`",
-    ],
-)
-def test_sql_text_that_is_wrong(text: str) -> None:
-    with pytest.raises(SqlSyntaxError):
-        parse_statement(text)

@@ -12,15 +12,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.commands.optimize import auto
-from puredelta.commands.optimize.run import execute_optimize
+from puredelta.commands.optimize.optimize import execute_optimize
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.commit.transaction import Phase
+from puredelta.log.commit.environment import Phase
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.write.hash_partitions import spark_hash
+from puredelta.spark.write.bin_rewrite import spark_hash
 from puredelta.tables import DeltaTable
-from tests.commands.row_changes.features import (
+from tests.commands.dml.features import (
     FEED,
     MAPPED,
     TRACKING,
@@ -140,9 +139,7 @@ def test_appends_do_not_conflict_deletes_do(spark: SparkSession, tmp_path: Path)
     assert parquet_files(tmp_path) <= at_hand  # of the OPTIMIZE nothing is left
 
 
-def test_auto_compaction_follows_writes_and_merges(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_compaction_follows_writes_and_merges(spark: SparkSession, tmp_path: Path) -> None:
     wish = {"delta.autoOptimize.autoCompact": "true"}
     files = ([(n, "v", p)] for n, p in enumerate("xxy"))
     log = make_table(spark, tmp_path, *files, properties=wish, partition_by=["p"])
@@ -157,14 +154,11 @@ def test_auto_compaction_follows_writes_and_merges(
         assert info.operation_parameters["predicate"] == "[\"(`p` <=> 'x')\"]"
         assert len(log.snapshot().files) == 2
 
-        def fail(*_: object) -> None:
-            raise OSError("no space")
-
         spark.conf.set(f"{PREFIX}autoCompact.minNumFiles", "1")
-        with monkeypatch.context() as patched:
-            patched.setattr(auto, "_compact", fail)
-            DeltaTable.forPath(spark, str(tmp_path)).update("k = 7", {"v": "'z'"})
+        spark.conf.set(f"{PREFIX}autoCompact.maxFileSize", "no size: the compaction fails")
+        DeltaTable.forPath(spark, str(tmp_path)).update("k = 7", {"v": "'z'"})
         assert operations(log)[0] == "UPDATE"
+        spark.conf.unset(f"{PREFIX}autoCompact.maxFileSize")
 
         spark.conf.set(f"{PREFIX}autoCompact.enabled", "false")
         puredelta.write(spark.createDataFrame(new), str(tmp_path), mode="append")
@@ -175,7 +169,7 @@ def test_auto_compaction_follows_writes_and_merges(
         assert operations(log)[:2] == ["OPTIMIZE", "UPDATE"]
         assert len(log.snapshot().files) == 2
     finally:
-        for name in ("minNumFiles", "enabled"):
+        for name in ("minNumFiles", "maxFileSize", "enabled"):
             spark.conf.unset(f"{PREFIX}autoCompact.{name}")
 
 

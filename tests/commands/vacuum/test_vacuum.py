@@ -11,15 +11,14 @@ import pytest
 
 from puredelta.commands.vacuum.garbage import find_garbage, visible_to_vacuum
 from puredelta.commands.vacuum.retention import resolve_retention
-from puredelta.commands.vacuum.run import vacuum
+from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.commit.transaction import Transaction
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from puredelta.store.base import StorageError, StoredDirectory, StoredFile
 from puredelta.store.local import LocalStore
 from tests.commands.sessions import FakeSession
-from tests.log.tables import ENGINE, WRITE, add, create_table, feature_protocol, remove
+from tests.log.tables import WRITE, Client, add, create_table, feature_protocol, remove
 
 HOUR_MS = 3_600_000
 NOW_MS = 2_000_000_000_000
@@ -65,7 +64,7 @@ def log(tmp_path: Path) -> TableLog:
         add("a%20b.parquet"),
         protocol=feature_protocol(readers=("deletionVectors",)),
     )
-    transaction = Transaction(table, table.snapshot(), engine_info=ENGINE)
+    transaction = Client(table, table.snapshot())
     gone = remove("old.parquet", deleted_ms=NOW_MS - 200 * HOUR_MS)
     lately = remove("lately.parquet", deleted_ms=NOW_MS - 2 * HOUR_MS, deletion_vector=vector)
     transaction.commit([gone, lately], WRITE)

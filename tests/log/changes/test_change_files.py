@@ -13,7 +13,7 @@ from puredelta.log.changes.change_files import (
     ChangeFiles,
     VectorChange,
     find_change_files,
-    read_redrawn,
+    read_vector_changes,
 )
 from puredelta.log.replay.commit_files import Commit
 from puredelta.protocol.actions.actions import (
@@ -24,8 +24,9 @@ from puredelta.protocol.actions.actions import (
     DeletionVectorDescriptor,
     Remove,
 )
-from puredelta.protocol.actions.deletion_vector import encode_file, encode_inline, vector_path
+from puredelta.protocol.actions.deletion_vector import vector_path
 from puredelta.protocol.table.change_data import ChangeType
+from tests.deletion_vectors import encode_file, encode_inline
 from tests.log.tables import add
 
 UNCHANGED = CommitInfo(
@@ -72,7 +73,7 @@ def test_files_that_came_and_went() -> None:
     ]
     assert found.whole[0].file.partition_values == {"p": "1"}
     assert (found.whole[2].file.partition_values, found.whole[2].file.size_bytes) == ({"p": "x"}, 7)
-    assert (found.recorded, found.redrawn) == ([], [])
+    assert (found.recorded, found.vector_changes) == ([], [])
 
 
 def test_m_123_change_files_speak_for_the_whole_commit() -> None:
@@ -118,7 +119,7 @@ def test_a_file_with_a_different_deletion_vector() -> None:
         add("bare"),
         remove("gone", deletion_vector=new),
     )
-    assert found.redrawn == [
+    assert found.vector_changes == [
         VectorChange(file=add("p=a b/f"), before=old, after=new, version=3, timestamp_ms=50)
     ]
     assert brief(found.whole) == [("gone", ChangeType.DELETE, 3, 50)]
@@ -132,7 +133,7 @@ def test_a_remove_that_does_not_say_enough() -> None:
         assert raised.value.code is ErrorCode.REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA
         # What is not read need not be complete: the add has it all, or nothing changed.
         both = changes_of(lacking, replace(add("b"), deletion_vector=vector(3)))
-        assert len(both.redrawn) == 1
+        assert len(both.vector_changes) == 1
         changes_of(UNCHANGED, lacking)
         changes_of(replace(lacking, data_change=False))
 
@@ -161,7 +162,7 @@ def test_vectors_are_compared(tmp_path: Path) -> None:
     ]
     found = [
         (r.file.file.path, r.file.change, r.rows.tolist())
-        for r in read_redrawn(cases, f"file:{tmp_path}")
+        for r in read_vector_changes(cases, f"file:{tmp_path}")
     ]
     assert found == [
         ("a", ChangeType.DELETE, [1, 2**33]),
@@ -170,4 +171,4 @@ def test_vectors_are_compared(tmp_path: Path) -> None:
         ("c", ChangeType.INSERT, [2**33]),
         ("e", ChangeType.DELETE, [7]),
     ]
-    assert read_redrawn([], f"file:{tmp_path}") == []
+    assert read_vector_changes([], f"file:{tmp_path}") == []

@@ -11,10 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.log.changes import file_rows
 from puredelta.log.changes.file_rows import ReadableFile, read_batches
 from puredelta.protocol.actions.actions import DeletionVectorDescriptor
-from puredelta.protocol.actions.deletion_vector import encode_inline
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import (
     DATE,
@@ -26,6 +24,7 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
+from tests.deletion_vectors import encode_inline
 
 
 def field(name: str, kind: Any, physical: str | None = None) -> StructField:
@@ -47,12 +46,13 @@ def rows(path: Path, schema: StructType, wanted: pa.Schema, **given: Any) -> lis
         only=vector(given.pop("only", None)),
     )
     partitions = given.pop("partitions", ())
-    batches = read_batches(file, schema, wanted, partition_columns=partitions, mode=mode)
+    batches = read_batches(
+        file, schema, wanted, partition_columns=partitions, mode=mode, batch_rows=3
+    )
     return [row for batch in batches for row in batch.to_pylist()]
 
 
-def test_hidden_rows_partition_values_and_what_a_file_lacks(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_rows, "BATCH_ROWS", 3)
+def test_deleted_rows_partition_values_and_what_a_file_lacks(tmp_path):
     pq.write_table(pa.table({"id": pa.array(range(8), pa.int32())}), tmp_path / "a b.parquet")
     schema = StructType((field("day", DATE), field("id", LONG), field("new", STRING)))
     wanted = pa.schema({"day": pa.date32(), "id": pa.int64(), "new": pa.string()})
@@ -68,8 +68,7 @@ def test_hidden_rows_partition_values_and_what_a_file_lacks(tmp_path, monkeypatc
     assert found == [{"day": day, "id": n, "new": None} for n in (1, 6)]
 
 
-def test_only_the_rows_that_one_vector_has_and_another_has_not(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_rows, "BATCH_ROWS", 3)
+def test_only_the_rows_that_one_vector_has_and_another_has_not(tmp_path):
     path, schema = tmp_path / "f.parquet", StructType((field("id", LONG),))
     pq.write_table(pa.table({"id": pa.array(range(8), pa.int64())}), path)
     wanted = pa.schema({"id": pa.int64()})

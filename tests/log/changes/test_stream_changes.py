@@ -16,9 +16,9 @@ from puredelta.log.changes.stream_changes import ChangeStream
 from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import AddChangeFile
-from puredelta.protocol.actions.deletion_vector import encode_inline
 from puredelta.protocol.schema.types import INTEGER, StructField, StructType
 from puredelta.store.local import LocalStore
+from tests.deletion_vectors import encode_inline
 from tests.log.tables import (
     SCHEMA,
     WRITE,
@@ -51,7 +51,7 @@ def log(tmp_path: Path) -> TableLog:
 
 
 def stream(log: TableLog, version: int) -> ChangeStream:
-    return ChangeStream(known=StreamedTable.of(log.snapshot(version=version)))
+    return ChangeStream(table=StreamedTable.of(log.snapshot(version=version)))
 
 
 def said(files: tuple[ReadableFile, ...]) -> list[tuple[Any, ...]]:

@@ -37,7 +37,7 @@ def delivered(log: TableLog, after: int, through: int, **rules: bool) -> list[st
 
 
 def stream(log: TableLog, **rules: bool) -> RowStream:
-    return RowStream(known=StreamedTable.of(log.snapshot()), rules=StreamRules(**rules))
+    return RowStream(table=StreamedTable.of(log.snapshot()), rules=StreamRules(**rules))
 
 
 def test_each_commit_is_delivered_once(log: TableLog) -> None:

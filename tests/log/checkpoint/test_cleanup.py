@@ -9,13 +9,13 @@ import pytest
 
 from puredelta.log.checkpoint.checkpoint_write import write_checkpoint
 from puredelta.log.checkpoint.cleanup import clean_up_log, cutoff_time
-from puredelta.log.commit.transaction import CheckpointWish, Transaction
+from puredelta.log.commit.post_commit import CheckpointWish
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.log_paths import parse_log_name
 from puredelta.protocol.features.properties import TableProperties
 from puredelta.store.base import StorageError
 from tests.faults import FailAt, MemoryStore
-from tests.log.tables import ENGINE, WRITE, add, create_table, feature_protocol
+from tests.log.tables import WRITE, Client, add, create_table, feature_protocol
 
 DAY_MS = 86_400_000
 NOW_MS = 1_800_000_000_000
@@ -25,7 +25,7 @@ def table(store: MemoryStore, *, checkpoints: tuple[int, ...], **properties: str
     """Ten versions, one a day, the last one now."""
     log = create_table(store, add("0"), delta__checkpointInterval="1000", **properties)
     for number in range(1, 10):
-        Transaction(log, log.snapshot(), engine_info=ENGINE).commit([add(str(number))], WRITE)
+        Client(log, log.snapshot()).commit([add(str(number))], WRITE)
     for version in checkpoints:
         write_checkpoint(store, log.snapshot(version=version), now_ms=NOW_MS)
     for path in store.files:
@@ -107,7 +107,7 @@ def test_sidecars_go_with_their_last_checkpoint() -> None:
         delta__checkpointInterval="1000",
     )
     for number in (1, 2):
-        Transaction(log, log.snapshot(), engine_info=ENGINE).commit([add(str(number))], WRITE)
+        Client(log, log.snapshot()).commit([add(str(number))], WRITE)
         write_checkpoint(store, log.snapshot(), now_ms=NOW_MS)
     store.put("_delta_log/_sidecars/young.parquet", b"x")
     for path in list(store.files):
@@ -145,7 +145,7 @@ def test_a_commit_cleans_up_after_its_checkpoint_and_outlives_a_failure(
     meta = replace(
         log.snapshot().metadata, configuration={"delta.logRetentionDuration": "interval 2 days"}
     )
-    transaction = Transaction(log, log.snapshot(), engine_info=ENGINE, clock=lambda: NOW_MS)
+    transaction = Client(log, log.snapshot(), clock=lambda: NOW_MS)
     committed = transaction.commit([meta], WRITE, checkpoint=CheckpointWish.ALWAYS)
     assert committed.version == 10
     assert commits(store)[0] == (0 if fails else 5)

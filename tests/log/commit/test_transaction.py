@@ -26,13 +26,9 @@ from puredelta.errors import (
     ProtocolChangedException,
     UnsupportedError,
 )
-from puredelta.log.commit import transaction as transaction_module
-from puredelta.log.commit.transaction import (
-    CheckpointWish,
-    IfCreated,
-    Phase,
-    Transaction,
-)
+from puredelta.log.commit.commit_request import IfCreated
+from puredelta.log.commit.environment import Phase
+from puredelta.log.commit.post_commit import CheckpointWish
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.tombstones import remove_file
 from puredelta.log.replay.table_log import TableLog
@@ -60,6 +56,7 @@ from tests.log.tables import (
     SCHEMA,
     TRUNCATE,
     WRITE,
+    Client,
     add,
     create_table,
     equal,
@@ -103,9 +100,9 @@ def rival(log: TableLog, *actions: Action, operation: Operation = WRITE) -> None
 
 def test_a_new_table_x03_x04() -> None:
     store = MemoryStore()
-    committed = Transaction(
-        TableLog(store), None, engine_info=ENGINE, clock=lambda: 7, new_id=lambda: "id-1"
-    ).commit([add("a"), metadata(), PLAIN], WRITE, metrics={"numFiles": 1, "numOutputRows": "10"})
+    committed = Client(TableLog(store), None, clock=lambda: 7, new_id=lambda: "id-1").commit(
+        [add("a"), metadata(), PLAIN], WRITE, metrics={"numFiles": 1, "numOutputRows": "10"}
+    )
     assert (committed.version, committed.timestamp_ms) == (0, 7)
     assert [next(iter(line)) for line in lines(store, 0)] == [
         "commitInfo",
@@ -147,7 +144,7 @@ def test_provenance_of_a_later_commit_m161() -> None:
 
 def test_convert_writes_read_version_minus_one_c56() -> None:
     store = MemoryStore()
-    Transaction(TableLog(store), None, engine_info=ENGINE).commit(
+    Client(TableLog(store), None).commit(
         [metadata(), PLAIN, add("a")],
         Operation(name="CONVERT", parameters={}),
         is_blind_append=False,
@@ -166,7 +163,7 @@ def test_the_checkpoint_of_a_first_version_says_what_its_commit_says(protocol: P
     in_parts = metadata(partitioned_by=("part",), delta__enableInCommitTimestamps="true")
     files = [add("part=1/a%20b", {"part": "1"}, ids=(1, 2)), add("c", {"part": None})]
     domains = [DomainMetadata(domain="app", configuration="{}")] if protocol is TRACKED else []
-    Transaction(log, None, engine_info=ENGINE).commit(
+    Client(log, None).commit(
         [in_parts, protocol, *files, *domains],
         WRITE,
         checkpoint=CheckpointWish.ALWAYS,
@@ -206,7 +203,7 @@ def test_an_application_version_is_read() -> None:
     log = create_table(store, SetTransaction(app_id="app", version=3))
     assert transact(log).read_app_id("app") == 3
     assert transact(log).read_app_id("other") is None
-    assert Transaction(TableLog(MemoryStore()), None, engine_info=ENGINE).read_app_id("a") is None
+    assert Client(TableLog(MemoryStore()), None).read_app_id("a") is None
 
 
 # --- what is refused, with the table unchanged -----------------------------------------------
@@ -330,7 +327,7 @@ def test_refused(
 def test_a_new_table_needs_protocol_and_metadata_x04(actions: list[Action]) -> None:
     store = MemoryStore()
     with pytest.raises(InvalidRequestError) as caught:
-        Transaction(TableLog(store), None, engine_info=ENGINE).commit(actions, WRITE)
+        Client(TableLog(store), None).commit(actions, WRITE)
     assert caught.value.code is ErrorCode.METADATA_ABSENT
     assert store.files == {}
 
@@ -378,6 +375,19 @@ def test_a_transaction_commits_once() -> None:
     txn.commit([add("a")], WRITE)
     with pytest.raises(ValueError, match="once"):
         txn.commit([add("b")], WRITE)
+    with pytest.raises(ValueError, match="once"):
+        txn.read_app_id("app")
+    assert paths(log) == {"a"}
+
+
+def test_a_transaction_that_lost_is_spent_too() -> None:
+    log = create_table(MemoryStore())
+    txn = transact(log)
+    rival(log, metadata(delta__appendOnly="true"))
+    with pytest.raises(MetadataChangedException):
+        txn.commit([add("a")], WRITE)
+    with pytest.raises(ValueError, match="once"):
+        txn.commit([add("a")], WRITE)
 
 
 # --- rivals -------------------------------------------------------------------------------------
@@ -484,7 +494,7 @@ def test_the_tables_name_is_used_where_it_has_one() -> None:
     store = MemoryStore()
     log = TableLog(store)
     named = replace(metadata(), name="sales")
-    Transaction(log, None, engine_info=ENGINE).commit([named, PLAIN], WRITE)
+    Client(log, None).commit([named, PLAIN], WRITE)
     txn = transact(log)
     txn.read_files(None, log.snapshot().files)
     rival(log, add("a"))
@@ -510,8 +520,7 @@ def test_a_rival_that_makes_the_table_unwritable_stops_us() -> None:
     assert versions(store) == 2
 
 
-def test_the_number_of_attempts_has_a_limit_x08(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction_module, "ATTEMPTS_MAX", 5)
+def test_the_number_of_attempts_has_a_limit_x08() -> None:
     store = MemoryStore()
     log = create_table(store)
     names = iter(range(100))
@@ -521,7 +530,7 @@ def test_the_number_of_attempts_has_a_limit_x08(monkeypatch: pytest.MonkeyPatch)
             rival(log, add(f"rival-{next(names)}"))
 
     with pytest.raises(ConflictError, match="tried 5 times") as caught:
-        transact(log, on_phase=always_faster).commit([add("mine")], WRITE)
+        transact(log, on_phase=always_faster, attempts_max=5).commit([add("mine")], WRITE)
     assert caught.value.code is ErrorCode.MAX_COMMIT_RETRIES_EXCEEDED
     assert "mine" not in paths(log)
 
@@ -561,7 +570,7 @@ def test_a_rival_commits_at_every_point(phase: Phase, clash: bool) -> None:
 @pytest.mark.parametrize("if_created", IfCreated)
 def test_two_writers_create_the_same_table(if_created: IfCreated) -> None:
     store = MemoryStore()
-    txn = Transaction(TableLog(store), None, engine_info=ENGINE)
+    txn = Client(TableLog(store), None)
     create_table(store, add("theirs"))
     rival(TableLog(store), add("more"))
     ours = [PLAIN, replace(metadata(), id="another"), add("mine")]
@@ -577,6 +586,20 @@ def test_two_writers_create_the_same_table(if_created: IfCreated) -> None:
         assert paths(TableLog(store)) == {"theirs", "more"}
 
 
+def test_a_batch_that_both_creators_hold_is_in_the_table_once() -> None:
+    """The old driver of a streaming query may still be alive when the new one begins."""
+    store = MemoryStore()
+    batch = SetTransaction(app_id="query", version=0)
+    txn, other = (Client(TableLog(store), None) for _ in range(2))
+    for client in (txn, other):
+        assert client.read_app_id("query") is None
+    ours = [PLAIN, metadata(), batch]
+    other.commit([*ours, add("theirs")], WRITE, if_created=IfCreated.APPEND)
+    with pytest.raises(ConcurrentTransactionException, match="application transaction query"):
+        txn.commit([*ours, add("mine")], WRITE, if_created=IfCreated.APPEND)
+    assert paths(TableLog(store)) == {"theirs"}
+
+
 @pytest.mark.parametrize(
     ("theirs", "reason"),
     [
@@ -587,26 +610,10 @@ def test_two_writers_create_the_same_table(if_created: IfCreated) -> None:
 )
 def test_a_different_table_is_not_joined(theirs: dict[str, object], reason: str) -> None:
     store = MemoryStore()
-    txn = Transaction(TableLog(store), None, engine_info=ENGINE)
+    txn = Client(TableLog(store), None)
     create_table(store, **theirs)  # type: ignore[arg-type]
     with pytest.raises(ConcurrentWriteException, match=reason):
         txn.commit([PLAIN, metadata(), add("mine")], WRITE, if_created=IfCreated.APPEND)
-
-
-@pytest.mark.parametrize("committed_with", [0, 1])
-def test_a_batch_is_not_joined_to_a_table_that_has_it(committed_with: int) -> None:
-    """Version 0 is the rival's creation; its batch comes with it, or in the version after."""
-    store = MemoryStore()
-    batch = SetTransaction(app_id="query", version=0)
-    txn = Transaction(TableLog(store), None, engine_info=ENGINE)
-    assert txn.read_app_id("query") is None
-    create_table(store, *([add("theirs"), batch] if committed_with == 0 else []))
-    if committed_with == 1:
-        rival(TableLog(store), add("theirs"), batch)
-    ours = [PLAIN, metadata(), add("mine"), batch]
-    with pytest.raises(ConcurrentTransactionException, match="query"):
-        txn.commit(ours, WRITE, if_created=IfCreated.APPEND)
-    assert paths(TableLog(store)) == {"theirs"}
 
 
 # --- in-commit timestamps (X-11) -----------------------------------------------------------------
@@ -681,11 +688,7 @@ def high_water_mark(log: TableLog) -> int:
 
 
 @pytest.fixture
-def tracked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., TableLog]:
-    """Let tables with the feature through: ids are given out whether or not commands can."""
-    monkeypatch.setattr(
-        "puredelta.protocol.table.table_config.TableConfig.require", lambda *_: None
-    )
+def tracked() -> Callable[..., TableLog]:
     return lambda *actions, **rest: create_table(MemoryStore(), *actions, protocol=TRACKED, **rest)
 
 

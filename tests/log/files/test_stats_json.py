@@ -5,8 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from puredelta.log.files import stats_json
-from puredelta.log.files.stats_json import read_with_arrow, read_with_python
+from puredelta.log.files.stats_json import (
+    BATCH_BYTES,
+    read_with_arrow,
+    read_with_python,
+    text_batches,
+)
 from puredelta.protocol.schema.types import LONG, STRING
 
 _LEAVES = {("a",): LONG, ("s", "b"): STRING}
@@ -17,37 +21,23 @@ def _text(number: int) -> str:
     return f'{{"numRecords":{number},"minValues":{bounds},"maxValues":{bounds},"nullCount":{{}}}}'
 
 
-@pytest.mark.parametrize("piece_bytes", [1, 200, 1 << 20])
+@pytest.mark.parametrize("batch_bytes", [1, 200, 1 << 20])
 @pytest.mark.parametrize("sizes", [[9], [1, 0, 5, 3], [], [0]])
-def test_texts_of_any_arrays_are_parsed_in_pieces(
-    sizes: list[int], piece_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stats_json, "_PIECE_BYTES", piece_bytes)
+def test_texts_of_any_arrays_are_parsed_in_batches(sizes: list[int], batch_bytes: int) -> None:
     whole = pa.array(["not parsed", *map(_text, range(sum(sizes))), "{not parsed}"])
     ends = [sum(sizes[:n]) + 1 for n in range(len(sizes))]
     chunks = [whole.slice(end, size) for end, size in zip(ends, sizes, strict=True)]
     texts = pa.chunked_array(chunks, pa.string())
-    found = read_with_arrow(texts, _LEAVES)
+    found = read_with_arrow(texts, _LEAVES, batch_bytes=batch_bytes)
     assert found == read_with_python(texts, _LEAVES)
     assert found.num_records.to_pylist() == list(range(sum(sizes)))
 
 
-def test_large_texts_are_parsed_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsed: list[int] = []
-    parse = stats_json._parsed
-
-    def counted(texts: pa.StringArray, schema: pa.Schema) -> pa.Table:
-        parsed.append(len(texts))
-        return parse(texts, schema)
-
-    monkeypatch.setattr(stats_json, "_parsed", counted)
+def test_large_texts_are_parsed_apart() -> None:
     texts = pa.chunked_array([[_text(n) for n in range(10)], [_text(10)]])
-    assert read_with_arrow(texts, _LEAVES) is not None
-    assert parsed == [11], "little text is parsed at once"
-    monkeypatch.setattr(stats_json, "_PIECE_BYTES", texts.nbytes // 3)
-    parsed.clear()
-    assert read_with_arrow(texts, _LEAVES) is not None
-    assert sorted(parsed, reverse=True) == [4, 4, 2, 1]
+    little = text_batches(texts, BATCH_BYTES)
+    assert [len(batch) for batch in little] == [11], "little text is parsed at once"
+    assert [len(batch) for batch in text_batches(texts, texts.nbytes // 3)] == [4, 4, 2, 1]
 
 
 def test_files_without_statistics_stand_among_others() -> None:

@@ -12,12 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.log.footers.file_stats import (
-    LeafStatistics,
-    StatisticsReader,
-    TableStatistics,
-    combined,
-)
+from puredelta.log.footers.file_stats import StatisticsReader, TableStatistics, combined
 from puredelta.log.footers.parquet_footer import schema_message
 from puredelta.protocol.actions.actions import Metadata, Protocol
 from puredelta.protocol.schema.schema_json import encode_schema
@@ -40,7 +35,7 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
-from puredelta.protocol.table.stats import encode_statistics
+from puredelta.protocol.table.stats import LeafStatistics, encode_statistics
 from puredelta.protocol.table.table_config import TableConfig
 from tests.log.footer_files import read_footer
 

@@ -93,6 +93,6 @@ def test_bins_are_sound(shapes: list[tuple[int, str | None]], capacity: int) -> 
 def test_z_order_takes_every_file_of_a_partition() -> None:
     files = [add("a", 150), add("b", 160), add("c", 10, p="2")]
     assert [
-        ("".join(a.path for a in each.files), each.num_pieces)
+        ("".join(a.path for a in each.files), each.num_ranges)
         for each in plan_z_order(files, LIMITS)
     ] == [("ab", 3), ("c", 1)]

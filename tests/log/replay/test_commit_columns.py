@@ -10,21 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from puredelta.errors import CorruptTableError
-from puredelta.log.files.file_table import file_key
-from puredelta.log.replay import commit_columns
-from puredelta.log.replay.commit_columns import CommitColumns, parse_columns
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.replay.commit_columns import CommitColumns, parse_columns, parse_commit
 from puredelta.log.replay.commit_files import parse_actions
-from puredelta.log.replay.load import load_snapshot
 from puredelta.log.replay.replay import EMPTY_STATE, LogState, replay
 from puredelta.protocol.actions.actions import Add, Remove
-from puredelta.store.local import LocalStore
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _nothing_is_too_small() -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(commit_columns, "LARGE_BYTES", 0)
-        yield
+from puredelta.protocol.actions.file_action_key import FileActionKey
 
 
 def add(path: Any, /, **more: Any) -> dict[str, Any]:
@@ -192,30 +183,32 @@ def test_what_is_broken_is_named_by_its_line(text: bytes) -> None:
         replay(EMPTY_STATE, parse_actions(text, "x"))
 
 
-def test_small_commits_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_commits_are_read_one_by_one() -> None:
     text = content(add("1"))
-    monkeypatch.setattr(commit_columns, "LARGE_BYTES", len(text) + 1)
-    assert parse_columns(text) is None
+    (large,) = parse_commit(text, "x", large_bytes=len(text))
+    (small,) = parse_commit(text, "x", large_bytes=len(text) + 1)
+    assert (type(large), type(small)) == (FileTable, Add)
 
 
-def test_more_lines_than_are_parsed_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_columns, "_LINES_AT_ONCE", 3)
+def test_more_lines_than_are_parsed_together() -> None:
     text = content(*(add(f"{n}", stats=f'{{"numRecords":{n}}}') for n in range(8)))
-    parsed = parse_columns(text)
+    parsed = parse_columns(text, lines_at_once=3)
     assert parsed is not None
     assert parsed.adds.record_counts().to_pylist() == list(range(8))
 
 
-def test_later_commits_lie_over_columns(tmp_path: Any) -> None:
-    log = tmp_path / "_delta_log"
-    log.mkdir()
-    (log / f"{0:020d}.json").write_bytes(content(PROTOCOL, METADATA, *map(add, "abcdef")))
-    (log / f"{1:020d}.json").write_bytes(content(remove("b"), remove("c")))
-    (log / f"{2:020d}.json").write_bytes(content(*map(add, "cg")))
-    (log / f"{3:020d}.json").write_bytes(content(add("a", deletionVector=VECTOR), remove("a")))
-    snapshot = load_snapshot(LocalStore(tmp_path))
-    assert sorted(a.path for a in snapshot.files.adds()) == ["a", "c", "d", "e", "f", "g"]
-    assert sorted(snapshot.tombstones["path"].to_pylist()) == ["a", "b"]
+def test_later_commits_replace_columns() -> None:
+    commits = (
+        content(PROTOCOL, METADATA, *map(add, "abcdef")),
+        content(remove("b"), remove("c")),
+        content(*map(add, "cg")),
+        content(add("a", deletionVector=VECTOR), remove("a")),
+    )
+    actions = [a for text in commits for a in parse_commit(text, "x", large_bytes=0)]
+    assert sum(isinstance(action, FileTable) for action in actions) == 2
+    state = replay(EMPTY_STATE, actions)
+    assert sorted(a.path for a in state.files.adds()) == ["a", "c", "d", "e", "f", "g"]
+    assert sorted(state.tombstones["path"].to_pylist()) == ["a", "b"]
 
 
 TEXTS = st.text(
@@ -251,4 +244,4 @@ def test_any_commit(adds: list[dict[str, Any]], removed: list[str], ascii_only: 
         assert _same(_in_columns(parsed), _one_by_one(text))
         return
     files = [a for a in parse_actions(text, "x") if isinstance(a, Add | Remove)]
-    assert len({file_key(f) for f in files}) < len(files) or 2 * len(adds) <= len(lines)
+    assert len({FileActionKey.of(f) for f in files}) < len(files) or 2 * len(adds) <= len(lines)

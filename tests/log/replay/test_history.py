@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
-from puredelta.log.replay.history import adjusted_times
+from puredelta.log.replay.history import file_times
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.log_paths import classic_checkpoint_name, commit_name, log_path
+from puredelta.store.base import StoredFile
 from tests.faults import MemoryStore
 from tests.log.log_files import (
     METADATA,
@@ -58,7 +59,11 @@ def _at(log: TableLog, time_ms: int) -> int:
     ],
 )
 def test_times_grow_with_versions(times: list[int], adjusted: list[int]) -> None:
-    assert adjusted_times(times) == adjusted
+    commits = {
+        version: StoredFile(path="", size_bytes=1, modified_ms=time_ms)
+        for version, time_ms in reversed(list(enumerate(times)))
+    }
+    assert file_times(commits) == dict(enumerate(adjusted))
 
 
 def test_time_travel() -> None:

@@ -11,10 +11,12 @@ import pytest
 
 from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.vectors import read
 from puredelta.log.vectors.read import read_positions, vector_indexes
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor
-from puredelta.protocol.actions.deletion_vector import encode_file, encode_inline, vector_path
+from puredelta.protocol.actions.deletion_vector import vector_path
+from puredelta.store.base import Store
+from puredelta.store.registry import open_store
+from tests.deletion_vectors import encode_file, encode_inline
 
 
 def add(vector: DeletionVectorDescriptor | None) -> Add:
@@ -62,19 +64,16 @@ def test_every_kind_of_vector_by_index_of_its_file(tmp_path: Path) -> None:
     }
 
 
-def test_file_of_many_vectors_is_opened_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_of_many_vectors_is_opened_once(tmp_path: Path) -> None:
     descriptors = stored(tmp_path, *([n] for n in range(20)))
     opened: list[str] = []
-    real = read.open_store
 
-    def counting(location: str) -> object:
+    def counting(location: str) -> Store:
         opened.append(location)
-        return real(location)
+        return open_store(location)
 
-    monkeypatch.setattr(read, "open_store", counting)
-    found = read_positions(FileTable.of([add(v) for v in descriptors]), f"file:{tmp_path}")
+    files = FileTable.of([add(v) for v in descriptors])
+    found = read_positions(files, f"file:{tmp_path}", open_at=counting)
     assert {n: rows.tolist() for n, rows in found.items()} == {n: [n] for n in range(20)}
     assert len(opened) == 1
 

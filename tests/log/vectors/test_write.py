@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.vectors import write
 from puredelta.log.vectors.read import read_positions
 from puredelta.log.vectors.write import DeletionVectorUpdate, discard_vectors, packed, write_vectors
 from puredelta.protocol.actions.actions import Add, Metadata, Protocol
@@ -78,12 +77,11 @@ def test_a_file_keeps_everything_but_its_vector_and_tight_bounds(tmp_path: Path)
     assert found[0].tolist() == [1, 4]
 
 
-def test_vectors_share_files_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write, "VECTOR_FILE_BYTES", 80)
+def test_vectors_share_files_up_to_a_limit(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     files = [replace(FILE, path=f"{n}.parquet") for n in range(5)]
-    hidden = [DeletionVectorUpdate(file=f, rows=rows(n, 9)) for n, f in enumerate(files)]
-    written = write_vectors(hidden, store=store, config=config_of())
+    updates = [DeletionVectorUpdate(file=f, rows=rows(n, 9)) for n, f in enumerate(files)]
+    written = write_vectors(updates, store=store, config=config_of(), file_bytes=80)
     assert len(written.paths) == 3
     found = read_positions(FileTable.of(written.adds), store.root_uri)
     assert [found[n].tolist() for n in range(5)] == [[n, 9] for n in range(5)]
@@ -92,19 +90,19 @@ def test_vectors_share_files_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_file_without_rows_gets_no_vector(tmp_path: Path) -> None:  # M-133
-    hidden = [DeletionVectorUpdate(file=FILE, rows=np.arange(10, dtype=np.uint64))]
-    written = write_vectors(hidden, store=LocalStore(tmp_path), config=config_of())
+    updates = [DeletionVectorUpdate(file=FILE, rows=np.arange(10, dtype=np.uint64))]
+    written = write_vectors(updates, store=LocalStore(tmp_path), config=config_of())
     assert written.adds == written.paths == ()
 
 
-def test_a_row_count_nobody_wrote_is_read_from_the_footer(tmp_path: Path) -> None:  # M-134
+def test_a_missing_row_count_is_read_from_the_footer(tmp_path: Path) -> None:  # M-134
     pq.write_table(pa.table({"id": [1, 2, None]}), tmp_path / "a.parquet")
     for stats in (None, '{"minValues":{}}'):
-        hidden = [DeletionVectorUpdate(file=replace(FILE, stats=stats), rows=rows(0))]
-        (add,) = write_vectors(hidden, store=LocalStore(tmp_path), config=config_of()).adds
-        told = json.loads(str(add.stats))
-        assert (told["numRecords"], told["nullCount"]) == (3, {"id": 1})
-        assert told["tightBounds"] is False
+        updates = [DeletionVectorUpdate(file=replace(FILE, stats=stats), rows=rows(0))]
+        (add,) = write_vectors(updates, store=LocalStore(tmp_path), config=config_of()).adds
+        found = json.loads(str(add.stats))
+        assert (found["numRecords"], found["nullCount"]) == (3, {"id": 1})
+        assert found["tightBounds"] is False
 
 
 def test_a_table_with_random_prefixes_gets_them_for_vectors(tmp_path: Path) -> None:  # M-135
@@ -119,12 +117,12 @@ def test_a_table_with_random_prefixes_gets_them_for_vectors(tmp_path: Path) -> N
     assert read_positions(FileTable.of(written.adds), store.root_uri)[0].tolist() == [1]
 
 
-def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write, "VECTOR_FILE_BYTES", 1)
+def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
     store = FailAt(LocalStore(tmp_path), 2, only=frozenset({"put"}))
-    hidden = [DeletionVectorUpdate(file=replace(FILE, path=str(n)), rows=rows(1)) for n in range(3)]
+    files = [replace(FILE, path=str(n)) for n in range(3)]
+    updates = [DeletionVectorUpdate(file=file, rows=rows(1)) for file in files]
     with pytest.raises(StorageError):
-        write_vectors(hidden, store=store, config=config_of())
+        write_vectors(updates, store=store, config=config_of(), file_bytes=1)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -17,11 +17,8 @@ from puredelta.protocol.actions.deletion_vector import (
     RowIndexes,
     decode_bitmap,
     decode_block,
-    decode_file,
     decode_inline,
-    encode_bitmap,
-    encode_file,
-    encode_inline,
+    encode_vector,
     vector_path,
     vector_range,
     z85_decode,
@@ -29,6 +26,7 @@ from puredelta.protocol.actions.deletion_vector import (
 )
 from puredelta.protocol.actions.paths import absolute_uri
 from tests.data_dir import require_data
+from tests.deletion_vectors import decode_file, encode_file, encode_inline
 
 FILE_ID = uuid.UUID("ab2f2f6c-3c5b-4b60-9c2b-5c0c6ef6b5a1")
 
@@ -48,7 +46,7 @@ POSITIONS = st.one_of(
 
 @given(POSITIONS)
 def test_positions_survive_the_bitmap(positions: RowIndexes) -> None:
-    assert np.array_equal(decode_bitmap(encode_bitmap(positions)), positions)
+    assert np.array_equal(decode_bitmap(encode_vector(positions).data), positions)
 
 
 @given(POSITIONS)
@@ -69,7 +67,7 @@ def test_many_vectors_share_a_file(vectors: list[RowIndexes]) -> None:
 
 
 def test_a_run_costs_a_few_bytes() -> None:
-    assert len(encode_bitmap(np.arange(1_000_000, dtype=np.uint64))) < 1000
+    assert len(encode_vector(np.arange(1_000_000, dtype=np.uint64)).data) < 1000
 
 
 def test_repeated_positions_count_once() -> None:

@@ -17,10 +17,10 @@ from puredelta.protocol.actions.operations import (
     Operation,
     WriteMode,
     convert,
-    create_table,
     merge,
     write,
 )
+from puredelta.protocol.actions.table_operations import Definition, define_table, with_rows
 
 
 def written(operation: Operation) -> str:
@@ -61,12 +61,12 @@ def written(operation: Operation) -> str:
             """"isDynamicPartitionOverwrite":true}}"""),
         ),
         (
-            create_table(partition_by=["dd"]),
+            define_table(Definition.CREATE, partition_by=["dd"]),
             (r"""{"operation":"CREATE TABLE","operationParameters":{"partitionBy":"[\"dd\"]","""
             """"clusterBy":"[]","description":null,"isManaged":"false","properties":"{}"}}"""),
         ),
         (
-            create_table(properties={"delta.appendOnly": "true"}, as_select=True),
+            with_rows(define_table(Definition.CREATE, properties={"delta.appendOnly": "true"})),
             ("""{"operation":"CREATE TABLE AS SELECT","operationParameters":{"partitionBy":"[]","""
             """"clusterBy":"[]","description":null,"isManaged":"false","""
             r""""properties":"{\"delta.appendOnly\":\"true\"}"}}"""),

@@ -12,7 +12,6 @@ from puredelta.protocol.features.column_mapping import (
     FIELD_ID,
     PARQUET_FIELD_ID,
     PHYSICAL_NAME,
-    all_fields,
     assign_columns,
     field_id,
     physical_name,
@@ -21,6 +20,7 @@ from puredelta.protocol.features.column_mapping import (
     require_complete_mapping,
 )
 from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.traversal import all_fields
 from puredelta.protocol.schema.types import (
     INTEGER,
     LONG,

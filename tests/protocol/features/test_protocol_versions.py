@@ -13,17 +13,19 @@ from puredelta.protocol.features.feature_registry import (
     Level,
 )
 from puredelta.protocol.features.properties import TableProperties
-from puredelta.protocol.features.protocol_versions import (
+from puredelta.protocol.features.protocol_changes import (
     DEFAULT_PROTOCOL,
-    active_features,
     protocol_for_new_table,
-    require_capability,
-    require_consistent,
     required_protocol,
     stored_configuration,
+    with_features,
+)
+from puredelta.protocol.features.protocol_versions import (
+    active_features,
+    require_capability,
+    require_consistent,
     supported_features,
     supports,
-    with_features,
 )
 from puredelta.protocol.schema.types import (
     LONG,

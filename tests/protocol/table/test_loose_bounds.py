@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from puredelta.protocol.table.loose_bounds import wide_statistics
+from puredelta.protocol.table.loose_bounds import loosen_bounds
 
 
 def test_bounds_are_wide_and_nothing_else_changes() -> None:
@@ -12,7 +12,7 @@ def test_bounds_are_wide_and_nothing_else_changes() -> None:
         '{"numRecords":3,"minValues":{"d":0.10,"f":-1e-7,"s":"é\\u0001","t":{"x":1}},'
         '"maxValues":{"d":123456789012345678.90},"nullCount":{"d":0,"s":2}}'
     )
-    wide = wide_statistics(text, num_hidden=0)
+    wide = loosen_bounds(text, num_deleted=0)
     assert wide == text[:-1] + ',"tightBounds":false}'
 
 
@@ -23,7 +23,7 @@ def test_a_column_of_nulls_counts_physical_rows() -> None:
         "nullCount": {"all": 7, "some": 3, "none": 0, "s": {"all": 7}},
         "tightBounds": True,
     }
-    wide = json.loads(wide_statistics(json.dumps(tight), num_hidden=3))
+    wide = json.loads(loosen_bounds(json.dumps(tight), num_deleted=3))
     assert wide["nullCount"] == {"all": 10, "some": 3, "none": 0, "s": {"all": 10}}
     assert wide["tightBounds"] is False
 
@@ -31,4 +31,4 @@ def test_a_column_of_nulls_counts_physical_rows() -> None:
 def test_counts_that_were_wide_stay() -> None:
     """There 7 is only a guess: the rows the vector hides may be among them."""
     wide = {"numRecords": 10, "nullCount": {"c": 7}, "tightBounds": False}
-    assert json.loads(wide_statistics(json.dumps(wide), num_hidden=3)) == wide
+    assert json.loads(loosen_bounds(json.dumps(wide), num_deleted=3)) == wide

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.schema.traversal import as_nullable
 from puredelta.protocol.schema.types import (
     BYTE,
     DOUBLE,
@@ -21,7 +22,7 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
-from puredelta.protocol.table.schema_merge import as_nullable, merge_schemas
+from puredelta.protocol.table.schema_merge import merge_schemas
 from tests.protocol.strategies import SCHEMAS
 
 

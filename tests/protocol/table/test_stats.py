@@ -29,13 +29,13 @@ from puredelta.protocol.schema.types import (
 )
 from puredelta.protocol.table.stats import (
     LeafStatistics,
-    ceil_to_millisecond,
     encode_statistics,
-    floor_to_millisecond,
     indexed_columns,
     indexed_leaves,
-    truncate_maximum,
-    truncate_minimum,
+    truncate_text_maximum,
+    truncate_text_minimum,
+    truncate_timestamp_maximum,
+    truncate_timestamp_minimum,
 )
 from puredelta.protocol.table.table_config import TableConfig
 
@@ -137,7 +137,7 @@ def test_leaves_of_a_mapped_table_are_physical_and_without_partition_columns() -
 )
 def test_the_maximum_of_long_text_is_the_reference_s(text: str, maximum: str | None) -> None:
     """X-63."""
-    assert truncate_maximum(text) == maximum
+    assert truncate_text_maximum(text) == maximum
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_the_maximum_of_long_text_is_the_reference_s(text: str, maximum: str | N
 )
 def test_the_minimum_of_long_text_is_a_prefix_of_code_points(text: str, minimum: str) -> None:
     """X-63; printed by delta-spark 4.4.0."""
-    assert truncate_minimum(text) == minimum
+    assert truncate_text_minimum(text) == minimum
 
 
 TRICKY = st.text(
@@ -162,7 +162,7 @@ TRICKY = st.text(
 
 @given(TRICKY, st.integers(1, 6))
 def test_bounds_of_text_hold_and_stay_short(text: str, length: int) -> None:
-    low, high = truncate_minimum(text, length), truncate_maximum(text, length)
+    low, high = truncate_text_minimum(text, length), truncate_text_maximum(text, length)
     # Spark and the other readers compare UTF-8 bytes, whose order is that of code points.
     assert low.encode() <= text.encode()
     assert len(low) <= length
@@ -173,7 +173,7 @@ def test_bounds_of_text_hold_and_stay_short(text: str, length: int) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_maximum_is_missing_only_where_nothing_is_above(text: str) -> None:
-    assert truncate_maximum(text) is not None or MAX in text
+    assert truncate_text_maximum(text) is not None or MAX in text
 
 
 # --- writing --------------------------------------------------------------------------------
@@ -257,6 +257,6 @@ def test_a_leaf_has_no_fields() -> None:
 @given(st.datetimes(max_value=datetime(9999, 12, 31)))
 def test_milliseconds_enclose_a_timestamp(value: datetime) -> None:
     """X-65."""
-    low, high = floor_to_millisecond(value), ceil_to_millisecond(value)
+    low, high = truncate_timestamp_minimum(value), truncate_timestamp_maximum(value)
     assert low <= value <= high
     assert high - low in {timedelta(0), timedelta(milliseconds=1)}

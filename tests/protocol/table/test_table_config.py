@@ -84,7 +84,7 @@ def test_a_mapped_table_answers_in_physical_names() -> None:
     assert config.physical_name("id") == "c0"
     assert config.physical_path(("n", "x")) == ("c2", "c3")
     assert config.physical_partition_columns == ("c8", "c1")
-    assert config.physical_schema(field_ids=True).fields[0].metadata == {"parquet.field.id": 1}
+    assert config.physical_data_schema(field_ids=True).fields[0].metadata == {"parquet.field.id": 1}
     with pytest.raises(KeyError):
         config.physical_name("nope")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from puredelta.spark.catalog.path_views import show_table
+from puredelta.spark.catalog.path_views import path_view
 
 
 def test_rows_of_no_table_share_no_view(spark: SparkSession) -> None:
     """Each frame is gone when the next one is made, and may lie where it lay."""
-    names = [show_table(spark.range(n), is_global=False) for n in range(40)]
+    names = [path_view(spark.range(n), is_global=False) for n in range(40)]
     assert len(set(names)) == 40
     assert [spark.table(name).count() for name in names[:3]] == [0, 1, 2]

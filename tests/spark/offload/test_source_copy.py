@@ -17,7 +17,7 @@ from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.write.written_files import WriteResult
-from tests.commands.merge.tables import lay_table
+from tests.commands.dml.tables import lay_table
 from tests.spark.files import write_file
 from tests.spark.local_workers import LocalWorkers
 

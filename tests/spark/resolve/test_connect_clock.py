@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from puredelta.spark.resolve.connect_clock import at_moment, reads_clock, text_at_moment
+from puredelta.spark.resolve.connect_clock import reads_clock, text_with_timestamp, with_timestamp
 
 MOMENT = "CAST(timestamp_micros(7) AS timestamp)"
 DAY = "CAST(timestamp_micros(7) AS date)"
@@ -29,12 +29,12 @@ DAY = "CAST(timestamp_micros(7) AS date)"
     ],
 )
 def test_expressions(text: str, fixed: str) -> None:
-    assert text_at_moment(text, 7, is_expression=True) == fixed
+    assert text_with_timestamp(text, 7, is_expression=True) == fixed
 
 
 def test_queries_keep_words_that_may_be_names() -> None:
     text = "SELECT now() AS current_timestamp FROM t"
-    fixed = text_at_moment(text, 7, is_expression=False)
+    fixed = text_with_timestamp(text, 7, is_expression=False)
     assert fixed == f"SELECT {MOMENT} AS current_timestamp FROM t"
 
 
@@ -50,7 +50,7 @@ def test_functions_of_a_plan() -> None:
     chosen.add().expression_string.expression = "now() AS moment"
     chosen.add().literal.string = "now()"
     assert reads_clock(plan)
-    fixed = at_moment(plan, 7)
+    fixed = with_timestamp(plan, 7)
     assert fixed.project.input.sql.query == f"SELECT {MOMENT} AS seen"
     day, year, moment, text = fixed.project.expressions
     assert list(day.alias.name) == ["current_date()"]

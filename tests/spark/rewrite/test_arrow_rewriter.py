@@ -24,7 +24,7 @@ from puredelta.spark.rewrite.spark_rewriter import SparkRewriter
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.worker import rewrite_file, write_file
-from tests.commands.merge.tables import lay_table
+from tests.commands.dml.tables import lay_table
 from tests.spark.local_workers import LocalWorkers
 
 SCHEMA = pa.schema(

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.spark.scan import dv_filter
+from puredelta.spark.scan.data_file import ReadLayout
 from puredelta.spark.scan.dv_filter import (
     BITMAP_SCHEMA,
     BUCKET_ROWS,
@@ -70,8 +71,10 @@ def rows(spark: SparkSession, tmp_path: Path) -> DataFrame:
     return native_scan(
         spark,
         files,
-        data_schema=T.StructType.fromDDL("id long"),
-        partition_schema=T.StructType([T.StructField(FILE_ORDINAL, T.IntegerType())]),
+        ReadLayout(
+            data_schema=T.StructType.fromDDL("id long"),
+            partition_schema=T.StructType([T.StructField(FILE_ORDINAL, T.IntegerType())]),
+        ),
     ).withColumn(ROW_INDEX, F.col("_metadata.row_index"))
 
 

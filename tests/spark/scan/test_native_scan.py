@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, UnsupportedError
-from puredelta.protocol.values.partition_values import HIVE_NULL
-from puredelta.spark.scan.data_file import DataFile
+from puredelta.protocol.values.partition_escape import HIVE_NULL
+from puredelta.spark.scan.data_file import DataFile, ReadLayout
 from puredelta.spark.scan.native_scan import native_scan
 from tests.spark.files import data_file, executed_plan, write_file
 
@@ -37,7 +37,7 @@ def test_any_path_is_read_and_reported(spark: SparkSession, tmp_path: Path) -> N
         write_file(tmp_path / "odd dir %20 é" / n / f"{n.replace(':', '-')}.parquet", ids(i))
         for i, n in enumerate(names)
     ]
-    rows = native_scan(spark, files, data_schema=ID, partition_schema=FLAT)
+    rows = native_scan(spark, files, ReadLayout(data_schema=ID, partition_schema=FLAT))
     found = rows.select("id", "_metadata.file_path", "_metadata.row_index").collect()
     assert {(r.id, unquote(r.file_path).replace("file:///", "file:/")) for r in found} == {
         (i, f.uri) for i, f in enumerate(files)
@@ -53,7 +53,7 @@ def test_column_an_old_file_lacks_is_null_even_if_declared_not_null(
         write_file(tmp_path / "new.parquet", {"id": pa.array([2], pa.int64()), "late": ["x"]}),
     ]
     schema = T.StructType([*ID.fields, T.StructField("late", T.StringType(), False)])
-    rows = native_scan(spark, files, data_schema=schema, partition_schema=FLAT)
+    rows = native_scan(spark, files, ReadLayout(data_schema=schema, partition_schema=FLAT))
     assert rows.schema["late"].nullable
     assert sorted(map(tuple, rows.filter("late is null or id > 0").collect())) == [
         (1, None),
@@ -66,20 +66,22 @@ def test_column_an_old_file_lacks_is_null_even_if_declared_not_null(
 def test_file_spark_would_lose_is_refused(spark: SparkSession, tmp_path: Path, name: str) -> None:
     file = write_file(tmp_path / name, ids(1))
     with pytest.raises(UnsupportedError, match=name):
-        native_scan(spark, [file], data_schema=ID, partition_schema=FLAT)
+        native_scan(spark, [file], ReadLayout(data_schema=ID, partition_schema=FLAT))
 
 
 def test_empty_file_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     file = DataFile(uri=f"file:{tmp_path}/x.parquet", size_bytes=0)
     with pytest.raises(CorruptTableError, match="0 bytes"):
-        native_scan(spark, [file], data_schema=ID, partition_schema=FLAT)
+        native_scan(spark, [file], ReadLayout(data_schema=ID, partition_schema=FLAT))
 
 
 def test_name_that_looks_like_a_partition_may_begin_with_underscore(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     file = write_file(tmp_path / "_p=1.parquet", ids(1))
-    assert native_scan(spark, [file], data_schema=ID, partition_schema=FLAT).count() == 1
+    assert (
+        native_scan(spark, [file], ReadLayout(data_schema=ID, partition_schema=FLAT)).count() == 1
+    )
 
 
 PARTITION_TYPES: dict[str, T.DataType] = {
@@ -148,7 +150,7 @@ def partitioned(spark: SparkSession, tmp_path: Path) -> DataFrame:
         for n, values in enumerate(PARTITION_VALUES)
     ]
     schema = T.StructType([T.StructField(n, t) for n, t in PARTITION_TYPES.items()])
-    return native_scan(spark, files, data_schema=ID, partition_schema=schema)
+    return native_scan(spark, files, ReadLayout(data_schema=ID, partition_schema=schema))
 
 
 @pytest.mark.smoke
@@ -162,7 +164,7 @@ def test_partition_values_are_what_a_cast_of_the_log_text_gives_x82_x83(
         for n, values in enumerate(PARTITION_VALUES)
     ]
     schema = T.StructType([T.StructField(n, t) for n, t in PARTITION_TYPES.items()])
-    rows = native_scan(spark, files, data_schema=ID, partition_schema=schema)
+    rows = native_scan(spark, files, ReadLayout(data_schema=ID, partition_schema=schema))
     assert [f.dataType for f in rows.schema.fields[1:]] == list(PARTITION_TYPES.values())
     found = {r.id: r for r in rows.collect()}
     for n, values in enumerate(PARTITION_VALUES):
@@ -207,8 +209,7 @@ def test_partition_value_of_another_type_is_corrupt(
         native_scan(
             spark,
             [file],
-            data_schema=ID,
-            partition_schema=T.StructType.fromDDL(f"p {data_type}"),
+            ReadLayout(data_schema=ID, partition_schema=T.StructType.fromDDL(f"p {data_type}")),
         ).collect()
 
 
@@ -217,7 +218,7 @@ def test_dynamic_partition_pruning_and_row_index_under_splits(
 ) -> None:
     files = [write_file(tmp_path / f"{n}.parquet", ids(*range(20_000)), p=str(n)) for n in range(4)]
     by_p = T.StructType.fromDDL("p int")
-    rows = native_scan(spark, files, data_schema=ID, partition_schema=by_p)
+    rows = native_scan(spark, files, ReadLayout(data_schema=ID, partition_schema=by_p))
     keys = spark.createDataFrame([(3, "x")], "p int, tag string").filter("tag = 'x'")
     joined = rows.join(F.broadcast(keys), "p")
     assert "dynamicpruning" in executed_plan(joined)
@@ -234,7 +235,7 @@ def test_two_scans_are_the_same_only_with_the_same_files(
     files = [write_file(tmp_path / f"{n}.parquet", ids(n)) for n in range(4)]
 
     def scan(some: list[DataFile]) -> DataFrame:
-        return native_scan(spark, some, data_schema=ID, partition_schema=FLAT)
+        return native_scan(spark, some, ReadLayout(data_schema=ID, partition_schema=FLAT))
 
     assert scan(files).sameSemantics(scan(files))
     assert not scan(files).sameSemantics(scan(files[:2]))
@@ -246,7 +247,7 @@ def test_two_scans_are_the_same_only_with_the_same_files(
 def test_no_files_give_no_rows_but_the_schema_and_metadata(spark: SparkSession) -> None:
     by_p = T.StructType.fromDDL("p int")
     for partition_schema in (FLAT, by_p):
-        rows = native_scan(spark, [], data_schema=ID, partition_schema=partition_schema)
+        rows = native_scan(spark, [], ReadLayout(data_schema=ID, partition_schema=partition_schema))
         assert rows.columns == ["id", *partition_schema.names]
         assert rows.select("*", "_metadata.row_index").collect() == []
         assert rows.filter("id = 1").groupBy().count().first()["count"] == 0
@@ -261,7 +262,9 @@ def test_opening_lists_nothing_and_runs_no_job(spark: SparkSession) -> None:
         for n in range(2000)
     ]
     spark.sparkContext.setJobGroup("open", "open")
-    rows = native_scan(spark, files, data_schema=ID, partition_schema=T.StructType.fromDDL("k int"))
+    rows = native_scan(
+        spark, files, ReadLayout(data_schema=ID, partition_schema=T.StructType.fromDDL("k int"))
+    )
     assert rows.columns == ["id", "k"]
     assert not spark.sparkContext.statusTracker().getJobIdsForGroup("open")
     assert len(rows.filter("k < 5").inputFiles()) == 2000
@@ -286,9 +289,7 @@ def test_field_ids_beat_names_and_no_filter_is_pushed(spark: SparkSession, tmp_p
     rows = native_scan(
         spark,
         [data_file(path)],
-        data_schema=wanted,
-        partition_schema=FLAT,
-        by_field_id=True,
+        ReadLayout(data_schema=wanted, partition_schema=FLAT, by_field_id=True),
     )
     assert [tuple(r) for r in rows.collect()] == [(5, None)]
     assert rows.filter("a = 5").count() == 1
@@ -323,7 +324,9 @@ def test_narrow_files_read_with_the_widened_type(spark: SparkSession, tmp_path: 
     wide = T.StructType.fromDDL(
         ", ".join(["n int", *(f"c{k} {large}" for k, (_, large, _) in enumerate(WIDENINGS))])
     )
-    rows = native_scan(spark, [data_file(path)], data_schema=wide, partition_schema=FLAT)
+    rows = native_scan(
+        spark, [data_file(path)], ReadLayout(data_schema=wide, partition_schema=FLAT)
+    )
     cast = (
         narrow.select(*[F.col(f.name).cast(f.dataType) for f in wide.fields]).orderBy("n").collect()
     )
@@ -340,7 +343,7 @@ def test_decimal_text_keeps_the_value_whatever_its_digits(
     texts = ["1.5", "1.50", "1.500", "-0.01", "1E2"]
     files = [write_file(tmp_path / f"{n}.parquet", ids(n), p=text) for n, text in enumerate(texts)]
     by_p = T.StructType.fromDDL("p decimal(10,2)")
-    rows = native_scan(spark, files, data_schema=ID, partition_schema=by_p)
+    rows = native_scan(spark, files, ReadLayout(data_schema=ID, partition_schema=by_p))
     assert {r.id: r.p for r in rows.collect()} == {n: Decimal(t) for n, t in enumerate(texts)}
 
 
@@ -352,7 +355,7 @@ def test_int96_and_micros_read_as_spark_reads_them(spark: SparkSession, tmp_path
     pq.write_table(table, paths[1])
     schema = T.StructType.fromDDL("id long, at timestamp")
     rows = native_scan(
-        spark, [data_file(p) for p in paths], data_schema=schema, partition_schema=FLAT
+        spark, [data_file(p) for p in paths], ReadLayout(data_schema=schema, partition_schema=FLAT)
     )
     assert sorted(r["at"] for r in rows.collect()) == [when[0], when[0], when[1], when[1]]
 
@@ -361,9 +364,13 @@ def test_a_promise_of_values_is_kept(spark: SparkSession, tmp_path: Path) -> Non
     schema = T.StructType([*ID.fields, T.StructField("late", T.StringType())])
     old = write_file(tmp_path / "old.parquet", ids(1))
     new = write_file(tmp_path / "new.parquet", {"id": pa.array([2], pa.int64()), "late": ["x"]})
-    options = {"data_schema": schema, "partition_schema": FLAT, "required": {"id", "late"}}
-    rows = native_scan(spark, [new], **options)
+    options = {
+        "data_schema": schema,
+        "partition_schema": FLAT,
+        "required": frozenset({"id", "late"}),
+    }
+    rows = native_scan(spark, [new], ReadLayout(**options))
     assert [f.nullable for f in rows.schema] == [False, False]
     assert rows.filter("id IS NOT NULL AND late = 'x'").count() == 1
     with pytest.raises(Exception, match="late"):
-        native_scan(spark, [old], **options).collect()
+        native_scan(spark, [old], ReadLayout(**options)).collect()

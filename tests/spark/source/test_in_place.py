@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import types as T
 
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.footers.file_stats import LeafStatistics
 from puredelta.protocol.schema.types import DATE, LONG
+from puredelta.protocol.table.stats import LeafStatistics
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.types import from_spark_type

@@ -7,32 +7,32 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from puredelta.spark.plans.attribute_text import expr_ids
+from puredelta.spark.jvm.expressions import expr_ids
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.source.plain_scan import (
-    Shown,
+    PassedColumn,
+    column_places,
     declared_fields,
     listed_files,
-    shown_places,
 )
 
 Node = dict[str, Any]
 
 
-def shown(**columns: int) -> list[Shown]:
+def passed(**columns: int) -> list[PassedColumn]:
     """By its id, after an underscore, what each column shows."""
-    return [Shown(expr_id=int(name[1:]), of=of) for name, of in columns.items()]
+    return [PassedColumn(expr_id=int(name[1:]), below=of) for name, of in columns.items()]
 
 
 def test_columns_are_followed_through_projections() -> None:
-    assert shown_places([4, 5, 6], []) == (0, 1, 2)
-    assert shown_places([4, 5, 6], [shown(_6=6, _9=4)]) == (2, 0)
-    assert shown_places([4, 5, 6], [shown(_11=9, _12=9, _6=6), shown(_6=6, _9=4)]) == (0, 0, 2)
+    assert column_places([4, 5, 6], []) == (0, 1, 2)
+    assert column_places([4, 5, 6], [passed(_6=6, _9=4)]) == (2, 0)
+    assert column_places([4, 5, 6], [passed(_11=9, _12=9, _6=6), passed(_6=6, _9=4)]) == (0, 0, 2)
 
 
 def test_a_column_from_elsewhere() -> None:
-    assert isinstance(shown_places([4, 5], [shown(_6=6)]), NotApplicable), "such as _metadata"
-    assert isinstance(shown_places([4, 5], [shown(_5=5), shown(_4=4)]), NotApplicable)
+    assert isinstance(column_places([4, 5], [passed(_6=6)]), NotApplicable), "such as _metadata"
+    assert isinstance(column_places([4, 5], [passed(_5=5), passed(_4=4)]), NotApplicable)
 
 
 def test_ids_stand_at_the_end_of_attributes() -> None:
@@ -46,8 +46,8 @@ def declared(name: str, kind: Any = "long", **metadata: Any) -> Node:
 
 
 def test_declared_columns_by_name() -> None:
-    schema = {"fields": [declared("a"), declared("b", "string", comment="text")]}
-    assert declared_fields(schema, [1, 0, 1]) == (
+    columns = [declared("a"), declared("b", "string", comment="text")]
+    assert declared_fields(columns, [1, 0, 1]) == (
         T.StructField("b", T.StringType()),
         T.StructField("a", T.LongType()),
         T.StructField("b", T.StringType()),
@@ -66,12 +66,12 @@ def test_declared_columns_by_name() -> None:
     ],
 )
 def test_columns_that_files_alone_do_not_tell(field: Node) -> None:
-    assert isinstance(declared_fields({"fields": [field]}, [0]), NotApplicable)
+    assert isinstance(declared_fields([field], [0]), NotApplicable)
 
 
 def test_special_columns_matter_only_if_they_are_shown() -> None:
-    schema = {"fields": [declared("a"), declared("b", "void")]}
-    assert declared_fields(schema, [0]) == (T.StructField("a", T.LongType()),)
+    columns = [declared("a"), declared("b", "void")]
+    assert declared_fields(columns, [0]) == (T.StructField("a", T.LongType()),)
 
 
 def listed(path: str, kind: str = "LocatedFileStatus") -> str:

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.spark.plans.catalyst import Catalyst
 from puredelta.spark.session.session import SessionInfo, StoreAssignment
 from puredelta.spark.values.casters import ClassicCaster, ConnectCaster
 from puredelta.spark.values.row_errors import decode_row_error
@@ -33,7 +32,7 @@ def ddl(text: str) -> T.DataType:
 def assign(request: pytest.FixtureRequest, spark: SparkSession) -> Any:
     """Assign the value of an expression to a type; ``public`` is what Connect uses."""
     public = request.param == "public"
-    caster = ConnectCaster(ansi=False) if public else ClassicCaster(Catalyst(spark))
+    caster = ConnectCaster(ansi=False) if public else ClassicCaster(spark)
 
     def run(expression: str, to: str, mode: CastMode = CastMode.CHECKED) -> Any:
         rows = spark.range(1).select(F.expr(expression).alias("v"))
@@ -197,7 +196,7 @@ def test_strict_allows_only_what_always_fits(assign: Any) -> None:
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_legacy_wraps_around_or_gives_null(spark: SparkSession, conf: Any, ansi: str) -> None:
     conf("spark.sql.ansi.enabled", ansi)
-    assigner = StoreAssigner(caster=ClassicCaster(Catalyst(spark)), mode=CastMode.LEGACY)
+    assigner = StoreAssigner(caster=ClassicCaster(spark), mode=CastMode.LEGACY)
     rows = spark.sql("select 5000000000L as big, 'abc' as text, 123.45 as price, 5 as n")
     wanted = {"big": "int", "text": "int", "price": "decimal(4,2)", "n": "binary"}
     made = rows.select(

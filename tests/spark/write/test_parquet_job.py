@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
-from puredelta.log.footers.file_stats import LeafStatistics
+from puredelta.protocol.table.stats import LeafStatistics
 from puredelta.spark.source.staging import STAGING_PREFIX, stage_rows
 from puredelta.spark.values.row_errors import row_error
 from puredelta.spark.write.parquet_job import named_failures, run_parquet_job

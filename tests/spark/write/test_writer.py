@@ -15,9 +15,10 @@ from puredelta.protocol.actions.actions import Metadata, Protocol
 from puredelta.protocol.actions.paths import decode_path
 from puredelta.protocol.features.column_mapping import assign_columns
 from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.traversal import all_fields
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.types import from_spark, struct_as_nullable
-from puredelta.spark.write.writer import write_rows
+from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.written_files import discard
 from puredelta.store.local import LocalStore
 
@@ -176,7 +177,7 @@ def test_m109_physical_names_and_field_ids(spark, tmp_path, mapping):
         walk(field)
     mapped = {
         f.metadata["delta.columnMapping.physicalName"]: f.metadata["delta.columnMapping.id"]
-        for f in _all_fields(table.schema)
+        for f in all_fields(table.schema)
         if f.name != "p"
     }
     assert ids == mapped
@@ -185,12 +186,6 @@ def test_m109_physical_names_and_field_ids(spark, tmp_path, mapping):
     assert found["minValues"][path[0]][path[1]][path[2]] == "q"
     assert found["nullCount"][table.physical_name("arr")] == 0
     assert stats(by_part[None])["nullCount"][table.physical_name("c d")] == 1
-
-
-def _all_fields(schema):
-    from puredelta.protocol.features.column_mapping import all_fields  # noqa: PLC0415
-
-    return all_fields(schema)
 
 
 ALL_TYPES = """
@@ -291,7 +286,9 @@ def test_rebalance_brings_partitions_together(spark, tmp_path):  # M-140
     rows = spark.range(0, 800, 1, 4).selectExpr("id", "cast(id % 2 as string) `p.q`")
     plain, _ = written(rows, tmp_path / "plain", partitions=["p.q"])
     table = config(rows, partitions=["p.q"])
-    fewer = write_rows(rows, store=LocalStore(tmp_path / "few"), config=table, rebalance=True)
+    fewer = write_rows(
+        rows, store=LocalStore(tmp_path / "few"), config=table, options=JobOptions(rebalance=True)
+    )
     assert len(plain.adds) == 8
     assert len(fewer.adds) == 2
     assert plain.num_rows == fewer.num_rows == 800
@@ -302,7 +299,12 @@ def test_constraints_may_be_left_to_the_rows_history(spark, tmp_path):
     table = config(rows, **{"delta.constraints.big": "id > 100"})
     with pytest.raises(InvalidRequestError):
         write_rows(rows, store=LocalStore(tmp_path), config=table)
-    copied = write_rows(rows, store=LocalStore(tmp_path), config=table, enforce_constraints=False)
+    copied = write_rows(
+        rows,
+        store=LocalStore(tmp_path),
+        config=table,
+        options=JobOptions(enforce_constraints=False),
+    )
     assert copied.num_rows == 3
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from puredelta.spark.write.hash_partitions import partition_keys, spark_hash
 from puredelta.spark.write.z_curve import NOISE_BITS, Curve, cuts
 
 
@@ -48,9 +47,3 @@ def test_cuts_make_equal_pieces() -> None:
     assert cuts(places, 3).tolist() == [2, 4]
     assert cuts(places, 1).tolist() == []
     assert cuts(np.zeros(0, np.int64), 3).tolist() == []
-
-
-def test_keys_reach_every_partition_once() -> None:
-    for number in (1, 2, 7, 200):
-        keys = partition_keys(number)
-        assert [spark_hash(key) % number for key in keys] == list(range(number))

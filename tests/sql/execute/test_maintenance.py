@@ -10,10 +10,7 @@ from pyspark.sql import SparkSession
 
 from puredelta.api import read, sql, write
 from puredelta.errors import TableNotFoundError
-from puredelta.sql.execute.describe import run_describe
-from puredelta.sql.execute.maintenance import run_upkeep
 from puredelta.sql.execute.run import run_ours
-from puredelta.sql.text.syntax_error import SqlSyntaxError
 
 NO_SESSION: Any = None
 
@@ -47,30 +44,6 @@ def test_statements_on_a_path(spark: SparkSession, tmp_path: Path) -> None:
     assert sql(spark, f"DROP TABLE {table}").count() == 0
     assert sql(spark, "DROP TABLE IF EXISTS delta.`/no/such/table`").count() == 0
     assert read(spark, path).count() == 4
-
-
-@pytest.mark.parametrize("text", ["SELECT 1", "DESCRIBE history", "DESC detail.t", "DESCRIBE t"])
-def test_other_statements(text: str) -> None:
-    assert run_describe(NO_SESSION, text) is None
-    assert run_upkeep(NO_SESSION, text) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("VACUUM {} RETAIN soon", "a number"),
-        ("VACUUM {} RETAIN 1 DAYS", "HOURS"),
-        ("VACUUM {} DRY RUN DRY RUN", "RETAIN n HOURS or DRY RUN"),
-        ("RESTORE {}", "VERSION AS OF"),
-        ("RESTORE {} TO TIMESTAMP AS OF now", "a time in quotes"),
-    ],
-)
-def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, text: str, expected: str) -> None:
-    log = tmp_path / "_delta_log"
-    log.mkdir()
-    (log / f"{0:020}.json").write_text("{}")
-    with pytest.raises(SqlSyntaxError, match=rf"expected {expected}[\s\S]*== SQL =="):
-        run_upkeep(NO_SESSION, text.format(f"delta.`{tmp_path}`"))
 
 
 @pytest.mark.parametrize(

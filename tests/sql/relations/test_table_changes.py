@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 
 import puredelta
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.sql.relations.table_changes import may_query_changes
+from puredelta.sql.relations.query_tables import may_query_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,8 +97,8 @@ def test_what_is_no_table_of_ours_is_left_to_spark(spark: SparkSession, table: s
         puredelta.sql(spark, "SELECT * FROM table_changes('events', 0)")
     assert caught.value.getCondition() == "UNRESOLVABLE_TABLE_VALUED_FUNCTION"
     text = f"CREATE TEMPORARY VIEW changes AS SELECT * FROM {call(table, '0')}"
-    assert not may_query_changes(text)
-    assert may_query_changes("/* new */ select * from table_changes ('t', 0)")
+    assert not may_query_tables(text)
+    assert may_query_tables("/* new */ select * from table_changes ('t', 0)")
     with pytest.raises(DeltaError) as no_table:
         puredelta.sql(spark, f"SELECT * FROM {call(table + 'x', '0')}")
     assert no_table.value.code is ErrorCode.MISSING_DELTA_TABLE

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.merge import MergeIntoWriter
 
-from puredelta.commands.merge.arguments import (
+from puredelta.commands.dml.merge import run_merge
+from puredelta.commands.dml.spec.arguments import (
     assignments,
     optional_condition,
     require_merge_condition,
 )
-from puredelta.commands.merge.clauses import (
+from puredelta.commands.dml.spec.merge import (
     Assignment,
     Clause,
     Delete,
@@ -29,12 +30,10 @@ from puredelta.commands.merge.clauses import (
     Star,
     Update,
 )
-from puredelta.commands.merge.run import run_merge
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG, find_table
-from puredelta.spark.resolve.qualified import qualified
-from puredelta.spark.resolve.table_attributes import table_identity
+from puredelta.spark.resolve.table_attributes import qualified, table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 from puredelta.sql.relations.names import find_location
 from puredelta.sql.relations.table_argument import require_table

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.activation.calls.captured_options import CapturedOptions
 from puredelta.activation.calls.paths import require_path
 from puredelta.activation.source.stream_source import StreamStart
-from puredelta.commands.changes import read_changes
-from puredelta.commands.read import read_table, resolve_instant
+from puredelta.commands.read.changes import read_changes
+from puredelta.commands.read.read_table import read_table, resolve_timestamp
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 
@@ -24,7 +24,7 @@ def load(spark: SparkSession, captured: CapturedOptions, path: Any) -> DataFrame
 
     ``versionAsOf`` or ``timestampAsOf`` choose the state; ``readChangeFeed`` with
     ``startingVersion`` or ``startingTimestamp`` and their ``ending`` kin give the changes.
-    Other options have no effect, as in the reference. Runs no job.
+    Other options have no effect, as in delta-spark. Runs no job.
 
     Raises:
         InvalidRequestError: no path or several, a schema was given, options are wrong.
@@ -70,7 +70,7 @@ def prepare_stream(spark: SparkSession, captured: CapturedOptions) -> str | None
     start = StreamStart.parse(
         captured.option("startingVersion"),
         captured.option("startingTimestamp"),
-        lambda text: resolve_instant(spark, text),
+        lambda text: resolve_timestamp(spark, text),
     )
     if start.timestamp_ms is None:
         return None

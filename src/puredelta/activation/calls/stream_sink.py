@@ -14,11 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.activation.calls.captured_options import CapturedOptions
 from puredelta.activation.calls.writing import write_options
-from puredelta.commands.create.columns import stored_columns
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, create_registered
-from puredelta.commands.write import WriteRequest, write_table
-from puredelta.commands.write_options import SaveMode
+from puredelta.commands.definition.columns import stored_columns
+from puredelta.commands.write.options import SaveMode
+from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation

@@ -14,20 +14,20 @@ from pyspark.sql import functions as F
 
 from puredelta.activation.calls.captured_options import CapturedOptions, TableOptions
 from puredelta.activation.calls.writing import stored, write_options
+from puredelta.commands.create.as_select import FirstRows, create_table_as
+from puredelta.commands.create.create_table import CreateMode
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.create.run import CreateMode
-from puredelta.commands.create.with_rows import create_table_as
-from puredelta.commands.write import WriteRequest, write_table
-from puredelta.commands.write_options import SaveMode
+from puredelta.commands.write.options import SaveMode
+from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructType
 from puredelta.spark.catalog.catalog_entries import entry_name
+from puredelta.spark.resolve.sql_text import column_name, sql_text
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.identifiers import parse_name
 from puredelta.spark.session.session import is_connect
-from puredelta.spark.statements.column_text import column_name, sql_text
 from puredelta.sql.execute.tables import not_on_connect
 from puredelta.sql.relations.names import find_location
 from puredelta.sql.relations.table_argument import require_table
@@ -114,7 +114,8 @@ def define(
     if name.path is not None:
         definition = _definition(spark, table)
         log = TableLog.open(name.path)
-        create_table_as(table.rows, log, definition, mode=mode, options=options)
+        first = FirstRows(rows=table.rows, options=options)
+        create_table_as(first, log, definition, mode=mode)
         return True
     if is_connect(spark):
         raise not_on_connect("writeTo(name) with create, replace or createOrReplace")
@@ -142,8 +143,8 @@ def _write(
     log = _find_log(table, name)
     if log is None:
         return False
-    request = WriteRequest(mode=mode, options=write_options(captured.with_options(extra)))
-    write_table(stored(table.rows, log), log, request)
+    options = write_options(captured.with_options(extra))
+    write_table(stored(table.rows, log), log, WriteRequest(mode=mode, options=options))
     return True
 
 

@@ -10,13 +10,13 @@ from pyspark.sql import DataFrame
 
 from puredelta.activation.calls.captured_options import CapturedOptions
 from puredelta.activation.calls.paths import require_path
+from puredelta.commands.create.as_select import FirstRows, create_table_as
+from puredelta.commands.create.create_table import CreateMode, already_exists
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.create.run import CreateMode, already_exists
-from puredelta.commands.create.with_rows import create_table_as
-from puredelta.commands.insert import InsertRequest, insert_rows
-from puredelta.commands.write import WriteRequest, write_table
-from puredelta.commands.write_options import WRITE_OPTIONS, SaveMode, WriteOptions
+from puredelta.commands.write.insert import InsertRequest, insert_rows
+from puredelta.commands.write.options import WRITE_OPTIONS, SaveMode, WriteOptions
+from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation
@@ -26,7 +26,7 @@ from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
 from puredelta.spark.catalog.catalog_tables import find_table
 from puredelta.spark.session.types import to_spark
-from puredelta.spark.values.columns_by_name import stored_by_name
+from puredelta.spark.values.inserted_rows import stored_by_name
 from puredelta.sql.relations.names import find_location
 from puredelta.sql.text.table_name import TableName
 
@@ -73,9 +73,8 @@ def save_as_table(
         if name.path is None or log.exists():
             _write_known(rows, captured.without_option("path"), log, name)
         else:
-            create_table_as(
-                rows, log, _definition(captured), mode=_how(mode), options=write_options(captured)
-            )
+            first = FirstRows(rows=rows, options=write_options(captured))
+            create_table_as(first, log, _definition(captured), mode=_how(mode))
         return True
     entry = entry_name(spark, name.parts) if is_delta else None
     if entry is None or is_taken(spark, entry):
@@ -177,7 +176,7 @@ def stored(rows: DataFrame, log: TableLog) -> DataFrame:
 
 
 def write_options(captured: CapturedOptions) -> dict[str, str]:
-    """Return the options that mean something; others have no effect, as in the reference.
+    """Return the options that mean something; others have no effect, as in delta-spark.
 
     Raises:
         UnsupportedError: one that is not implemented and must not be ignored, or

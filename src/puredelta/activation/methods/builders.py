@@ -14,7 +14,7 @@ _SESSION_NAMES = ("_spark", "_session", "_client")
 """What kinds of builders call their session; a Connect reader calls it its client."""
 
 
-def session_of(builder: Any) -> SparkSession:
+def session_behind(builder: Any) -> SparkSession:
     """Return the session of a reader or a writer."""
     known = vars(builder)
     found: SparkSession = next(known[name] for name in _SESSION_NAMES if name in known)
@@ -27,7 +27,7 @@ def rows_of(writer: Any) -> DataFrame:
     if isinstance(rows, DataFrame):
         return rows
     frames: Any = importlib.import_module("pyspark.sql.connect.dataframe")  # Connect clients only
-    made: DataFrame = frames.DataFrame(rows, session_of(writer))
+    made: DataFrame = frames.DataFrame(rows, session_behind(writer))
     return made
 
 

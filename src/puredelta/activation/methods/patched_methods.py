@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from puredelta.activation.calls import table_writing
 from puredelta.activation.calls.captured_options import CapturedOptions, TableOptions
-from puredelta.activation.methods.builders import session_of
+from puredelta.activation.methods.builders import session_behind
 from puredelta.activation.methods.patches import Make, Method, Patches
 from puredelta.activation.methods.reader_methods import (
     delta_load,
@@ -28,7 +28,7 @@ from puredelta.activation.methods.writer_methods import (
     delta_save_as_table,
     delta_table_write,
 )
-from puredelta.commands.create.run import CreateMode
+from puredelta.commands.create.create_table import CreateMode
 
 
 class Owner(Enum):
@@ -133,7 +133,7 @@ def _capturing_table_writer(original: Method) -> Method:
 PATCHED_METHODS: tuple[PatchedMethod, ...] = (
     *_capturing(Owner.READER, _READER),
     PatchedMethod(Owner.READER, "load", delta_load),
-    PatchedMethod(Owner.READER, "table", delta_table(session_of)),
+    PatchedMethod(Owner.READER, "table", delta_table(session_behind)),
     *_capturing(Owner.WRITER, _WRITER),
     PatchedMethod(Owner.WRITER, "save", delta_save),
     PatchedMethod(Owner.WRITER, "saveAsTable", delta_save_as_table),

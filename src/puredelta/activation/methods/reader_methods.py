@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 
 from puredelta.activation.calls.captured_options import CapturedOptions
 from puredelta.activation.calls.reading import load, prepare_stream, rows_at
-from puredelta.activation.methods.builders import session_of, table_name
+from puredelta.activation.methods.builders import session_behind, table_name
 from puredelta.activation.methods.patches import Make, Method
-from puredelta.spark.catalog.relation_cache import named_relations, pinned
+from puredelta.spark.catalog.relation_cache import cached_relations, named_relations
 from puredelta.spark.session.formats import FORMAT, is_delta
 from puredelta.spark.session.session import is_connect
 from puredelta.sql.execute.run import run_ours
@@ -37,7 +37,7 @@ def delta_load(original: Method) -> Method:
     def call(
         self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any
     ) -> Any:
-        captured, spark = CapturedOptions.of(self), session_of(self)
+        captured, spark = CapturedOptions.of(self), session_behind(self)
         if not is_delta(spark, format, captured.format):
             return original(self, path, format, schema, **options)
         captured = replace(captured, has_schema=captured.has_schema or schema is not None)
@@ -65,7 +65,7 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
                 return rows_at(spark, captured, location)
             if is_connect(spark):
                 return original(self, tableName)
-            with pinned(spark, [name.parts]):
+            with cached_relations(spark, [name.parts]):
                 return original(self, tableName)
 
         return call
@@ -130,4 +130,4 @@ def _pinned_tables(spark: SparkSession, text: str) -> AbstractContextManager[Non
     """
     if is_connect(spark) or _MAY_NAME_TABLES.search(text) is None:
         return nullcontext()
-    return pinned(spark, named_relations(spark, text))
+    return cached_relations(spark, named_relations(spark, text))

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from puredelta.activation.calls.captured_options import CapturedOptions
 from puredelta.activation.calls.paths import require_path
 from puredelta.activation.calls.stream_sink import create_for_stream, start
-from puredelta.activation.methods.builders import session_of, table_name
+from puredelta.activation.methods.builders import session_behind, table_name
 from puredelta.activation.methods.patches import Method
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
@@ -32,7 +32,7 @@ def delta_start(original: Method) -> Method:
         **options: Any,
     ) -> Any:
         given = (format, outputMode, partitionBy, queryName)
-        captured, spark = CapturedOptions.of(self).with_start(*given, options), session_of(self)
+        captured, spark = CapturedOptions.of(self).with_start(*given, options), session_behind(self)
         if captured.has_own_sink or not is_delta(spark, captured.format):
             return original(self, path, *given, **options)
         _require_classic(spark)
@@ -66,7 +66,7 @@ def delta_to_table(original: Method) -> Method:
 
 def _location(writer: Any, captured: CapturedOptions, name: TableName) -> str | None:
     """Return where the table is, which is created if it has to be; None if it is not ours."""
-    spark = session_of(writer)
+    spark = session_behind(writer)
     known = find_location(spark, name)
     if known is None and not is_delta(spark, captured.format):
         return None

@@ -15,9 +15,9 @@ from puredelta.activation.calls.captured_options import CapturedOptions, TableOp
 from puredelta.activation.calls.merge_into import DeltaMergeInto, find_target
 from puredelta.activation.calls.table_writing import define
 from puredelta.activation.calls.writing import insert_into, save, save_as_table
-from puredelta.activation.methods.builders import rows_of, session_of, table_name
+from puredelta.activation.methods.builders import rows_of, session_behind, table_name
 from puredelta.activation.methods.patches import Make, Method
-from puredelta.commands.create.run import CreateMode
+from puredelta.commands.create.create_table import CreateMode
 from puredelta.spark.session.formats import is_delta
 from puredelta.spark.session.session import is_connect
 from puredelta.sql.execute.tables import not_on_connect
@@ -40,7 +40,7 @@ def delta_save(original: Method) -> Method:
         **options: Any,
     ) -> Any:
         captured = CapturedOptions.of(self)
-        if not is_delta(session_of(self), format, captured.format):
+        if not is_delta(session_behind(self), format, captured.format):
             return original(self, path, format, mode, partitionBy, **options)
         captured = captured.with_last_call(options, mode=mode, partition_by=partitionBy)
         return save(rows_of(self), captured, path)
@@ -59,7 +59,7 @@ def delta_save_as_table(original: Method) -> Method:
         partitionBy: Any = None,
         **options: Any,
     ) -> Any:
-        spark, table, captured = session_of(self), table_name(name), CapturedOptions.of(self)
+        spark, table, captured = session_behind(self), table_name(name), CapturedOptions.of(self)
         by_format = is_delta(spark, format, captured.format)
         if is_connect(spark) and by_format:
             raise not_on_connect("saveAsTable")
@@ -79,7 +79,7 @@ def delta_insert_into(original: Method) -> Method:
 
     def call(self: Any, tableName: Any, overwrite: bool | None = None) -> Any:
         table = table_name(tableName)
-        if table is not None and not is_connect(session_of(self)):
+        if table is not None and not is_connect(session_behind(self)):
             mode = (CapturedOptions.of(self).mode or "").lower()
             replaces = mode == "overwrite" if overwrite is None else overwrite
             if insert_into(rows_of(self), table, overwrite=replaces):

@@ -23,9 +23,8 @@ from puredelta.activation.source.source_rows import (
     require_plain,
 )
 from puredelta.activation.source.stream_source import DeltaStreamReader, StreamStart
-from puredelta.commands.change_settings import ChangeSettings, MappedSchema
-from puredelta.commands.changes import bound_of, find_changes
-from puredelta.commands.read import parse_version
+from puredelta.commands.read.changes import ChangeSettings, MappedSchema, bound_of, find_changes
+from puredelta.commands.read.read_table import parse_version
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.changes.file_rows import ReadableFile, list_files
 from puredelta.log.changes.stream_changes import ChangeStream, feed_files
@@ -84,12 +83,12 @@ class DeltaSource(DataSource):
                 )
         snapshot = self._snapshot()
         rows = self._required_rows(snapshot, schema)
-        known = StreamedTable.of(snapshot)
+        table = StreamedTable.of(snapshot)
         return DeltaStreamReader(
-            ChangeStream(known=known)
+            ChangeStream(table=table)
             if self._reads_changes
             else RowStream(
-                known=known,
+                table=table,
                 rules=StreamRules(
                     ignore_deletes=self._flag("ignoreDeletes"),
                     ignore_changes=self._flag("ignoreChanges"),

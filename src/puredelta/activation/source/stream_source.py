@@ -72,7 +72,7 @@ class Streamed(Protocol):
     """What a stream delivers of the table it knows: its rows, or what changed in it."""
 
     @property
-    def known(self) -> StreamedTable:
+    def table(self) -> StreamedTable:
         """The table when the stream was made."""
         ...
 
@@ -92,8 +92,8 @@ class DeltaStreamReader(DataSourceStreamReader):
         self._streamed = streamed
         self._rows = rows
         self._start = start
-        self._path = streamed.known.root_uri
-        self._table_id = streamed.known.metadata.id
+        self._path = streamed.table.root_uri
+        self._table_id = streamed.table.metadata.id
 
     def initialOffset(self) -> Offset:
         """Return the place before the first row.

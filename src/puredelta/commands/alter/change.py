@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.engine import engine_info
-from puredelta.log.commit.transaction import Transaction
-from puredelta.log.replay.snapshot import Snapshot
+from puredelta.commands.command import Command, next_command, start_command
+from puredelta.commands.finish import finish
+from puredelta.log.commit.commit_request import CommitRequest, changed_definition
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Action, DomainMetadata, Metadata, Protocol
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import TableProperties
 from puredelta.protocol.features.property_checks import require_sound_properties
-from puredelta.protocol.features.protocol_versions import required_protocol
+from puredelta.protocol.features.protocol_changes import required_protocol
 from puredelta.protocol.schema.schema_json import parse_schema
 from puredelta.protocol.table.table_config import TableConfig
 
@@ -33,35 +33,36 @@ class TableChange:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-def start(spark: SparkSession, log: TableLog) -> tuple[Snapshot, Transaction]:
+def start_change(spark: SparkSession, log: TableLog) -> Command:
     """Read the newest version for a change of it.
 
     Raises:
         TableNotFoundError: there is no table.
         UnsupportedError: it has a feature that this library cannot write.
     """
-    snapshot = log.snapshot()
-    transaction = Transaction(
-        log, snapshot, engine_info=engine_info(spark), capability=Capability.ADMINISTER
-    )
-    return snapshot, transaction
+    return start_command(spark, log, Capability.ADMINISTER)
 
 
-def finish(transaction: Transaction, snapshot: Snapshot, change: TableChange) -> int:
+def next_change(command: Command) -> Command:
+    """Read the newest version for another change by the same statement."""
+    return next_command(command, Capability.ADMINISTER)
+
+
+def commit_change(command: Command, change: TableChange) -> int:
     """Commit the change and return the version it made.
 
     Raises:
-        ConflictError: somebody else changed what this change is about.
+        ConflictError: another writer changed what this change is about.
     """
-    before, after = snapshot.config, change.config
-    actions: list[Action] = []
-    if change.writes_metadata or after.metadata != before.metadata:
-        actions.append(after.metadata)
-    if after.protocol != before.protocol:
-        actions.append(after.protocol)
-    actions += change.domains
-    committed = transaction.commit(actions, change.operation, metrics={}, tags=change.tags)
-    return committed.version
+    before, after = command.snapshot.config, change.config
+    unchanged = after.metadata == before.metadata
+    actions: tuple[Action, ...] = (
+        *((after.metadata,) if change.writes_metadata and unchanged else ()),
+        *changed_definition(before, after),
+        *change.domains,
+    )
+    request = CommitRequest(actions=actions, operation=change.operation, tags=change.tags)
+    return finish(command, request).version
 
 
 def changed_config(

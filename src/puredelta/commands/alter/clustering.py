@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.alter.change import TableChange, finish, start
+from puredelta.commands.alter.change import TableChange, commit_change, start_change
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.table_operations import cluster_by
-from puredelta.protocol.features.protocol_versions import with_features
+from puredelta.protocol.features.protocol_changes import with_features
 from puredelta.protocol.table.clustering import (
     CLUSTERING,
     ColumnPath,
@@ -30,10 +30,10 @@ def cluster_table_by(
 
     Raises:
         InvalidRequestError: the table is partitioned, or a column cannot cluster it.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
-    snapshot, transaction = start(spark, log)
-    config = snapshot.config
+    command = start_change(spark, log)
+    config = command.snapshot.config
     if config.partition_columns:
         raise InvalidRequestError(
             "ALTER TABLE CLUSTER BY cannot be applied to a partitioned table.",
@@ -42,7 +42,7 @@ def cluster_table_by(
     if not columns and not config.supports(CLUSTERING):
         return None
     new = resolve_clustering_columns(config, columns)
-    old = clustering_columns(config, snapshot.domain_metadata)
+    old = clustering_columns(config, command.snapshot.domain_metadata)
     protocol = with_features(config.protocol, [CLUSTERING])
     change = TableChange(
         config=TableConfig.of(protocol, config.metadata),
@@ -50,4 +50,4 @@ def cluster_table_by(
         domains=(clustering_domain(config, new),),
         writes_metadata=protocol != config.protocol,
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)

@@ -10,10 +10,10 @@ from enum import Enum
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.alter.change import TableChange, changed_config, finish, start
-from puredelta.commands.alter.columns import shown_place
-from puredelta.commands.alter.dependencies import require_independent
-from puredelta.commands.create.columns import COMMENT, stored_columns
+from puredelta.commands.alter.change import TableChange, changed_config, commit_change, start_change
+from puredelta.commands.alter.columns import recorded_place
+from puredelta.commands.definition.columns import COMMENT, stored_columns
+from puredelta.commands.definition.dependent_rules import require_unreferenced
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.table_operations import ColumnChange, change_column, change_columns
@@ -30,7 +30,7 @@ from puredelta.protocol.schema.schema_edit import (
 from puredelta.protocol.schema.schema_json import encode_schema, simple_string
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.protocol.table.table_config import CHAR_VARCHAR, TableConfig
-from puredelta.spark.resolve.default_values import require_valid_default
+from puredelta.spark.resolve.column_expressions import require_valid_default
 from puredelta.spark.session.types import to_spark_type
 
 _DEFAULTS_FEATURE = "allowColumnDefaults"
@@ -73,24 +73,24 @@ def change_table_columns(
         InvalidRequestError: there is no such column, or the change is none of these
             (UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP and other codes).
         pyspark.errors.AnalysisException: a default is none of its column.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
-    snapshot, transaction = start(spark, log)
-    config = snapshot.config
+    command = start_change(spark, log)
+    config = command.snapshot.config
     schema, changes = config.schema, []
     for path, edit in edits:
-        spelled, old = find_field(schema, path)
-        new = edited_field(config, spelled, old, edit)
+        canonical, old = find_field(schema, path)
+        new = edited_field(config, canonical, old, edit)
         if new.type != old.type:
-            require_independent(config, spelled)
+            require_unreferenced(config, canonical)
         if isinstance(edit.default, str):
             kind = to_spark_type(new.type)
             require_valid_default(
                 spark, new.name, edit.default, kind, statement="ALTER TABLE ALTER COLUMN"
             )
-        schema = _with_field(schema, spelled, new, edit.place)
-        place = None if edit.place is None else shown_place(edit.place)
-        changes.append(ColumnChange(path=spelled, field=new, place=place))
+        schema = _with_field(schema, canonical, new, edit.place)
+        place = None if edit.place is None else recorded_place(edit.place)
+        changes.append(ColumnChange(path=canonical, field=new, place=place))
     metadata = dataclasses.replace(
         config.metadata, schema_string=encode_schema(with_type_changes(config.schema, schema))
     )
@@ -98,7 +98,7 @@ def change_table_columns(
         config=changed_config(config, metadata=metadata),
         operation=change_column(changes[0]) if len(changes) == 1 else change_columns(changes),
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
 
 
 def _with_field(
@@ -131,7 +131,7 @@ def edited_field(
         metadata = dict(new.metadata)
     if edit.nullable is not None:
         if old.nullable and not edit.nullable:
-            raise _unsupported(path, f"{_shown(old)} (nullable)", f"{_shown(old)} NOT NULL")
+            raise _unsupported(path, f"{_type_text(old)} (nullable)", f"{_type_text(old)} NOT NULL")
         new = dataclasses.replace(new, nullable=edit.nullable)
     if edit.comment is not None:
         metadata[COMMENT] = edit.comment
@@ -152,7 +152,7 @@ def _with_type(
     wanted = stored_columns(T.StructType([T.StructField(old.name, data_type)])).fields[0]
     widened = config.is_active("typeWidening") and config.properties.enable_type_widening
     if wanted.type != old.type and not (widened and can_widen(old.type, wanted.type)):
-        raise _unsupported(path, _shown(old), simple_string(wanted.type).upper())
+        raise _unsupported(path, _type_text(old), simple_string(wanted.type).upper())
     metadata = {k: v for k, v in old.metadata.items() if k != CHAR_VARCHAR}
     if CHAR_VARCHAR in wanted.metadata:
         metadata[CHAR_VARCHAR] = wanted.metadata[CHAR_VARCHAR]
@@ -170,7 +170,7 @@ def _require_only_a_type(path: FieldPath, old: StructField, edit: ColumnEdit) ->
             column=name,
         )
     if edit.nullable not in {None, old.nullable} or edit.default is not None or edit.place:
-        raise _unsupported(path, _shown(old), "one with another nullability, default or place")
+        raise _unsupported(path, _type_text(old), "one with another nullability, default or place")
 
 
 def _require_defaults(config: TableConfig, path: FieldPath) -> None:
@@ -185,7 +185,7 @@ def _require_defaults(config: TableConfig, path: FieldPath) -> None:
         )
 
 
-def _shown(field: StructField) -> str:
+def _type_text(field: StructField) -> str:
     return str(field.metadata.get(CHAR_VARCHAR, simple_string(field.type))).upper()
 
 

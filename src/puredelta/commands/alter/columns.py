@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.alter.change import TableChange, changed_config, finish, start
-from puredelta.commands.alter.dependencies import require_independent
-from puredelta.commands.create.columns import stored_columns
-from puredelta.commands.write_schema import require_storable_types, with_schema
+from puredelta.commands.alter.change import TableChange, changed_config, commit_change, start_change
+from puredelta.commands.definition.columns import stored_columns
+from puredelta.commands.definition.dependent_rules import require_unreferenced
+from puredelta.commands.definition.schema_change import require_storable_types, with_schema
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
@@ -22,7 +22,6 @@ from puredelta.protocol.actions.table_operations import (
     drop_columns,
     rename_column,
 )
-from puredelta.protocol.features.column_mapping import all_fields
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.schema_edit import (
@@ -35,6 +34,7 @@ from puredelta.protocol.schema.schema_edit import (
     find_field,
 )
 from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.schema.traversal import all_fields
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.protocol.table.clustering import clustering_columns
 from puredelta.protocol.table.table_config import TableConfig
@@ -62,9 +62,10 @@ def add_table_columns(spark: SparkSession, log: TableLog, columns: Sequence[NewC
         InvalidRequestError: a column exists, is required (OPERATION_NOT_ALLOWED), has a
             default (WRONG_COLUMN_DEFAULTS_ADD_COLUMN), has nowhere to go, or a type that has
             to be enabled first.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
-    snapshot, transaction = start(spark, log)
+    command = start_change(spark, log)
+    snapshot = command.snapshot
     schema = snapshot.config.schema
     recorded = []
     for column in columns:
@@ -76,7 +77,7 @@ def add_table_columns(spark: SparkSession, log: TableLog, columns: Sequence[NewC
             ColumnChange(
                 path=(*column.parent, field.name),
                 field=raw,
-                place=None if column.place is None else shown_place(column.place),
+                place=None if column.place is None else recorded_place(column.place),
             )
         )
     require_storable_types(schema)
@@ -84,7 +85,7 @@ def add_table_columns(spark: SparkSession, log: TableLog, columns: Sequence[NewC
         config=with_schema(snapshot.config, schema, snapshot.config.partition_columns),
         operation=add_columns(recorded),
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
 
 
 def drop_table_columns(
@@ -96,27 +97,27 @@ def drop_table_columns(
         InvalidRequestError: columns are not mapped (UNSUPPORTED_DROP_COLUMN), or one does not
             exist, partitions or clusters the table, is the last one, or something depends
             on it.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
-    snapshot, transaction = start(spark, log)
-    config = snapshot.config
+    command = start_change(spark, log)
+    config = command.snapshot.config
     _require_mapping(config, ErrorCode.UNSUPPORTED_DROP_COLUMN, "DROP COLUMN")
     dropped = [p for p in paths if not if_exists or _exists(config.schema, p)]
     if not dropped:
         return None
     schema = config.schema
-    spelled = []
+    canonical = []
     for path in dropped:
-        spelled.append(find_field(schema, path)[0])
+        canonical.append(find_field(schema, path)[0])
         schema = drop_field(schema, path)
-    _require_droppable(snapshot, spelled)
-    for path in spelled:
-        require_independent(config, path)
+    _require_droppable(command.snapshot, canonical)
+    for path in canonical:
+        require_unreferenced(config, path)
     change = TableChange(
-        config=_with_columns(config, schema, config.partition_columns, dict.fromkeys(spelled)),
-        operation=drop_columns(spelled),
+        config=_with_columns(config, schema, config.partition_columns, dict.fromkeys(canonical)),
+        operation=drop_columns(canonical),
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
 
 
 def rename_table_column(spark: SparkSession, log: TableLog, path: FieldPath, new_name: str) -> int:
@@ -125,28 +126,28 @@ def rename_table_column(spark: SparkSession, log: TableLog, path: FieldPath, new
     Raises:
         InvalidRequestError: columns are not mapped (UNSUPPORTED_RENAME_COLUMN), there is no
             such column, the name is taken, or something depends on the old one.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
-    snapshot, transaction = start(spark, log)
-    config = snapshot.config
-    spelled, _ = find_field(config.schema, path)
+    command = start_change(spark, log)
+    config = command.snapshot.config
+    canonical, _ = find_field(config.schema, path)
     _require_mapping(config, ErrorCode.UNSUPPORTED_RENAME_COLUMN, "Column rename")
-    require_independent(config, spelled)
-    renamed = (*spelled[:-1], new_name)
+    require_unreferenced(config, canonical)
+    renamed = (*canonical[:-1], new_name)
     schema = change_field(
-        config.schema, spelled, lambda field: dataclasses.replace(field, name=new_name)
+        config.schema, canonical, lambda field: dataclasses.replace(field, name=new_name)
     )
     partitions = tuple(
-        new_name if spelled == (column,) else column for column in config.partition_columns
+        new_name if canonical == (column,) else column for column in config.partition_columns
     )
     change = TableChange(
-        config=_with_columns(config, schema, partitions, {spelled: renamed}),
-        operation=rename_column(spelled, renamed),
+        config=_with_columns(config, schema, partitions, {canonical: renamed}),
+        operation=rename_column(canonical, renamed),
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
 
 
-def shown_place(place: ColumnPosition) -> str | None:
+def recorded_place(place: ColumnPosition) -> str | None:
     """Return a place as the history shows it."""
     if isinstance(place, End):
         return place.value if place is End.FIRST else None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.commands.alter.change import TableChange, changed_config, finish, start
+from puredelta.commands.alter.change import TableChange, changed_config, commit_change, start_change
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
@@ -29,7 +29,7 @@ def add_check_constraint(spark: SparkSession, log: TableLog, name: str, expressi
     Raises:
         InvalidRequestError: the name is taken or reserved, the expression is no condition
             over the table's columns, or rows violate it (NEW_CHECK_CONSTRAINT_VIOLATION).
-        ConflictError: somebody else changed the table meanwhile, or added rows.
+        ConflictError: another writer changed the table meanwhile, or added rows.
     """
     if name.upper() == _RESERVED:
         raise InvalidRequestError(
@@ -37,7 +37,8 @@ def add_check_constraint(spark: SparkSession, log: TableLog, name: str, expressi
             code=ErrorCode.INVALID_CONSTRAINT_NAME,
             name=name,
         )
-    snapshot, transaction = start(spark, log)
+    command = start_change(spark, log)
+    snapshot = command.snapshot
     old = _find(snapshot, name)
     if old is not None:
         raise InvalidRequestError(
@@ -54,9 +55,9 @@ def add_check_constraint(spark: SparkSession, log: TableLog, name: str, expressi
         ),
         operation=add_constraint(name, expression),
     )
-    transaction.read_files(None, snapshot.files)
+    command.transaction.read_files(None, snapshot.files)
     _require_fulfilled(spark, snapshot, expression)
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
 
 
 def drop_check_constraint(
@@ -67,11 +68,12 @@ def drop_check_constraint(
     Raises:
         InvalidRequestError: there is none and ``if_exists`` is false
             (CONSTRAINT_DOES_NOT_EXIST).
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
-    snapshot, transaction = start(spark, log)
+    command = start_change(spark, log)
+    snapshot = command.snapshot
     old = _find(snapshot, name)
-    assumed = ASSUME_DROP_IF_EXISTS.flag(spark.conf.getAll)
+    assumed = ASSUME_DROP_IF_EXISTS.flag(command.session.settings)
     if old is None and not (if_exists or assumed):
         raise InvalidRequestError(
             f"Cannot drop nonexistent constraint {name} from table delta.`{snapshot.root_uri}`. To "
@@ -87,7 +89,7 @@ def drop_check_constraint(
         ),
         operation=drop_constraint(name, old),
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
 
 
 def require_condition(spark: SparkSession, name: str, expression: str, columns: StructType) -> None:
@@ -97,8 +99,8 @@ def require_condition(spark: SparkSession, name: str, expression: str, columns: 
         InvalidRequestError: it is none (NON_BOOLEAN_CHECK_CONSTRAINT), names a column that
             does not exist, aggregates, or is not deterministic.
     """
-    judged = judge(spark, f"({expression})", columns)  # as it is put into other expressions
-    match judged.fault:
+    checked = judge(spark, f"({expression})", columns)  # as it is put into other expressions
+    match checked.fault:
         case Fault.UNRESOLVED:
             raise InvalidRequestError(
                 f"CHECK constraint '{name}' ({expression}) names a column that does not exist. "
@@ -122,7 +124,7 @@ def require_condition(spark: SparkSession, name: str, expression: str, columns: 
             )
         case None:
             pass
-    if judged.simple_type != "boolean":
+    if checked.simple_type != "boolean":
         raise InvalidRequestError(
             f"CHECK constraint '{name}' ({expression}) should be a boolean expression.",
             code=ErrorCode.NON_BOOLEAN_CHECK_CONSTRAINT,

@@ -1,7 +1,7 @@
 """DROP FEATURE: a table supports a feature no more (``DeltaTable.dropFeatureSupport``).
 
 In commits of its own each: what uses the feature goes; then, for a feature that readers know,
-three empty commits with a checkpoint each are put behind the versions that used it; then the
+three empty commits with a checkpoint each are put after the versions that used it; then the
 feature leaves the protocol, and the checkpoints are protected from then on.
 """
 
@@ -12,22 +12,28 @@ from dataclasses import replace
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from puredelta.commands.alter.change import TableChange, finish, start
-from puredelta.commands.alter.removable import (
+from puredelta.commands.alter.change import (
+    TableChange,
+    commit_change,
+    next_change,
+    start_change,
+)
+from puredelta.commands.alter.droppable_features import (
     CHECKPOINT_PROTECTION,
     CHECKPOINT_PROTECTION_PROPERTY,
-    NEEDS_REWRITE,
     REMOVALS,
     Removal,
     keys_to_unset,
+    require_droppable,
     settings_to_change,
 )
-from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.commit.row_ids import ROW_TRACKING, ROW_TRACKING_DOMAIN
-from puredelta.log.commit.transaction import CheckpointWish
-from puredelta.log.files.clock import wall_clock
+from puredelta.commands.command import Command
+from puredelta.commands.finish import finish
+from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
+from puredelta.log.commit.commit_request import CommitRequest
+from puredelta.log.commit.post_commit import CheckpointWish
+from puredelta.log.commit.row_ids import ROW_TRACKING_DOMAIN
 from puredelta.log.replay.segment import list_log
-from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import (
     Add,
@@ -45,10 +51,8 @@ from puredelta.protocol.actions.table_operations import (
     set_properties,
     unset_properties,
 )
-from puredelta.protocol.features.feature_registry import FEATURES_BY_NAME
-from puredelta.protocol.features.property_checks import is_delta_property
-from puredelta.protocol.features.protocol_changes import dependents, without_feature
-from puredelta.protocol.features.protocol_versions import with_features
+from puredelta.protocol.features.protocol_changes import with_features, without_feature
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
 
 BARRIER_CHECKPOINTS = 3
@@ -65,115 +69,33 @@ def drop_feature_support(
 
     Raises:
         InvalidRequestError: the table does not support it (FEATURE_DROP_FEATURE_NOT_PRESENT),
-            another feature needs it, nobody can drop it
+            another feature needs it, it can never be dropped
             (FEATURE_DROP_NONREMOVABLE_FEATURE), or something in the table uses it and only
             the user can say what becomes of that.
         UnsupportedError: files would have to be rewritten, or history truncated, which is
             not implemented.
-        ConflictError: somebody else changed the table meanwhile; run it again.
+        ConflictError: another writer changed the table meanwhile; run it again.
     """
-    snapshot, _ = start(spark, log)
-    require_droppable(snapshot, name, truncate_history=truncate_history)
+    command = start_change(spark, log)
+    require_droppable(command.snapshot, name, truncate_history=truncate_history)
     if name == CHECKPOINT_PROTECTION:
-        return _drop_protection(spark, log)
+        return _drop_protection(command)
     removal = REMOVALS[name]
-    removal.require(snapshot)
-    _switch_off(spark, log, removal)
+    removal.require(command.snapshot)
+    _switch_off(command, removal)
     if name == ROW_TRACKING:
-        while _take_row_ids(spark, log):
+        while _take_row_ids(next_change(command)):
             pass
     if name == "deletionVectors":
-        _keep_vector_files(spark, log)
+        _keep_vector_files(next_change(command))
     if removal.protects_history:
         for _ in range(BARRIER_CHECKPOINTS):
-            _put_barrier(spark, log, name)
-    return _downgrade(spark, log, name, removal)
+            _put_barrier(next_change(command), name)
+    return _downgrade(next_change(command), name, removal)
 
 
-def require_droppable(snapshot: Snapshot, name: str, *, truncate_history: bool) -> None:
-    """Check that a feature is there, may go, and nothing else needs it.
-
-    Raises:
-        InvalidRequestError, UnsupportedError: see `drop_feature_support`.
-    """
-    if not snapshot.config.supports(name):
-        raise _not_there(name)
-    if name in NEEDS_REWRITE:
-        raise UnsupportedError(
-            f"Cannot drop {name}: {NEEDS_REWRITE[name]}, which is not implemented.",
-            code=ErrorCode.FEATURE_DROP_NONREMOVABLE_FEATURE,
-            feature=name,
-        )
-    if name not in REMOVALS and name != CHECKPOINT_PROTECTION:
-        raise InvalidRequestError(
-            f"Cannot drop {name} because dropping this feature is not supported.",
-            code=ErrorCode.FEATURE_DROP_NONREMOVABLE_FEATURE,
-            feature=name,
-        )
-    _require_truncation(name, truncate_history=truncate_history)
-    if needed_by := dependents(snapshot.protocol, name):
-        raise InvalidRequestError(
-            f"Cannot drop table feature `{name}` because some other features "
-            f"({', '.join(needed_by)}) in this table depends on `{name}`. Consider dropping them "
-            "first before dropping this feature.",
-            code=ErrorCode.FEATURE_DROP_DEPENDENT_FEATURE,
-            feature=name,
-            dependents=needed_by,
-        )
-
-
-def _not_there(name: str) -> InvalidRequestError:
-    if name in FEATURES_BY_NAME:
-        return InvalidRequestError(
-            f"Cannot drop {name} from this table because it is not currently present in the "
-            "table's protocol.",
-            code=ErrorCode.FEATURE_DROP_FEATURE_NOT_PRESENT,
-            feature=name,
-        )
-    if is_delta_property(name):
-        return InvalidRequestError(
-            f"Cannot drop `{name}` from this table because this is a delta table property and not "
-            "a table feature.",
-            code=ErrorCode.FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY,
-            property=name,
-        )
-    return InvalidRequestError(
-        f"Cannot drop {name} because it is no feature that puredelta knows.",
-        code=ErrorCode.FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE,
-        feature=name,
-    )
-
-
-def _require_truncation(name: str, *, truncate_history: bool) -> None:
-    if name == CHECKPOINT_PROTECTION:
-        if not truncate_history:
-            raise InvalidRequestError(
-                "Could not drop the Checkpoint Protection feature. This feature can only be "
-                "dropped by truncating history (truncateHistory=True).",
-                code=ErrorCode.FEATURE_DROP_CHECKPOINT_PROTECTION_NEEDS_TRUNCATION,
-            )
-        return
-    if not truncate_history:
-        return
-    if not REMOVALS[name].protects_history:
-        raise InvalidRequestError(
-            f"The particular feature does not require history truncation: {name}.",
-            code=ErrorCode.FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED,
-            feature=name,
-        )
-    raise UnsupportedError(
-        f"Dropping {name} by truncating history is not implemented. Drop it without: the versions "
-        "before are put behind protected checkpoints instead.",
-        code=ErrorCode.OPERATION_NOT_ALLOWED,
-        feature=name,
-    )
-
-
-# --- the commits ----------------------------------------------------------------------------
-
-
-def _switch_off(spark: SparkSession, log: TableLog, removal: Removal) -> None:
-    snapshot, transaction = start(spark, log)
+def _switch_off(command: Command, removal: Removal) -> None:
+    snapshot = command.snapshot
     changed = settings_to_change(removal, snapshot)
     gone = keys_to_unset(removal, snapshot)
     if not changed and not gone:
@@ -186,19 +108,19 @@ def _switch_off(spark: SparkSession, log: TableLog, removal: Removal) -> None:
     )
     metadata = replace(snapshot.metadata, configuration={**kept, **changed})
     config = TableConfig.of(snapshot.protocol, metadata)
-    finish(transaction, snapshot, TableChange(config=config, operation=operation))
+    commit_change(command, TableChange(config=config, operation=operation))
 
 
-def _take_row_ids(spark: SparkSession, log: TableLog) -> bool:
-    """Commit files again without their row ids; tell whether there were any."""
-    snapshot, transaction = start(spark, log)
+def _take_row_ids(command: Command) -> bool:
+    """Commit files again without their row ids; return whether there were any."""
+    snapshot = command.snapshot
     tracked = snapshot.files.select(pc.is_valid(snapshot.files.rows["base_row_id"]))
     if not len(tracked):
         return False
     adds = [_without_row_ids(add) for add in tracked.adds()]
-    transaction.read_files(None, tracked)
+    command.transaction.read_files(None, tracked)
     operation = Operation(name=_UNBACKFILL, parameters={"batchId": "0"})
-    transaction.commit(adds, operation, metrics={}, is_blind_append=False)
+    finish(command, CommitRequest(actions=adds, operation=operation, is_blind_append=False))
     return True
 
 
@@ -206,26 +128,26 @@ def _without_row_ids(add: Add) -> Add:
     return replace(add, data_change=False, base_row_id=None, default_row_commit_version=None)
 
 
-def _keep_vector_files(spark: SparkSession, log: TableLog) -> None:
+def _keep_vector_files(command: Command) -> None:
     """Leave tombstones of vectors' files, so that a VACUUM that knows no vectors spares them."""
-    snapshot, transaction = start(spark, log)
+    snapshot = command.snapshot
     rows = snapshot.tombstones["deletion_vector"].drop_null().to_pylist()
     paths = {
         vector_path(DeletionVectorDescriptor(**row)) for row in rows if row["storage_type"] == "u"
     }
-    now_ms = wall_clock()
+    now_ms = command.clock()
     removes = [
         Remove(path=path, deleted_ms=now_ms, data_change=False)
         for path in sorted(path for path in paths if path is not None)
     ]
     if removes:
-        transaction.commit(removes, _VECTOR_TOMBSTONES, metrics={})
+        finish(command, CommitRequest(actions=removes, operation=_VECTOR_TOMBSTONES))
 
 
-def _put_barrier(spark: SparkSession, log: TableLog, name: str) -> None:
-    _, transaction = start(spark, log)
-    committed = transaction.commit([], EMPTY_COMMIT, metrics={}, checkpoint=CheckpointWish.ALWAYS)
-    if committed.version not in list_log(log.store, start=committed.version).checkpoints:
+def _put_barrier(command: Command, name: str) -> None:
+    request = CommitRequest(actions=(), operation=EMPTY_COMMIT)
+    version = finish(command, request, checkpoint=CheckpointWish.ALWAYS).version
+    if version not in list_log(command.log.store, start=version).checkpoints:
         raise DeltaError(
             f"Dropping {name} failed due to a failure in checkpoint creation. Please try again "
             "later.",
@@ -234,9 +156,9 @@ def _put_barrier(spark: SparkSession, log: TableLog, name: str) -> None:
         )
 
 
-def _downgrade(spark: SparkSession, log: TableLog, name: str, removal: Removal) -> int:
+def _downgrade(command: Command, name: str, removal: Removal) -> int:
     """Check everything once more, against the version the commit is based on, and commit."""
-    snapshot, transaction = start(spark, log)
+    snapshot = command.snapshot
     removal.require(snapshot)
     if settings_to_change(removal, snapshot) or keys_to_unset(removal, snapshot):
         raise InvalidRequestError(
@@ -259,22 +181,19 @@ def _downgrade(spark: SparkSession, log: TableLog, name: str, removal: Removal) 
     domain = snapshot.domain_metadata.get(ROW_TRACKING_DOMAIN)
     if name == ROW_TRACKING and domain is not None:
         actions.append(replace(domain, removed=True))
-    transaction.read_files(None, snapshot.files)
-    committed = transaction.commit(
-        actions,
-        drop_feature(name, truncate_history=False),
-        metrics={},
+    command.transaction.read_files(None, snapshot.files)
+    request = CommitRequest(
+        actions=actions,
+        operation=drop_feature(name, truncate_history=False),
         is_blind_append=False,
-        checkpoint=CheckpointWish.ALWAYS
-        if removal.protects_history
-        else CheckpointWish.AT_INTERVAL,
     )
-    return committed.version
+    wish = CheckpointWish.ALWAYS if removal.protects_history else CheckpointWish.AT_INTERVAL
+    return finish(command, request, checkpoint=wish).version
 
 
-def _drop_protection(spark: SparkSession, log: TableLog) -> int:
+def _drop_protection(command: Command) -> int:
     """Drop the protection of old checkpoints once the versions they protect are gone."""
-    snapshot, _ = start(spark, log)
+    snapshot, log = command.snapshot, command.log
     protected = snapshot.config.properties.require_checkpoint_protection_before_version
     oldest = min(list_log(log.store).commits, default=snapshot.version)
     if oldest < protected:
@@ -287,12 +206,12 @@ def _drop_protection(spark: SparkSession, log: TableLog) -> int:
             oldest_version=oldest,
             protected_before=protected,
         )
-    _switch_off(spark, log, Removal(unset=(CHECKPOINT_PROTECTION_PROPERTY,)))
-    snapshot, transaction = start(spark, log)
+    _switch_off(command, Removal(unset=(CHECKPOINT_PROTECTION_PROPERTY,)))
+    following = next_change(command)
+    metadata = following.snapshot.metadata
+    protocol = without_feature(following.snapshot.protocol, CHECKPOINT_PROTECTION)
     change = TableChange(
-        config=TableConfig.of(
-            without_feature(snapshot.protocol, CHECKPOINT_PROTECTION), snapshot.metadata
-        ),
+        config=TableConfig.of(protocol, metadata),
         operation=drop_feature(CHECKPOINT_PROTECTION, truncate_history=True),
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(following, change)

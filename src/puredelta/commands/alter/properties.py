@@ -1,4 +1,7 @@
-"""SET and UNSET TBLPROPERTIES, and what comes with a property: features, mapping, row ids."""
+"""SET and UNSET TBLPROPERTIES, and what comes with a property: features, mapping, row ids.
+
+A protocol is raised the same way: by its versions, or by the name of a feature.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,15 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.alter.change import TableChange, changed_config, finish, start
-from puredelta.commands.alter.row_ids import give_row_ids
+from puredelta.commands.alter.change import (
+    TableChange,
+    changed_config,
+    commit_change,
+    next_change,
+    start_change,
+)
+from puredelta.commands.alter.row_id_backfill import give_row_ids
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.commit.row_ids import ROW_TRACKING
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Metadata, Protocol
@@ -29,15 +37,16 @@ from puredelta.protocol.features.property_checks import (
     canonical_key,
     checked_properties,
 )
-from puredelta.protocol.features.protocol_changes import upgraded
-from puredelta.protocol.features.protocol_versions import (
+from puredelta.protocol.features.protocol_changes import (
     feature_named,
     stored_configuration,
-    supported_features,
+    upgraded,
     with_features,
 )
+from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.table.clustering import CLUSTERING
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 
@@ -69,24 +78,24 @@ def set_table_properties(
     Raises:
         InvalidRequestError: a property is none of a table's, or not set this way.
         UnsupportedError: it asks for what is not implemented.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
-    arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(spark.conf.getAll)
+    command = start_change(spark, log)
+    arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(command.session.settings)
     wanted = checked_settings(properties, allow_arbitrary=arbitrary)
-    snapshot, transaction = start(spark, log)
     if wanted.get(_ENABLE_ROW_TRACKING, "").lower() == "true":
-        _ = with_settings(snapshot.config, wanted)  # refused before anything is written
-        give_row_ids(spark, log)
-        snapshot, transaction = start(spark, log)
+        _ = with_settings(command.snapshot.config, wanted)  # refused before anything is written
+        give_row_ids(command)
+        command = next_change(command)
     tags = {}
     if list(wanted) == [_ENABLE_ROW_TRACKING] and wanted[_ENABLE_ROW_TRACKING].lower() == "true":
         tags[_ONLY_ROW_TRACKING_TAG] = "true"
     change = TableChange(
-        config=with_settings(snapshot.config, wanted),
+        config=with_settings(command.snapshot.config, wanted),
         operation=operation or set_operation(wanted),
         tags=tags,
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
 
 
 def unset_table_properties(
@@ -98,9 +107,10 @@ def unset_table_properties(
         InvalidRequestError: one is not set and ``if_exists`` is false
             (UNSET_NON_EXISTENT_PROPERTY), or column mapping would go
             (UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE).
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
-    snapshot, transaction = start(spark, log)
+    command = start_change(spark, log)
+    snapshot = command.snapshot
     names = [canonical_key(key) for key in keys]
     before = snapshot.metadata.configuration
     missing = [name for name in names if name not in before and name != COMMENT]
@@ -122,7 +132,33 @@ def unset_table_properties(
         config=changed_config(snapshot.config, metadata=metadata),
         operation=unset_operation(names, if_exists=True),
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
+
+
+def upgrade_protocol_versions(
+    spark: SparkSession, log: TableLog, *, reader: int, writer: int
+) -> int:
+    """Support all that a pair of versions stands for; return the version made.
+
+    Nothing is taken away: lower versions than the table's ask for nothing new.
+
+    Raises:
+        InvalidRequestError: a version does not exist, or reader version 3 comes without
+            writer version 7.
+    """
+    versions = dict(zip(PROTOCOL_VERSION_KEYS, (str(reader), str(writer)), strict=True))
+    return set_table_properties(spark, log, versions)
+
+
+def add_feature_support(spark: SparkSession, log: TableLog, name: str) -> int:
+    """Make the table support a feature, its name in any case; return the version made.
+
+    Raises:
+        InvalidRequestError: there is no such feature (UNSUPPORTED_FEATURES_IN_CONFIG).
+        UnsupportedError: this library could not write the table any more.
+    """
+    asked = {FEATURE_PREFIX + name: "supported"}
+    return set_table_properties(spark, log, asked, operation=set_operation(asked))
 
 
 def checked_settings(properties: Mapping[str, str], *, allow_arbitrary: bool) -> dict[str, str]:

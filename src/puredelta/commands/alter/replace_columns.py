@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.alter.change import TableChange, finish, start
-from puredelta.commands.alter.dependencies import require_independent
-from puredelta.commands.create.columns import COMMENT, stored_columns
-from puredelta.commands.write_schema import require_storable_types, with_schema
+from puredelta.commands.alter.change import TableChange, commit_change, start_change
+from puredelta.commands.definition.columns import COMMENT, stored_columns
+from puredelta.commands.definition.dependent_rules import require_unreferenced
+from puredelta.commands.definition.schema_change import require_storable_types, with_schema
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.table_operations import replace_columns
@@ -40,10 +40,10 @@ def replace_table_columns(spark: SparkSession, log: TableLog, columns: T.StructT
         InvalidRequestError: a column would be dropped, become NOT NULL or of another type
             (UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP), the table has identity columns
             (IDENTITY_COLUMNS_REPLACE_COLUMN_NOT_SUPPORTED), or the names are no table's.
-        ConflictError: somebody else changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile.
     """
-    snapshot, transaction = start(spark, log)
-    config = snapshot.config
+    command = start_change(spark, log)
+    config = command.snapshot.config
     if identities(config.schema):
         raise InvalidRequestError(
             "ALTER TABLE REPLACE COLUMNS is not supported for tables with IDENTITY columns.",
@@ -57,7 +57,7 @@ def replace_table_columns(spark: SparkSession, log: TableLog, columns: T.StructT
         config=with_schema(config, schema, config.partition_columns),
         operation=replace_columns(from_spark(columns).fields),
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
 
 
 def replaced_struct(
@@ -127,7 +127,7 @@ def _retype(config: TableConfig) -> _Retype:
                 f"changing data type of {'.'.join(path)} from {simple_string(old)} to "
                 f"{simple_string(new)}"
             )
-        require_independent(config, path)
+        require_unreferenced(config, path)
         return new
 
     return retype

@@ -1,4 +1,4 @@
-"""SYNC IDENTITY: an identity column goes on behind the values that its rows have by now."""
+"""SYNC IDENTITY: an identity column goes on after the values that its rows have by now."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import dataclasses
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.commands.alter.change import TableChange, finish, start
-from puredelta.commands.identity_marks import config_with_marks
+from puredelta.commands.alter.change import TableChange, commit_change, start_change
+from puredelta.commands.definition.identity_marks import config_with_marks
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
@@ -29,29 +29,29 @@ def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:
     Raises:
         InvalidRequestError: there is no such column, or it is no identity column
             (IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN).
-        ConflictError: somebody else changed the table meanwhile, by adding rows, too.
+        ConflictError: another writer changed the table meanwhile, by adding rows, too.
     """
-    snapshot, transaction = start(spark, log)
-    config = snapshot.config
-    spelled, field = find_field(config.schema, path)
-    identity = identities(config.schema).get(field.name) if len(spelled) == 1 else None
+    command = start_change(spark, log)
+    config = command.snapshot.config
+    canonical, field = find_field(config.schema, path)
+    identity = identities(config.schema).get(field.name) if len(canonical) == 1 else None
     if identity is None:
         raise InvalidRequestError(
             "ALTER TABLE ALTER COLUMN SYNC IDENTITY cannot be called on non IDENTITY columns: "
-            f"{'.'.join(spelled)}.",
+            f"{'.'.join(canonical)}.",
             code=ErrorCode.IDENTITY_COLUMNS_ALTER_NON_IDENTITY_COLUMN,
-            column=".".join(spelled),
+            column=".".join(canonical),
         )
-    transaction.read_files(None, snapshot.files)
-    last = _last_value(spark, snapshot, identity)
+    command.transaction.read_files(None, command.snapshot.files)
+    last = _last_value(spark, command.snapshot, identity)
     marks = {} if last is None else {identity.column: synced_mark(identity, last)}
     kept = {k: v for k, v in field.metadata.items() if k != IDENTITY_HIGH_WATER_MARK}
     recorded = dataclasses.replace(field, metadata=kept)
     change = TableChange(
         config=config_with_marks(config, {k: v for k, v in marks.items() if v is not None}),
-        operation=change_column(ColumnChange(path=spelled, field=recorded)),
+        operation=change_column(ColumnChange(path=canonical, field=recorded)),
     )
-    return finish(transaction, snapshot, change)
+    return commit_change(command, change)
 
 
 def synced_mark(identity: Identity, last: int) -> int | None:

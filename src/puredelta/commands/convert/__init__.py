@@ -1,1 +1,1 @@
-"""commands/convert layer."""
+"""CONVERT TO DELTA: the Parquet files of a directory become version 0 of a table."""

@@ -45,7 +45,7 @@ def require_files(store: Store, files: Sized) -> None:
 
 
 def is_visible(path: str) -> bool:
-    """Tell whether a file counts: names with ``_`` or ``.`` in front are hidden, and so is
+    """Return whether a file counts: names with ``_`` or ``.`` in front are hidden, and so is
     all that lies in directories named so, unless the directory is a partition (C-23).
 
     >>> is_visible("_year=2024/part-0"), is_visible("_temporary/part-0"), is_visible("_SUCCESS")

@@ -15,7 +15,8 @@ from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.types import DataType, StructField, StructType
 from puredelta.protocol.table.schema_checks import INVALID_CHARACTERS, require_no_duplicates
-from puredelta.protocol.values.partition_values import HIVE_NULL, hive_unescape, is_partition_type
+from puredelta.protocol.values.partition_escape import HIVE_NULL, unescape_partition_text
+from puredelta.protocol.values.partition_values import is_partition_type
 from puredelta.spark.session.types import to_spark_type
 
 PartitionValues: TypeAlias = Mapping[str, str | None]
@@ -79,7 +80,7 @@ def read_partitions(
     Text that is a value of its column in the spelling the log asks for (X-83) is kept to the
     letter (C-44, C-45). Another spelling Spark understands, such as ``yes`` for a boolean,
     is stored in the log's, or most readers would stop at it. Text that is no value stops the
-    conversion; with ``ignore_cast_failure`` it is NULL, as the reference reads it.
+    conversion; with ``ignore_cast_failure`` it is NULL, as delta-spark reads it.
 
     Raises:
         InvalidRequestError: a directory disagrees with the columns: another number
@@ -96,11 +97,11 @@ def read_partitions(
             found = PartitionDirectory(levels=parse_levels(directory, uri), file_uri=uri)
             _require_count(found, rules.columns)
             directories[directory] = found
-    respelled = _respell(directories.values(), rules)
+    canonical = _canonical_texts(directories.values(), rules)
     for found in directories.values():
         _require_names(found, rules)
     return {
-        directory: _values(found, rules.columns, respelled)
+        directory: _values(found, rules.columns, canonical)
         for directory, found in directories.items()
     }
 
@@ -108,11 +109,11 @@ def read_partitions(
 def _values(
     found: PartitionDirectory,
     columns: Sequence[StructField],
-    respelled: Mapping[tuple[str, str], str | None],
+    canonical: Mapping[tuple[str, str], str | None],
 ) -> PartitionValues:
     values: dict[str, str | None] = {}
     for column, (_, text) in zip(columns, found.levels, strict=True):
-        value = None if text is None else respelled.get((column.name, text), text)
+        value = None if text is None else canonical.get((column.name, text), text)
         if value is None and not column.nullable:
             raise InvalidRequestError(
                 f"NOT NULL constraint violated for column: {column.name}. The partition column is "
@@ -139,7 +140,10 @@ def parse_levels(directory: str, file_uri: str) -> tuple[tuple[str, str | None],
     for segment in reversed(directory.split("/")):
         escaped_name, equals, escaped_value = segment.partition("=")
         if equals:
-            name, value = hive_unescape(escaped_name), hive_unescape(escaped_value)
+            name, value = (
+                unescape_partition_text(escaped_name),
+                unescape_partition_text(escaped_value),
+            )
             if not name or not value:
                 raise _empty("value" if name else "name", segment, file_uri)
             levels.append((name, None if value == HIVE_NULL else value))
@@ -178,7 +182,7 @@ def _require_names(found: PartitionDirectory, rules: PartitionRules) -> None:
             )
 
 
-def _respell(
+def _canonical_texts(
     directories: Iterable[PartitionDirectory], rules: PartitionRules
 ) -> Mapping[tuple[str, str], str | None]:
     """Return, by column and text, what to store where it is not the text itself.
@@ -194,7 +198,7 @@ def _respell(
     for index, text in examples:
         if not is_log_spelling(text, rules.columns[index].type):
             odd.setdefault(index, []).append(text)
-    respelled: dict[tuple[str, str], str | None] = {}
+    canonical: dict[tuple[str, str], str | None] = {}
     for index, texts in odd.items():
         column = rules.columns[index]
         spellings = rules.cast(column.type, texts)
@@ -202,8 +206,8 @@ def _respell(
             spelling = spellings.get(text)
             if spelling is None and not rules.ignore_cast_failure:
                 raise _cast_failure(text, column, examples[index, text])
-            respelled[column.name, text] = spelling
-    return respelled
+            canonical[column.name, text] = spelling
+    return canonical
 
 
 def _cast_failure(text: str, column: StructField, found: PartitionDirectory) -> DeltaError:

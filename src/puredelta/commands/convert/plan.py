@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
+from puredelta.commands.command import Command
 from puredelta.commands.convert.collect import (
     DescribeStatistics,
     ReadFile,
@@ -25,7 +26,7 @@ from puredelta.commands.convert.partitions import (
 )
 from puredelta.commands.convert.settings import ConvertSettings
 from puredelta.commands.convert.with_spark import cast_texts, read_parquet_schema
-from puredelta.commands.new_table import DEFAULTS_PREFIX, plan_new_table
+from puredelta.commands.definition.new_table import DEFAULTS_PREFIX, plan_new_table
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.protocol.actions.actions import Add
@@ -34,8 +35,9 @@ from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.session.session import settings_of
 from puredelta.store.base import Store, StoredFile
+
+logger = logging.getLogger(__name__)
 
 _MAPPING_SETTING = f"{DEFAULTS_PREFIX}columnMapping.mode"
 _ROW_TRACKING = "rowTracking"
@@ -61,24 +63,42 @@ class ConversionPlan:
     collects_stats: bool
 
 
-class ConversionPlanner:
-    """Plans one conversion. Reads names and footers, writes nothing."""
+def plan_conversion(
+    command: Command, partitions: StructType, *, collect_stats: bool
+) -> ConversionPlan:
+    """Plan the conversion of a directory. Reads names and footers, writes nothing.
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        store: Store,
-        partitions: StructType,
-        settings: ConvertSettings,
-        *,
-        collect_stats: bool,
-    ) -> None:
-        self._spark = spark
-        self._store = store
-        self._partitions = partitions
-        self._settings = settings
-        self._collects_stats = collect_stats
-        self._schemas = FileSchemas(settings.parquet, partial(read_parquet_schema, spark))
+    Raises:
+        InvalidRequestError, UnsupportedError, CorruptTableError, TableNotFoundError: see
+            the functions for files, partitions, footers, schema and new tables.
+    """
+    settings = ConvertSettings.parse(command.session.settings)
+    if collect_stats and not settings.collect_stats:
+        logger.warning("collect_stats is set, but spark.databricks.delta.stats.collect is false")
+    planner = _Planner(
+        command=command,
+        partitions=partitions,
+        settings=settings,
+        collects_stats=collect_stats and settings.collect_stats,
+        schemas=FileSchemas(settings.parquet, partial(read_parquet_schema, command.spark)),
+    )
+    return planner.plan()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planner:
+    """One conversion to plan."""
+
+    command: Command
+    partitions: StructType
+    settings: ConvertSettings
+    collects_stats: bool
+    schemas: FileSchemas
+
+    @property
+    def store(self) -> Store:
+        """Where the directory is."""
+        return self.command.log.store
 
     def plan(self) -> ConversionPlan:
         """Find the files, their partition values, the schema and the statistics.
@@ -86,39 +106,35 @@ class ConversionPlanner:
         Cheap checks come first: partition values before any footer is opened. Files without
         rows are part of the table like all others, with ``numRecords`` 0, so that the count
         of files is the same everywhere and does not depend on statistics (C-25, W-23).
-
-        Raises:
-            InvalidRequestError, UnsupportedError, CorruptTableError, TableNotFoundError: see
-                the functions for files, partitions, footers, schema and new tables.
         """
-        require_partition_columns(self._partitions)
-        files = list_data_files(self._store, use_metadata_log=self._settings.use_metadata_log)
+        require_partition_columns(self.partitions)
+        files = list_data_files(self.store, use_metadata_log=self.settings.use_metadata_log)
         values = self._partition_values(files)
         read, config = self._read(files)
         adds = tuple(_add(file, values) for file in read)
-        return ConversionPlan(config=config, adds=adds, collects_stats=self._collects_stats)
+        return ConversionPlan(config=config, adds=adds, collects_stats=self.collects_stats)
 
     def _partition_values(self, files: Sequence[StoredFile]) -> Mapping[str, PartitionValues]:
         rules = PartitionRules(
-            columns=self._partitions.fields,
-            cast=partial(cast_texts, self._spark),
-            case_sensitive=self._settings.case_sensitive,
-            ignore_cast_failure=self._settings.ignore_cast_failure,
+            columns=self.partitions.fields,
+            cast=partial(cast_texts, self.command.spark),
+            case_sensitive=self.settings.case_sensitive,
+            ignore_cast_failure=self.settings.ignore_cast_failure,
         )
-        return read_partitions((f.path for f in files), self._store.root_uri, rules)
+        return read_partitions((f.path for f in files), self.store.root_uri, rules)
 
     def _read(self, files: Sequence[StoredFile]) -> tuple[Sequence[ReadFile], TableConfig]:
         """Read all footers; again only if they show another schema than the guess."""
         guess = self._guess_schema(files)
         read = self._read_footers(files, guess)
         schema = self._schema_of(read)
-        if self._collects_stats and schema != guess:
+        if self.collects_stats and schema != guess:
             read = self._read_footers([r.file for r in read], schema)
         return read, self._config(schema)
 
     def _guess_schema(self, files: Sequence[StoredFile]) -> StructType | None:
         """Return the schema of the first and the last file, if statistics need one."""
-        if not self._collects_stats:
+        if not self.collects_stats:
             return None
         ends = files if len(files) == 1 else (files[0], files[-1])
         read = self._read_footers(ends, None)
@@ -128,22 +144,22 @@ class ConversionPlanner:
         self, files: Sequence[StoredFile], schema: StructType | None
     ) -> Sequence[ReadFile]:
         return read_files(
-            self._store,
+            self.store,
             files,
             _no_statistics if schema is None else _statistics_of(self._config(schema)),
-            ignore_corrupt=self._settings.ignore_corrupt_files,
+            ignore_corrupt=self.settings.ignore_corrupt_files,
         )
 
     def _schema_of(self, read: Sequence[ReadFile]) -> StructType:
-        require_files(self._store, [r.file for r in read])
-        data = self._schemas.merge(distinct_schemas(self._store, read))
+        require_files(self.store, [r.file for r in read])
+        data = self.schemas.merge(distinct_schemas(self.store, read))
         return with_partition_columns(
-            data, self._partitions.fields, case_sensitive=self._settings.case_sensitive
+            data, self.partitions.fields, case_sensitive=self.settings.case_sensitive
         )
 
     def _config(self, schema: StructType) -> TableConfig:
-        config = plan_new_table(settings_of(self._spark), schema, self._partitions.names)
-        _require_convertible(config, collects_stats=self._collects_stats)
+        config = plan_new_table(self.command.session.settings, schema, self.partitions.names)
+        _require_convertible(config, collects_stats=self.collects_stats)
         return config
 
 

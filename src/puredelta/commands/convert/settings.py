@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
-
 from puredelta.spark.session import delta_conf
-from puredelta.spark.session.session import settings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +38,8 @@ class ConvertSettings:
     """``stats.collect`` (C-52)."""
 
     @classmethod
-    def of(cls, spark: SparkSession) -> ConvertSettings:
-        """Read the settings of ``spark``; runs no job."""
-        return cls.parse(settings_of(spark))
-
-    @classmethod
     def parse(cls, settings: Mapping[str, str]) -> ConvertSettings:
-        """Read them from text by key; what nobody has set may be missing.
+        """Read them from text by key; a setting that is not made may be missing.
 
         >>> ConvertSettings.parse({"spark.sql.caseSensitive": "true"}).case_sensitive
         True

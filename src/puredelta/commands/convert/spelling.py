@@ -37,7 +37,7 @@ _SPELLINGS: Mapping[str, re.Pattern[str]] = {
 
 
 def is_log_spelling(text: str, data_type: DataType) -> bool:
-    """Tell whether every reader will take ``text`` for a value of the type.
+    """Return whether every reader will take ``text`` for a value of the type.
 
     >>> is_log_spelling("007", PrimitiveType("byte")), is_log_spelling("300", PrimitiveType("byte"))
     (True, False)
@@ -58,7 +58,7 @@ def _is_plain(text: str, data_type: DataType) -> bool:
 
 
 def _is_value(text: str, data_type: DataType) -> bool:
-    """Tell whether it is in range: month 13 and the byte 300 are spelt well."""
+    """Return whether it is in range: month 13 and the byte 300 are spelt well."""
     try:
         parse_partition_value(text, data_type, timezone.utc)
     except CorruptTableError:

@@ -1,1 +1,1 @@
-"""CREATE and REPLACE TABLE without rows: a definition becomes protocol and metadata."""
+"""CREATE and REPLACE TABLE: a definition becomes a table, with or without its first rows."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.create.columns import require_valid_columns
-from puredelta.commands.new_table import NewTableProperties, plan_new_table
-from puredelta.commands.write_schema import require_storable_types
+from puredelta.commands.definition.columns import require_valid_columns
+from puredelta.commands.definition.new_table import NewTableProperties, plan_new_table
+from puredelta.commands.definition.schema_change import require_storable_types
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import DomainMetadata
@@ -22,7 +22,8 @@ from puredelta.protocol.features.property_checks import (
     checked_properties,
     require_sound_properties,
 )
-from puredelta.protocol.features.protocol_versions import supported_features, with_features
+from puredelta.protocol.features.protocol_changes import with_features
+from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.clustering import (
     CLUSTERING,
@@ -32,8 +33,7 @@ from puredelta.protocol.table.clustering import (
 )
 from puredelta.protocol.table.schema_checks import require_no_duplicates, resolve_partition_columns
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.resolve.column_expressions import Fault, judge
-from puredelta.spark.resolve.default_values import require_valid_default
+from puredelta.spark.resolve.column_expressions import Fault, judge, require_valid_default
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import to_spark_type
@@ -171,10 +171,10 @@ def require_valid_generation(spark: SparkSession, columns: StructType) -> None:
         if GENERATION_EXPRESSION not in column.metadata:
             continue
         expression = str(column.metadata[GENERATION_EXPRESSION])
-        judged = judge(spark, expression, plain)
-        if judged.fault is not None:
-            raise _invalid_generation(column.name, expression, judged.fault)
-        found, wanted = judged.simple_type, to_spark_type(column.type).simpleString()
+        checked = judge(spark, expression, plain)
+        if checked.fault is not None:
+            raise _invalid_generation(column.name, expression, checked.fault)
+        found, wanted = checked.simple_type, to_spark_type(column.type).simpleString()
         if found != wanted:
             raise InvalidRequestError(
                 f"The expression type of the generated column {column.name} is {found.upper()}, "

@@ -15,18 +15,17 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.cleanup import discarded_on_failure
-from puredelta.commands.create.definition import TableDefinition
-from puredelta.commands.create.run import (
+from puredelta.commands.create.as_select import FirstRows, create_table_as
+from puredelta.commands.create.create_table import (
     CreateMode,
     Entry,
     already_exists,
     create_table,
     nothing_to_replace,
 )
-from puredelta.commands.create.with_rows import create_table_as
+from puredelta.commands.create.definition import TableDefinition
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.spark.catalog.catalog_entries import (
     EntryName,
     default_location,
@@ -117,7 +116,6 @@ def _replace(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
     _require_same_location(table, known, log)
     entry = _entry(table, is_known=True, is_managed=known.is_managed)
     _define(spark, log, table, mode, entry)
-    refresh_cached_frames(spark, log)
     update_columns(spark, table.name, to_spark(log.snapshot().config.schema))
     return log.root_uri
 
@@ -157,15 +155,8 @@ def _define(
     if table.rows is None:
         create_table(spark, log, table.definition, mode=mode, entry=entry)
         return
-    create_table_as(
-        table.rows,
-        log,
-        table.definition,
-        mode=mode,
-        options=table.options,
-        entry=entry,
-        recorded=table.recorded,
-    )
+    first = FirstRows(rows=table.rows, options=table.options, recorded=table.recorded)
+    create_table_as(first, log, table.definition, mode=mode, entry=entry)
 
 
 def _entry(table: NewTable, *, is_known: bool, is_managed: bool) -> Entry:

@@ -1,1 +1,1 @@
-"""OPTIMIZE: the same rows in fewer or better sorted files; also after other commands."""
+"""OPTIMIZE: which files of a table are compacted, and along which columns rows are ordered."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
-from puredelta.commands.row_changes.statement import ResolvedStatement
-from puredelta.commands.update_delete.resolve import resolve_rows
-from puredelta.commands.update_delete.spec import DeleteSpec
-from puredelta.commands.update_delete.whole_files import matching_files
+from puredelta.commands.dml.prune.whole_files import matching_files
+from puredelta.commands.dml.resolve.statement import ResolvedStatement
+from puredelta.commands.dml.resolve.update_delete import resolve_rows
+from puredelta.commands.dml.spec.update_delete import DeleteSpec
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
@@ -35,7 +34,7 @@ def files_where(spark: SparkSession, snapshot: Snapshot, predicates: Sequence[st
     kept = snapshot
     for predicate in predicates:
         statement = _resolved(spark, predicate, snapshot.config)
-        kept = replace(kept, files=matching_files(spark, kept, statement))
+        kept = kept.with_files(matching_files(spark, kept, statement))
     return kept.files
 
 

@@ -26,7 +26,7 @@ def resolve_z_columns(
     Raises:
         InvalidRequestError: one partitions the table (ZORDERING_ON_PARTITION_COLUMN), does not
             exist (ZORDERING_COLUMN_DOES_NOT_EXIST), or gets no statistics, so that ordering by
-            it would help nobody (ZORDERING_ON_COLUMN_WITHOUT_STATS).
+            it would be of no use (ZORDERING_ON_COLUMN_WITHOUT_STATS).
     """
     partitioned = {name.lower() for name in config.partition_columns}
     indexed = indexed_columns(config.data_schema, config.properties)

@@ -1,6 +1,6 @@
 """What a VACUUM may delete: a decision over a listing, which deletes nothing itself.
 
-The rules are the reference's. A name that begins with ``_`` or ``.`` is hidden, and what is
+The rules are delta-spark's. A name that begins with ``_`` or ``.`` is hidden, and what is
 hidden is not touched, nor anything below it; change data, and partition directories of such a
 column, are not hidden. Everything else is garbage once it is older than the retention time
 and the log does not need it: orphans of failed jobs, removed files, expired change data.

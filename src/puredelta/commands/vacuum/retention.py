@@ -29,9 +29,9 @@ class Retention:
 def resolve_retention(
     hours: float | None, *, default: timedelta, check_enabled: bool, ignore_shorter: bool
 ) -> Retention:
-    """Decide on a retention time; hours are rounded to whole ones, as in the reference.
+    """Decide on a retention time; hours are rounded to whole ones, as in delta-spark.
 
-    ``ignore_shorter`` is the reference's rule: a time shorter than the table's own does not
+    ``ignore_shorter`` is delta-spark's rule: a time shorter than the table's own does not
     count, but for 0, which means all that is not needed now. A longer one counts always.
 
     Raises:

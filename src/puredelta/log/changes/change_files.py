@@ -1,8 +1,8 @@
 """Which rows of which files a range of commits inserted, updated or deleted.
 
-A commit is taken by its change files alone where it has any (M-123), else by the files it
-added and removed (section "Change Data Files", reader requirements). Nothing here reads a
-data file; deletion vectors are read only where a commit gave a file a different one.
+The changes of a commit are in its change files, if it has any (M-123). Otherwise they follow from
+the files that it added and removed (section "Change Data Files", reader requirements). Nothing
+here reads a data file; deletion vectors are read only if a commit changed that of a file.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from puredelta.log.replay.commit_files import Commit
 from puredelta.log.vectors.read import read_positions
 from puredelta.protocol.actions.actions import Add, AddChangeFile, DeletionVectorDescriptor, Remove
 from puredelta.protocol.actions.deletion_vector import RowIndexes
+from puredelta.protocol.actions.file_action_key import FileActionKey
 from puredelta.protocol.actions.paths import canonical_path
 from puredelta.protocol.table.change_data import (
     CHANGE_TYPE,
@@ -34,11 +35,11 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFile:
-    """A file whose rows one commit changed, as far as its deletion vector leaves them."""
+    """A file whose rows one commit changed: those that its deletion vector does not delete."""
 
     file: Add
     change: ChangeType | None
-    """What happened to the rows; None for a change file, where every row says it."""
+    """What happened to the rows; None for a change file, which has it in a column."""
     version: int
     timestamp_ms: int
     """When the version was committed."""
@@ -46,33 +47,37 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorChange:
-    """A file that stayed in the table with a different deletion vector."""
+    """A file that stayed in the table and got another deletion vector."""
 
     file: Add
-    """Without any vector."""
+    """The file without a deletion vector."""
     before: DeletionVectorDescriptor | None
     after: DeletionVectorDescriptor | None
     version: int
     timestamp_ms: int
 
+    def rows(self, change: ChangeType) -> ChangedFile:
+        """Return the file for some of its rows, which the commit deleted or restored."""
+        return _changed(self.file, change, self.version, self.timestamp_ms)
+
 
 @dataclass(slots=True)
 class ChangeFiles:
-    """The files of a range, by how their rows are to be read."""
+    """The files of a range of commits, by the way to read their rows."""
 
     recorded: list[ChangedFile] = field(default_factory=list)
     """Change files."""
     whole: list[ChangedFile] = field(default_factory=list)
-    """Files that came or went: all rows but those their deletion vector deletes."""
-    redrawn: list[VectorChange] = field(default_factory=list)
-    """Files of which only some rows came or went."""
+    """Added and removed files: all rows that their deletion vector does not delete."""
+    vector_changes: list[VectorChange] = field(default_factory=list)
+    """Files of which some rows were deleted or restored."""
 
 
 def find_change_files(commits: Iterable[Commit], timestamps_ms: Mapping[int, int]) -> ChangeFiles:
     """Sort the file actions of ``commits``; ``timestamps_ms`` has the time of every version.
 
     Raises:
-        CorruptTableError: a removed file lacks what reading it takes
+        CorruptTableError: the action of a removed file lacks what readers need
             (DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA).
     """
     found = ChangeFiles()
@@ -99,8 +104,8 @@ def _sort_data_files(commit: Commit, timestamp_ms: int, found: ChangeFiles) -> N
         remove = removed.pop(canonical_path(add.path), None)
         if remove is None:
             found.whole.append(_changed(add, ChangeType.INSERT, version, timestamp_ms))
-        elif _vector_id(remove) != _vector_id(add):
-            found.redrawn.append(
+        elif FileActionKey.of(remove) != FileActionKey.of(add):
+            found.vector_changes.append(
                 VectorChange(
                     file=replace(add, deletion_vector=None),
                     before=remove.deletion_vector,
@@ -116,11 +121,6 @@ def _sort_data_files(commit: Commit, timestamp_ms: int, found: ChangeFiles) -> N
 
 def _changed(file: Add, change: ChangeType | None, version: int, timestamp_ms: int) -> ChangedFile:
     return ChangedFile(file=file, change=change, version=version, timestamp_ms=timestamp_ms)
-
-
-def _vector_id(action: Add | Remove) -> str | None:
-    vector = action.deletion_vector
-    return None if vector is None else vector.unique_id
 
 
 def _as_add(recorded: AddChangeFile) -> Add:
@@ -154,7 +154,7 @@ def _as_data_file(remove: Remove, version: int) -> Add:
 
 
 def with_change_values(changed: ChangedFile) -> Add:
-    """Return the file as one of a table that is partitioned by the columns of the feed, too."""
+    """Return the file with the columns of the feed as further partition values."""
     committed = _EPOCH + dt.timedelta(milliseconds=changed.timestamp_ms)
     return replace(
         changed.file,
@@ -162,7 +162,7 @@ def with_change_values(changed: ChangedFile) -> Add:
             **changed.file.partition_values,
             CHANGE_TYPE: None if changed.change is None else changed.change.value,
             COMMIT_VERSION: str(changed.version),
-            # With its zone, so that the session's does not matter.
+            # With a zone, so that the session's zone does not matter.
             COMMIT_TIMESTAMP: encode_utc(committed),
         },
     )
@@ -174,11 +174,11 @@ class ChangedRows:
 
     file: ChangedFile
     rows: RowIndexes
-    """Physical row positions, sorted; at least one."""
+    """Physical row positions, sorted; there is at least one."""
 
 
-def read_redrawn(changes: Sequence[VectorChange], root_uri: str) -> list[ChangedRows]:
-    """Compare old and new deletion vectors: rows deleted since are deletes, restored ones inserts.
+def read_vector_changes(changes: Sequence[VectorChange], root_uri: str) -> list[ChangedRows]:
+    """Compare old and new deletion vectors: newly deleted rows are deletes, restored rows inserts.
 
     Raises:
         CorruptTableError: a vector is missing or damaged (see `read_positions`).
@@ -190,9 +190,7 @@ def read_redrawn(changes: Sequence[VectorChange], root_uri: str) -> list[Changed
     )
     positions = read_positions(table, root_uri)
     return [
-        ChangedRows(
-            file=_changed(change.file, kind, change.version, change.timestamp_ms), rows=rows
-        )
+        ChangedRows(file=change.rows(kind), rows=rows)
         for index, change in enumerate(changes)
         for kind, rows in _compare(positions.get(2 * index), positions.get(2 * index + 1))
         if len(rows)

@@ -1,7 +1,7 @@
-"""Which versions a request for changes means, and whether they can be served.
+"""Which versions a request for changes means, and whether their changes can be read.
 
-The feed must have been on at every version of the range, and no schema change in it may
-put rows under wrong columns. Rules and error classes are those of the reference's reader.
+The feed must have been on at every version of the range, and no change of the schema may put rows
+under wrong columns. Rules and error classes are those of delta-spark's reader.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing_extensions import assert_never
 
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.replay.commit_files import Commit
-from puredelta.log.replay.history import adjusted_times, find_version_at, find_version_from
+from puredelta.log.replay.history import file_times, find_version_at, find_version_from
 from puredelta.log.replay.segment import LogListing
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import Metadata
@@ -32,7 +32,7 @@ class AtVersion:
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """A bound of the range: the first version from, or the last up to, a time."""
+    """A bound of the range: the first version at or after a time, or the last up to it."""
 
     timestamp_ms: int
 
@@ -57,18 +57,18 @@ def resolve_range(
     end: RangeBound | None,
     may_exceed_newest: bool,
 ) -> ChangeRange | None:
-    """Turn the bounds asked for into versions there are; None means that nothing changed.
+    """Turn the requested bounds into existing versions; None means that nothing changed.
 
-    ``listing`` is that of the whole log. Without ``end`` the range goes up to the newest
-    version; an end version beyond it means the same. ``may_exceed_newest`` makes a start
-    beyond the newest version an empty range, and an end time beyond it the newest version.
+    ``listing`` is that of the whole log. Without ``end``, or with an end beyond the newest
+    version, the range goes up to the newest version. With ``may_exceed_newest`` a start beyond
+    the newest version gives an empty range, and an end time beyond it means the newest version.
 
     Raises:
         InvalidRequestError: the end lies before the start (DELTA_INVALID_CDC_RANGE), the
             start after the newest version (DELTA_CDC_START_VERSION_AFTER_LATEST), or a
             time outside of the history (DELTA_TIMESTAMP_GREATER_THAN_COMMIT,
             DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION).
-        TableNotFoundError: the commit of the start is gone (DELTA_LOG_FILE_NOT_FOUND).
+        TableNotFoundError: the commit of the start is missing (DELTA_LOG_FILE_NOT_FOUND).
     """
     first = _start_version(store, listing, newest, start, may_exceed_newest=may_exceed_newest)
     last = _end_version(store, listing, newest, end, may_exceed_newest=may_exceed_newest)
@@ -85,7 +85,7 @@ def resolve_range(
     if isinstance(start, AtTime) and isinstance(end, AtTime):
         if start.timestamp_ms > end.timestamp_ms:
             raise _end_before_start(first, last)
-        if last == first - 1:  # both times lie between two commits
+        if last == first - 1:  # both times are between two commits
             return None
     if last < first:
         raise _end_before_start(first, last)
@@ -157,31 +157,24 @@ def _end_before_start(start: int, end: int) -> InvalidRequestError:
 
 
 def commit_times(commits: Sequence[Commit], listing: LogListing) -> Mapping[int, int]:
-    """Return when each of the commits was made, in milliseconds, by version.
+    """Return the time of each commit in milliseconds, by version.
 
-    That is its in-commit timestamp, or else the time of its file as the history shows it;
+    The time is the in-commit timestamp, or else that of the commit file as the history shows it.
     ``listing`` is that of the whole log.
     """
-    times = file_times(listing)
+    times = file_times(listing.commits)
     return {commit.version: commit_time(commit, times) for commit in commits}
 
 
-def file_times(listing: LogListing) -> Mapping[int, int]:
-    """Return the times of the commit files as the history shows them, by version."""
-    versions = sorted(listing.commits)
-    adjusted = adjusted_times(listing.commits[v].modified_ms for v in versions)
-    return dict(zip(versions, adjusted, strict=True))
-
-
 def commit_time(commit: Commit, times: Mapping[int, int]) -> int:
-    """Return when a commit was made; ``times`` are those of the files."""
+    """Return the time of a commit; ``times`` are those of the commit files (`file_times`)."""
     info = commit.commit_info
     in_commit_ms = None if info is None else info.in_commit_timestamp_ms
     return times[commit.version] if in_commit_ms is None else in_commit_ms
 
 
 def last_metadata(commits: Sequence[Commit]) -> Metadata | None:
-    """Return the newest metadata action of the commits, None if none of them has any."""
+    """Return the newest metadata action of the commits, None if there is none."""
     found = [a for commit in commits for a in commit.actions if isinstance(a, Metadata)]
     return found[-1] if found else None
 
@@ -189,16 +182,16 @@ def last_metadata(commits: Sequence[Commit]) -> Metadata | None:
 def require_readable_range(
     commits: Sequence[Commit], start_metadata: Metadata, read: Snapshot | None
 ) -> None:
-    """Refuse a range in which changes are missing or do not fit the schema they are read under.
+    """Refuse a range in which changes are missing or do not fit the schema of the reader.
 
-    ``commits`` are all of the range, ``start_metadata`` is in force at the first of them.
-    Without ``read`` no schema is looked at.
+    ``commits`` are all commits of the range, ``start_metadata`` is in force at the first of them.
+    ``read`` is the version whose schema is used; without it no schema is checked.
 
     Raises:
         InvalidRequestError: the feed was off at some version (DELTA_MISSING_CHANGE_DATA), or
             columns were renamed, dropped or retyped
-            (DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE where the change lies in the
-            range, DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA where it lies after it).
+            (DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE for a change in the range,
+            DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA for a later one).
     """
     start, end = commits[0].version, commits[-1].version
     require_feed(start_metadata, start, start=start, end=end)
@@ -223,10 +216,10 @@ def require_readable_range(
 
 
 def require_feed(metadata: Metadata, version: int, *, start: int, end: int) -> None:
-    """Refuse a version at which the feed is off, in a range of versions.
+    """Require that the feed is on at a version of a range.
 
     Raises:
-        InvalidRequestError: it is (DELTA_MISSING_CHANGE_DATA).
+        InvalidRequestError: the feed is off (DELTA_MISSING_CHANGE_DATA).
     """
     if TableProperties.of(metadata.configuration).enable_change_data_feed:
         return

@@ -1,9 +1,9 @@
 """The rows of one data file in Arrow, under the schema of its table: no Spark.
 
-A file has physical names, may lack columns, may be narrower than the table, and holds rows
-that a deletion vector hides. What comes out has the logical schema, partition columns
-included. A file is described by what the log says of it, so that describing many costs little;
-its deletion vectors are read where its rows are.
+A file has physical names, may lack columns, may have narrower types than the table, and may have
+rows that a deletion vector deletes. The rows that are read have the logical schema, partition
+columns included. `ReadableFile` describes a file by what the log says, so that describing many
+files is cheap; deletion vectors are read together with the rows.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ BATCH_ROWS = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadableFile:
-    """One file of a version, with all it takes to read it elsewhere."""
+    """One file of a version, with everything that reading it in another process takes."""
 
     uri: str
     """Absolute and decoded."""
     partition_values: Mapping[str, str | None]
     """By physical name."""
     root_uri: str
-    """The table's, below which deletion vectors lie."""
+    """The root of the table, which paths of deletion vectors are relative to."""
     deleted: DeletionVectorDescriptor | None = None
-    """These rows do not count."""
+    """Rows that are left out."""
     only: DeletionVectorDescriptor | None = None
-    """No others than these count, all of them if it is None."""
+    """The only rows that are read; None means all rows."""
 
 
 def list_files(snapshot: Snapshot) -> tuple[ReadableFile, ...]:
     """Return the files of a version."""
-    return rows_of_adds(snapshot.files.adds(), snapshot.root_uri)
+    return readable_files(snapshot.files.adds(), snapshot.root_uri)
 
 
-def rows_of_adds(adds: Iterable[Add], root_uri: str) -> tuple[ReadableFile, ...]:
-    """Return files of the table at ``root_uri``."""
+def readable_files(adds: Iterable[Add], root_uri: str) -> tuple[ReadableFile, ...]:
+    """Return the files of some adds of the table at ``root_uri``."""
     return tuple(
         ReadableFile(
             uri=absolute_uri(root_uri, add.path),
@@ -83,16 +83,17 @@ def read_batches(
     *,
     partition_columns: Sequence[str],
     mode: ColumnMappingMode,
+    batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file as batches of ``wanted``, whose fields are those of ``schema``.
 
-    Files are found by name: column mapping ``id`` is not for here. A partition column of type
-    ``timestamp`` is taken to be in UTC where its text names no zone.
+    Columns are found by name, not by field id. A partition value of type ``timestamp`` without a
+    zone is in UTC.
 
     Raises:
         CorruptTableError: a deletion vector is missing or damaged.
     """
-    rows = _CountedRows.of(file)
+    rows = _WantedRows.of(file)
     if rows.are_none:
         return
     directory, _, name = file.uri.rpartition("/")
@@ -102,8 +103,8 @@ def read_batches(
     with open_store(directory).open(name) as opened:
         parquet = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
         present = [n for n in parquet.schema_arrow.names if n in names]
-        for batch in parquet.iter_batches(BATCH_ROWS, columns=present):
-            live = rows.among(batch, first)
+        for batch in parquet.iter_batches(batch_rows, columns=present):
+            live = rows.of_batch(batch, first)
             first += batch.num_rows
             if live.num_rows:
                 columns = [
@@ -116,14 +117,14 @@ def read_batches(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _CountedRows:
-    """Which rows of a file count: physical positions, sorted; None where all do, or none is out."""
+class _WantedRows:
+    """Which rows of a file are read, by sorted physical positions; None stands for no limit."""
 
     deleted: RowIndexes | None
     only: RowIndexes | None
 
     @classmethod
-    def of(cls, file: ReadableFile) -> _CountedRows:
+    def of(cls, file: ReadableFile) -> _WantedRows:
         deleted = None if file.deleted is None else read_vector(file.deleted, file.root_uri)
         if file.only is None:
             return cls(deleted=deleted, only=None)
@@ -136,8 +137,8 @@ class _CountedRows:
     def are_none(self) -> bool:
         return self.only is not None and not len(self.only)
 
-    def among(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
-        """Return those of a batch whose first row has this position."""
+    def of_batch(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        """Return the rows to read of a batch whose first row is at position ``first``."""
         if self.only is not None:
             return batch.take(pa.array(_inside(self.only, first, batch.num_rows)))
         out = () if self.deleted is None else _inside(self.deleted, first, batch.num_rows)
@@ -149,7 +150,7 @@ class _CountedRows:
 
 
 def _inside(positions: RowIndexes, first: int, num_rows: int) -> npt.NDArray[np.int64]:
-    """Return the positions in a stretch of rows, counted from its beginning."""
+    """Return the positions within some consecutive rows, counted from the first of them."""
     low, high = np.searchsorted(positions, [first, first + num_rows])
     inside: npt.NDArray[np.int64] = positions[low:high].astype(np.int64) - first
     return inside
@@ -164,7 +165,7 @@ def _partition_column(
 
 
 def _child(parent: Any, field: StructField, to: pa.DataType, mode: ColumnMappingMode) -> pa.Array:
-    """Return a column of a batch or a struct under its logical type; NULL if it is missing."""
+    """Return a column of a batch or a struct in its logical type; NULL if it is missing."""
     kind = parent.schema if isinstance(parent, pa.RecordBatch) else parent.type
     index = kind.get_field_index(physical_name(field, mode))
     if index < 0:
@@ -176,7 +177,7 @@ def _child(parent: Any, field: StructField, to: pa.DataType, mode: ColumnMapping
 def _conformed(
     array: pa.Array, kind: DataType, to: pa.DataType, mode: ColumnMappingMode
 ) -> pa.Array:
-    """Return values as the table has them: names at every level, types, what is missing."""
+    """Return values with the names and types of the table, at every level."""
     match kind:
         case PrimitiveType() | DecimalType():
             return array if array.type == to else pc.cast(array, to, safe=False)
@@ -206,12 +207,12 @@ def _inner_fields(struct: pa.DataType) -> list[pa.Field]:
 
 
 def _unsliced(array: pa.Array) -> pa.Array:
-    """Return a list or map array whose values begin with its first entry."""
+    """Return the list or map array without an offset, so that its values begin with entry 0."""
     return array if array.offset == 0 else array.take(pa.array(np.arange(len(array))))
 
 
 def _offsets(array: pa.Array) -> pa.Array:
-    """Return the offsets, NULL where the list or map itself is."""
+    """Return the offsets, NULL where the list or map itself is NULL."""
     if not array.null_count:
         return array.offsets
     starts = pc.if_else(array.is_null(), pa.scalar(None, pa.int32()), array.offsets[:-1])

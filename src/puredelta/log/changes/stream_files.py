@@ -1,8 +1,8 @@
 """The files that a stream over a table delivers between two versions.
 
-A stream delivers the rows of the table as it is found, then those of every commit since, each
-once. It cannot take rows back: a commit that removes some is refused, or left out if the
-stream was told so. What lies between two versions is the same whenever it is asked for.
+A stream delivers the rows of the table once, then the rows that every later commit adds. It
+cannot take rows back: a commit that removes rows is an error, or skipped if an option says so.
+The files between two versions are the same at every call.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.changes.file_rows import ReadableFile, list_files, rows_of_adds
+from puredelta.log.changes.file_rows import ReadableFile, list_files, readable_files
 from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.replay.commit_files import Commit
 from puredelta.log.replay.table_log import TableLog
@@ -23,40 +23,40 @@ class StreamRules:
     """What to do about commits that remove rows."""
 
     ignore_deletes: bool = False
-    """Those that only remove rows deliver nothing."""
+    """Commits that only remove rows deliver nothing."""
     ignore_changes: bool = False
-    """Files that others were rewritten to are delivered whole, old rows included."""
+    """Rewritten files are delivered whole, unchanged rows included."""
     skip_change_commits: bool = False
-    """Those that remove any row deliver nothing at all."""
+    """Commits that remove any row deliver nothing at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowStream:
     """The rows that commits added to a table."""
 
-    known: StreamedTable
+    table: StreamedTable
     rules: StreamRules
 
     def whole(self, log: TableLog, version: int) -> tuple[ReadableFile, ...]:
         """Return the files of a whole version, with which a stream begins."""
         snapshot = log.snapshot(version=version)
-        self.known.require_columns(snapshot.metadata, version)
+        self.table.require_columns(snapshot.metadata, version)
         return list_files(snapshot)
 
     def between(self, log: TableLog, *, after: int, through: int) -> tuple[ReadableFile, ...]:
-        """Return the files of the commits behind ``after``.
+        """Return the files of the commits after version ``after``.
 
         Raises:
             InvalidRequestError: a commit removes rows (SOURCE_TABLE_IGNORE_CHANGES,
                 SOURCE_IGNORE_DELETE) or changes the columns (see
                 `StreamedTable.require_columns`).
-            CorruptTableError: a commit is gone from the log.
+            CorruptTableError: a commit is missing in the log.
         """
         adds: list[Add] = []
         for commit in log.read_commits(after, through=through):
-            self.known.require_readable(commit)
-            adds += _delivered(commit, self.rules, self.known.root_uri)
-        return rows_of_adds(adds, self.known.root_uri)
+            self.table.require_readable(commit)
+            adds += _delivered(commit, self.rules, self.table.root_uri)
+        return readable_files(adds, self.table.root_uri)
 
 
 def _delivered(commit: Commit, rules: StreamRules, root_uri: str) -> Iterator[Add]:

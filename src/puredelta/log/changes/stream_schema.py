@@ -1,7 +1,7 @@
-"""What a stream knows of its table, and which changes of the columns it can follow.
+"""The columns that a stream reads, and which changes of the columns it can follow.
 
-A stream reads every commit under the columns the table had when the stream was made. Columns
-may have come since an older commit; nothing else may differ.
+A stream reads every commit with the columns that the table had when the stream was made. An older
+commit may lack columns; nothing else may differ.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from puredelta.protocol.table.read_compatibility import TableShape, adds_columns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamedTable:
-    """The state of a table whose columns a stream reads; small, so that workers may have it."""
+    """The version of a table whose columns a stream reads; small enough to send to workers."""
 
     root_uri: str
     version: int
@@ -29,11 +29,11 @@ class StreamedTable:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> StreamedTable:
-        """Return a version as a stream knows it."""
+        """Return the part of a snapshot that a stream needs."""
         return cls(root_uri=snapshot.root_uri, version=snapshot.version, metadata=snapshot.metadata)
 
     def require_readable(self, commit: Commit) -> None:
-        """Refuse a commit after which the table cannot be read as the stream knows it.
+        """Refuse a commit after which the stream cannot read the table.
 
         Raises:
             UnsupportedError: the table needs a feature that is not implemented.
@@ -48,12 +48,12 @@ class StreamedTable:
                 self.require_columns(action, commit.version)
 
     def require_columns(self, metadata: Metadata, version: int) -> None:
-        """Refuse columns, in force at a version, that the stream cannot read.
+        """Refuse the columns of a version if the stream cannot read them.
 
         Raises:
             InvalidRequestError: columns were renamed or dropped under column mapping
-                (DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG), or the columns
-                are others (DELTA_SCHEMA_CHANGED_WITH_VERSION).
+                (DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG), or changed in
+                another way (DELTA_SCHEMA_CHANGED_WITH_VERSION).
         """
         stored, read = TableShape.of(metadata), TableShape.of(self.metadata)
         older, newer = (stored, read) if version <= self.version else (read, stored)

@@ -1,3 +1,3 @@
-"""Checkpoints written, and log files that expire."""
+"""Writing checkpoints, and removing log files that have expired."""
 
 from __future__ import annotations

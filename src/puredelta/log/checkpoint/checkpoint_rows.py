@@ -2,10 +2,10 @@
 
 File actions go from the snapshot's Arrow columns to the file without becoming objects.
 
-Statistics are written as JSON only. ``stats_parsed`` and ``partitionValues_parsed`` repeat
-the same facts as typed columns to save some readers the parsing; for the same reason a
-mistake in them would go unnoticed and lose rows, and no reader needs them where the JSON
-is there. ``delta.checkpoint.writeStatsAsJson=false`` is therefore passed over.
+Statistics are written as JSON only. ``stats_parsed`` and ``partitionValues_parsed`` would repeat
+them as typed columns, which saves some readers the parsing. But nobody would notice a mistake in
+them, and it would lose rows, while every reader can read the JSON. For the same reason
+``delta.checkpoint.writeStatsAsJson=false`` is ignored.
 """
 
 from __future__ import annotations
@@ -64,8 +64,7 @@ _SMALL_ACTION_TYPES: Mapping[str, pa.DataType] = {
 def checkpoint_table(snapshot: Snapshot, *, now_ms: int) -> pa.Table:
     """Build all rows of a checkpoint: one action a row, in the column of its kind (X-34, X-35).
 
-    Provenance and change files are no part of the state; removed domains and expired
-    tombstones have left it.
+    Provenance, change files, removed domains and expired tombstones are no part of the state.
     """
     kinds: Mapping[str, Sequence[pa.Array]] = {
         **{name: (_small_actions(name, some),) for name, some in small_actions(snapshot).items()},
@@ -75,12 +74,12 @@ def checkpoint_table(snapshot: Snapshot, *, now_ms: int) -> pa.Table:
 
 
 def file_action_table(snapshot: Snapshot, *, now_ms: int) -> pa.Table:
-    """Build the rows of file actions alone, as a sidecar has them."""
+    """Build the rows of file actions alone, for a sidecar."""
     return _laid_out(_file_actions(snapshot, now_ms))
 
 
 def small_actions(snapshot: Snapshot) -> Mapping[str, Sequence[Action]]:
-    """Return what is not about files, by kind."""
+    """Return the actions that are not about files, by kind."""
     return {
         "protocol": (snapshot.protocol,),
         "metaData": (snapshot.metadata,),
@@ -97,7 +96,7 @@ def _file_actions(snapshot: Snapshot, now_ms: int) -> Mapping[str, Sequence[pa.A
 
 
 def _laid_out(kinds: Mapping[str, Sequence[pa.Array]]) -> pa.Table:
-    """Put every kind into rows of its own."""
+    """Put the actions of every kind into rows of their own."""
     lengths = {name: sum(map(len, chunks)) for name, chunks in kinds.items()}
     total = sum(lengths.values())
     columns = {}
@@ -111,9 +110,9 @@ def _laid_out(kinds: Mapping[str, Sequence[pa.Array]]) -> pa.Table:
 
 
 def unexpired_tombstones(snapshot: Snapshot, now_ms: int) -> pa.Table:
-    """Return the removed files whose data a vacuum must still spare.
+    """Return the removed files whose data a vacuum must keep.
 
-    A tombstone without a time is as old as can be.
+    A tombstone without a time counts as older than any other.
     """
     retention = snapshot.config.properties.deleted_file_retention
     oldest_ms = now_ms - int(retention.total_seconds() * 1000)
@@ -130,7 +129,7 @@ _MAPS = frozenset({"configuration", "options"})
 
 
 def _with_pairs(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Spell JSON objects that are maps as pairs, as Arrow takes them."""
+    """Turn JSON objects that are maps into pairs, as Arrow takes maps."""
     return {
         key: list(value.items())
         if key in _MAPS and isinstance(value, Mapping)
@@ -142,13 +141,9 @@ def _with_pairs(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _structs(rows: pa.Table, wire_names: Mapping[str, str]) -> Sequence[pa.StructArray]:
-    """Turn the columns of file actions into one struct a row, under the names of the wire."""
+    """Turn the columns of file actions into one struct a row, under the names of the protocol."""
     chunks = [_struct(batch, wire_names) for batch in rows.to_batches()]
-    return chunks or [_struct(_empty_batch(rows.schema), wire_names)]
-
-
-def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
+    return chunks or [_struct(pa.RecordBatch.from_pylist([], rows.schema), wire_names)]
 
 
 def _struct(batch: pa.RecordBatch, wire_names: Mapping[str, str]) -> pa.StructArray:
@@ -156,7 +151,7 @@ def _struct(batch: pa.RecordBatch, wire_names: Mapping[str, str]) -> pa.StructAr
     for name in wire_names:
         column = batch.column(name)
         if name == "data_change":
-            # A checkpoint changes no data, whatever the commits it stands for did.
+            # A checkpoint changes no data, whatever its commits did.
             column = pa.repeat(pa.scalar(False), len(column))  # noqa: FBT003
         elif column.type == DELETION_VECTOR_TYPE:
             column = _vectors(column)

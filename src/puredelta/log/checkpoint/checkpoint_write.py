@@ -1,8 +1,8 @@
-"""Checkpoints: the state of one version in files of its own (X-32..X-36).
+"""Writing checkpoints: the state of one version in files of its own (X-32 to X-36).
 
-A table whose policy asks for it gets a V2 checkpoint: a top file in JSON, which names a
-sidecar with the file actions (section "V2 Checkpoint Table Feature"). Any other gets one
-Parquet file after the V1 spec, which every reader knows.
+If the policy of the table is V2, the checkpoint is a top file in JSON that names a sidecar with
+the file actions (section "V2 Checkpoint Table Feature"). Otherwise it is one Parquet file after
+the V1 spec, which every reader knows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from puredelta.store.base import PutOutcome, Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointSummary:
-    """What ``_last_checkpoint`` says of a checkpoint."""
+    """The facts about a checkpoint that ``_last_checkpoint`` has."""
 
     version: int
     num_actions: int
@@ -47,9 +47,9 @@ def write_checkpoint(
 ) -> CheckpointSummary:
     """Write the checkpoint of a snapshot and point ``_last_checkpoint`` to it.
 
-    A classic checkpoint that is there already stays: it says the same, and someone may be
-    reading it; of the other kind a version may have several. ``now_ms`` decides which
-    tombstones have expired.
+    An existing classic checkpoint is kept: it has the same content, and another process may be
+    reading it. A version may have several V2 checkpoints. ``now_ms`` decides which tombstones
+    have expired.
     """
     if snapshot.config.is_active("v2Checkpoint"):
         summary = _write_v2(store, snapshot, now_ms=now_ms, new_id=new_id)
@@ -72,7 +72,7 @@ def write_checkpoint(
 def _write_v2(
     store: Store, snapshot: Snapshot, *, now_ms: int, new_id: IdSource
 ) -> CheckpointSummary:
-    """Write the sidecar first: a top file never names one that is not there."""
+    """Write the sidecar before the top file, so that a top file never names a missing one."""
     table = file_action_table(snapshot, now_ms=now_ms)
     small = [action for some in small_actions(snapshot).values() for action in some]
     lines = [encode_action(CheckpointMetadata(version=snapshot.version))]

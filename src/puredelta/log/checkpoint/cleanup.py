@@ -1,27 +1,22 @@
-"""Which log files are old enough to go, and their removal (section "Metadata Cleanup", X-38).
+"""Removing expired log files (section "Metadata Cleanup", X-38).
 
-Everything before the newest checkpoint that is itself older than the retention time goes: the
-table, and every version from that checkpoint on, can be rebuilt without it. Files go oldest
-first, so that a clean-up that is cut short leaves a log that is merely shorter.
+A file expires if it is older than the newest checkpoint beyond the retention time: every version
+from that checkpoint on can be rebuilt without the file. Files are removed oldest first, so that
+an interrupted clean-up leaves a log that is only shorter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-from typing_extensions import assert_never
-
 from puredelta.log.replay.checkpoint_read import sidecar_names
-from puredelta.log.replay.history import adjusted_times
+from puredelta.log.replay.history import file_times
 from puredelta.log.replay.segment import LogListing, list_log
 from puredelta.protocol.actions.log_paths import (
     LOG_DIRECTORY,
     SIDECAR_DIRECTORY,
-    ChecksumFile,
     ClassicCheckpoint,
-    CommitFile,
     CompactedFile,
     LogName,
     MultiPartCheckpoint,
@@ -35,26 +30,14 @@ SIDECAR_AGE_MIN = timedelta(days=1)
 """A younger sidecar may belong to a checkpoint that is being written."""
 
 _MILLISECOND = timedelta(milliseconds=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expired:
-    """Log files that may go."""
-
-    files: tuple[StoredFile, ...]
-    """Oldest version first."""
-    has_checkpoint: bool
-    """Whether a checkpoint is among them, so that sidecars may have lost their last user."""
-
-
-NOTHING_EXPIRED = Expired(files=(), has_checkpoint=False)
+_CHECKPOINTS = (ClassicCheckpoint, MultiPartCheckpoint, V2Checkpoint)
 
 
 def clean_up_log(store: Store, properties: TableProperties, *, now_ms: int) -> int:
-    """Remove expired log files where the table allows it; return how many.
+    """Remove expired log files if the table allows that; return how many.
 
     Raises:
-        StorageError, PermissionError: a file could not be removed; others may be gone.
+        StorageError, PermissionError: a file could not be removed; others may be already.
     """
     if not properties.enable_expired_log_cleanup:
         return 0
@@ -64,12 +47,12 @@ def clean_up_log(store: Store, properties: TableProperties, *, now_ms: int) -> i
         cutoff_ms=cutoff_time(now_ms, properties.log_retention),
         protected_before=properties.require_checkpoint_protection_before_version,
     )
-    for file in expired.files:
+    for file in expired:
         store.delete(file.path)
-    removed = len(expired.files)
-    if expired.has_checkpoint:
-        removed += _remove_lost_sidecars(store, now_ms=now_ms)
-    return removed
+    # Once a checkpoint is removed, its sidecars may be unused.
+    has_checkpoint = any(isinstance(parse_log_name(f.name), _CHECKPOINTS) for f in expired)
+    unused = _remove_unused_sidecars(store, now_ms=now_ms) if has_checkpoint else 0
+    return len(expired) + unused
 
 
 def cutoff_time(now_ms: int, retention: timedelta) -> int:
@@ -85,49 +68,31 @@ def cutoff_time(now_ms: int, retention: timedelta) -> int:
 
 def find_expired(
     files: Iterable[StoredFile], listing: LogListing, *, cutoff_ms: int, protected_before: int
-) -> Expired:
-    """Pick the files before the newest checkpoint that is as old as the cut-off.
+) -> tuple[StoredFile, ...]:
+    """Return the files before the newest checkpoint beyond the cut-off, oldest version first.
 
-    ``protected_before`` is the version up to which checkpoints may only go all together
-    (feature ``checkpointProtection``). Names that are none of a log are left alone.
+    Checkpoints before ``protected_before`` may only be removed all together (feature
+    ``checkpointProtection``). Files with names that no log has are kept.
     """
-    versions = sorted(listing.commits)
-    times = adjusted_times(listing.commits[version].modified_ms for version in versions)
-    old = [v for v, time_ms in zip(versions, times, strict=True) if time_ms <= cutoff_ms]
+    times = file_times(listing.commits)
+    old = [version for version, time_ms in times.items() if time_ms <= cutoff_ms]
     checkpoint = listing.newest_checkpoint(old[-1]) if old else None
     if checkpoint is None or checkpoint.version < protected_before:
-        return NOTHING_EXPIRED
-    expired: list[tuple[int, StoredFile]] = []
-    has_checkpoint = False
+        return ()
+    expired: list[tuple[int, str, StoredFile]] = []
     for file in files:
         name = parse_log_name(file.name)
         if name is not None and _is_before(name, checkpoint.version):
-            expired.append((name.version, file))
-            has_checkpoint = has_checkpoint or isinstance(
-                name, ClassicCheckpoint | MultiPartCheckpoint | V2Checkpoint
-            )
-    expired.sort(key=lambda entry: (entry[0], entry[1].name))
-    return Expired(files=tuple(file for _, file in expired), has_checkpoint=has_checkpoint)
+            expired.append((name.version, file.name, file))
+    return tuple(file for *_, file in sorted(expired, key=lambda entry: entry[:2]))
 
 
 def _is_before(name: LogName, version: int) -> bool:
-    match name:
-        case CompactedFile():
-            return name.low <= version
-        case (
-            CommitFile()
-            | ChecksumFile()
-            | ClassicCheckpoint()
-            | MultiPartCheckpoint()
-            | V2Checkpoint()
-        ):
-            return name.version < version
-        case _:
-            assert_never(name)
+    return name.low <= version if isinstance(name, CompactedFile) else name.version < version
 
 
-def _remove_lost_sidecars(store: Store, *, now_ms: int) -> int:
-    """Remove old sidecars that no checkpoint names any more."""
+def _remove_unused_sidecars(store: Store, *, now_ms: int) -> int:
+    """Remove old sidecars that no checkpoint refers to."""
     oldest_ms = now_ms - SIDECAR_AGE_MIN // _MILLISECOND
     old = [file for file in store.list_from(SIDECAR_DIRECTORY) if file.modified_ms < oldest_ms]
     if not old:
@@ -140,7 +105,7 @@ def _remove_lost_sidecars(store: Store, *, now_ms: int) -> int:
             if isinstance(parse_log_name(file.name), ClassicCheckpoint | V2Checkpoint)
         ),
     )
-    lost = [file for file in old if file.name not in named]
-    for file in lost:
+    unused = [file for file in old if file.name not in named]
+    for file in unused:
         store.delete(file.path)
-    return len(lost)
+    return len(unused)

@@ -1,3 +1,3 @@
-"""From a transaction to a commit: checks, conflicts, the attempt."""
+"""From a transaction to a commit: checks, conflicts and attempts."""
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Write one version of the log once, and tell a lost race from a lost answer.
+"""Write one version of the log once, and distinguish a lost race from a lost answer.
 
-A commit is the creation of one file (section "Delta Log Entries", X-01). The store
-promises that at most one caller creates it; what it does not promise is that the caller
-hears of it. "Already exists" (the store may have retried by itself) and every failure (the
-answer was lost, or something was refused after the file was there) are therefore settled by
-reading back whose ``txnId`` is on disk (X-10).
+A commit is the creation of one file (section "Delta Log Entries", X-01). The store promises that
+at most one caller creates it. It does not promise that this caller learns of it: the answer may
+be lost, something may be refused after the file was there, and a store that retries by itself may
+report "already exists" for its own file. All of these are settled by reading back whose ``txnId``
+is in the file (X-10).
 
-This module knows neither conflicts nor what a commit contains beyond that id.
+This module knows nothing of conflicts, and of the content of a commit only that id.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from puredelta.protocol.actions.log_paths import commit_name, log_path
 from puredelta.store.base import PutOutcome, Store
 
 READS_TO_SETTLE_MAX = 3
-"""How often an unanswered commit is read back before its outcome is called unknown."""
+"""How often an unanswered commit is read back before its outcome counts as unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The version is ours and on disk."""
+    """Our commit is on disk as this version."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class LostRace:
-    """Another writer owns the version; nothing of ours is on disk."""
+    """Another writer owns the version; nothing of our commit is on disk."""
 
     version: int
 
@@ -67,8 +67,8 @@ def create_version(store: Store, version: int, content: bytes, *, txn_id: str) -
 def find_txn_id(content: bytes) -> str | None:
     """Return the ``txnId`` of a commit file, if its writer left one.
 
-    The provenance is looked for line by line: it comes first where this library or the
-    reference wrote it, but only in-commit timestamps make that a rule.
+    Every line is searched for the provenance: this library and delta-spark write it first, but
+    only in-commit timestamps make that a rule.
     """
     for line in content.split(b"\n"):
         if b'"commitInfo"' in line:

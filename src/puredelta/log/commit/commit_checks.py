@@ -1,15 +1,15 @@
 """What makes a set of actions a valid commit, checked before anything is written.
 
-These are the writer's obligations of the protocol that do not depend on other writers:
-a commit that breaks one would be a corrupt table for everybody. Commands are expected to
-meet them; the checks are the last line.
+These are the obligations of a writer that do not depend on other writers. A commit that breaks
+one of them corrupts the table for every reader. Commands are expected to meet them; the checks are
+the last defence.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.row_counts import physical_rows
@@ -26,7 +26,8 @@ from puredelta.protocol.actions.actions import (
     SetTransaction,
     Sidecar,
 )
-from puredelta.protocol.actions.paths import canonical_path
+from puredelta.protocol.actions.file_action_key import FileActionKey
+from puredelta.protocol.actions.paths import CanonicalPath
 from puredelta.protocol.table.table_config import TableConfig
 
 _APPEND_ONLY = (
@@ -39,16 +40,16 @@ def require_single_actions(actions: Iterable[Action]) -> None:
     """Refuse what a commit may hold once at most, and what it may not hold at all (X-03, X-15).
 
     Raises:
-        InvalidRequestError: two actions speak of one thing.
-        ValueError: an action that is no part of a draft (``commitInfo`` is the
-            transaction's own, the actions of checkpoints are no commit's).
+        InvalidRequestError: two actions set the same thing.
+        ValueError: an action that a command must not commit: ``commitInfo`` is added by the
+            transaction, and some actions are for checkpoints only.
     """
     domains: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     for action in actions:
         match action:
             case CommitInfo() | CheckpointMetadata() | Sidecar():
-                raise ValueError(f"a draft cannot hold {action!r}")
+                raise ValueError(f"a command cannot commit {action!r}")
             case Metadata() | Protocol():
                 kinds[type(action).__name__] += 1
             case DomainMetadata():
@@ -91,7 +92,7 @@ def distinct_transactions(actions: Iterable[Action]) -> tuple[Action, ...]:
 
 
 _NAMES_OLD_FILES = frozenset({"RESTORE", "CLONE"})
-"""Operations whose files have been a table's before, deletion vectors included."""
+"""Operations that add files of older versions or other tables, with their deletion vectors."""
 
 
 def require_valid_actions(
@@ -103,11 +104,11 @@ def require_valid_actions(
 ) -> None:
     """Refuse a commit that would break the table.
 
-    ``before`` is the table's configuration as it is (None for a new table), ``after`` as
-    the commit leaves it; ``operation`` is the name of what is committed.
+    ``before`` is the configuration of the table before the commit (None for a new table),
+    ``after`` the one after it. ``operation`` is the name of the operation in the history.
 
     Raises:
-        InvalidRequestError: by rule, see the functions below.
+        InvalidRequestError: a rule of the functions below is broken.
     """
     _require_removable(actions, before)
     _require_distinct_files(actions)
@@ -118,7 +119,7 @@ def require_valid_actions(
 
 
 def require_removable(config: TableConfig) -> None:
-    """M-111: refuse to change rows of an append-only table, whether any would change or not.
+    """Refuse a command that changes rows of an append-only table, even if no row matches (M-111).
 
     Raises:
         InvalidRequestError: DELTA_CANNOT_MODIFY_APPEND_ONLY.
@@ -132,7 +133,7 @@ def require_removable(config: TableConfig) -> None:
 
 
 def _require_removable(actions: Iterable[Action], before: TableConfig | None) -> None:
-    """M-111: an append-only table keeps its rows; moving them between files is fine."""
+    """Refuse to remove rows of an append-only table (M-111); moving them to other files is fine."""
     if before is None or not before.properties.append_only:
         return
     removed = [a.path for a in actions if isinstance(a, Remove) and a.data_change]
@@ -147,32 +148,18 @@ def _require_removable(actions: Iterable[Action], before: TableConfig | None) ->
 
 
 def _require_distinct_files(actions: Iterable[Action]) -> None:
-    """X-06: one add and one remove per path; both only if their deletion vectors differ."""
-    seen: dict[tuple[str, str], str | None] = {}
-    for kind, action in _file_actions(actions):
-        key = canonical_path(action.path)
-        vector = action.deletion_vector
-        vector_id = None if vector is None else vector.unique_id
-        if (kind, key) in seen:
-            raise _duplicate(kind, action.path, kind, action.path)
-        other = "remove" if kind == "add" else "add"
-        if seen.get((other, key), _ABSENT) == vector_id:
-            raise _duplicate(kind, action.path, other, action.path)
-        seen[kind, key] = vector_id
-
-
-_ABSENT = "\0absent"
-
-
-def _file_actions(actions: Iterable[Action]) -> Iterator[tuple[str, Add | Remove]]:
+    """Require at most one add and one remove per path, with different deletion vectors (X-06)."""
+    seen: dict[tuple[str, CanonicalPath], FileActionKey] = {}
     for action in actions:
-        match action:
-            case Add():
-                yield "add", action
-            case Remove():
-                yield "remove", action
-            case _:
-                pass
+        if not isinstance(action, Add | Remove):
+            continue
+        key = FileActionKey.of(action)
+        kind, other = ("add", "remove") if isinstance(action, Add) else ("remove", "add")
+        if (kind, key.path) in seen:
+            raise _duplicate(kind, action.path, kind, action.path)
+        if seen.get((other, key.path)) == key:
+            raise _duplicate(kind, action.path, other, action.path)
+        seen[kind, key.path] = key
 
 
 def _duplicate(kind: str, path: str, other: str, other_path: str) -> InvalidRequestError:
@@ -188,7 +175,7 @@ def _duplicate(kind: str, path: str, other: str, other_path: str) -> InvalidRequ
 
 
 def _require_partition_values(actions: Iterable[Action], after: TableConfig) -> None:
-    """X-05: every added file says its value of every partition column, by physical name."""
+    """Require a value of every partition column for each added file, by physical name (X-05)."""
     expected = set(after.physical_partition_columns)
     for action in actions:
         if isinstance(action, Add | AddChangeFile) and action.partition_values.keys() != expected:
@@ -217,7 +204,7 @@ def _require_domains_supported(actions: Iterable[Action], after: TableConfig) ->
 def _require_sound_vectors(
     actions: Iterable[Action], before: TableConfig | None, after: TableConfig
 ) -> None:
-    """M-134, X-71: a deletion vector needs an enabled table, a row count and wide bounds."""
+    """Require an enabled table, a row count and loose bounds for deletion vectors (M-134, X-71)."""
     carriers = [a for a in actions if isinstance(a, Add) and a.deletion_vector is not None]
     if not carriers:
         return

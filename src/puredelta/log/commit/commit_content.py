@@ -1,7 +1,7 @@
-"""The actions of one commit file: a draft bound to a version and to what came before it.
+"""The actions of one commit file: a staged commit bound to a version and what came before it.
 
-A draft is what a command wants to commit. It is never edited: each attempt builds the
-content anew from the draft and the base, the table as the attempt will find it. So a
+A staged commit is what a command wants to commit. It is never edited: each attempt builds the
+content anew from the staged commit and the base, the table as the attempt will find it. So a
 commit that lost three races reads as if it had been prepared last.
 """
 
@@ -25,7 +25,7 @@ from puredelta.log.commit.winning_commit import WinningCommit
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.action_json import encode_action
 from puredelta.protocol.actions.actions import Action, Add, CommitInfo, Metadata, Protocol, Remove
-from puredelta.protocol.actions.paths import canonical_path
+from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
 from puredelta.protocol.table.table_config import TableConfig
 
 NO_VERSION = -1
@@ -78,10 +78,17 @@ class CommitBase:
     timestamp_ms: int
     """In-commit timestamp of ``version``, else when its file was written."""
     highest_row_id: int = NO_ROW_ID
-    recommitted: Mapping[str, RowIds] = field(default_factory=dict)
-    """Row ids that rivals gave to files of the table, by canonical path."""
+    recommitted: Mapping[CanonicalPath, RowIds] = field(default_factory=dict)
+    """Row ids that winning commits gave to files of the table, by canonical path."""
     tracking_switched_on: bool = False
-    """Whether a rival enabled row tracking after we prepared our files without it."""
+    """Whether a winning commit enabled row tracking after the files were prepared without it."""
+
+    @property
+    def table(self) -> TableConfig:
+        """The configuration, where there is a table."""
+        if self.config is None:
+            raise ValueError("there is no table yet")
+        return self.config
 
     @classmethod
     def of(cls, snapshot: Snapshot | None) -> CommitBase:
@@ -97,14 +104,16 @@ class CommitBase:
         )
 
     def after(self, winner: WinningCommit) -> CommitBase:
-        """Move on to a rival's version, adopting its protocol and metadata.
+        """Move on to the version of a winning commit, adopting its protocol and metadata.
 
         Raises:
             UnsupportedError: this library cannot read the table any more.
-            CorruptTableError: the rival created the table without protocol or metadata
+            CorruptTableError: the winning commit created the table without protocol or metadata
                 (DELTA_STATE_RECOVER_ERROR).
         """
-        config = _config_after(self.config, winner)
+        config = next_config(self.config, winner.protocol, winner.metadata)
+        if config is None:
+            raise _not_created(winner)
         tracked = self.config is not None and self.config.properties.enable_row_tracking
         ids = {
             canonical_path(add.path): RowIds(
@@ -125,47 +134,46 @@ class CommitBase:
         )
 
 
-def config_after(draft: StagedCommit, base: CommitBase) -> TableConfig:
-    """Return the table's configuration once the draft is committed on the base.
-
-    Needs a draft that defines the table where the base has none.
-    """
-    protocol, metadata = draft.protocol, draft.metadata
-    if base.config is not None:
+def next_config(
+    config: TableConfig | None, protocol: Protocol | None, metadata: Metadata | None
+) -> TableConfig | None:
+    """Return the table after a commit that sets these; None where it would lack one of them."""
+    if config is not None:
         if protocol is None and metadata is None:
-            return base.config
-        protocol = protocol or base.config.protocol
-        metadata = metadata or base.config.metadata
+            return config
+        protocol = protocol or config.protocol
+        metadata = metadata or config.metadata
     if protocol is None or metadata is None:
-        raise ValueError("a new table needs a protocol and a metadata action")
+        return None
     return TableConfig.of(protocol, metadata)
 
 
-def build_actions(draft: StagedCommit, base: CommitBase) -> tuple[Action, ...]:
-    """Bind a draft to the version after its base: commitInfo, metaData, protocol, the rest (X-03).
+def build_actions(
+    staged: StagedCommit, base: CommitBase, config: TableConfig
+) -> tuple[Action, ...]:
+    """Bind a commit to the version after its base: commitInfo, metaData, protocol, the rest (X-03).
 
     What depends on the version is given out here: in-commit timestamps (X-11), row ids and
-    row commit versions (X-14).
+    row commit versions (X-14). ``config`` is the table as the commit leaves it.
 
     Raises:
         InvalidRequestError: a file of a table that tracks rows has no row count.
     """
     version = base.version + 1
-    config = config_after(draft, base)
-    info, metadata = draft.info, draft.metadata
+    info, metadata = staged.info, staged.metadata
     if config.properties.in_commit_timestamps:
         timestamp_ms = max(info.timestamp_ms or 0, base.timestamp_ms + 1)
         info = replace(info, in_commit_timestamp_ms=timestamp_ms)
         if metadata is not None and _switches_timestamps_on(base):
             metadata = _with_enablement(metadata, version, timestamp_ms)
-    rest = draft.without_table_definition().actions
+    rest = staged.without_table_definition().actions
     if assigns_row_ids(config):
         rest = assign_row_ids(
             rest, version=version, highest=base.highest_row_id, recommitted=base.recommitted
         )
         if config.properties.enable_row_tracking:
-            info = _with_preserved_tag(info, draft, base)
-    head = (info, metadata, draft.protocol)
+            info = _with_preserved_tag(info, staged, base)
+    head = (info, metadata, staged.protocol)
     return (*(action for action in head if action is not None), *rest)
 
 
@@ -174,24 +182,16 @@ def encode_commit(actions: tuple[Action, ...]) -> bytes:
     return "".join(f"{encode_action(action)}\n" for action in actions).encode()
 
 
-def _config_after(config: TableConfig | None, winner: WinningCommit) -> TableConfig:
-    protocol, metadata = winner.protocol, winner.metadata
-    if config is not None:
-        if protocol is None and metadata is None:
-            return config
-        protocol = protocol or config.protocol
-        metadata = metadata or config.metadata
-    if protocol is None or metadata is None:
-        missing = "protocol" if protocol is None else "metadata"
-        raise CorruptTableError(
-            f"The {missing} of the table could not be recovered: a concurrent "
-            f"{winner.info.operation or 'commit'} wrote version {winner.version} without it. "
-            "Nothing was committed.",
-            code=ErrorCode.STATE_RECOVER_ERROR,
-            operation=missing,
-            version=winner.version,
-        )
-    return TableConfig.of(protocol, metadata)
+def _not_created(winner: WinningCommit) -> CorruptTableError:
+    missing = "protocol" if winner.protocol is None else "metadata"
+    return CorruptTableError(
+        f"The {missing} of the table could not be recovered: a concurrent "
+        f"{winner.info.operation or 'commit'} wrote version {winner.version} without it. "
+        "Nothing was committed.",
+        code=ErrorCode.STATE_RECOVER_ERROR,
+        operation=missing,
+        version=winner.version,
+    )
 
 
 def _switches_timestamps_on(base: CommitBase) -> bool:
@@ -210,7 +210,7 @@ def _with_enablement(metadata: Metadata, version: int, timestamp_ms: int) -> Met
     )
 
 
-def _with_preserved_tag(info: CommitInfo, draft: StagedCommit, base: CommitBase) -> CommitInfo:
+def _with_preserved_tag(info: CommitInfo, staged: StagedCommit, base: CommitBase) -> CommitInfo:
     """Say whether rows kept their ids: a command that moved rows says so itself, or they did not.
 
     A commit that only adds files, or only removes some, has moved none.
@@ -219,7 +219,7 @@ def _with_preserved_tag(info: CommitInfo, draft: StagedCommit, base: CommitBase)
     if base.tracking_switched_on:
         tags[PRESERVED_TAG] = "false"
     elif PRESERVED_TAG not in tags:
-        kinds = {type(action) for action in draft.actions}
+        kinds = {type(action) for action in staged.actions}
         moved = {Add, Remove} <= kinds
         tags[PRESERVED_TAG] = "false" if moved else "true"
     return replace(info, tags=tags)

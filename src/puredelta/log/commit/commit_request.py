@@ -1,12 +1,12 @@
-"""What a command asks a transaction to commit."""
+"""What a command asks a transaction to commit, and what it gets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
-from puredelta.protocol.actions.actions import Action, Metadata, Protocol
+from puredelta.protocol.actions.actions import Action, CommitInfo, Metadata, Protocol
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.table.table_config import TableConfig
 
@@ -25,13 +25,40 @@ class CommitRequest:
 
     actions: Sequence[Action]
     operation: Operation
-    metrics: Mapping[str, int | str] | None = None
+    metrics: Mapping[str, int | str] | None = field(default_factory=dict)
+    """None leaves them out of the history."""
+    always_records_metrics: bool = False
+    """Also where the session wants no metrics: RESTORE, CLONE and CONVERT, as in delta-spark."""
     is_blind_append: bool | None = None
     """Found out (no file removed, nothing read) unless it is given as False."""
     user_metadata: str | None = None
-    """Filled in by ``finish`` from the settings of the command."""
+    """Filled in by ``finish``, from what the session or the options of a write say."""
     tags: Mapping[str, str] | None = None
     if_created: IfCreated = IfCreated.FAIL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The commit is part of the table."""
+
+    version: int
+    actions: tuple[Action, ...]
+    """As written, provenance first."""
+    config: TableConfig
+    """The table as this commit leaves it."""
+
+    @property
+    def info(self) -> CommitInfo:
+        """Its provenance."""
+        info = self.actions[0]
+        assert isinstance(info, CommitInfo)  # noqa: S101 - `build_actions` puts it first
+        return info
+
+    @property
+    def timestamp_ms(self) -> int:
+        """Its in-commit timestamp, else the time its writer put into ``commitInfo``."""
+        in_commit = self.info.in_commit_timestamp_ms
+        return (self.info.timestamp_ms or 0) if in_commit is None else in_commit
 
 
 def changed_definition(

@@ -1,14 +1,15 @@
 """The one place where a conflict becomes an exception.
 
-Class and code are the reference's; the text keeps its words and adds what a person needs
-next: which version won, over which one we worked, where, which files, and what to do.
+Class and code are those of delta-spark. The text keeps its words and adds what a person needs
+next: which version won, which version this operation had read, where and in which files the
+conflict lies, and what to do.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from typing_extensions import assert_never
 
 from puredelta.errors import (
     ConcurrentAppendException,
@@ -27,20 +28,88 @@ from puredelta.log.commit.winning_commit import WinningCommit
 FILES_SHOWN_MAX = 3
 
 
+@dataclass(frozen=True, slots=True)
+class _Wording:
+    """How the conflicts of one kind are reported."""
+
+    error: type[ConflictError]
+    code: ErrorCode
+    text: str
+    """With the names that `conflict_error` fills in."""
+    listed_as: str | None = None
+    """The name under which the error lists what exactly changed."""
+
+
+_DETECTED = "Transaction conflict detected: a concurrent {operation} "
+_WORDINGS: Mapping[ConflictKind, _Wording] = {
+    ConflictKind.PROTOCOL_CHANGED: _Wording(
+        ProtocolChangedException,
+        ErrorCode.PROTOCOL_CHANGED,
+        "The protocol version of the Delta table {table} has been changed by a concurrent update: "
+        "a concurrent {operation} committed version {version}, and {changed}.",
+    ),
+    ConflictKind.METADATA_CHANGED: _Wording(
+        MetadataChangedException,
+        ErrorCode.METADATA_CHANGED,
+        "The metadata of the Delta table {table} has been changed by a concurrent update: "
+        "a concurrent {operation} committed version {version}, and {changed}.",
+    ),
+    ConflictKind.DOMAIN_CHANGED: _Wording(
+        ConcurrentTransactionException,
+        ErrorCode.CONFLICTING_DOMAIN_METADATA,
+        "A conflicting metadata domain {changed} is added to {on_table} by a concurrent "
+        "{operation}, and this operation writes it, too.",
+        listed_as="domains",
+    ),
+    ConflictKind.TRANSACTION_CHANGED: _Wording(
+        ConcurrentTransactionException,
+        ErrorCode.CONCURRENT_TRANSACTION,
+        "The application transaction {changed} was advanced in {on_table} by a concurrent "
+        "{operation} while this operation depended on it. This happens when several instances "
+        "of one application (one streaming query) write at the same time.",
+        listed_as="app_ids",
+    ),
+    ConflictKind.APPENDED: _Wording(
+        ConcurrentAppendException,
+        ErrorCode.CONCURRENT_APPEND,
+        _DETECTED + "added data to {on_table}. The concurrent operation modified data{where} that "
+        "should have been read by this operation{which}.",
+    ),
+    ConflictKind.DELETED_WHAT_WE_READ: _Wording(
+        ConcurrentDeleteReadException,
+        ErrorCode.CONCURRENT_DELETE_READ,
+        _DETECTED + "deleted data from {on_table} that this transaction read. The concurrent "
+        "operation deleted data{where} that was read by this operation{which}.",
+    ),
+    ConflictKind.DELETED_WHAT_WE_DELETE: _Wording(
+        ConcurrentDeleteDeleteException,
+        ErrorCode.CONCURRENT_DELETE_DELETE,
+        _DETECTED + "deleted data from {on_table} that this transaction attempted to delete. The "
+        "concurrent operation deleted data{where} that was read by this operation{which}.",
+    ),
+}
+
+
 def conflict_error(
     conflicts: tuple[Conflict, ...], winner: WinningCommit, *, table: str, read_version: int
 ) -> ConflictError:
     """Build the exception for the conflicts of one rule with one winning commit.
 
-    ``table`` is how messages name the table, ``read_version`` the one our work is based on.
+    ``table`` is how messages name the table, ``read_version`` the version that the commit in
+    question is based on.
     """
     first = conflicts[0]
+    wording = _WORDINGS[first.kind]
     operation = winner.info.operation or "unknown operation"
-    won = f"a concurrent {operation}"
-    on_table = f"table {table} (committed at version {winner.version})"
-    retry = (
-        f"This operation had read version {read_version}; nothing was committed. Please run it "
-        f"again: it will see version {winner.version}."
+    changed = tuple(conflict.detail for conflict in conflicts)
+    message = wording.text.format(
+        operation=operation,
+        table=table,
+        on_table=f"table {table} (committed at version {winner.version})",
+        version=winner.version,
+        changed=", ".join(changed),
+        where=_where(first),
+        which=_which(first),
     )
     details: dict[str, Any] = {
         "operation": operation,
@@ -53,72 +122,18 @@ def conflict_error(
         details["files"] = first.files
     if first.partition is not None:
         details["partitionValues"] = first.partition
-    where = _where(first)
-    which = _which(first)
-    match first.kind:
-        case ConflictKind.PROTOCOL_CHANGED:
-            return ProtocolChangedException(
-                f"The protocol version of the Delta table {table} has been changed by a concurrent "
-                f"update: {won} committed version {winner.version}, and {first.detail}. {retry}",
-                code=ErrorCode.PROTOCOL_CHANGED,
-                **details,
-            )
-        case ConflictKind.METADATA_CHANGED:
-            return MetadataChangedException(
-                f"The metadata of the Delta table {table} has been changed by a concurrent update: "
-                f"{won} committed version {winner.version}, and {first.detail}. {retry}",
-                code=ErrorCode.METADATA_CHANGED,
-                **details,
-            )
-        case ConflictKind.DOMAIN_CHANGED:
-            domains = tuple(conflict.detail for conflict in conflicts)
-            return ConcurrentTransactionException(
-                f"A conflicting metadata domain {', '.join(domains)} is added to {on_table} by "
-                f"{won}, and this operation writes it, too. {retry}",
-                code=ErrorCode.CONFLICTING_DOMAIN_METADATA,
-                domains=domains,
-                **details,
-            )
-        case ConflictKind.TRANSACTION_CHANGED:
-            app_ids = tuple(conflict.detail for conflict in conflicts)
-            return ConcurrentTransactionException(
-                f"The application transaction {', '.join(app_ids)} was advanced in {on_table} by "
-                f"{won} while this operation depended on it. This happens when several instances "
-                f"of one application (one streaming query) write at the same time. {retry}",
-                code=ErrorCode.CONCURRENT_TRANSACTION,
-                app_ids=app_ids,
-                **details,
-            )
-        case ConflictKind.APPENDED:
-            return ConcurrentAppendException(
-                f"Transaction conflict detected: {won} added data to {on_table}. The concurrent "
-                f"operation modified data{where} that should have been read by this operation"
-                f"{which}. {retry}",
-                code=ErrorCode.CONCURRENT_APPEND,
-                **details,
-            )
-        case ConflictKind.DELETED_WHAT_WE_READ:
-            return ConcurrentDeleteReadException(
-                f"Transaction conflict detected: {won} deleted data from {on_table} that this "
-                f"transaction read. The concurrent operation deleted data{where} that was read by "
-                f"this operation{which}. {retry}",
-                code=ErrorCode.CONCURRENT_DELETE_READ,
-                **details,
-            )
-        case ConflictKind.DELETED_WHAT_WE_DELETE:
-            return ConcurrentDeleteDeleteException(
-                f"Transaction conflict detected: {won} deleted data from {on_table} that this "
-                f"transaction attempted to delete. The concurrent operation deleted data{where} "
-                f"that was read by this operation{which}. {retry}",
-                code=ErrorCode.CONCURRENT_DELETE_DELETE,
-                **details,
-            )
-        case _:
-            assert_never(first.kind)
+    if wording.listed_as is not None:
+        details[wording.listed_as] = changed
+    return wording.error(
+        f"{message} This operation had read version {read_version}; nothing was committed. Please "
+        f"run it again: it will see version {winner.version}.",
+        code=wording.code,
+        **details,
+    )
 
 
 def creation_conflict(winner: WinningCommit, *, table: str, reason: str) -> ConflictError:
-    """Build the exception for a table that a rival created first (C-59)."""
+    """Build the exception for a table that another writer created first (C-59)."""
     operation = winner.info.operation or "unknown operation"
     return ConcurrentWriteException(
         f"A concurrent {operation} created the table {table} (version {winner.version}) since this "

@@ -1,25 +1,27 @@
-"""Whether our commit may stand after a rival's: pure functions, one per rule (X-20 to X-27).
+"""Whether our commit may follow a winning commit: pure functions, one per rule (X-20 to X-27).
 
-The order of the rules is the reference's, and the first that finds something ends the
-check: later ones would reason about a table that is no longer the one we read. Isolation
-is Serializable unless the table says otherwise: the answer is "no conflict" only when
-running first the rival and then us, from scratch, would give the table we are about to
-make. Three rules are sharper than the reference's and keep that meaning:
+A winning commit is a commit of another writer that got a version before ours. The rules are tried
+in the order of delta-spark. The first rule that finds a conflict ends the check, because later
+rules would reason about a table that is no longer the one we read.
 
-* A file the rival added conflicts only if a row of it might match what we read, judged by
-  its partition values *and* its statistics; the reference looks at partitions alone.
-* A file added with ``dataChange: false`` holds only rows that were in the table before,
-  so there is nothing new in it to have missed.
-* A file removed with ``dataChange: false`` had its rows moved elsewhere unchanged. That
-  does not disturb us for having read it, but it does if we remove it, too.
+Isolation is Serializable unless the table says otherwise: there is no conflict only if running
+the winning operation and then ours, from scratch, would give the table that we are about to make.
+Three rules are more precise than those of delta-spark and keep that meaning:
 
-One rule is stricter: a file that we commit anew (with a deletion vector, say) must still
-be in the table, or we would bring rows back that the rival deleted.
+* A file that the winning commit added is a conflict only if a row of it might match what we read,
+  by its partition values *and* its statistics. delta-spark uses partition values alone.
+* A file that it added with ``dataChange: false`` contains only rows that were in the table before,
+  so we have not missed any of them.
+* A file that it removed with ``dataChange: false`` had its rows moved to other files. That does not
+  matter if we only read the file, but it does if we remove it, too.
+
+One rule is stricter: a file that we commit again (for example with a deletion vector) must still
+be in the table, or we would bring back rows that the winning commit deleted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -40,7 +42,7 @@ from puredelta.protocol.actions.actions import (
     Protocol,
     Remove,
 )
-from puredelta.protocol.actions.paths import canonical_path
+from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
 from puredelta.protocol.table.table_config import TableConfig
 
 
@@ -58,20 +60,20 @@ class ConflictKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """One reason why our commit cannot stand after the rival's."""
+    """One reason why our commit cannot follow the winning commit."""
 
     kind: ConflictKind
     detail: str = ""
     """What exactly changed, as the end of a sentence."""
     files: tuple[str, ...] = ()
-    """The offending files, as the log spells them."""
+    """The files in conflict, as the log spells them."""
     partition: str | None = None
-    """Where the first of them lies, ``[month=1]``; None in an unpartitioned table."""
+    """The partition of the first file, ``[month=1]``; None in an unpartitioned table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OurCommit:
-    """What of our side the rules look at, beside what was read."""
+    """What the rules need to know of our commit, besides what it has read."""
 
     actions: tuple[Action, ...]
     isolation: IsolationLevel
@@ -91,26 +93,15 @@ class OurCommit:
 def find_conflicts(
     ours: OurCommit, winner: WinningCommit, *, read_set: ReadSet, config: TableConfig
 ) -> tuple[Conflict, ...]:
-    """Return the conflicts of the first rule that finds any; empty when ours may follow.
+    """Return the conflicts of the first rule that finds any; empty if our commit may follow.
 
-    ``config`` is the table as of the version before ``winner``. Asks for no file: what is
-    in a rival's file is told by its statistics.
+    ``config`` is the table at the version before ``winner``. No file is read: statistics tell
+    what the files of the winning commit contain.
     """
     for rule in _RULES:
         if conflicts := rule(ours, winner, read_set, config):
             return conflicts
     return ()
-
-
-def find_application_conflicts(winner: WinningCommit, read_set: ReadSet) -> tuple[Conflict, ...]:
-    """Return the application ids we looked up that the rival has advanced.
-
-    It is the one rule that counts for a table that we have found not to be there, too.
-    """
-    return tuple(
-        Conflict(kind=ConflictKind.TRANSACTION_CHANGED, detail=app_id)
-        for app_id in sorted(winner.app_ids & read_set.app_ids)
-    )
 
 
 def _protocol(
@@ -148,7 +139,7 @@ def _metadata(
 def _domains(
     ours: OurCommit, winner: WinningCommit, _: ReadSet, __: TableConfig
 ) -> tuple[Conflict, ...]:
-    """Rule 3: both write one domain; the row id counter is merged instead."""
+    """Rule 3: both write the same domain; only the row id counter is merged."""
     written = {a.domain for a in ours.actions if isinstance(a, DomainMetadata)}
     shared = written & {domain.domain for domain in winner.domains} - {ROW_TRACKING_DOMAIN}
     return tuple(
@@ -159,14 +150,17 @@ def _domains(
 def _applications(
     _: OurCommit, winner: WinningCommit, read_set: ReadSet, __: TableConfig
 ) -> tuple[Conflict, ...]:
-    """Rule 4: an application id we looked up has moved on."""
-    return find_application_conflicts(winner, read_set)
+    """Rule 4: an application id that we read has got a newer version."""
+    return tuple(
+        Conflict(kind=ConflictKind.TRANSACTION_CHANGED, detail=app_id)
+        for app_id in sorted(winner.app_ids & read_set.app_ids)
+    )
 
 
 def _appends(
     ours: OurCommit, winner: WinningCommit, read_set: ReadSet, config: TableConfig
 ) -> tuple[Conflict, ...]:
-    """Rule 7: rows were added that we would have read."""
+    """Rule 7: rows were added that we should have read."""
     if ours.is_blind_append or not _appends_count(ours, winner):
         return ()
     added = tuple(add for add in winner.adds if add.data_change)
@@ -183,7 +177,7 @@ def _appends(
 
 
 def _appends_count(ours: OurCommit, winner: WinningCommit) -> bool:
-    """The isolation matrix: whose added files are looked at, at which level."""
+    """Return whether added files matter: depends on our isolation level and on the winner."""
     match ours.isolation:
         case IsolationLevel.SERIALIZABLE:
             return True
@@ -199,25 +193,23 @@ def _might_match(adds: tuple[Add, ...], read_set: ReadSet, config: TableConfig) 
     files = FileTable.of(adds)
     found: set[int] = set()
     for predicate in read_set.predicates:
-        mask = prune_files(files, config, predicate)
-        found.update(pc.indices_nonzero(pc.fill_null(mask, fill_value=True)).to_pylist())
+        found.update(pc.indices_nonzero(prune_files(files, config, predicate)).to_pylist())
     return tuple(adds[i] for i in sorted(found))
 
 
 def _deleted_reads(
     ours: OurCommit, winner: WinningCommit, read_set: ReadSet, config: TableConfig
 ) -> tuple[Conflict, ...]:
-    """Rule 8: a file we read, or commit again, has lost rows."""
+    """Rule 8: a file that we read, or commit again, has lost rows."""
     deleted = {canonical_path(r.path): r for r in winner.removes if r.data_change}
     if not deleted:
         return ()
     recommitted = {
         canonical_path(a.path): a.partition_values for a in ours.actions if isinstance(a, Add)
     }
-    known = {**recommitted, **read_set.files}
-    hits = tuple(known.keys() & deleted.keys())
-    if hits:
-        return (_deletion(ConflictKind.DELETED_WHAT_WE_READ, hits, deleted, known, config),)
+    needed = {**recommitted, **read_set.files}
+    if found := _deletions(ConflictKind.DELETED_WHAT_WE_READ, needed, deleted, config):
+        return found
     if read_set.whole_table:
         files = tuple(remove.path for remove in deleted.values())
         return (Conflict(kind=ConflictKind.DELETED_WHAT_WE_READ, files=files),)
@@ -227,36 +219,33 @@ def _deleted_reads(
 def _deleted_deletes(
     ours: OurCommit, winner: WinningCommit, _: ReadSet, config: TableConfig
 ) -> tuple[Conflict, ...]:
-    """Rule 9: a file we remove, or commit again, is gone already, whatever for."""
+    """Rule 9: a file that we remove, or commit again, was removed for any reason."""
     deleted = {canonical_path(remove.path): remove for remove in winner.removes}
-    mine: dict[str, Mapping[str, str | None]] = {
+    changed: dict[CanonicalPath, Mapping[str, str | None]] = {
         canonical_path(a.path): a.partition_values or {}
         for a in ours.actions
         if isinstance(a, Add | Remove)
     }
-    hits = tuple(mine.keys() & deleted.keys())
-    if not hits:
-        return ()
-    return (_deletion(ConflictKind.DELETED_WHAT_WE_DELETE, hits, deleted, mine, config),)
+    return _deletions(ConflictKind.DELETED_WHAT_WE_DELETE, changed, deleted, config)
 
 
-def _deletion(
+def _deletions(
     kind: ConflictKind,
-    hits: Iterable[str],
-    deleted: Mapping[str, Remove],
-    known: Mapping[str, Mapping[str, str | None]],
+    needed: Mapping[CanonicalPath, Mapping[str, str | None]],
+    deleted: Mapping[CanonicalPath, Remove],
     config: TableConfig,
-) -> Conflict:
-    ordered = sorted(hits)
-    return Conflict(
-        kind=kind,
-        files=tuple(deleted[path].path for path in ordered),
-        partition=describe_partition(config, known[ordered[0]]),
-    )
+) -> tuple[Conflict, ...]:
+    """Return the conflict about the files that are both needed and deleted, if there are any."""
+    paths = sorted(needed.keys() & deleted.keys())
+    if not paths:
+        return ()
+    files = tuple(deleted[path].path for path in paths)
+    partition = describe_partition(config, needed[paths[0]])
+    return (Conflict(kind=kind, files=files, partition=partition),)
 
 
 def describe_partition(config: TableConfig, values: Mapping[str, str | None]) -> str | None:
-    """Write a file's partition as the reference's hint does, by logical names."""
+    """Return a file's partition as delta-spark shows it in messages, by logical names."""
     if not config.partition_columns or not values:
         return None
     shown = (

@@ -1,4 +1,4 @@
-"""Isolation levels: which of a rival's added files matter to us (X-28)."""
+"""Isolation levels: which added files of winning commits matter (X-28)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class IsolationLevel(Enum):
     """How far concurrent commits may differ from some serial order; values as in ``commitInfo``."""
 
     SERIALIZABLE = "Serializable"
-    """Every added file is checked. The default, and the only level the reference lets users set."""
+    """Every added file is checked. The default, and the only level users of delta-spark can set."""
     WRITE_SERIALIZABLE = "WriteSerializable"
-    """Blind appends of others are not checked. Tables of other products may ask for it."""
+    """Blind appends of other writers are not checked. Tables of other products may ask for it."""
     SNAPSHOT = "SnapshotIsolation"
     """No added file is checked: for commits that change no data, such as a compaction."""
 
@@ -32,9 +32,9 @@ class IsolationLevel(Enum):
 def isolation_level(actions: Iterable[Action], metadata: Metadata | None) -> IsolationLevel:
     """Choose the level for a commit of ``actions`` to a table with this metadata.
 
-    A commit that only moves rows between files, or has no action at all, cannot be
-    affected by rows it did not see. Anything that is not a file action (metadata, an
-    application version) keeps the table's own level, as in the reference.
+    Rows of other writers cannot affect a commit that only moves rows between files, or has no
+    action at all. With any other kind of action (metadata, an application version) the level is
+    that of the table, as in delta-spark.
     """
     changes_data = False
     for action in actions:

@@ -1,7 +1,7 @@
-"""Which metadata and protocol of a rival a running commit may adopt.
+"""Which changes of metadata and protocol by a winning commit our commit may adopt.
 
-Rules 1 and 2 of conflict detection (X-21, X-22). A change may be adopted when what
-we wrote before it is also right after it, without looking at any file again.
+Rules 1 and 2 of conflict detection (X-21, X-22). A change may be adopted if the files that we
+wrote before it are also right after it, without reading any file again.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from puredelta.log.commit.row_ids import ROW_TRACKING
 from puredelta.protocol.actions.actions import Metadata, Protocol
+from puredelta.protocol.features.column_mapping import without_mapping
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.schema_json import parse_schema
-from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 
 FEATURES_SAFE_TO_GAIN = frozenset(
     {
@@ -34,12 +34,11 @@ FEATURES_SAFE_TO_GAIN = frozenset(
         "vacuumProtocolCheck",
     }
 )
-"""Features a rival may add under a running commit: they ask nothing of rows already written,
-or only what each attempt does anew (row ids, in-commit timestamps). Any other feature, known
-or not, may."""
+"""Features that a winning commit may add: they need nothing of rows that are already written, or
+only what every attempt to commit does again (row ids, in-commit timestamps). Other features, and
+unknown ones, may need more."""
 
 _MAPPING_MODE = "delta.columnMapping.mode"
-_MAPPING_PREFIX = "delta.columnMapping."
 _ROW_TRACKING = "delta.enableRowTracking"
 
 _SWITCHED_ON: Mapping[str, tuple[str, str]] = {
@@ -62,7 +61,7 @@ _CATALOG_IDS = frozenset({"io.unitycatalog.tableId", "ucTableId"})
 
 
 def unsafe_protocol_change(ours: Protocol, winning: Protocol) -> str | None:
-    """Say why a commit prepared under ``ours`` cannot stand under ``winning``, if it cannot."""
+    """Return why a commit prepared under ``ours`` is wrong under ``winning``; None if it is not."""
     before, after = supported_features(ours), supported_features(winning)
     if lost := sorted(before - after):
         return f"it dropped the table feature(s) {', '.join(lost)}"
@@ -72,11 +71,11 @@ def unsafe_protocol_change(ours: Protocol, winning: Protocol) -> str | None:
 
 
 def unsafe_metadata_change(ours: Metadata, winning: Metadata, protocol: Protocol) -> str | None:
-    """Say why a commit prepared under ``ours`` cannot stand under ``winning``, if it cannot.
+    """Return why a commit prepared under ``ours`` is wrong under ``winning``; None if it is not.
 
-    ``protocol`` is the one after the winning commit. Only switching a feature on may be
-    adopted, in the configuration and, for column mapping by name, in the schema's field
-    metadata; the reference's list, with nested fields compared as well.
+    ``protocol`` is the one after the winning commit. Only switching a feature on may be adopted:
+    in the configuration and, for column mapping by name, in the metadata of fields. The list is
+    that of delta-spark, with nested fields compared as well.
     """
     if replace(ours, configuration={}, schema_string="") != replace(
         winning, configuration={}, schema_string=""
@@ -114,29 +113,9 @@ def _may_adopt(
 
 
 def _only_mapped(ours: Metadata, winning: Metadata) -> bool:
-    """Tell whether the schemas differ in nothing but column mapping that was switched on."""
+    """Return whether the schemas differ only in column mapping that was switched on."""
     if ours.configuration.get(_MAPPING_MODE, "none") != "none":
         return False
-    return _without_mapping(parse_schema(ours.schema_string)) == _without_mapping(
+    return without_mapping(parse_schema(ours.schema_string)) == without_mapping(
         parse_schema(winning.schema_string)
-    )
-
-
-def _without_mapping(data_type: DataType) -> DataType:
-    match data_type:
-        case StructType(fields):
-            return StructType(tuple(_field_without_mapping(field) for field in fields))
-        case ArrayType(element, contains_null):
-            return ArrayType(_without_mapping(element), contains_null)
-        case MapType(key, value, contains_null):
-            return MapType(_without_mapping(key), _without_mapping(value), contains_null)
-        case _:
-            return data_type
-
-
-def _field_without_mapping(field: StructField) -> StructField:
-    return replace(
-        field,
-        type=_without_mapping(field.type),
-        metadata={k: v for k, v in field.metadata.items() if not k.startswith(_MAPPING_PREFIX)},
     )

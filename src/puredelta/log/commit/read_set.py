@@ -1,4 +1,4 @@
-"""What a transaction has read: the half of every conflict that is ours."""
+"""What a transaction has read: conflicts are found by comparing it with winning commits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from puredelta.log.files.file_table import FileTable
-from puredelta.protocol.actions.paths import canonical_path
+from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
 from puredelta.protocol.values.predicates import Predicate
 
 
@@ -15,12 +15,12 @@ from puredelta.protocol.values.predicates import Predicate
 class ReadSet:
     """The rows, files and application versions that a transaction's result depends on.
 
-    Rows are described by predicates, because a rival may add rows that no file of ours
-    holds yet: every row that matches *any* of ``predicates`` counts as read, also where
-    no file did. Files are the candidates left after pruning, not merely those that were
-    changed: a candidate was read to find out that nothing in it changes (X-29).
+    Rows are described by predicates, because other writers may add rows that are in no file
+    yet: every row that matches *any* of ``predicates`` counts as read. Files are the candidates
+    left after pruning, not only those that were changed: a candidate was read to find out that
+    nothing in it changes (X-29).
 
-    Adding to a read set gives a new one; a transaction only ever reads more.
+    Adding to a read set gives a new one.
     """
 
     predicates: tuple[Predicate, ...] = ()
@@ -29,7 +29,7 @@ class ReadSet:
     app_ids: frozenset[str] = frozenset()
 
     def with_files(self, predicate: Predicate | None, files: FileTable) -> ReadSet:
-        """Add the rows that match and the files they were looked for in; None is every row."""
+        """Add the rows that match and the files that were searched; None stands for every row."""
         if predicate is None:
             return replace(self, scans=(*self.scans, files), whole_table=True)
         return replace(self, predicates=(*self.predicates, predicate), scans=(*self.scans, files))
@@ -40,12 +40,12 @@ class ReadSet:
 
     @property
     def depends_on_data(self) -> bool:
-        """Whether any row was read; if not, a commit that only adds files is a blind append."""
+        """Whether any row was read; otherwise a commit that only adds files is a blind append."""
         return self.whole_table or bool(self.predicates) or any(map(len, self.scans))
 
     @cached_property
-    def files(self) -> Mapping[str, Mapping[str, str | None]]:
-        """Partition values by canonical path; built when a race is lost, not before."""
+    def files(self) -> Mapping[CanonicalPath, Mapping[str, str | None]]:
+        """Partition values by canonical path; computed only when a race is lost."""
         return {
             canonical_path(path): dict(values or ())
             for scan in self.scans

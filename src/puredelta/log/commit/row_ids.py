@@ -1,8 +1,8 @@
 """Row tracking: fresh row ids and commit versions of added files (X-14).
 
-A table that lists the feature wants them in every commit, also while nobody has enabled
-it: the ids a file gets are the ones a later reader will know its rows by. They depend on
-the version and on what rivals committed, so they are given out anew for each attempt.
+Every commit to a table that lists the feature assigns them, even while the feature is not enabled,
+because later readers identify rows by them. They depend on the version and on winning commits, so
+every attempt to commit assigns them again.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.row_counts import physical_rows
 from puredelta.protocol.actions.actions import Action, Add, DomainMetadata, Remove
-from puredelta.protocol.actions.paths import canonical_path
+from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
 
-ROW_TRACKING = "rowTracking"
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 PRESERVED_TAG = "delta.rowTracking.preserved"
 NO_ROW_ID = -1
@@ -27,19 +27,19 @@ _HIGH_WATER_MARK = "rowIdHighWaterMark"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowIds:
-    """The two values by which a file knows its rows."""
+    """The two values of a file that identify its rows."""
 
     base_row_id: int | None
     default_row_commit_version: int | None
 
 
 def assigns_row_ids(config: TableConfig) -> bool:
-    """Tell whether writers must give out row ids: supported and not suspended."""
+    """Return whether writers must assign row ids: the feature is supported and not suspended."""
     return config.supports(ROW_TRACKING) and not config.properties.row_tracking_suspended
 
 
 def high_water_mark(domains: Iterable[DomainMetadata]) -> int:
-    """Return the highest row id given out so far, -1 where there is none."""
+    """Return the highest row id assigned so far, -1 if there is none."""
     for domain in domains:
         if domain.domain == ROW_TRACKING_DOMAIN and not domain.removed:
             return int(json.loads(domain.configuration).get(_HIGH_WATER_MARK, NO_ROW_ID))
@@ -51,12 +51,12 @@ def assign_row_ids(
     *,
     version: int,
     highest: int,
-    recommitted: Mapping[str, RowIds],
+    recommitted: Mapping[CanonicalPath, RowIds],
 ) -> tuple[Action, ...]:
     """Give ids above ``highest`` to new files and put the new high water mark in front.
 
-    Files that were in the table before keep theirs; for those a rival has given ids since
-    we read them (``recommitted``, by canonical path), the rival's are the last and count.
+    Files that were in the table before keep their ids. If a winning commit has assigned ids to
+    such a file since it was read (``recommitted``, by canonical path), these ids are used.
 
     Raises:
         InvalidRequestError: a new file has no row count
@@ -96,7 +96,7 @@ def _rows_of(add: Add) -> int:
     if rows is None:
         raise InvalidRequestError(
             f"Cannot assign row IDs without row count statistics: the table tracks rows and the "
-            f"new file {add.path} says not how many it has. Write it with statistics (numRecords "
+            f"new file {add.path} has no row count. Write it with statistics (numRecords "
             "is enough).",
             code=ErrorCode.ROW_ID_ASSIGNMENT_WITHOUT_STATS,
             path=add.path,

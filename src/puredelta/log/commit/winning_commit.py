@@ -1,4 +1,4 @@
-"""What a rival committed while we worked: one version of the log, sorted for conflicts."""
+"""A winning commit: one version that another writer committed before us, sorted by kind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class WinningCommit:
 
     version: int
     modified_ms: int
-    """When its file was written; its time unless it has an in-commit timestamp."""
+    """When its file was written: the time of the commit unless it has an in-commit timestamp."""
     info: CommitInfo
     protocol: Protocol | None
     metadata: Metadata | None
@@ -56,7 +56,7 @@ class WinningCommit:
 
     @property
     def advances_identity_only(self) -> bool:
-        """Whether its metadata only records how far identity columns have counted."""
+        """Whether its metadata changes only the high water marks of identity columns."""
         return (self.info.tags or {}).get(_IDENTITY_TAG) == "true"
 
     @property

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Clock: TypeAlias = Callable[[], int]
-"""Gives the time now, in milliseconds since 1970-01-01 UTC."""
+"""Returns the time now, in milliseconds since 1970-01-01 UTC."""
 
 IdSource: TypeAlias = Callable[[], str]
-"""Gives a text that no other call anywhere gives."""
+"""Returns a text that no other call on any machine returns."""
 
 
 def wall_clock() -> int:
@@ -20,5 +20,5 @@ def wall_clock() -> int:
 
 
 def random_id() -> str:
-    """Return a random UUID, as the reference names transactions and tables."""
+    """Return a random UUID, as delta-spark names transactions and tables."""
     return str(uuid.uuid4())

@@ -7,8 +7,8 @@ statistics as JSON text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -18,11 +18,10 @@ import pyarrow.compute as pc
 
 from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.log.files.row_counts import LEADING_NUM_RECORDS, num_records
-from puredelta.log.files.statistics_cache import StatisticsCache
-from puredelta.log.files.stats_json import Path, StatsColumns
+from puredelta.protocol.actions.action_keys import ACTION_KEYS, VECTOR_KEYS, wire_names
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, FileAction, Remove
+from puredelta.protocol.actions.file_action_key import VECTOR_SEPARATOR, FileActionKey
 from puredelta.protocol.actions.paths import canonical_path
-from puredelta.protocol.schema.types import DataType
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 DELETION_VECTOR_TYPE = pa.struct(
@@ -67,47 +66,17 @@ TOMBSTONE_SCHEMA = pa.schema(
 )
 """One row per removed file: what a checkpoint keeps of a `Remove` (no stats, no tags, X-35)."""
 
-FILE_WIRE_NAMES: Mapping[str, str] = {
-    "path": "path",
-    "partition_values": "partitionValues",
-    "size_bytes": "size",
-    "modified_ms": "modificationTime",
-    "data_change": "dataChange",
-    "stats": "stats",
-    "tags": "tags",
-    "deletion_vector": "deletionVector",
-    "base_row_id": "baseRowId",
-    "default_row_commit_version": "defaultRowCommitVersion",
-    "clustering_provider": "clusteringProvider",
-}
+FILE_WIRE_NAMES = wire_names(FILE_SCHEMA.names, ACTION_KEYS[Add][1])
 """Column of `FILE_SCHEMA` to the name checkpoints give it."""
 
-TOMBSTONE_WIRE_NAMES: Mapping[str, str] = {
-    "path": "path",
-    "deleted_ms": "deletionTimestamp",
-    "data_change": "dataChange",
-    "extended_file_metadata": "extendedFileMetadata",
-    "partition_values": "partitionValues",
-    "size_bytes": "size",
-    "deletion_vector": "deletionVector",
-    "base_row_id": "baseRowId",
-    "default_row_commit_version": "defaultRowCommitVersion",
-}
+TOMBSTONE_WIRE_NAMES = wire_names(TOMBSTONE_SCHEMA.names, ACTION_KEYS[Remove][1])
 """Column of `TOMBSTONE_SCHEMA` to the name checkpoints give it."""
 
-DELETION_VECTOR_WIRE_NAMES: Mapping[str, str] = {
-    "storage_type": "storageType",
-    "path_or_inline": "pathOrInlineDv",
-    "offset": "offset",
-    "size_bytes": "sizeInBytes",
-    "cardinality": "cardinality",
-    "max_row_index": "maxRowIndex",
-}
+DELETION_VECTOR_WIRE_NAMES = wire_names([field.name for field in DELETION_VECTOR_TYPE], VECTOR_KEYS)
 """Field of `DELETION_VECTOR_TYPE` to the name checkpoints give it."""
 
-_KEY_SEPARATOR = "\0"
 # Paths that `canonical_path` may change: absolute ones, escapes, empty or dotted segments.
-_SPELLED_FREELY = r"^$|^/|[%:]|//|/$|(^|/)\.{1,2}(/|$)"
+_NOT_CANONICAL = r"^$|^/|[%:]|//|/$|(^|/)\.{1,2}(/|$)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +87,6 @@ class FileTable:
     """
 
     rows: pa.Table
-    _statistics: StatisticsCache = field(
-        default_factory=StatisticsCache, init=False, repr=False, compare=False
-    )
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
@@ -140,7 +106,7 @@ class FileTable:
         if pc.all(mask, skip_nulls=False).as_py():
             return self
         flags = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
-        return self._some(self.rows.filter(flags), lambda column: column.filter(flags))
+        return FileTable(self.rows.filter(flags))
 
     def take(self, indices: pa.Array | Sequence[int]) -> FileTable:
         """Pick rows by position, in the order given."""
@@ -152,16 +118,7 @@ class FileTable:
                 chosen = np.zeros(len(self), np.bool_)
                 chosen[places] = True
                 return self.select(pa.array(chosen))
-        return self._some(self.rows.take(picked), lambda column: column.take(picked))
-
-    def _some(self, rows: pa.Table, pick: Callable[[pa.Array], pa.Array]) -> FileTable:
-        some = FileTable(rows)
-        object.__setattr__(some, "_statistics", self._statistics.of_some(pick))
-        return some
-
-    def statistics(self, leaves: Mapping[Path, DataType]) -> StatsColumns:
-        """Return the statistics of some columns, as `read_stats_columns`; parsed only once."""
-        return self._statistics.read(self.rows["stats"], leaves)
+        return FileTable(self.rows.take(picked))
 
     @property
     def total_size_bytes(self) -> int:
@@ -191,25 +148,15 @@ def tombstone_table(removes: Iterable[Remove]) -> pa.Table:
     return _table(list(removes), TOMBSTONE_SCHEMA)
 
 
-def file_key(action: FileAction) -> str:
-    """Return what identifies a logical file: canonical path and deletion vector (X-31, X-81).
-
-    Two actions speak of the same logical file exactly when their keys are equal.
-    """
-    path = _canonical_path(action.path)
-    vector = action.deletion_vector
-    return path if vector is None else f"{path}{_KEY_SEPARATOR}{vector.unique_id}"
-
-
 def file_keys(rows: pa.Table) -> pa.ChunkedArray:
-    """Return `file_key` of every row of a file or tombstone table, column-wise."""
+    """Return the encoded `FileActionKey` of every row of a file or tombstone table."""
     paths = _canonical_paths(rows["path"])
     vectors = rows["deletion_vector"]
     if vectors.null_count == len(vectors):
         return paths
     offset = pc.cast(pc.struct_field(vectors, "offset"), pa.string())
     vector_id = pc.binary_join_element_wise(
-        _KEY_SEPARATOR,
+        VECTOR_SEPARATOR,
         pc.struct_field(vectors, "storage_type"),
         pc.struct_field(vectors, "path_or_inline"),
         pc.fill_null(pc.binary_join_element_wise("@", offset, ""), ""),
@@ -219,17 +166,11 @@ def file_keys(rows: pa.Table) -> pa.ChunkedArray:
 
 
 def _canonical_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:
-    free = pc.match_substring_regex(paths, _SPELLED_FREELY)
+    free = pc.match_substring_regex(paths, _NOT_CANONICAL)
     if not pc.any(free).as_py():
         return paths
-    rewritten = pa.array([_canonical_path(p) for p in paths.filter(free).to_pylist()], pa.string())
-    return _replaced(paths, free, rewritten)
-
-
-def _canonical_path(encoded: str) -> str:
-    """Return the canonical path as text Arrow can hold: escaped bytes may be no UTF-8 at all."""
-    path = canonical_path(encoded)
-    return path if path.isascii() else path.encode("utf-8", "backslashreplace").decode()
+    keys = (FileActionKey(canonical_path(p), None) for p in paths.filter(free).to_pylist())
+    return _replaced(paths, free, pa.array([key.encoded for key in keys], pa.string()))
 
 
 def _record_counts(stats: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -17,17 +17,17 @@ from puredelta.errors import DeltaError, ErrorCode
 from puredelta.protocol.actions.actions import Action, Add, Remove
 
 LEADING_NUM_RECORDS = r'^\s*\{\s*"numRecords"\s*:\s*(?P<rows>[0-9]{1,18})\s*[,}]'
-"""Writers put it first; text inside minValues can then never be taken for it."""
+"""Finds the count where writers put it, at the start: text inside minValues never matches."""
 _LEADING = re.compile(LEADING_NUM_RECORDS, re.ASCII)
 
 
 def physical_rows(file: Add | Remove) -> int | None:
-    """Return the rows in the Parquet file, deleted ones included; None where no one counted."""
+    """Return the number of rows in the Parquet file, deleted ones included; None if unknown."""
     return None if file.stats is None else num_records(file.stats)
 
 
 def num_records(stats: str) -> int | None:
-    """Read numRecords wherever it stands; unreadable statistics are unknown ones (X-69)."""
+    """Return numRecords of a statistics text; None if it is missing or unreadable (X-69)."""
     if (leading := _LEADING.match(stats)) is not None:
         return int(leading[1])
     try:
@@ -39,7 +39,7 @@ def num_records(stats: str) -> int | None:
 
 
 def logical_rows(file: Add | Remove) -> int | None:
-    """Return the rows a reader sees: the physical ones less those of the deletion vector."""
+    """Return the number of rows a reader sees: those the deletion vector does not delete."""
     rows = physical_rows(file)
     if rows is None or file.deletion_vector is None:
         return rows
@@ -53,7 +53,7 @@ class FileRowCounts:
     added: int | None
     removed: int | None
     not_copied: int | None
-    """Rows left where they are: those of added files that carry a deletion vector."""
+    """Rows that stay in their file: those of added files that have a deletion vector."""
 
 
 def count_file_rows(actions: Iterable[Action]) -> FileRowCounts:
@@ -88,10 +88,10 @@ class RowChanges:
 def row_count_problems(
     changes: RowChanges, files: FileRowCounts, *, may_insert: bool, may_delete: bool
 ) -> tuple[str, ...]:
-    """Return every law that the counts break, as sentences; none is the good answer.
+    """Return every law that the counts break, as sentences.
 
-    ``may_insert`` and ``may_delete`` tell whether the statement has such a clause at all.
-    A law that needs a count nobody knows is passed over.
+    ``may_insert`` and ``may_delete`` say whether the statement has such a clause. A law about
+    an unknown count is skipped.
     """
     laws = (
         *_laws_of_clauses(changes, files, may_insert=may_insert, may_delete=may_delete),
@@ -156,22 +156,22 @@ def _laws_of_clauses(
 
 
 def _laws_of_totals(changes: RowChanges, files: FileRowCounts) -> Iterable[tuple[bool, str]]:
-    """Laws 5 and 6: every row of a touched file has exactly one fate."""
+    """Laws 5 and 6: every row of a touched file is counted exactly once."""
     if files.not_copied is None:
         return
     kept = changes.updated + changes.copied + files.not_copied
-    fates = (
+    counted = (
         f"updated {changes.updated} + copied {changes.copied} + left in place {files.not_copied}"
     )
     if files.removed is not None:
         yield (
             kept + changes.deleted == files.removed,
-            f"{fates} + deleted {changes.deleted} is not the {files.removed} rows removed",
+            f"{counted} + deleted {changes.deleted} is not the {files.removed} rows removed",
         )
     if files.added is not None:
         yield (
             kept + changes.inserted == files.added,
-            f"{fates} + inserted {changes.inserted} is not the {files.added} rows added",
+            f"{counted} + inserted {changes.inserted} is not the {files.added} rows added",
         )
 
 

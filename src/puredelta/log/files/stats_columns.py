@@ -1,15 +1,19 @@
 """Statistics of many files as typed Arrow columns, for the columns a predicate mentions.
 
-The texts of many files are parsed in one Arrow pass with an explicit schema, so nothing but
-what is asked for is materialised. Where Arrow refuses (one malformed text is enough), each of
-these texts is parsed exactly in Python and an unreadable one counts as absent. Whatever cannot be
-understood is null, that is unknown, and an unknown bound keeps its file (X-69, X-72).
+Arrow parses the texts of many files in one pass, with a schema that names only the columns in
+question. One malformed text makes Arrow refuse; then Python parses these texts one by one, and
+a text that cannot be read counts as absent. What is not understood is null, which means unknown,
+and a file with an unknown bound is never skipped (X-69, X-72).
+
+Writers truncate timestamps to milliseconds, a maximum too; reading undoes that (X-65).
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -21,37 +25,48 @@ from puredelta.log.files.stats_json import (
     read_with_arrow,
     read_with_python,
 )
-from puredelta.log.files.stats_text import find_date, find_timestamp_span
 from puredelta.log.files.value_order import FLOATING, single_precision
 from puredelta.protocol.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, PrimitiveType
+from puredelta.protocol.values.timestamps import parse_date, parse_timestamp
 
-_TEXTS_AT_ONCE = 1 << 16
-"""If Arrow refuses one of them, as many are parsed in Python."""
-_WRITTEN_MILLISECOND_MICROS = 1000
-"""Timestamps are written in milliseconds, cut down: the true maximum may be a millisecond
-later (X-65)."""
+ReadStatistics: TypeAlias = Callable[[pa.ChunkedArray, Mapping[Path, DataType]], StatsColumns]
+
+TEXTS_AT_ONCE = 1 << 16
+"""If Arrow refuses one text, Python parses all of its batch."""
+_TRUNCATED_MICROS = 1000
+"""Writers truncate timestamps to milliseconds: the true maximum is up to one later (X-65)."""
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_MICROSECOND = dt.timedelta(microseconds=1)
+_MINUTE_MICROS = 60_000_000
+_ZONES_HAVE_WHOLE_MINUTES = dt.datetime(1973, 1, 1, tzinfo=dt.timezone.utc)
+"""Before this day the offsets of some zones had seconds, which an offset written as hours and
+minutes does not show (Monrovia was the last, in 1972)."""
 
 
 def read_stats_columns(
-    stats: pa.Array | pa.ChunkedArray, leaves: Mapping[Path, DataType]
+    stats: pa.Array | pa.ChunkedArray,
+    leaves: Mapping[Path, DataType],
+    *,
+    texts_at_once: int = TEXTS_AT_ONCE,
+    read_malformed: ReadStatistics = read_with_python,
 ) -> StatsColumns:
     """Parse the statistics texts of files for these leaf columns.
 
     ``leaves`` maps physical paths to the columns' *current* types: a bound that was written
-    while the column had a narrower type is read as one of the wider type.
+    while the column had a narrower type is read as one of the wider type. ``read_malformed``
+    reads the texts of a batch that Arrow refuses.
     """
     texts = pa.chunked_array([stats]) if isinstance(stats, pa.Array) else stats
-    starts = range(0, max(1, len(texts)), _TEXTS_AT_ONCE)
-    raw = concatenated([_raw(texts.slice(start, _TEXTS_AT_ONCE), leaves) for start in starts])
+    parts = []
+    for start in range(0, max(1, len(texts)), texts_at_once):
+        batch = texts.slice(start, texts_at_once)
+        parsed = read_with_arrow(batch, leaves)
+        parts.append(read_malformed(batch, leaves) if parsed is None else parsed)
+    raw = concatenated(parts)
     return StatsColumns(
         raw.num_records,
         {path: _typed(raw.leaves[path], data_type) for path, data_type in leaves.items()},
     )
-
-
-def _raw(texts: pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> StatsColumns:
-    parsed = read_with_arrow(texts, leaves)
-    return read_with_python(texts, leaves) if parsed is None else parsed
 
 
 def _typed(raw: StatisticsColumn, data_type: DataType) -> StatisticsColumn:
@@ -60,24 +75,24 @@ def _typed(raw: StatisticsColumn, data_type: DataType) -> StatisticsColumn:
         return raw
     match data_type:
         case PrimitiveType() if data_type in FLOATING:
-            low, high = _widened_to_single(low, min), _widened_to_single(high, max)
+            low, high = _rounded_outward(low, min), _rounded_outward(high, max)
         case PrimitiveType() if data_type == DATE:
             low, high = (
                 pa.array([find_date(text) for text in bound.to_pylist()], pa.date32())
                 for bound in (low, high)
             )
         case PrimitiveType() if data_type in {TIMESTAMP, TIMESTAMP_NTZ}:
-            low, high = _instants(low, high, zoned=data_type == TIMESTAMP)
+            low, high = _untruncated_timestamps(low, high, zoned=data_type == TIMESTAMP)
         case _:
             pass
     return StatisticsColumn(low, high, raw.null_count)
 
 
-def _widened_to_single(bound: pa.Array, pick: Callable[[float, float], float]) -> pa.Array:
-    """Move a bound outward to its 32-bit float.
+def _rounded_outward(bound: pa.Array, pick: Callable[[float, float], float]) -> pa.Array:
+    """Move a bound outward to the nearest 32-bit float.
 
-    The text of a float is its shortest one: 0.1 stands for 0.100000001..., a bound that a
-    column widened to double would otherwise overstep.
+    A float is written with as few digits as possible: 0.1 means 0.100000001..., which lies
+    beyond 0.1 once the column is a double.
     """
     return pa.array(
         [
@@ -88,13 +103,51 @@ def _widened_to_single(bound: pa.Array, pick: Callable[[float, float], float]) -
     )
 
 
-def _instants(low: pa.Array, high: pa.Array, *, zoned: bool) -> tuple[pa.Array, pa.Array]:
+def _untruncated_timestamps(
+    low: pa.Array, high: pa.Array, *, zoned: bool
+) -> tuple[pa.Array, pa.Array]:
+    """Return bounds in microseconds that hold for the values before they were truncated."""
     lows = [find_timestamp_span(text, zoned=zoned) for text in low.to_pylist()]
     highs = [find_timestamp_span(text, zoned=zoned) for text in high.to_pylist()]
     return (
         pa.array([None if span is None else span[0] for span in lows], pa.int64()),
         pa.array(
-            [None if span is None else span[1] + _WRITTEN_MILLISECOND_MICROS for span in highs],
+            [None if span is None else span[1] + _TRUNCATED_MICROS for span in highs],
             pa.int64(),
         ),
     )
+
+
+def find_date(text: str | None) -> dt.date | None:
+    """Read a date, ``None`` if the text is none."""
+    if text is None:
+        return None
+    try:
+        return parse_date(text)
+    except ValueError:
+        return None
+
+
+def find_timestamp_span(text: str | None, *, zoned: bool) -> tuple[int, int] | None:
+    """Return the first and the last microsecond since 1970 that a timestamp text may mean.
+
+    ``zoned`` timestamps need ``Z`` or an offset; the others must have neither. A date alone
+    means its midnight: the bounds of a column that was widened from date to timestamp_ntz
+    are such texts.
+
+    >>> find_timestamp_span("1970-01-01T00:00:01.5Z", zoned=True)
+    (1500000, 1500000)
+    """
+    if text is None:
+        return None
+    try:
+        value = parse_timestamp(text, None)
+    except ValueError:
+        return None
+    if (value.tzinfo is not None) is not zoned:
+        return None
+    instant = value if zoned else value.replace(tzinfo=dt.timezone.utc)
+    micros = (instant - _EPOCH) // _MICROSECOND
+    is_offset_exact = not zoned or text.endswith("Z") or instant >= _ZONES_HAVE_WHOLE_MINUTES
+    slack = 0 if is_offset_exact else _MINUTE_MICROS
+    return micros - slack, micros + slack

@@ -1,7 +1,7 @@
-"""The JSON of statistics as Arrow columns: one pass for all files, or file by file.
+"""The JSON of statistics as Arrow columns: parsed by Arrow for all files, or by Python one by one.
 
-Numbers come out in the order type of their column (`puredelta.log.files.value_order`), dates and
-timestamps still as text. Null is unknown.
+Numbers get the order type of their column (`puredelta.log.files.value_order`), dates and timestamps
+stay text. Null means unknown.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from puredelta.protocol.schema.types import (
 Path: TypeAlias = tuple[str, ...]
 """Physical names from the column down to the leaf."""
 
-_PIECE_BYTES = 2 << 20
-"""Of text that a thread parses at once."""
+BATCH_BYTES = 2 << 20
+"""How much text a thread parses at once."""
 _NOT_A_NUMBER = r':\s*"(?:NaN|-?Infinity)"'
 _LINE_BREAK = r"[\r\n]"
 _LONG_DIGITS = 19
@@ -44,7 +44,7 @@ _LONG_DIGITS = 19
 
 @dataclass(frozen=True, slots=True)
 class StatisticsColumn:
-    """What the files say of one column; null where a file says nothing usable."""
+    """The statistics of one column; null where a file has none that are usable."""
 
     low: pa.Array | None
     """A value at most as great as every value that is not null nor NaN; in the column's order
@@ -80,11 +80,13 @@ def _wire_type(data_type: DataType) -> pa.DataType | None:
 # --- Arrow ----------------------------------------------------------------------------------
 
 
-def read_with_arrow(texts: pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> StatsColumns | None:
-    """Parse all texts at once; ``None`` if any of them is not what the schema expects.
+def read_with_arrow(
+    texts: pa.ChunkedArray, leaves: Mapping[Path, DataType], *, batch_bytes: int = BATCH_BYTES
+) -> StatsColumns | None:
+    """Parse all texts at once; ``None`` if any of them does not fit the schema.
 
-    A file without statistics has those of ``{}``. NaN and infinities are written as text where
-    a number is due; as null they are merely unknown.
+    A file without statistics is read as ``{}``. NaN and infinities, which are written as text,
+    become null.
     """
     objects = pc.fill_null(texts, "{}")
     if any(t in FLOATING for t in _primitives(leaves)):
@@ -97,10 +99,11 @@ def read_with_arrow(texts: pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> 
         ("numRecords", pa.int64()),
         *((name, _struct(paths)) for name, paths in _sections(bounds, counts) if paths),
     ]
-    table = _rows(objects, pa.schema(fields))
+    table = _rows(objects, pa.schema(fields), batch_bytes)
     if table is None and pc.any(pc.match_substring_regex(objects, _LINE_BREAK)).as_py():
-        # Between values they are white space, within them they are escaped.
-        table = _rows(pc.replace_substring_regex(objects, _LINE_BREAK, " "), pa.schema(fields))
+        # Line breaks between values are white space; inside values they are escaped.
+        objects = pc.replace_substring_regex(objects, _LINE_BREAK, " ")
+        table = _rows(objects, pa.schema(fields), batch_bytes)
     if table is None:
         return None
     return StatsColumns(
@@ -126,37 +129,37 @@ def _sections(
     return ("minValues", bounds), ("maxValues", bounds), ("nullCount", counts)
 
 
-def _rows(objects: pa.ChunkedArray, schema: pa.Schema) -> pa.Table | None:
-    """Parse one object a row; ``None`` if one breaks the schema, or is not an object alone."""
-    pieces = list(_pieces(objects))
+def _rows(objects: pa.ChunkedArray, schema: pa.Schema, batch_bytes: int) -> pa.Table | None:
+    """Parse one object a row; ``None`` if a text breaks the schema or is more than one object."""
+    batches = list(text_batches(objects, batch_bytes))
     try:
-        if len(pieces) <= 1:
-            tables = [_parsed(piece, schema) for piece in pieces]
+        if len(batches) <= 1:
+            tables = [_parsed(batch, schema) for batch in batches]
         else:
-            with ThreadPoolExecutor(min(len(pieces), pa.cpu_count())) as threads:
-                tables = list(threads.map(partial(_parsed, schema=schema), pieces))
+            with ThreadPoolExecutor(min(len(batches), pa.cpu_count())) as threads:
+                tables = list(threads.map(partial(_parsed, schema=schema), batches))
     except pa.ArrowInvalid:
         return None
-    if any(table.num_rows != len(piece) for table, piece in zip(tables, pieces, strict=True)):
+    if any(table.num_rows != len(batch) for table, batch in zip(tables, batches, strict=True)):
         return None
     return pa.concat_tables([schema.empty_table(), *tables])
 
 
-def _pieces(texts: pa.ChunkedArray) -> Iterator[pa.StringArray]:
-    """Cut texts into arrays to be parsed apart."""
-    if texts.num_chunks > 1 and texts.nbytes <= _PIECE_BYTES:
+def text_batches(texts: pa.ChunkedArray, batch_bytes: int) -> Iterator[pa.StringArray]:
+    """Split texts into arrays of about ``batch_bytes``, which are parsed on their own."""
+    if texts.num_chunks > 1 and texts.nbytes <= batch_bytes:
         texts = pa.chunked_array([texts.combine_chunks()])
     for chunk in texts.chunks:
-        num_texts = -(-len(chunk) // max(1, -(-chunk.nbytes // _PIECE_BYTES)))
+        num_texts = -(-len(chunk) // max(1, -(-chunk.nbytes // batch_bytes)))
         for start in range(0, len(chunk), num_texts or 1):
             yield chunk.slice(start, num_texts)
 
 
 def _parsed(texts: pa.StringArray, schema: pa.Schema) -> pa.Table:
-    """Parse texts where they lie; only the braces around them divide them.
+    """Parse the buffer of an array of texts without copying it.
 
-    As one block, since Arrow divides blocks at line breaks, and to put some between the texts
-    takes a copy of them all.
+    The texts follow each other without any separator, which JSON objects do not need. They are
+    one block, because Arrow splits blocks at line breaks and there are none.
     """
     _, offsets, content = texts.buffers()
     ends = np.frombuffer(offsets, np.int32)[texts.offset :][: len(texts) + 1]
@@ -169,7 +172,7 @@ def _parsed(texts: pa.StringArray, schema: pa.Schema) -> pa.Table:
 
 
 def _are_objects(texts: pa.ChunkedArray) -> bool:
-    """Tell whether all texts are in braces; searched by pattern only where blanks are around."""
+    """Return whether all texts are in braces, perhaps with white space around them."""
     tight = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
     rest = texts.filter(pc.invert(tight))
     braced = pc.match_substring_regex(rest, r"(?s)^\s*\{.*\}\s*$")

@@ -1,4 +1,4 @@
-"""From a file of the table to the action that removes it."""
+"""Tombstones: the action that removes a file of the table."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from puredelta.protocol.actions.actions import Add, Remove
 
 
 def remove_file(file: Add, *, deleted_ms: int, data_change: bool = True) -> Remove:
-    """Build the tombstone of a file as the log knows it (X-13, X-14).
+    """Return the tombstone of an active file (X-13, X-14).
 
-    Carries everything a later reader may need of it (size, partition, deletion vector, row
-    ids), and of the statistics the row count alone, as the reference does: the bounds of
-    rows that are gone serve nobody.
+    It has everything that a later reader may need: size, partition values, deletion vector and
+    row ids. Of the statistics it has the row count alone, as in delta-spark, because bounds of
+    removed rows are useless.
 
-    ``data_change=False`` promises that all its rows are in files added by the same commit.
+    ``data_change=False`` promises that the same commit adds all rows of the file elsewhere.
     """
     rows = physical_rows(file)
     return Remove(

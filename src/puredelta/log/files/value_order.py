@@ -1,7 +1,7 @@
-"""How values of each type are ordered: the Arrow types bounds are compared in, and constants.
+"""How values of each type compare: the Arrow types of bounds, and thresholds for constants.
 
-Everything here errs towards keeping a file. A constant that cannot be compared exactly with
-a column gives no thresholds, and then nothing is pruned with it (X-72).
+Doubt never skips a file. A constant that cannot be compared exactly with a column has no
+thresholds, and then no file is pruned with it (X-72).
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ _ARROW_TYPES: dict[PrimitiveType, pa.DataType] = {
 
 
 def order_type(data_type: DataType) -> pa.DataType | None:
-    """Return the Arrow type whose order is Spark's for this type; ``None``: not compared.
+    """Return the Arrow type that orders values as Spark does; ``None`` for a type without order.
 
-    Strings compare by their bytes, timestamps as microseconds. NaN, which Spark puts above
-    every number and Arrow puts nowhere, must not get into such an array.
+    Strings compare by their bytes, timestamps as microseconds. NaN must not be in such an
+    array: Spark orders it above every number, Arrow does not order it.
     """
     match data_type:
         case DecimalType():
@@ -70,8 +70,8 @@ def order_type(data_type: DataType) -> pa.DataType | None:
 class Thresholds:
     """A constant ``c`` as values of a column's order type, one for each way to compare.
 
-    ``x < c`` means ``x < below``, ``x <= c`` means ``x <= at_most``, and so on. A bool stands
-    for the answer where every or no value of the column compares so.
+    ``x < c`` means ``x < below``, ``x <= c`` means ``x <= at_most``, and so on. A bool is the
+    answer itself, where every value of the column or none compares so.
     """
 
     below: Any
@@ -86,12 +86,12 @@ class Thresholds:
 
     @classmethod
     def between(cls, low: Any, high: Any) -> Thresholds:
-        """A constant known only to lie in an interval: every comparison that might hold does."""
+        """A constant somewhere in an interval: every comparison that might hold does."""
         return cls(high, high, low, low)
 
     @classmethod
     def in_gap(cls, floor: Any, ceiling: Any) -> Thresholds:
-        """A constant between two neighbouring values; ``None`` where there is no neighbour."""
+        """A constant between two neighbouring values; ``None`` means there is no neighbour."""
         return cls(
             below=True if ceiling is None else ceiling,
             at_most=False if floor is None else floor,
@@ -101,7 +101,7 @@ class Thresholds:
 
 
 def thresholds(value: Any, data_type: DataType) -> Thresholds | None:
-    """Return how a constant compares with a column, ``None`` if that is not known exactly."""
+    """Return how a constant compares with a column, ``None`` if it does not compare exactly."""
     match data_type:
         case DecimalType():
             return _decimal(value, data_type)
@@ -141,7 +141,7 @@ def order_value(value: Any, data_type: DataType) -> Any | None:
 
 
 def single_precision(value: float) -> float:
-    """Return the nearest 32-bit float, or the value itself where there is none."""
+    """Return the nearest 32-bit float, or the value itself if it is too large for one."""
     try:
         nearest: float = struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
@@ -158,7 +158,7 @@ def _integer(value: Any) -> Thresholds | None:
         case decimal.Decimal() if value.is_finite() and abs(value.adjusted()) <= _PRECISION_MAX:
             floor, ceiling = math.floor(value), math.ceil(value)
         case float() if abs(value) < _EXACT_DOUBLE_MAX:
-            # Beyond 2**53 Spark's comparison rounds the column, too.
+            # Beyond 2**53 Spark rounds the values of the column, too.
             floor, ceiling = math.floor(value), math.ceil(value)
         case _:
             return None
@@ -210,5 +210,5 @@ def _micros(value: dt.datetime) -> int:
 
 
 def _is_text(value: str) -> bool:
-    """Tell whether the text has bytes to compare by: a lone surrogate has none."""
+    """Return whether the text has bytes to compare by: a lone surrogate has none."""
     return not any("\ud800" <= c <= "\udfff" for c in value)

@@ -1,12 +1,12 @@
 """Statistics of data files from their Parquet footers, without reading a row (X-60..X-72).
 
-A bound that is wrong loses rows silently, for every reader and for MERGE's own skipping,
-so whatever a footer does not prove is left out (X-72). What may be trusted depends on who
-wrote the file (C-51b, `puredelta.log.footers.leaf_values`). NULLs are counted by definition level,
-which counts a field of a NULL struct as NULL, as Delta does; inside arrays and maps that
-count is known only when it is zero.
+A wrong bound loses rows silently, for every reader and for MERGE's own skipping, so whatever
+a footer does not prove is left out (X-72). Which bounds can be trusted depends on the program
+that wrote the file (C-51b, `puredelta.log.footers.leaf_values`). NULLs are counted by definition
+level, so a field of a NULL struct counts as NULL, as in Delta. Inside arrays and maps the count
+is known only when it is zero.
 
-Who asks is unknown here: the writer, CONVERT and MERGE use the same functions.
+The writer, CONVERT and MERGE use the same functions.
 """
 
 from __future__ import annotations
@@ -33,16 +33,8 @@ from puredelta.protocol.table.stats import (
 )
 from puredelta.protocol.table.table_config import TableConfig
 
-__all__ = [
-    "LeafPath",
-    "LeafStatistics",
-    "StatisticsReader",
-    "TableStatistics",
-    "combined",
-]
-
 _KINDS_REMEMBERED = 32
-"""Plans kept: files of one table are nearly always of a few kinds (schema and writer)."""
+"""How many plans are kept: files of a table are nearly always of a few kinds."""
 
 
 _UNKNOWN = LeafStatistics(None, None, None)
@@ -52,10 +44,10 @@ _NO_ROWS = LeafStatistics(None, None, 0)
 def combined(
     files: Iterable[tuple[int, Mapping[LeafPath, LeafStatistics]]],
 ) -> dict[LeafPath, LeafStatistics]:
-    """Return what is known of each leaf over several files, given as (rows, leaves).
+    """Return the statistics of each leaf over several files, given as (rows, leaves).
 
-    What one of them does not know is not known; where a leaf is all NULL it has no say in
-    the bounds.
+    What is unknown for one file is unknown for all of them. A file in which a leaf is all NULL
+    does not affect the bounds of that leaf.
     """
     total: dict[LeafPath, LeafStatistics] = {}
     total_rows = 0
@@ -98,10 +90,10 @@ def _greatest(one: Any, other: Any) -> Any:
 class StatisticsReader:
     """Reads the footers of many files of one table; safe for use by several threads.
 
-    ``schema`` holds the columns of the files under their physical names and the table's
-    types, partition columns left out; ``indexed`` the leaves to describe, all if ``None``.
-    Columns are found by name, where only case differs too; a file that lacks a column
-    holds NULLs. Plans are made once per kind of file, so the cost of a file is its leaves.
+    ``schema`` has the columns of the files, under physical names and with the table's types,
+    without partition columns. ``indexed`` are the leaves to describe; ``None`` means all.
+    Columns are found by name, ignoring case if need be; a column that a file lacks is NULL in
+    it. A plan is made once per kind of file, so the cost of a file is that of its leaves.
     """
 
     def __init__(self, schema: StructType, *, indexed: Collection[LeafPath] | None = None) -> None:
@@ -118,9 +110,9 @@ class StatisticsReader:
     ) -> dict[LeafPath, LeafStatistics]:
         """Return what the footer proves, by leaf in schema order; unknown leaves are absent.
 
-        ``nan_leaves`` is for callers that have looked at every value: the float leaves with a
-        NaN, so that the bounds of all others count. Without it, who wrote the file decides.
-        ``message`` is the footer's `schema_message`, where the caller has asked for it.
+        ``nan_leaves`` is for callers that have seen every value: the float leaves with a NaN,
+        so that the bounds of all others can be trusted. Without it, the writer of the file
+        decides. ``message`` is the footer's `schema_message`, if the caller has it already.
         """
         groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
         groups = [group for group in groups if group.num_rows]
@@ -132,7 +124,7 @@ class StatisticsReader:
         return found
 
     def kind(self, footer: pq.FileMetaData, message: str | None) -> FileKind:
-        """Return the plans for files of this schema and writer, made at the first of them."""
+        """Return the plans for files of this schema and writer; the first such file makes them."""
         writer, message = ParquetWriter.of(footer), message or schema_message(footer)
         for kind in reversed(self._kinds):
             if kind.message == message and kind.writer == writer:
@@ -157,7 +149,7 @@ class TableStatistics:
         self._reader = StatisticsReader(
             config.physical_data_schema(), indexed=indexed_leaves(config)
         )
-        # Bounds of a new file are tight; said only where a deletion vector may end that (X-60).
+        # Bounds of a new file are tight; the text says so if deletion vectors are supported (X-60).
         self._tight_bounds = True if config.supports("deletionVectors") else None
         self._prefix_length = config.properties.data_skipping_string_prefix_length
 
@@ -187,9 +179,9 @@ class TableStatistics:
         group: pq.RowGroupMetaData,
         nan_leaves: Collection[LeafPath] | None,
     ) -> str:
-        """Encode a file of one row group and no structs, as most are, without the detours.
+        """Encode a file of one row group and no structs directly, as most files are.
 
-        A second loop like that of `encode_statistics`, since one for both takes 5 us a file more.
+        This repeats the loop of `encode_statistics`: one loop for both costs 5 us a file.
         """
         minimum, maximum, null_count = [], [], []
         for plan, name in zip(plans, names, strict=True):
@@ -211,13 +203,13 @@ class TableStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileKind:
-    """Files of one schema and writer, which one plan serves."""
+    """Files of one schema and writer, which share their plans."""
 
     message: str
     writer: ParquetWriter
     plans: tuple[LeafPlan, ...]
     names: tuple[str, ...] | None = field(init=False)
-    """Of the columns that the plans are for, as JSON; ``None`` if some are fields of structs."""
+    """The columns of the plans as JSON texts; ``None`` if some leaves are fields of structs."""
 
     def __post_init__(self) -> None:
         paths = [plan.path for plan in self.plans]
@@ -229,7 +221,7 @@ class FileKind:
 # --- one leaf -------------------------------------------------------------------------------
 
 _Read: TypeAlias = "tuple[Bound | None, Bound | None, int | None]"
-"""What `LeafStatistics` holds; as a plain tuple it takes a third of the time."""
+"""The values of `LeafStatistics`; a plain tuple takes a third of the time."""
 
 _NOTHING: _Read = (None, None, None)
 
@@ -239,7 +231,7 @@ def _read_leaf(
     groups: Sequence[pq.RowGroupMetaData],
     nan_leaves: Collection[LeafPath] | None,
 ) -> LeafStatistics:
-    """Return what the row groups of a file, those without rows left out, say of a leaf."""
+    """Return the statistics of a leaf over the row groups of a file, empty groups left out."""
     total, total_rows = _NO_ROWS, 0
     for group in groups:
         part = LeafStatistics(*_read_group(plan, group, nan_leaves))
@@ -260,7 +252,7 @@ def _read_group(
         return _NOTHING
     nulls = statistics.null_count if statistics.has_null_count else None
     decode = plan.decode
-    untrusted = plan.hides_nan if nan_leaves is None else plan.path in nan_leaves
+    untrusted = plan.might_contain_nan if nan_leaves is None else plan.path in nan_leaves
     if decode is None or untrusted or nulls == group.num_rows or not statistics.has_min_max:
         return None, None, nulls
     return *decode(statistics.min_raw, statistics.max_raw), nulls

@@ -1,8 +1,8 @@
 """Where the leaves of a table lie in files of one kind, and how each is read.
 
-Columns are found by name, the only one that differs in case too. A file may lack a column,
-hold it in another shape, or under a name with dots in it; what is not certain gets no plan,
-and so no statistics (X-72).
+Columns are found by name, or by the only name that differs in case. A file may lack a column,
+hold it in another shape, or have dots in its name. A leaf that is not found with certainty gets
+no plan, and so no statistics (X-72).
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from puredelta.log.footers.leaf_values import Decode, may_hide_nan, plan_decode
+from puredelta.log.footers.leaf_values import Decode, might_contain_nan, plan_decode
 from puredelta.log.footers.parquet_footer import ParquetWriter
 from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructType
 from puredelta.protocol.table.stats import LeafPath
 
 _COUNTS_NULLS_OF_LISTS = frozenset({"parquet-mr", "parquet-cpp", "parquet-cpp-arrow"})
-"""Writers known to count a NULL array or map among the NULLs of the values inside it."""
+"""Writers that count a NULL array or map among the NULLs of the values inside it."""
 
 
 def plan_leaves(
     schema: StructType, file_schema: pq.ParquetSchema, writer: ParquetWriter
 ) -> Iterator[LeafPlan]:
-    """Yield a plan per leaf of ``schema`` of which such a file can tell something, in order."""
+    """Yield a plan for each leaf of ``schema`` that such a file has statistics of, in order."""
     yield from _plan_struct(schema, _file_columns(file_schema), writer, ())
 
 
@@ -56,13 +56,13 @@ _AMBIGUOUS = _FileColumn()
 def _file_columns(schema: pq.ParquetSchema) -> _FileColumn:
     """Return the tree of a file's fields.
 
-    Names may hold dots, so pyarrow's dotted paths do not tell the tree; its Arrow schema
-    does, and walks the leaves in the same order.
+    Names may have dots, so the tree cannot be read off pyarrow's dotted paths. The Arrow
+    schema shows the tree, with the leaves in the same order.
     """
     try:
         arrow = schema.to_arrow_schema()
     except pa.ArrowException:
-        return _AMBIGUOUS  # types that pyarrow does not know: nothing is proven
+        return _AMBIGUOUS  # types that pyarrow does not know prove nothing
     position = 0
 
     def build(data_type: pa.DataType) -> _FileColumn:
@@ -94,11 +94,11 @@ class LeafPlan:
 
     path: LeafPath
     leaves: range
-    """The leaves of the file it is made of: one, several inside an array or map."""
+    """The leaves of the file that belong to it: one, or several inside an array or map."""
     decode: Decode | None = None
     absent: bool = False
     nested: bool = False
-    hides_nan: bool = False
+    might_contain_nan: bool = False
 
 
 def _plan_struct(
@@ -128,11 +128,11 @@ def _plan_field(
         case _ if column.leaf is not None and column.leaf.max_repetition_level == 0:
             leaf = column.leaf
             decode = plan_decode(leaf.physical_type, leaf.logical_type.to_json(), data_type, writer)
-            hides_nan = may_hide_nan(leaf.physical_type, writer)
-            yield LeafPlan(path, column.leaves, decode=decode, hides_nan=hides_nan)
+            nan = might_contain_nan(leaf.physical_type, writer)
+            yield LeafPlan(path, column.leaves, decode=decode, might_contain_nan=nan)
         case _:
             return
 
 
 _ABSENT = _FileColumn(fields={})
-"""A column the file lacks: all NULL, and so are the fields of it."""
+"""A column that the file lacks: it is NULL in every row, and so are its fields."""

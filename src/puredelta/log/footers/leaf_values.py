@@ -1,8 +1,8 @@
 """The bounds of a Parquet column chunk as values of a table's column.
 
-`plan_decode` looks at types once per kind of file; the function it returns is applied to
-every raw bound. Where a bound cannot be trusted or expressed there is no function, or the
-function answers ``None``: a missing bound costs speed, a wrong one loses rows (X-72).
+`plan_decode` looks at the types once per kind of file and returns a function that is applied to
+every raw bound. For a bound that cannot be trusted or expressed there is no function, or the
+function returns ``None``: a missing bound costs speed, a wrong one loses rows (X-72).
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from puredelta.protocol.table.stats import Bound
 
 Raw: TypeAlias = int | float | bytes
 Decode: TypeAlias = Callable[[Raw, Raw], tuple[Bound | None, Bound | None]]
-"""Minimum and maximum of a chunk, as the footer stores them, to what they say."""
+"""Turns minimum and maximum of a chunk, as the footer stores them, into values."""
 
 _WRITES_NAN_INTO_BOUNDS = range(10, 18)
 """Minor versions of parquet-mr 1.x that leave bounds out, or write NaN, when a NaN is among the
-values. Older ones skip NaN silently (PARQUET-1246); newer ones have not been looked at."""
+values. Older versions skip NaN silently (PARQUET-1246); newer versions were not examined."""
 _PARQUET_MR_SORTS_BYTES = (1, 10)
-"""Before it, parquet-mr compared the bytes of text and decimals as signed numbers."""
+"""Before this version parquet-mr compared the bytes of text and decimals as signed numbers."""
 
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - also the origin of timestamps without zone
 _UTC_EPOCH = _EPOCH.replace(tzinfo=dt.timezone.utc)
 _GREGORIAN_DATES = dt.date(1582, 10, 15)
 _GREGORIAN_TIMES = dt.datetime(1900, 1, 1)  # noqa: DTZ001
-"""From these on Spark reads the same value in both calendars; zones settled only about 1900."""
+"""From these days on both calendars agree in Spark; time zones settled only about 1900."""
 _MICROS_PER_UNIT = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
 _EXACT = Context(prec=76)
 
@@ -53,9 +53,9 @@ def plan_decode(
     """Return how to read the bounds of a file's column for a column of ``table_type``.
 
     ``physical`` and ``logical`` are Parquet's types, the logical one as pyarrow's JSON. The
-    types may differ as far as Spark reads one as the other (type widening); ``None`` means
-    that these bounds say nothing: other types, untrusted writer, or a type Delta keeps no
-    bounds of (X-62). Ask `may_hide_nan`, too.
+    types may differ as far as Spark reads one as the other (type widening). ``None`` means that
+    the bounds are useless: the types do not fit, the writer is not trusted, or Delta keeps no
+    bounds of the type (X-62). Bounds also need `might_contain_nan` to be false.
     """
     annotation: dict[str, Any] = json.loads(logical)
     kind = annotation["Type"]
@@ -79,10 +79,10 @@ def plan_decode(
             return None
 
 
-def may_hide_nan(physical: str, writer: ParquetWriter) -> bool:
-    """Tell whether there may be NaN among the values although the bounds do not show it.
+def might_contain_nan(physical: str, writer: ParquetWriter) -> bool:
+    """Return whether the values might contain a NaN that the bounds do not show.
 
-    Spark orders NaN above everything, so such bounds are none (C-51b, X-67).
+    Spark orders NaN above every number, so such bounds are useless (C-51b, X-67).
     """
     if physical not in {"FLOAT", "DOUBLE"}:
         return False
@@ -91,14 +91,14 @@ def may_hide_nan(physical: str, writer: ParquetWriter) -> bool:
 
 
 def _sorts_bytes(writer: ParquetWriter) -> bool:
-    """Tell whether byte arrays were compared as unsigned bytes; nameless writers may not."""
+    """Return whether the writer compares bytes as unsigned; a writer without a name may not."""
     if writer.name == "parquet-mr":
         return writer.version >= _PARQUET_MR_SORTS_BYTES
     return writer.name != ""
 
 
 def _floats(low: Raw, high: Raw) -> tuple[Bound | None, Bound | None]:
-    """A NaN among the bounds ends them both; zeros get the sign that covers both zeros."""
+    """Drop both bounds if one is NaN; give a zero the sign that covers both zeros."""
     minimum, maximum = float(low), float(high)
     if math.isnan(minimum) or math.isnan(maximum):
         return None, None
@@ -106,7 +106,7 @@ def _floats(low: Raw, high: Raw) -> tuple[Bound | None, Bound | None]:
 
 
 def _text(low: Raw, high: Raw) -> tuple[Bound | None, Bound | None]:
-    """A bound that a writer cut inside a character is no text, and no bound."""
+    """Drop a bound that the writer cut inside a character: it is no text."""
     return _utf8(low), _utf8(high)
 
 
@@ -118,7 +118,10 @@ def _utf8(raw: Raw) -> str | None:
 
 
 def _integers(table_type: DataType, *, bits: int) -> Decode | None:
-    """``bits``: of an unsigned type, whose raw values pyarrow may hand over as negative."""
+    """Decode whole numbers; ``bits`` is the size of an unsigned type, 0 for a signed one.
+
+    pyarrow may return the raw values of unsigned types as negative numbers.
+    """
     convert: Callable[[int], Bound | None]
     if table_type in INTEGRAL:
         convert = int
@@ -156,7 +159,7 @@ def _unscaled(raw: Raw) -> int:
 
 
 def _rescaled(file_scale: int, table_type: DecimalType) -> Callable[[int], Decimal | None]:
-    """Numbers of the file's scale with the table's; a smaller scale would lose digits."""
+    """Convert to the table's scale; a scale smaller than the file's would lose digits."""
     quantum = Decimal(1).scaleb(-table_type.scale)
 
     def convert(unscaled: int) -> Decimal | None:
@@ -189,7 +192,7 @@ def _dates(table_type: DataType, writer: ParquetWriter) -> Decode | None:
 
 
 def _date(raw: Raw) -> dt.date | None:
-    """Years beyond 1..9999 exist in Spark and not here."""
+    """Return the date; ``None`` outside the years 1 to 9999, which Spark has and Python lacks."""
     try:
         return _EPOCH.date() + dt.timedelta(days=int(raw))
     except OverflowError:

@@ -1,8 +1,7 @@
-"""Footers of Parquet files: read many at once, and know who wrote them.
+"""Footers of Parquet files: many are read at once, and each names the program that wrote it.
 
 Only the last bytes of a file are read, in a pool of threads and with a bounded number of
-footers in memory. What a footer says about columns is `puredelta.log.footers.file_stats`'s work;
-which file belongs to which table is unknown here.
+footers in memory. `puredelta.log.footers.file_stats` reads what a footer says about columns.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from puredelta.log.footers.prefetch import read_in_order
 from puredelta.store.base import FileEnd
 
 FOOTER_THREADS = 4
-"""Where storage answers late; parsing is done in one thread."""
+"""Threads that read where storage is slow; footers are parsed in the caller's thread."""
 
 _TAIL_BYTES = 64 * 1024
-"""Read at once from the end: one request covers the footers of nearly all files."""
+"""How much is read from the end of a file: nearly all footers fit into one request."""
 
 _PARSED_TOGETHER = 16
-"""Footers that are parsed before they are described: doing the same thing again is quicker."""
+"""Footers parsed before they are described: one kind of work in a row is quicker."""
 
 _TRAILER_BYTES = 8
 _MAGIC = b"PAR1"
@@ -45,23 +44,23 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 ReadEnd: TypeAlias = Callable[[S, int], FileEnd]
-"""Returns the last bytes of a file, so many or all."""
+"""Returns the last bytes of a file: the given number, or all if there are fewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetWriter:
-    """Which program wrote a file: bounds mean different things to different writers (C-51b)."""
+    """Which program wrote a file: writers differ in what their bounds mean (C-51b)."""
 
     name: str
     """Lower case, ``""`` if the file does not say."""
     version: tuple[int, ...]
     """``()`` if the file does not say."""
     hybrid_calendar: bool = False
-    """Dates and timestamps may be in the Julian calendar: Spark before 3.0, or told to."""
+    """Whether dates may be in the Julian calendar: written by Spark before 3.0, or by a setting."""
 
     @classmethod
     def of(cls, footer: pq.FileMetaData) -> ParquetWriter:
-        """Read ``created_by`` and Spark's own marks."""
+        """Read ``created_by`` and Spark's own keys."""
         pairs = footer.metadata or {}
         spark_version = pairs.get(_SPARK_VERSION_KEY)
         return _named_writer(
@@ -88,7 +87,7 @@ def spark_schema_json(footer: pq.FileMetaData) -> str | None:
 
 
 def schema_message(footer: pq.FileMetaData) -> str:
-    """Return the message type as text, the same for two files exactly if they agree on it.
+    """Return the message type as text; two files have equal texts exactly if their types are equal.
 
     ``ParquetSchema.equals`` is no substitute: it compares the leaves alone, so that a field
     ``x`` of the struct ``s`` equals one of the struct ``t``.
@@ -109,11 +108,10 @@ def map_footers(
 ) -> Iterator[R]:
     """Yield ``describe(source, footer)`` for every source, in their order.
 
-    Where storage lets the caller wait, files are read ahead in threads; footers are parsed
-    and described in the caller's. Sources are taken lazily and a few per thread are ahead of
-    the caller, so memory does not grow with their number. The first error is raised and the
-    rest is abandoned. ``recover`` says what to yield for a file whose footer cannot be read,
-    instead of raising.
+    Where storage is slow, files are read ahead in threads; footers are parsed and described in
+    the caller's thread. Sources are taken lazily, a few per thread ahead of the caller, so
+    memory does not grow with their number. The first error is raised and the rest is abandoned.
+    For a file whose footer cannot be read, ``recover`` returns what to yield instead.
 
     Raises:
         CorruptTableError: a file is not Parquet (FAILED_READ_FILE_FOOTER).
@@ -137,7 +135,7 @@ def map_footers(
 
 
 class _NoFooterError(Exception):
-    """Why some bytes have no readable footer at their end; whose bytes they are is not known."""
+    """Why some bytes have no readable footer at their end."""
 
 
 def _try_parse(end: bytes | _NoFooterError) -> pq.FileMetaData | _NoFooterError:
@@ -152,8 +150,8 @@ def _try_parse(end: bytes | _NoFooterError) -> pq.FileMetaData | _NoFooterError:
 def _parse(end: bytes) -> pq.FileMetaData:
     reader = pq.ParquetReader()
     try:
-        # Not ParquetFile, which looks at every column, nor read_metadata, which opens one, nor
-        # what unpickles a FileMetaData, which ends the process if the footer is damaged.
+        # Not ParquetFile, which looks at every column, nor read_metadata, which makes one. And
+        # no unpickling of a FileMetaData: a damaged footer would end the process.
         reader.open(pa.BufferReader(end))
     except (pa.ArrowException, OSError) as damaged:
         raise _NoFooterError(str(damaged)) from damaged

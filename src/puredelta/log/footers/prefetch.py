@@ -1,9 +1,8 @@
-"""Read many small things in order: one by one where they are near, ahead in threads where not.
+"""Reading many small files in order: one by one where storage is fast, ahead in threads if slow.
 
-A thread hides that storage answers late, and nothing else: Python runs in one thread at a
-time, and threads that hand the interpreter to each other after every system call take more
-than twice the time of one that reads on its own. So every so often it is measured whether
-reading waits.
+Threads help only while storage lets them wait. Python runs one thread at a time, and threads
+that pass the interpreter to each other after every system call take more than twice the time of
+a single thread. So the time of a read is measured again and again.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 SLOW_READ_SECONDS = 0.000_1
-"""A read that takes longer waited for storage; from memory it takes a tenth of this."""
+"""A read that takes longer has waited for storage; a read from memory takes a tenth of this."""
 
 _TRIED_READS = 8
-"""Reads in the caller's thread after which is judged: by most of them, one may be chance."""
+"""Reads in the caller's thread before the choice; most of them decide, as one may be chance."""
 
 _AHEAD_READS = 256
-"""Reads in threads before the next try."""
+"""Reads in threads before the next measurement."""
 
 _AHEAD_PER_THREAD = 4
 
@@ -41,7 +40,7 @@ def read_in_order(
 
     Sources are taken lazily, a few per thread ahead of the caller, so memory does not grow
     with their number. The first exception of ``read`` is raised in the place of its source,
-    and the rest is abandoned. ``read`` must be fit for several threads at once.
+    and the rest is abandoned. Several threads may call ``read`` at once.
     """
     remaining = iter(sources)
     pool = ThreadPoolExecutor(threads, thread_name_prefix="puredelta-read")

@@ -1,3 +1,3 @@
-"""Files for OPTIMIZE to compact and for VACUUM to keep."""
+"""The files that OPTIMIZE compacts, and the files that VACUUM keeps."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which files an OPTIMIZE brings together: pure decisions, no Spark and no storage.
+"""Which files an OPTIMIZE rewrites together: pure decisions, no Spark and no storage.
 
-A bin is a group of files of one partition that are rewritten together. The rules, and so the
-bins, are those of delta-spark: files in order of size, one bin filled after the other.
+A bin is a group of files of one partition that are rewritten together. Bins are filled as in
+delta-spark: files in order of size, one bin after the other.
 """
 
 from __future__ import annotations
@@ -21,58 +21,58 @@ class BinLimits:
     """Which files are worth rewriting, and how large a bin may become."""
 
     min_file_size: int
-    """Smaller files are brought together."""
+    """Smaller files are rewritten together."""
     max_file_size: int
-    """Of a bin, and so, roughly, of the file it becomes."""
+    """The largest size of a bin, and so roughly of the file it becomes."""
     max_deleted_rows_ratio: float
-    """Files that have lost a larger part of their rows are rewritten, whatever their size."""
+    """Files of any size are rewritten once a larger part of their rows is deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bin:
-    """Files of one partition, in the order of the log, and into how many they are written."""
+    """Files of one partition, in the order of the log, and how many files they become."""
 
     files: tuple[Add, ...]
-    num_pieces: int = 1
+    num_ranges: int = 1
 
     @property
     def size_bytes(self) -> int:
-        """Of all its files."""
+        """The size of all its files."""
         return sum(add.size_bytes for add in self.files)
 
 
 def plan_compaction(files: Iterable[Add], limits: BinLimits) -> tuple[Bin, ...]:
-    """Put small files, and files that lost many rows, into bins; each becomes one file.
+    """Put small files, and files with many deleted rows, into bins; each bin becomes one file.
 
-    A bin of one file is left out unless that file has lost too many rows: rewriting it would
-    change nothing, and so a second OPTIMIZE finds nothing to do.
+    A bin of one file is left out unless that file has many deleted rows: rewriting it would
+    change nothing. So a second OPTIMIZE finds nothing to do.
     """
     wanted = [
         (number, add)
         for number, add in enumerate(files)
-        if add.size_bytes < limits.min_file_size or is_worn(add, limits)
+        if add.size_bytes < limits.min_file_size or has_many_deletes(add, limits)
     ]
     return tuple(
         Bin(files=tuple(add for _, add in sorted(members, key=_number)))
         for partition in _by_partition(wanted)
         for members in _filled(partition, limits.max_file_size)
-        if len(members) > 1 or is_worn(members[0][1], limits)
+        if len(members) > 1 or has_many_deletes(members[0][1], limits)
     )
 
 
 def plan_z_order(files: Iterable[Add], limits: BinLimits) -> tuple[Bin, ...]:
-    """Put every partition into a bin of its own, in as many pieces as its size wants."""
+    """Put every partition into a bin of its own; its size decides how many files it becomes."""
     return tuple(
         Bin(
             files=(members := tuple(add for _, add in partition)),
-            num_pieces=max(1, sum(add.size_bytes for add in members) // limits.max_file_size),
+            num_ranges=max(1, sum(add.size_bytes for add in members) // limits.max_file_size),
         )
         for partition in _by_partition(enumerate(files))
     )
 
 
-def is_worn(add: Add, limits: BinLimits) -> bool:
-    """Tell whether a deletion vector hides too many rows, or nobody knows of how many."""
+def has_many_deletes(add: Add, limits: BinLimits) -> bool:
+    """Return whether too many rows of a file are deleted, or an unknown share of them."""
     if add.deletion_vector is None:
         return False
     rows = physical_rows(add)
@@ -82,7 +82,7 @@ def is_worn(add: Add, limits: BinLimits) -> bool:
 
 
 def partition_key(add: Add) -> PartitionKey:
-    """Return what files of one partition have in common; empty text is NULL."""
+    """Return a key that is equal for files of one partition; empty text is NULL."""
     return tuple(sorted((name, value or None) for name, value in add.partition_values.items()))
 
 
@@ -101,7 +101,7 @@ def _by_partition(files: Iterable[_Numbered]) -> Iterable[list[_Numbered]]:
 
 
 def _filled(files: Sequence[_Numbered], capacity: int) -> Iterable[list[_Numbered]]:
-    """Fill bins with files in order of their size; one that is too large has its own."""
+    """Fill bins with files in order of their size; a file that is too large gets its own bin."""
     members: list[_Numbered] = []
     size = 0
     for number, add in sorted(files, key=lambda member: member[1].size_bytes):

@@ -16,9 +16,10 @@ from puredelta.protocol.actions.paths import path_below_root
 def referenced_files(snapshot: Snapshot, *, removed_since_ms: int) -> frozenset[str]:
     """Return the paths, relative and decoded, of data files and deletion vectors in use.
 
-    In use are the files of this version, and those removed at ``removed_since_ms`` or later: a
-    reader of an older version may still want them. A tombstone without a time is as old as
-    can be. Files outside of the table root are not listed: they are not ours to look after.
+    In use are the files of this version, and those removed at ``removed_since_ms`` or later,
+    because a reader of an older version may still need them. A tombstone without a time counts
+    as older than any other. Files outside the table root are left out: another table may own
+    them.
     """
     removed = snapshot.tombstones
     recent = removed.filter(

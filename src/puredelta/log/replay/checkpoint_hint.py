@@ -1,6 +1,6 @@
 """``_last_checkpoint``: where a listing of the log may start (section "Last Checkpoint File").
 
-A hint and no more: whoever reads it lists the log and decides by what is there (X-36).
+It is only a hint: readers list the log and decide by the files that are there (X-36).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from puredelta.store.base import Store
 
 
 def read_checkpoint_hint(store: Store) -> int | None:
-    """Return the version ``_last_checkpoint`` names, None where it is absent or not to be used.
+    """Return the version that ``_last_checkpoint`` names; None if it is missing or unusable.
 
     A wrong checksum, broken JSON or an unreadable file all mean "list everything" (X-36).
     """
@@ -35,7 +35,7 @@ def read_checkpoint_hint(store: Store) -> int | None:
 
 
 def checkpoint_hint_checksum(content: Mapping[str, Any]) -> str:
-    """Return the MD5 of the canonical form (section "JSON checksum"); ``checksum`` is left out."""
+    """Return the MD5 of the canonical form without ``checksum`` (section "JSON checksum")."""
     leaves = sorted(
         (path.encode(), f"{path}={value}")
         for key, child in content.items()

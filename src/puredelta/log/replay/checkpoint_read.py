@@ -1,7 +1,7 @@
-"""Checkpoints: V1 in one file or in parts, V2 with sidecars (section "Checkpoints", X-33..X-35).
+"""Reading checkpoints: V1 in one file or in parts, V2 with sidecars (section "Checkpoints").
 
-File actions stay columns from the Parquet file to the `FileTable`; only the handful of
-other actions become objects. Columns nobody asks for are not read.
+File actions stay columns all the way from the Parquet file to the `FileTable`; only the few
+other actions become objects. Columns that are not needed are not read (X-33 to X-35).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from puredelta.errors import CorruptTableError, ErrorCode
-from puredelta.log.files.action_columns import mapped, struct_columns
 from puredelta.log.files.file_table import (
     FILE_SCHEMA,
     FILE_WIRE_NAMES,
@@ -22,8 +21,13 @@ from puredelta.log.files.file_table import (
     TOMBSTONE_WIRE_NAMES,
     FileTable,
 )
+from puredelta.log.replay.action_columns import (
+    map_struct_field,
+    partition_values_maps,
+    stats_text,
+    struct_columns,
+)
 from puredelta.log.replay.commit_files import log_file_not_found, read_actions
-from puredelta.log.replay.parsed_columns import partition_values_maps, stats_text
 from puredelta.log.replay.replay import EMPTY_STATE, LogState, replay
 from puredelta.log.replay.segment import CheckpointFiles
 from puredelta.protocol.actions.action_json import parse_action
@@ -32,7 +36,7 @@ from puredelta.protocol.actions.log_paths import SIDECAR_DIRECTORY
 from puredelta.protocol.actions.paths import decode_path
 from puredelta.store.base import StorageError, Store
 
-# Kind of action to a field that is never null in it: how a row of that kind is told.
+# Kind of action: a field that is never null in it, which marks the rows of that kind.
 _SMALL_ACTIONS: Mapping[str, str] = {
     "metaData": "id",
     "protocol": "minReaderVersion",
@@ -44,7 +48,7 @@ _SMALL_ACTIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """What one file of a checkpoint holds."""
+    """The content of one file of a checkpoint."""
 
     actions: list[Action]
     files: pa.Table
@@ -52,7 +56,7 @@ class _Part:
 
 
 def read_checkpoint(store: Store, checkpoint: CheckpointFiles) -> LogState:
-    """Read the state a checkpoint holds.
+    """Read the state that a checkpoint holds.
 
     Raises:
         CorruptTableError: a file, part or sidecar is missing or unreadable, named
@@ -84,7 +88,7 @@ def sidecar_names(store: Store, paths: Iterable[str]) -> frozenset[str]:
 
 
 def _sidecar_path(sidecar: Sidecar) -> str:
-    """Sidecars lie in one directory, whatever else a writer spelled before the name."""
+    """Return the path of a sidecar: all lie in one directory, whatever path a writer gave."""
     return f"{SIDECAR_DIRECTORY}/{decode_path(sidecar.path).rsplit('/', 1)[-1]}"
 
 
@@ -113,7 +117,7 @@ def _read_part(store: Store, path: str) -> _Part:
 
 
 def _json_part(actions: list[Action]) -> _Part:
-    """Take the file actions out of a V2 checkpoint's JSON file; most are in its sidecars."""
+    """Split the actions of a V2 checkpoint's JSON file; most file actions are in its sidecars."""
     state = replay(EMPTY_STATE, actions)
     return _Part(actions=actions, files=state.files.rows, tombstones=state.tombstones)
 
@@ -126,7 +130,7 @@ def _small_actions(reader: pq.ParquetFile) -> list[Action]:
     actions = (
         parse_action({kind: row})
         for kind in present
-        for row in _told_by(table[kind], _SMALL_ACTIONS[kind]).to_pylist()
+        for row in _rows_with(table[kind], _SMALL_ACTIONS[kind]).to_pylist()
     )
     return [action for action in actions if action is not None]
 
@@ -135,16 +139,16 @@ def _file_rows(reader: pq.ParquetFile) -> pa.Table:
     adds = _read_structs(reader, "add", FILE_WIRE_NAMES.values())
     if adds is None:
         return FILE_SCHEMA.empty_table()
-    known = _child_names(reader, "add")
+    present = _child_names(reader, "add")
     columns = struct_columns(adds, FILE_SCHEMA, FILE_WIRE_NAMES)
-    if "stats_parsed" in known and columns["stats"].null_count:
+    if "stats_parsed" in present and columns["stats"].null_count:
         parsed = _read_structs(reader, "add", ("path", "stats_parsed"))
         columns["stats"] = pc.coalesce(
-            columns["stats"], mapped(parsed, "stats_parsed", stats_text, pa.string())
+            columns["stats"], map_struct_field(parsed, "stats_parsed", stats_text, pa.string())
         )
-    if "partitionValues" not in known and "partitionValues_parsed" in known:
+    if "partitionValues" not in present and "partitionValues_parsed" in present:
         parsed = _read_structs(reader, "add", ("path", "partitionValues_parsed"))
-        columns["partition_values"] = mapped(
+        columns["partition_values"] = map_struct_field(
             parsed,
             "partitionValues_parsed",
             partition_values_maps,
@@ -173,21 +177,21 @@ def _child_names(reader: pq.ParquetFile, kind: str) -> list[str]:
 def _read_structs(
     reader: pq.ParquetFile, kind: str, names: Iterable[str]
 ) -> pa.ChunkedArray | None:
-    """Read some fields of one kind of action, for the rows that are of this kind."""
-    known = _child_names(reader, kind)
-    if "path" not in known:
+    """Read some fields of one kind of action, from the rows of this kind."""
+    present = _child_names(reader, kind)
+    if "path" not in present:
         return None
-    column = reader.read(columns=[f"{kind}.{name}" for name in names if name in known])[kind]
-    return _told_by(column, "path")
+    column = reader.read(columns=[f"{kind}.{name}" for name in names if name in present])[kind]
+    return _rows_with(column, "path")
 
 
-def _told_by(column: pa.ChunkedArray, required: str) -> pa.ChunkedArray:
-    """Keep the rows of this kind: writers differ in whether the others are null or empty."""
+def _rows_with(column: pa.ChunkedArray, required: str) -> pa.ChunkedArray:
+    """Keep the rows in which a field is set: in the others writers leave null or empty structs."""
     return column.filter(pc.is_valid(pc.struct_field(column, required)))
 
 
 def _never_null(maps: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Read a missing map as an empty one: an unpartitioned table has no values to name."""
+    """Replace missing maps by empty ones: files of an unpartitioned table have no values."""
     if maps.null_count == 0:
         return maps
     return pa.chunked_array([pa.array([m or [] for m in maps.to_pylist()], maps.type)])

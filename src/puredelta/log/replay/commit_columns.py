@@ -1,8 +1,8 @@
-"""The adds of a large commit as columns, without an object for each of them.
+"""The adds of a large commit as columns, without an object for each add.
 
-A commit of ten thousand files is tens of megabytes, and read action by action it is most of
-what opening a table costs. Whatever is unusual (a broken line, keys unknown here, a file that is
-named twice) is left to `puredelta.log.replay.commit_files`, which is exact and names the line.
+A commit of ten thousand files has tens of megabytes. Read action by action, it takes most of the
+time of opening a table. Anything unusual (a broken line, an unknown key, a file that is named
+twice) is left to `puredelta.log.replay.commit_files`, which is exact and names the line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from puredelta.errors import CorruptTableError
-from puredelta.log.files.action_columns import mapped, struct_columns
 from puredelta.log.files.file_table import (
     DELETION_VECTOR_TYPE,
     DELETION_VECTOR_WIRE_NAMES,
@@ -23,46 +22,64 @@ from puredelta.log.files.file_table import (
     FILE_WIRE_NAMES,
     TEXT_MAP,
     FileTable,
-    file_key,
     file_keys,
 )
+from puredelta.log.replay.action_columns import (
+    map_struct_field,
+    partition_values_maps,
+    struct_columns,
+)
 from puredelta.log.replay.commit_files import parse_actions
-from puredelta.log.replay.parsed_columns import partition_values_maps
 from puredelta.protocol.actions.action_json import parse_action
 from puredelta.protocol.actions.actions import Action, Add, Remove
+from puredelta.protocol.actions.file_action_key import FileActionKey
 
 LARGE_BYTES = 512 * 1024
-"""Below this there is nothing to gain."""
+"""Smaller commits are read action by action: columns would gain nothing."""
 
 _ADD = b'{"add":'
 _BLOCK_BYTES_MIN = 4 * 1024 * 1024
-_LINES_AT_ONCE = 8192
-"""Parsed together: where they do not follow each other, their text is copied for it."""
+LINES_AT_ONCE = 8192
+"""How many lines are parsed together; lines that are not adjacent are copied for that."""
 _NEVER_NULL = ("path", "size_bytes", "modified_ms", "data_change")
 _NEVER_NULL_IN_VECTORS = ("path_or_inline", "size_bytes", "cardinality")
 _PLAIN = pa.schema([field for field in FILE_SCHEMA if field.type != TEXT_MAP])
 
 
 class _UnsupportedLayoutError(Exception):
-    """Something that is better read line by line."""
+    """The commit must be read line by line."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitColumns:
-    """One commit; no add has the key of another action, so that either part may come first."""
+    """One commit; every file is named once, so the order of the two parts does not matter."""
 
     adds: FileTable
-    """Those in columns; some may be among the others."""
+    """The adds that were parsed as columns; others may contain further adds."""
     others: Sequence[Action]
 
 
-def parse_columns(content: bytes) -> CommitColumns | None:
-    """Parse a large commit; ``None`` if it is small, holds few adds or anything unusual.
+def parse_commit(
+    content: bytes, source: str, *, large_bytes: int = LARGE_BYTES
+) -> Iterator[Action | FileTable]:
+    """Yield the actions of a commit; the adds of a large commit may come as one table.
 
-    A partition value that is left out is null here, which is what readers take it for (X-82).
+    Raises:
+        CorruptTableError: as `parse_actions`, to which ``source`` names the commit.
     """
-    if len(content) < LARGE_BYTES:
-        return None
+    columns = parse_columns(content) if len(content) >= large_bytes else None
+    if columns is None:
+        yield from list(parse_actions(content, source))
+    else:
+        yield from columns.others
+        yield columns.adds
+
+
+def parse_columns(content: bytes, *, lines_at_once: int = LINES_AT_ONCE) -> CommitColumns | None:
+    """Parse a commit of many adds; ``None`` if it has few of them or anything unusual.
+
+    A missing partition value becomes null, which has the same meaning (X-82).
+    """
     adds: list[slice] = []
     others: list[slice] = []
     for line in _lines(content):
@@ -72,8 +89,9 @@ def parse_columns(content: bytes) -> CommitColumns | None:
     rest = _text(content, others)
     try:
         if not content.isascii():
-            content.decode()  # Arrow takes text for granted
-        parsed = CommitColumns(FileTable(_rows(content, adds)), list(parse_actions(rest, "")))
+            content.decode()  # raises if it is no text, which Arrow does not check
+        files = FileTable(_rows(content, adds, lines_at_once))
+        parsed = CommitColumns(files, list(parse_actions(rest, "")))
         _require_one_of_each(parsed)
     except (CorruptTableError, UnicodeDecodeError, pa.ArrowException, _UnsupportedLayoutError):
         return None
@@ -81,7 +99,7 @@ def parse_columns(content: bytes) -> CommitColumns | None:
 
 
 def _lines(content: bytes) -> Iterator[slice]:
-    """Yield where lines are: to cut all of them out takes longer than to parse some."""
+    """Yield the positions of lines: cutting out all lines takes longer than parsing some."""
     start = 0
     while (end := content.find(b"\n", start)) >= 0:
         yield slice(start, end)
@@ -93,13 +111,13 @@ def _text(content: bytes, lines: Sequence[slice]) -> bytes:
     return b"\n".join([content[line] for line in lines])
 
 
-def _rows(content: bytes, adds: Sequence[slice]) -> pa.Table:
-    """Return rows of `FILE_SCHEMA`; the first add tells which keys the maps of all have."""
+def _rows(content: bytes, adds: Sequence[slice], lines_at_once: int) -> pa.Table:
+    """Return rows of `FILE_SCHEMA`; all maps must have the keys of those of the first add."""
     first = parse_action(content[adds[0]])
     if not isinstance(first, Add):
         raise _UnsupportedLayoutError
     kind = _add_type(first.partition_values, first.tags or ())
-    runs = (adds[n : n + _LINES_AT_ONCE] for n in range(0, len(adds), _LINES_AT_ONCE))
+    runs = (adds[n : n + lines_at_once] for n in range(0, len(adds), lines_at_once))
     chunks = [chunk for run in runs for chunk in _structs(content, run, kind).chunks]
     structs = pa.chunked_array(chunks, kind)
     columns = struct_columns(structs, _PLAIN, FILE_WIRE_NAMES)
@@ -107,23 +125,23 @@ def _rows(content: bytes, adds: Sequence[slice]) -> pa.Table:
         _require_no_null(columns[name])
     vectors = pc.drop_null(columns["deletion_vector"])
     if len(vectors) < len(pc.drop_null(pc.struct_field(structs, "deletionVector"))):
-        raise _UnsupportedLayoutError  # without a type
+        raise _UnsupportedLayoutError  # a vector without a type
     for name in _NEVER_NULL_IN_VECTORS:
         _require_no_null(pc.struct_field(vectors, name))
     columns["partition_values"] = _maps(structs, "partitionValues")
     columns["tags"] = pa.chunked_array([pa.nulls(len(structs), TEXT_MAP)])
     if first.tags is not None:
-        columns["tags"] = _maps(structs, "tags", are_values_known=True)
+        columns["tags"] = _maps(structs, "tags", requires_values=True)
     elif pc.struct_field(structs, "tags").null_count < len(structs):
         raise _UnsupportedLayoutError
     return pa.table(columns, schema=FILE_SCHEMA)
 
 
 def _structs(content: bytes, lines: Sequence[slice], kind: pa.StructType) -> pa.ChunkedArray:
-    """Parse lines, which must hold nothing but an add of known keys."""
+    """Parse lines; each must be an add with known keys and nothing else."""
     lengths = [line.stop - line.start for line in lines]
     longest, first, last = max(lengths), lines[0].start, lines[-1].stop
-    if last - first == sum(lengths) + len(lines) - 1:  # they follow each other
+    if last - first == sum(lengths) + len(lines) - 1:  # the lines are adjacent
         text = pa.py_buffer(content).slice(first, last - first)
     else:
         text = pa.py_buffer(_text(content, lines))
@@ -152,16 +170,14 @@ def _add_type(partition_values: Iterable[str], tags: Iterable[str]) -> pa.Struct
     )
 
 
-def _maps(
-    structs: pa.ChunkedArray, name: str, *, are_values_known: bool = False
-) -> pa.ChunkedArray:
-    """Turn objects into maps; a key that is left out looks like one whose value is null."""
+def _maps(structs: pa.ChunkedArray, name: str, *, requires_values: bool = False) -> pa.ChunkedArray:
+    """Turn objects into maps; a missing key cannot be told from a null value."""
     objects = pc.struct_field(structs, name)
     _require_no_null(objects)
-    if are_values_known:
+    if requires_values:
         for index in range(objects.type.num_fields):
             _require_no_null(pc.struct_field(objects, [index]))
-    return mapped(structs, name, partition_values_maps, TEXT_MAP)
+    return map_struct_field(structs, name, partition_values_maps, TEXT_MAP)
 
 
 def _require_no_null(column: pa.ChunkedArray) -> None:
@@ -170,9 +186,9 @@ def _require_no_null(column: pa.ChunkedArray) -> None:
 
 
 def _require_one_of_each(parsed: CommitColumns) -> None:
-    """Where a file is named twice the order of the actions matters, or somebody was wrong."""
+    """Refuse a file that is named twice: then the order of the actions matters."""
     keys = file_keys(parsed.adds.rows)
-    others = [file_key(a) for a in parsed.others if isinstance(a, Add | Remove)]
+    others = [FileActionKey.of(a).encoded for a in parsed.others if isinstance(a, Add | Remove)]
     twice = pc.count_distinct(keys).as_py() < len(keys)
     if twice or pc.any(pc.is_in(keys, value_set=pa.array(others, pa.string()))).as_py():
         raise _UnsupportedLayoutError

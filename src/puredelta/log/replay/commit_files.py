@@ -30,7 +30,7 @@ class Commit:
 def read_actions(store: Store, path: str) -> list[Action]:
     """Read every action of a commit, compaction or JSON checkpoint file.
 
-    Kinds of action this library does not know are left out, as the protocol asks.
+    Unknown kinds of action are left out, as the protocol asks.
 
     Raises:
         CorruptTableError: a line is no action, named by file and number, or the file is
@@ -57,7 +57,7 @@ def parse_actions(content: bytes, source: str) -> Iterator[Action]:
 
 
 def read_commit_info(store: Store, path: str) -> CommitInfo | None:
-    """Read the provenance of a commit and nothing else: files may be megabytes of adds."""
+    """Read the provenance of a commit alone: the file may have megabytes of adds."""
     content = read_log_file(store, path)
     for number, line in enumerate(content.split(b"\n"), start=1):
         if _COMMIT_INFO_KEY in line:
@@ -68,10 +68,10 @@ def read_commit_info(store: Store, path: str) -> CommitInfo | None:
 
 
 def read_log_file(store: Store, path: str) -> bytes:
-    """Read a file the listing named.
+    """Read a file that was listed.
 
     Raises:
-        CorruptTableError: it is gone, by cleanup or by hand (DELTA_LOG_FILE_NOT_FOUND).
+        CorruptTableError: it was removed, by a clean-up or by hand (DELTA_LOG_FILE_NOT_FOUND).
     """
     try:
         return store.read(path)

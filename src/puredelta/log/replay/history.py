@@ -1,7 +1,7 @@
-"""When versions were committed: history, and finding a version by time (X-39).
+"""When versions were committed: the history, and the version at a time (X-39).
 
-A version's time is its in-commit timestamp where the table has those, else the time of its
-commit file, pushed forward where the file system's clock went back, so that times grow
+The time of a version is its in-commit timestamp, if the table has those. Otherwise it is the time
+of the commit file, moved forward where the clock of the file system went back, so that times grow
 strictly with versions.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from puredelta.errors import ErrorCode, InvalidRequestError
@@ -18,7 +18,7 @@ from puredelta.log.replay.segment import LogListing
 from puredelta.protocol.actions.actions import CommitInfo
 from puredelta.protocol.actions.log_paths import commit_name, log_path
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.store.base import Store
+from puredelta.store.base import Store, StoredFile
 
 IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
 """The table feature."""
@@ -31,25 +31,23 @@ class HistoryEntry:
     version: int
     timestamp_ms: int
     commit_info: CommitInfo | None
-    """None where the commit says nothing about itself."""
+    """None if the commit has no ``commitInfo``."""
 
 
-def adjusted_times(modified_ms: Iterable[int]) -> list[int]:
-    """Make the times of consecutive commit files strictly increasing, as the reference does.
-
-    >>> adjusted_times([5, 3, 9])
-    [5, 6, 9]
-    """
-    times: list[int] = []
-    for time_ms in modified_ms:
-        times.append(max(time_ms, times[-1] + 1) if times else time_ms)
+def file_times(commits: Mapping[int, StoredFile]) -> Mapping[int, int]:
+    """Return the times of commit files by version, made strictly increasing as in delta-spark."""
+    times: dict[int, int] = {}
+    newest = None
+    for version in sorted(commits):
+        own = commits[version].modified_ms
+        times[version] = newest = own if newest is None else max(own, newest + 1)
     return times
 
 
 def first_timestamped_version(config: TableConfig) -> int | None:
-    """Return the version from which on in-commit timestamps count, None where disabled.
+    """Return the first version with an in-commit timestamp, None if they are disabled.
 
-    A table that had them from the start names no version (X-11).
+    A table that had them from the start records no version (X-11).
     """
     if not config.is_active(IN_COMMIT_TIMESTAMP):
         return None
@@ -59,17 +57,14 @@ def first_timestamped_version(config: TableConfig) -> int | None:
 def read_history(
     store: Store, listing: LogListing, config: TableConfig, *, limit: int | None = None
 ) -> list[HistoryEntry]:
-    """Read the commits that are still there, newest first; ``limit`` bounds the files read.
+    """Read the commits whose files still exist, newest first and at most ``limit``.
 
     ``listing`` is that of the whole log, ``config`` that of its newest version.
     """
-    versions = sorted(listing.commits)
-    times = dict(
-        zip(versions, adjusted_times(listing.commits[v].modified_ms for v in versions), strict=True)
-    )
+    times = file_times(listing.commits)
     timestamped_from = first_timestamped_version(config)
     entries = []
-    for version in versions[::-1][:limit]:
+    for version in sorted(times, reverse=True)[:limit]:
         info = read_commit_info(store, listing.commits[version].path)
         time_ms = times[version]
         if timestamped_from is not None and version >= timestamped_from and info is not None:
@@ -83,14 +78,14 @@ def find_version_at(
 ) -> int:
     """Return the newest version committed at or before a time.
 
-    ``listing`` is that of the whole log, ``config`` that of its newest version. Commit
-    files are opened only where in-commit timestamps count, and few of them.
+    ``listing`` is that of the whole log, ``config`` that of its newest version. Commit files
+    are opened only for in-commit timestamps, and only a few of them.
 
     Raises:
         InvalidRequestError: the time is before the first version that can be rebuilt, or
             after the last (DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION,
             DELTA_TIMESTAMP_GREATER_THAN_COMMIT).
-        CorruptTableError: no commit file is left to tell any time (DELTA_LOG_FILE_NOT_FOUND).
+        CorruptTableError: no commit file is left (DELTA_LOG_FILE_NOT_FOUND).
     """
     earliest = listing.earliest_version or 0
     versions = [v for v in sorted(listing.commits) if v >= earliest]
@@ -110,12 +105,13 @@ def find_version_at(
 def find_version_from(
     store: Store, listing: LogListing, config: TableConfig, *, timestamp_ms: int
 ) -> int:
-    """Return the oldest version committed at or after a time, its commit file still there.
+    """Return the oldest version with a commit file that was committed at or after a time.
 
-    One more than the newest version if there is none. Arguments as of `find_version_at`.
+    Returns one more than the newest version if there is none. The arguments are those of
+    `find_version_at`.
 
     Raises:
-        CorruptTableError: no commit file is left to tell any time (DELTA_LOG_FILE_NOT_FOUND).
+        CorruptTableError: no commit file is left (DELTA_LOG_FILE_NOT_FOUND).
     """
     versions = sorted(listing.commits)
     if not versions:
@@ -136,7 +132,7 @@ def _last_not_after(
 ) -> int | None:
     """Return the newest version at or before a time.
 
-    File times and in-commit timestamps come from different clocks: each part is in order,
+    File times and in-commit timestamps come from different clocks: each kind is in order, but
     both together need not be.
     """
     split = len(versions) if timestamped_from is None else bisect_left(versions, timestamped_from)
@@ -150,8 +146,7 @@ def _last_not_after(
 def _clock(
     store: Store, listing: LogListing, versions: Sequence[int], timestamped_from: int | None
 ) -> Callable[[int], int]:
-    adjusted = adjusted_times(listing.commits[v].modified_ms for v in versions)
-    by_file = dict(zip(versions, adjusted, strict=True))
+    by_file = file_times({v: listing.commits[v] for v in versions})
 
     def time_of(version: int) -> int:
         if timestamped_from is None or version < timestamped_from:
@@ -189,7 +184,7 @@ def _too_early(root_uri: str, timestamp_ms: int, oldest_ms: int) -> InvalidReque
 def _utc(time_ms: int) -> str:
     epoch = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
     try:
-        moment = epoch + dt.timedelta(milliseconds=time_ms)
+        time = epoch + dt.timedelta(milliseconds=time_ms)
     except OverflowError:
         return f"{time_ms} ms"
-    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{time_ms % 1000:03d} UTC"
+    return time.strftime("%Y-%m-%d %H:%M:%S.") + f"{time_ms % 1000:03d} UTC"

@@ -1,7 +1,7 @@
-"""Listing, segment, replay: how a `Snapshot` comes about, from scratch or from an older one.
+"""Loading a `Snapshot`: list the log, choose the files of a version, replay them.
 
-A listing is not atomic and log cleanup deletes files that were just listed, so a log that
-looks damaged is listed again before anyone is told.
+A listing is not atomic, and a clean-up of the log may delete files that were just listed. So a log
+that looks damaged is listed again before an error is raised.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from puredelta.errors import CorruptTableError, DeltaError, ErrorCode
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.checkpoint_hint import read_checkpoint_hint
 from puredelta.log.replay.checkpoint_read import read_checkpoint
-from puredelta.log.replay.commit_columns import parse_columns
-from puredelta.log.replay.commit_files import parse_actions, read_commit_info, read_log_file
+from puredelta.log.replay.commit_columns import parse_commit
+from puredelta.log.replay.commit_files import read_commit_info, read_log_file
 from puredelta.log.replay.history import IN_COMMIT_TIMESTAMP
 from puredelta.log.replay.replay import EMPTY_STATE, LogState, replay
 from puredelta.log.replay.segment import (
@@ -27,31 +27,31 @@ from puredelta.log.replay.segment import (
     list_log,
 )
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.protocol.actions.actions import Action, Add, Metadata, Protocol
+from puredelta.protocol.actions.actions import Action, Add
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.store.base import Store, StoredFile
+from puredelta.store.base import Store
 
 LISTINGS_MAX = 3
-"""From the hint on, in full, and in full once more."""
+"""First from the hint on, then in full, then in full once more."""
 
-_MAY_BE_A_RACE = frozenset(
+_MIGHT_BE_A_RACE = frozenset(
     {
         ErrorCode.TRUNCATED_TRANSACTION_LOG,
         ErrorCode.VERSIONS_NOT_CONTIGUOUS,
         ErrorCode.LOG_FILE_NOT_FOUND,
     }
 )
-_MAY_BE_THE_HINT = _MAY_BE_A_RACE | {ErrorCode.TABLE_NOT_FOUND, ErrorCode.VERSION_NOT_FOUND}
+_MIGHT_BE_THE_HINT = _MIGHT_BE_A_RACE | {ErrorCode.TABLE_NOT_FOUND, ErrorCode.VERSION_NOT_FOUND}
 
 
 def load_snapshot(store: Store, *, version: int | None = None) -> Snapshot:
-    """Load a version, the newest unless told, from the files of the log alone.
+    """Load a version, by default the newest, from the files of the log.
 
     Raises:
         TableNotFoundError: no log, or no such version.
         CorruptTableError: the log is damaged (see `find_segment`, `read_actions`,
             `read_checkpoint`), or has no protocol or metadata (DELTA_STATE_RECOVER_ERROR).
-        UnsupportedError: the table needs reader features this library lacks (X-51).
+        UnsupportedError: the table needs reader features that this library lacks (X-51).
     """
     hint = read_checkpoint_hint(store)
     start = hint if hint is not None and (version is None or hint <= version) else 0
@@ -59,7 +59,7 @@ def load_snapshot(store: Store, *, version: int | None = None) -> Snapshot:
         try:
             return _load_listed(store, list_log(store, start=start), version)
         except DeltaError as error:
-            recoverable = _MAY_BE_THE_HINT if start else _MAY_BE_A_RACE
+            recoverable = _MIGHT_BE_THE_HINT if start else _MIGHT_BE_A_RACE
             if remaining == 0 or error.code not in recoverable:
                 raise
         start = 0
@@ -71,59 +71,42 @@ def advance_snapshot(
 ) -> Snapshot | None:
     """Apply the commits after a known snapshot, up to a listed version.
 
-    ``listing`` starts at the known version. None where that is not enough: the table was
-    made anew since, or commits between are missing; `load_snapshot` then decides.
+    ``listing`` starts at the known version. Returns None if that is not enough: the table was
+    created anew, or commits in between are missing. Then `load_snapshot` decides.
     """
     recreated = known.commit_file is None or listing.commits.get(known.version) != known.commit_file
     if recreated or first_gap(listing, after=known.version, through=through) is not None:
         return None
-    checkpoint = listing.newest_checkpoint(through)
-    checkpoint_version = known.last_checkpoint_version if checkpoint is None else checkpoint.version
-    if through == known.version:
-        if checkpoint_version == known.last_checkpoint_version:
-            return known
-        return replace(known, last_checkpoint_version=checkpoint_version)
-    ranges = choose_ranges(listing, after=known.version, through=through)
-    state = LogState(
-        protocol=known.protocol,
-        metadata=known.metadata,
-        files=known.files,
-        tombstones=known.tombstones,
-        set_transactions=known.set_transactions,
-        domain_metadata=known.domain_metadata,
-    )
-    return _snapshot(
-        store,
-        replay(state, _read_ranges(store, ranges)),
+    segment = LogSegment(
         version=through,
-        commit_file=listing.commits[through],
-        modified_ms=listing.commits[through].modified_ms,
-        last_checkpoint_version=checkpoint_version,
-        known_config=known.config,
+        checkpoint=listing.newest_checkpoint(through),
+        ranges=choose_ranges(listing, after=known.version, through=through),
+        commit=listing.commits[through],
     )
+    if through == known.version:
+        seen = _last_checkpoint_version(segment, known)
+        unchanged = seen == known.last_checkpoint_version
+        return known if unchanged else replace(known, last_checkpoint_version=seen)
+    return _snapshot(store, segment, base=known.state, known=known)
 
 
 def first_snapshot(
     root_uri: str, config: TableConfig, actions: Sequence[Action], *, timestamp_ms: int
 ) -> Snapshot:
-    """Return version 0 as its writer knows it, from the actions of its commit alone.
+    """Return version 0 from the actions of its commit, without reading the log.
 
-    ``config`` is what those actions make of the table, ``timestamp_ms`` when it was committed.
-    No file is named twice, as in every commit of ours (X-06).
+    ``config`` is the configuration that the actions set, ``timestamp_ms`` the time of the commit.
+    No file may be named twice, which commits of this library guarantee (X-06).
     """
     adds = FileTable.of(action for action in actions if isinstance(action, Add))
     others = (action for action in actions if not isinstance(action, Add))
-    state = replay(EMPTY_STATE, [*others, adds])
     return Snapshot(
         root_uri=root_uri,
         version=0,
         timestamp_ms=timestamp_ms,
         in_commit_timestamp_ms=timestamp_ms if config.is_active(IN_COMMIT_TIMESTAMP) else None,
         config=config,
-        files=state.files,
-        tombstones=state.tombstones,
-        set_transactions=state.set_transactions,
-        domain_metadata=state.domain_metadata,
+        state=replay(EMPTY_STATE, [*others, adds]),
         commit_file=None,
         last_checkpoint_version=None,
     )
@@ -141,21 +124,13 @@ def _load_listed(
         )
     except CorruptTableError as error:
         return _load_around(store, segment, error, unreadable)
-    return _snapshot(
-        store,
-        replay(base, _read_ranges(store, segment.ranges)),
-        version=segment.version,
-        commit_file=segment.commit,
-        modified_ms=segment.modified_ms,
-        last_checkpoint_version=None if segment.checkpoint is None else segment.checkpoint.version,
-        known_config=None,
-    )
+    return _snapshot(store, segment, base=base, known=None)
 
 
 def _load_around(
     store: Store, segment: LogSegment, error: CorruptTableError, unreadable: frozenset[int]
 ) -> Snapshot:
-    """Rebuild the version without an unreadable checkpoint, where older files still allow it."""
+    """Rebuild the version without an unreadable checkpoint, if older files allow that."""
     if segment.checkpoint is None or error.code is not ErrorCode.LOG_CORRUPTED:
         raise error
     avoided = unreadable | {segment.checkpoint.version}
@@ -169,58 +144,46 @@ def _load_around(
 def _read_ranges(store: Store, ranges: tuple[CommitRange, ...]) -> Iterator[Action | FileTable]:
     for part in ranges:
         content = read_log_file(store, part.file.path)
-        columns = parse_columns(content)
-        if columns is None:
-            yield from list(parse_actions(content, f"{store.root_uri}/{part.file.path}"))
-        else:
-            yield from columns.others
-            yield columns.adds
+        yield from parse_commit(content, f"{store.root_uri}/{part.file.path}")
 
 
 def _snapshot(
-    store: Store,
-    state: LogState,
-    *,
-    version: int,
-    commit_file: StoredFile | None,
-    modified_ms: int,
-    last_checkpoint_version: int | None,
-    known_config: TableConfig | None,
+    store: Store, segment: LogSegment, *, base: LogState, known: Snapshot | None
 ) -> Snapshot:
-    config = _config(store, state, version, known_config)
+    """Replay the commits of a segment on a state: that of its checkpoint, or of ``known``."""
+    state = replay(base, _read_ranges(store, segment.ranges))
+    config = _config(store, state, segment.version, known)
     in_commit_ms = None
-    if config.is_active(IN_COMMIT_TIMESTAMP) and commit_file is not None:
-        info = read_commit_info(store, commit_file.path)
+    if config.is_active(IN_COMMIT_TIMESTAMP) and segment.commit is not None:
+        info = read_commit_info(store, segment.commit.path)
         in_commit_ms = None if info is None else info.in_commit_timestamp_ms
     return Snapshot(
         root_uri=store.root_uri,
-        version=version,
-        timestamp_ms=modified_ms if in_commit_ms is None else in_commit_ms,
+        version=segment.version,
+        timestamp_ms=segment.modified_ms if in_commit_ms is None else in_commit_ms,
         in_commit_timestamp_ms=in_commit_ms,
         config=config,
-        files=state.files,
-        tombstones=state.tombstones,
-        set_transactions=state.set_transactions,
-        domain_metadata=state.domain_metadata,
-        commit_file=commit_file,
-        last_checkpoint_version=last_checkpoint_version,
+        state=state,
+        commit_file=segment.commit,
+        last_checkpoint_version=_last_checkpoint_version(segment, known),
     )
 
 
-def _config(store: Store, state: LogState, version: int, known: TableConfig | None) -> TableConfig:
-    """Validate protocol and metadata together, unless both are the known ones."""
-    protocol, metadata = _require_recovered(store, state, version)
-    if known is not None and protocol is known.protocol and metadata is known.metadata:
-        return known
-    return TableConfig.of(protocol, metadata)
+def _last_checkpoint_version(segment: LogSegment, known: Snapshot | None) -> int | None:
+    if segment.checkpoint is not None:
+        return segment.checkpoint.version
+    return None if known is None else known.last_checkpoint_version
 
 
-def _require_recovered(store: Store, state: LogState, version: int) -> tuple[Protocol, Metadata]:
+def _config(store: Store, state: LogState, version: int, known: Snapshot | None) -> TableConfig:
+    """Validate protocol and metadata together; those of ``known`` are valid already."""
     if state.protocol is None:
         raise _not_recovered(store, "protocol", version)
     if state.metadata is None:
         raise _not_recovered(store, "metadata", version)
-    return state.protocol, state.metadata
+    if known is not None and (state.protocol, state.metadata) == (known.protocol, known.metadata):
+        return known.config
+    return TableConfig.of(state.protocol, state.metadata)
 
 
 def _not_recovered(store: Store, what: str, version: int) -> CorruptTableError:

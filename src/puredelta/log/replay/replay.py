@@ -1,8 +1,8 @@
-"""Reconciliation: what is left when the actions of a log are applied in order (X-31).
+"""Reconciliation: the state that results when the actions of a log are applied in order (X-31).
 
-The state is immutable. Commits are collected into a small overlay, the newest action of
-each logical file, which is then laid over the columns of the state below it; the cost is
-the commits' size plus one pass over the file keys.
+The state is immutable. The newest action of each logical file is collected into a small overlay,
+which is then applied to the columns of the older state. That costs the size of the commits plus
+one pass over the keys of all files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from puredelta.log.files.file_table import (
     FILE_SCHEMA,
     TOMBSTONE_SCHEMA,
     FileTable,
-    file_key,
     file_keys,
     tombstone_table,
 )
@@ -31,9 +30,10 @@ from puredelta.protocol.actions.actions import (
     Remove,
     SetTransaction,
 )
+from puredelta.protocol.actions.file_action_key import FileActionKey
 
 _CHUNKS_MAX = 32
-"""Incremental replay appends a chunk per refresh; beyond this they are copied together."""
+"""Each incremental replay appends a chunk; more chunks than this are copied into one."""
 
 _COPIED_ROWS_MAX = 10_000
 """So many rows are copied together at every refresh: it takes 0.1 ms, and each further chunk
@@ -42,7 +42,7 @@ costs Arrow that much whenever rows are picked."""
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LogState:
-    """Everything a prefix of the log adds up to. The start is `EMPTY_STATE`."""
+    """The state after some commits; `EMPTY_STATE` is the state before the first."""
 
     protocol: Protocol | None = None
     metadata: Metadata | None = None
@@ -50,7 +50,7 @@ class LogState:
     tombstones: pa.Table = field(default_factory=TOMBSTONE_SCHEMA.empty_table)
     set_transactions: Mapping[str, SetTransaction] = field(default_factory=dict)
     domain_metadata: Mapping[str, DomainMetadata] = field(default_factory=dict)
-    """Without removed domains."""
+    """By domain; removed domains are left out."""
 
 
 EMPTY_STATE = LogState()
@@ -59,17 +59,17 @@ EMPTY_STATE = LogState()
 def replay(state: LogState, actions: Iterable[Action | FileTable]) -> LogState:
     """Apply the actions of one or more commits, oldest first: the latest of a kind wins.
 
-    Adds may come as a table, in which no file may be named twice. Files are told apart by
-    canonical path and deletion vector. Within one commit the order of an add and a remove of one
-    path does not matter, since the protocol lets them differ in their vectors only.
+    Adds may come as a table, in which no file may be named twice. Files are identified by
+    `FileActionKey`. Within one commit the order of an add and a remove of one path does not
+    matter, because the protocol requires that their deletion vectors differ.
     """
     overlay = _Overlay()
     for action in actions:
         if isinstance(action, FileTable):
-            state, overlay = _with_files(overlay.over(state), action), _Overlay()
+            state, overlay = _with_files(overlay.applied_to(state), action), _Overlay()
         else:
             overlay.add(action)
-    return overlay.over(state)
+    return overlay.applied_to(state)
 
 
 def _with_files(state: LogState, added: FileTable) -> LogState:
@@ -87,16 +87,16 @@ class _Overlay:
     def __init__(self) -> None:
         self._protocol: Protocol | None = None
         self._metadata: Metadata | None = None
-        self._files: dict[str, FileAction] = {}
+        self._files: dict[FileActionKey, FileAction] = {}
         self._transactions: dict[str, SetTransaction] = {}
         self._domains: dict[str, DomainMetadata] = {}
 
     def add(self, action: Action) -> None:
-        """Note one action; it replaces an older one of the same key."""
+        """Record one action; it replaces an older action with the same key."""
         match action:
             case Add() | Remove():
-                key = file_key(action)
-                # A file that comes back stands where it came back, not where it was.
+                key = FileActionKey.of(action)
+                # A file that is added again takes its place at the end.
                 self._files.pop(key, None)
                 self._files[key] = action
             case Metadata():
@@ -107,13 +107,13 @@ class _Overlay:
                 self._transactions[action.app_id] = action
             case DomainMetadata():
                 self._domains[action.domain] = action
-            case _:  # provenance, change files and what only checkpoints hold are no state
+            case _:  # provenance, change files and actions of checkpoints are no state
                 pass
 
-    def over(self, state: LogState) -> LogState:
-        """Lay the overlay over a state."""
+    def applied_to(self, state: LogState) -> LogState:
+        """Return the state with the recorded actions applied."""
         domains = {**state.domain_metadata, **self._domains}
-        files, tombstones = self._lay_files(state)
+        files, tombstones = self._apply_files(state)
         return replace(
             state,
             protocol=self._protocol or state.protocol,
@@ -124,10 +124,10 @@ class _Overlay:
             domain_metadata={k: d for k, d in domains.items() if not d.removed},
         )
 
-    def _lay_files(self, state: LogState) -> tuple[FileTable, pa.Table]:
+    def _apply_files(self, state: LogState) -> tuple[FileTable, pa.Table]:
         if not self._files:
             return state.files, state.tombstones
-        keys = pa.array(self._files, pa.string())
+        keys = pa.array([key.encoded for key in self._files], pa.string())
         added = FileTable.of(a for a in self._files.values() if isinstance(a, Add))
         removed = tombstone_table(a for a in self._files.values() if isinstance(a, Remove))
         return (

@@ -1,7 +1,7 @@
 """Which files of ``_delta_log`` make up one version (section "Delta Log Entries", X-30).
 
-A listing is the truth; what it holds and cannot be used (parts of an unfinished checkpoint,
-empty ones, names nobody knows) is passed over. Nothing here reads a file.
+A version is made of listed files only. Files that cannot be used (parts of an unfinished
+checkpoint, empty checkpoints, unknown names) are skipped. Nothing here reads a file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from puredelta.store.base import Store, StoredFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointFiles:
-    """A complete checkpoint: one file, or all parts in order. Sidecars are named inside."""
+    """A complete checkpoint: one file, or all parts in order. Sidecars are named in the file."""
 
     version: int
     files: tuple[StoredFile, ...]
@@ -39,7 +39,7 @@ class CheckpointFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRange:
-    """A file with the actions of the versions ``low`` to ``high``; a plain commit has one."""
+    """A file with the actions of the versions ``low`` to ``high``; in a commit both are equal."""
 
     low: int
     high: int
@@ -48,16 +48,16 @@ class CommitRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogListing:
-    """What a listing of ``_delta_log`` found, from some version on."""
+    """The files of ``_delta_log`` from some version on."""
 
     commits: Mapping[int, StoredFile]
     compacted: tuple[CommitRange, ...]
     checkpoints: Mapping[int, CheckpointFiles]
-    """Complete checkpoints; where a version has several, the newest format."""
+    """Complete checkpoints; if a version has several, the one of the newest format."""
 
     @property
     def earliest_version(self) -> int | None:
-        """The oldest version that can be rebuilt: 0, or that of the oldest checkpoint."""
+        """The oldest version that can be rebuilt: 0, or the version of the oldest checkpoint."""
         return 0 if 0 in self.commits else min(self.checkpoints, default=None)
 
     @property
@@ -66,7 +66,7 @@ class LogListing:
         return max((*self.commits, *self.checkpoints), default=None)
 
     def without_checkpoints(self, versions: Collection[int]) -> LogListing:
-        """Return the listing as if these checkpoints had never been written."""
+        """Return the listing without the checkpoints of some versions."""
         kept = {v: c for v, c in self.checkpoints.items() if v not in versions}
         return replace(self, checkpoints=kept)
 
@@ -78,7 +78,10 @@ class LogListing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSegment:
-    """The files to replay for one version: a checkpoint, then ranges without gap or overlap."""
+    """The files to replay for one version: a checkpoint, then ranges without gap or overlap.
+
+    A segment that continues an older state has a checkpoint for information only.
+    """
 
     version: int
     checkpoint: CheckpointFiles | None
@@ -88,7 +91,7 @@ class LogSegment:
 
     @property
     def modified_ms(self) -> int:
-        """When the version was written, as the file system tells it."""
+        """When the version was written, by the times of the file system."""
         if self.commit is not None:
             return self.commit.modified_ms
         files = () if self.checkpoint is None else self.checkpoint.files
@@ -125,7 +128,7 @@ def list_log(store: Store, *, start: int = 0) -> LogListing:
 
 
 def find_segment(listing: LogListing, root_uri: str, *, version: int | None = None) -> LogSegment:
-    """Choose the files of a version, the newest one unless told.
+    """Choose the files of a version, by default the newest.
 
     Raises:
         TableNotFoundError: no log, or no such version (DELTA_TABLE_NOT_FOUND,
@@ -156,8 +159,8 @@ def find_segment(listing: LogListing, root_uri: str, *, version: int | None = No
 def choose_ranges(listing: LogListing, *, after: int, through: int) -> tuple[CommitRange, ...]:
     """Cover the versions after ``after`` with as few files as a greedy choice finds.
 
-    Every commit of the range must be listed, even where a compaction file stands for it:
-    a compaction file without its commits is a damaged log, as the reference sees it.
+    Every commit of the range must be listed, even if a compaction file replaces it: as in
+    delta-spark, a compaction file without its commits is a damaged log.
     """
     widest: dict[int, CommitRange] = {}
     for candidate in listing.compacted:
@@ -191,7 +194,7 @@ def table_not_found(root_uri: str) -> TableNotFoundError:
 def version_not_found(
     root_uri: str, version: int, *, earliest: int, latest: int
 ) -> TableNotFoundError:
-    """Build the error for a version outside of what the log still holds."""
+    """Build the error for a version that the log does not hold (any more)."""
     return TableNotFoundError(
         f"Cannot time travel Delta table {root_uri} to version {version}. "
         f"Available versions: [{earliest}, {latest}].",
@@ -205,7 +208,7 @@ def version_not_found(
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Candidate:
-    """One file of a checkpoint. Formats rank as the reference ranks them."""
+    """One file of a checkpoint. Formats rank as in delta-spark."""
 
     rank: int
     part: int
@@ -227,7 +230,7 @@ def _newest_complete(version: int, candidates: Sequence[_Candidate]) -> Checkpoi
 
 
 def require_contiguous(listing: LogListing, root_uri: str, *, after: int, through: int) -> None:
-    """Raise the reference's error unless every commit above ``after`` is listed."""
+    """Raise delta-spark's error unless every commit above ``after`` is listed."""
     gap = first_gap(listing, after=after, through=through)
     if gap is None:
         return

@@ -1,13 +1,14 @@
-"""One version of a table: configuration, active files and what else the log remembers."""
+"""One version of a table: its configuration and the state of its log."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from puredelta.log.files.file_table import FileTable
+from puredelta.log.replay.replay import LogState
 from puredelta.protocol.actions.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.store.base import StoredFile
@@ -23,21 +24,40 @@ class Snapshot:
     timestamp_ms: int
     """When the version was committed: its in-commit timestamp, else the file's time."""
     in_commit_timestamp_ms: int | None
-    """None where in-commit timestamps are not enabled, or the commit lacks its own (X-11)."""
+    """None if in-commit timestamps are not enabled, or the commit lacks its own (X-11)."""
     config: TableConfig
     """Protocol, metadata and schema, validated together; readable by this library."""
-    files: FileTable
-    tombstones: pa.Table
-    """Removed files (`puredelta.log.files.file_table.TOMBSTONE_SCHEMA`), expired ones included."""
-    set_transactions: Mapping[str, SetTransaction]
-    """By application id."""
-    domain_metadata: Mapping[str, DomainMetadata]
-    """By domain; removed domains are left out."""
+    state: LogState
+    """Files, tombstones, transactions and domains after all commits."""
     commit_file: StoredFile | None
-    """The commit file of this version as listed; None where only its checkpoint is left, or
-    where it was not listed because it has just been written."""
+    """The commit file of this version as listed; None if only its checkpoint is left, or if
+    the commit has just been written and not been listed."""
     last_checkpoint_version: int | None
-    """The newest complete checkpoint seen at or below this version."""
+    """The version of the newest complete checkpoint that was listed, at most this version."""
+
+    def with_files(self, files: FileTable) -> Snapshot:
+        """Return the version as if these were its active files: some of them, or change files."""
+        return replace(self, state=replace(self.state, files=files))
+
+    @property
+    def files(self) -> FileTable:
+        """The active data files."""
+        return self.state.files
+
+    @property
+    def tombstones(self) -> pa.Table:
+        """The removed files (`TOMBSTONE_SCHEMA`), expired ones included."""
+        return self.state.tombstones
+
+    @property
+    def set_transactions(self) -> Mapping[str, SetTransaction]:
+        """The newest ``txn`` action of every application, by application id."""
+        return self.state.set_transactions
+
+    @property
+    def domain_metadata(self) -> Mapping[str, DomainMetadata]:
+        """The metadata of every domain that was not removed, by domain."""
+        return self.state.domain_metadata
 
     @property
     def protocol(self) -> Protocol:

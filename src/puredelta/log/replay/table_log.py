@@ -1,4 +1,4 @@
-"""The log of one table, as everything above reads it: snapshots, history, winning commits."""
+"""The log of one table: snapshots, history, and the commits after a version."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from puredelta.store.registry import open_store
 class TableLog:
     """Reads the log of the table in a store; nothing here writes.
 
-    The newest snapshot is kept, so that the next one costs only the commits since. Safe
-    for threads: refreshing is serialised, snapshots are immutable.
+    The newest snapshot is kept, so that the next one costs only the new commits. Threads may
+    share a log: refreshing is serialised, snapshots are immutable.
 
     Examples:
         >>> log = TableLog.open("/data/events")  # doctest: +SKIP
@@ -35,7 +35,7 @@ class TableLog:
 
     @classmethod
     def open(cls, location: str) -> TableLog:
-        """Open the log of a table location, which need not exist yet.
+        """Open the log at a table location; the table need not exist yet.
 
         Raises:
             UnsupportedError: the storage is not supported (see `open_store`).
@@ -48,15 +48,15 @@ class TableLog:
         return self.store.root_uri
 
     def is_at(self, location: str) -> bool:
-        """Tell whether a location is this table's, however it is spelt."""
+        """Return whether a location, in any spelling, is that of this table."""
         return open_store(location).root_uri == self.root_uri
 
     def exists(self) -> bool:
-        """Tell whether there is a Delta table, whatever its state."""
+        """Return whether there is a Delta table, in whatever state."""
         return self.latest_version() is not None
 
     def latest_version(self) -> int | None:
-        """Return the newest version from a listing, None where there is no table."""
+        """Return the newest version from a listing, None if there is no table."""
         known = self._known
         start = (read_checkpoint_hint(self.store) or 0) if known is None else known.version
         version = list_log(self.store, start=start).latest_version
@@ -65,9 +65,9 @@ class TableLog:
         return version
 
     def snapshot(self, *, version: int | None = None, timestamp_ms: int | None = None) -> Snapshot:
-        """Return the newest state, or that of a version, or that at a time (epoch milliseconds).
+        """Return the newest version, or a given version, or that at a time (epoch milliseconds).
 
-        The newest is as of this call: the log is listed every time.
+        The log is listed at every call.
 
         Raises:
             TableNotFoundError: no table, or no such version (DELTA_TABLE_NOT_FOUND,
@@ -88,14 +88,14 @@ class TableLog:
             return self._refreshed() if version is None else self._at(version)
 
     def history(self, *, limit: int | None = None) -> list[HistoryEntry]:
-        """Return the commits whose files are still there, newest first, at most ``limit``."""
+        """Return the commits whose files still exist, newest first, at most ``limit``."""
         config = self.snapshot().config
         return read_history(self.store, list_log(self.store), config, limit=limit)
 
     def commits_after(self, version: int, *, through: int | None = None) -> tuple[Commit, ...]:
         """Read the commits with a higher version, oldest first, without a gap.
 
-        ``version`` -1 means all. An empty answer means that nobody committed since.
+        ``version`` -1 means all commits. The result is empty if there is no newer commit.
 
         Raises:
             CorruptTableError: a commit between is missing (DELTA_VERSIONS_NOT_CONTIGUOUS,
@@ -104,7 +104,7 @@ class TableLog:
         return tuple(self.read_commits(version, through=through))
 
     def read_commits(self, version: int, *, through: int | None = None) -> Iterator[Commit]:
-        """Do what `commits_after` does, one commit at a time; the log is listed at the first."""
+        """Read as `commits_after`, one commit at a time; the log is listed before the first."""
         listing, last = self._list_after(version, through)
         for v in range(version + 1, last + 1):
             file = listing.commits[v]
@@ -116,7 +116,7 @@ class TableLog:
             listing, last = self._listed_after(version, through)
             if first_gap(listing, after=version, through=last) is None:
                 return listing, last
-        # A listing is not atomic: only a gap that stays is a damaged log.
+        # A listing is not atomic: only a gap in the last listing means a damaged log.
         listing, last = self._listed_after(version, through)
         require_contiguous(listing, self.root_uri, after=version, through=last)
         return listing, last
@@ -136,7 +136,7 @@ class TableLog:
         return self._advanced(version) or self._loaded(version)
 
     def _advanced(self, version: int | None) -> Snapshot | None:
-        """Bring the known snapshot forward, None where it does not lead to the version."""
+        """Advance the newest known snapshot; None if that does not lead to the version."""
         known = self._known
         if known is None or (version is not None and version < known.version):
             return None

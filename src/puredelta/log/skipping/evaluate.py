@@ -1,7 +1,8 @@
-"""A predicate over the bounds of files: might it be TRUE for some row, might it be FALSE.
+"""Evaluate a predicate on the bounds of files: might a row make it TRUE, might a row make it FALSE.
 
-Every node answers both questions per file. NOT swaps the answers; NULL is neither, so a column
-of NULLs satisfies neither a comparison nor its negation. "Might" always errs towards yes.
+Every node of a predicate answers both questions for each file. NOT swaps the answers. NULL is
+neither TRUE nor FALSE, so a column of NULLs satisfies neither a comparison nor its negation. Where
+a bound is unknown, both answers are yes.
 """
 
 from __future__ import annotations
@@ -51,27 +52,27 @@ class MightMatch:
     false: Mask
 
 
-def possible(predicate: Predicate, files: FileBounds) -> MightMatch:
-    """Answer both questions for every file; whatever is not known might be either."""
+def might_match(predicate: Predicate, files: FileBounds) -> MightMatch:
+    """Return for every file whether the predicate might be TRUE, and whether it might be FALSE."""
     match predicate:
         case And(parts):
-            some = [possible(p, files) for p in parts]
+            some = [might_match(p, files) for p in parts]
             return MightMatch(
                 _all([p.true for p in some], files), _any([p.false for p in some], files)
             )
         case Or(parts):
-            some = [possible(p, files) for p in parts]
+            some = [might_match(p, files) for p in parts]
             return MightMatch(
                 _any([p.true for p in some], files), _all([p.false for p in some], files)
             )
         case Not(child):
-            inner = possible(child, files)
+            inner = might_match(child, files)
             return MightMatch(inner.false, inner.true)
         case _:
-            return _possible_leaf(predicate, files)
+            return _leaf_might_match(predicate, files)
 
 
-def _possible_leaf(
+def _leaf_might_match(
     predicate: Ref | Const | Compare | OneOf | IsNull | StartsWith | Opaque, files: FileBounds
 ) -> MightMatch:
     match predicate:
@@ -116,7 +117,7 @@ def _any(masks: list[Mask], files: FileBounds) -> Mask:
 def _is_null(column: Bounds | None, files: FileBounds) -> MightMatch:
     if column is None:
         return _unknown(files)
-    return MightMatch(column.may_be_null, column.may_have_value)
+    return MightMatch(column.might_be_null, column.might_have_value)
 
 
 # --- comparisons ------------------------------------------------------------------------------
@@ -139,21 +140,23 @@ def _compare(predicate: Compare, files: FileBounds) -> MightMatch:
 
 
 def _any_value(column: Bounds) -> MightMatch:
-    """Answer for a question about values of which nothing is known."""
-    return MightMatch(column.may_have_value, column.may_have_value)
+    """Return the answer if nothing is known about the values."""
+    return MightMatch(column.might_have_value, column.might_have_value)
 
 
 def _compare_bounds(op: CompareOp, column: Bounds, limits: Thresholds | None) -> MightMatch:
     if limits is None or column.low is None or column.high is None:
         if op is CompareOp.NULL_SAFE_EQUAL:
-            return MightMatch(column.may_have_value, column.may_have_value | column.may_be_null)
+            return MightMatch(
+                column.might_have_value, column.might_have_value | column.might_be_null
+            )
         return _any_value(column)
     less = _holds(pc.less, column.low, limits.below)
     at_most = _holds(pc.less_equal, column.low, limits.at_most)
     # NaN lies above every bound.
-    greater = _holds(pc.greater, column.high, limits.above) | column.may_be_nan
-    at_least = _holds(pc.greater_equal, column.high, limits.at_least) | column.may_be_nan
-    value = column.may_have_value
+    greater = _holds(pc.greater, column.high, limits.above) | column.might_be_nan
+    at_least = _holds(pc.greater_equal, column.high, limits.at_least) | column.might_be_nan
+    value = column.might_have_value
     match op:
         case CompareOp.LESS:
             return MightMatch(value & less, value & at_least)
@@ -169,14 +172,14 @@ def _compare_bounds(op: CompareOp, column: Bounds, limits: Thresholds | None) ->
             equal = value & at_most & upper & _is_interval(limits)
             different = value & (less | greater)
             if op is CompareOp.NULL_SAFE_EQUAL:
-                different = different | column.may_be_null
+                different = different | column.might_be_null
             return MightMatch(equal, different)
         case _:
             assert_never(op)
 
 
 def _holds(compare: Callable[[Any, Any], Any], bound: pa.Array, threshold: Any) -> Mask:
-    """Compare the known bounds; an unknown one might compare in any way."""
+    """Compare bounds with a threshold; an unknown bound might compare in any way."""
     if isinstance(threshold, bool):
         unknown: Mask = bound.is_null().to_numpy(zero_copy_only=False)
         return np.ones_like(unknown) if threshold else unknown
@@ -186,7 +189,7 @@ def _holds(compare: Callable[[Any, Any], Any], bound: pa.Array, threshold: Any) 
 
 
 def _one_of(column: Bounds | None, values: Sequence[Any], files: FileBounds) -> MightMatch:
-    """A value of the list lies between the bounds: one binary search per file."""
+    """Evaluate ``column IN (values)`` by one binary search per file."""
     if column is None:
         return _unknown(files)
     if column.low is None or column.high is None:
@@ -212,23 +215,23 @@ def _one_of(column: Bounds | None, values: Sequence[Any], files: FileBounds) -> 
 
     pairs = list(zip(_comparable(column.low), _comparable(column.high), strict=True))
     found = np.array([might_hold(*pair) for pair in pairs], bool)
-    if None in values:  # a value that is not in the list compares as NULL, not as FALSE
-        return MightMatch(column.may_have_value & found, _always(files, False))  # noqa: FBT003
-    lacking = np.array([might_lack(*pair) for pair in pairs], bool) | column.may_be_nan
-    return MightMatch(column.may_have_value & found, column.may_have_value & lacking)
+    if None in values:  # a value that is not in the list gives NULL, not FALSE
+        return MightMatch(column.might_have_value & found, _always(files, False))  # noqa: FBT003
+    lacking = np.array([might_lack(*pair) for pair in pairs], bool) | column.might_be_nan
+    return MightMatch(column.might_have_value & found, column.might_have_value & lacking)
 
 
 def _one_of_longs(
     column: Bounds, low: pa.Array, high: pa.Array, values: npt.NDArray[np.int64]
 ) -> MightMatch:
-    """The same for whole numbers, which most keys are, without a step of Python for each."""
+    """Evaluate ``IN`` for whole numbers, which most keys are, without a Python loop."""
     values = np.sort(values)
     known = (pc.is_valid(bound).to_numpy(zero_copy_only=False) for bound in (low, high))
     lows = pc.fill_null(low, LONG_MIN).to_numpy(zero_copy_only=False)
     highs = pc.fill_null(high, LONG_MAX).to_numpy(zero_copy_only=False)
     found = np.searchsorted(values, lows, "left") < np.searchsorted(values, highs, "right")
     lacking = ~(np.logical_and(*known) & (lows == highs) & found)
-    return MightMatch(column.may_have_value & found, column.may_have_value & lacking)
+    return MightMatch(column.might_have_value & found, column.might_have_value & lacking)
 
 
 def _is_long(value: Any) -> bool:
@@ -236,14 +239,14 @@ def _is_long(value: Any) -> bool:
 
 
 def _is_interval(limits: Thresholds) -> bool:
-    """Tell whether any value of the column may equal the constant (2.5 is no integer)."""
+    """Return whether any value of the column might equal the constant (2.5 is no integer)."""
     if isinstance(limits.at_least, bool) or isinstance(limits.at_most, bool):
         return False
     return bool(limits.at_least <= limits.at_most)
 
 
 def _comparable(bound: pa.Array) -> list[Any]:
-    """Python values whose order is the array's: text by code points is text by bytes."""
+    """Return Python values that compare as the array does: code points order text as bytes do."""
     values: list[Any] = bound.to_pylist()
     return values
 
@@ -254,13 +257,13 @@ def _starts_with(column: Bounds | None, prefix: str, files: FileBounds) -> Might
     if column.low is None or column.high is None or order_value(prefix, column.data_type) is None:
         return _any_value(column)
     if not prefix:
-        return MightMatch(column.may_have_value, _always(files, False))  # noqa: FBT003
+        return MightMatch(column.might_have_value, _always(files, False))  # noqa: FBT003
     low_start = pc.utf8_slice_codeunits(column.low, 0, len(prefix))
     high_start = pc.utf8_slice_codeunits(column.high, 0, len(prefix))
     reached = _holds(pc.greater_equal, column.high, prefix)
     begun = _holds(pc.less_equal, low_start, prefix)
     lacking = _holds(pc.not_equal, low_start, prefix) | _holds(pc.not_equal, high_start, prefix)
     return MightMatch(
-        column.may_have_value & reached & begun,
-        column.may_have_value & lacking,
+        column.might_have_value & reached & begun,
+        column.might_have_value & lacking,
     )

@@ -13,8 +13,9 @@ from enum import Enum
 import numpy as np
 import pyarrow as pa
 
+from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.skipping.evaluate import possible
+from puredelta.log.skipping.evaluate import might_match
 from puredelta.log.skipping.file_bounds import FileBounds
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import Predicate, Ref, conjuncts, references
@@ -38,35 +39,46 @@ class SkippedFiles:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pruning:
-    """The outcome for a list of files: which to read, and what ruled out the others."""
+    """Which of some files to read, and what ruled out the others."""
 
     mask: pa.Array
     """bool, one per file, without nulls: rows might match."""
     skipped: tuple[SkippedFiles, ...]
     """Only conjuncts that ruled out a file, in the order they were tried."""
+    statistics: FileStatistics
+    """Statistics of all files: the given ones, and those that were parsed for all files."""
 
 
 def prune_files(
     files: FileTable, config: TableConfig, predicate: Predicate, *, by_statistics: bool = True
 ) -> pa.Array:
-    """Return one bool per file, without nulls: false only if no row of it matches.
+    """Return one bool per file, without nulls: false only if no row of the file matches.
 
-    References to the source side, unknown columns and whatever is `Opaque` never rule a
-    file out, and without ``by_statistics`` partition values alone do.
+    References to the source side, unknown columns and `Opaque` parts never rule a file out.
+    Without ``by_statistics`` only partition values do.
     """
     return prune(files, config, predicate, by_statistics=by_statistics).mask
 
 
 def prune(
-    files: FileTable, config: TableConfig, predicate: Predicate, *, by_statistics: bool = True
+    files: FileTable,
+    config: TableConfig,
+    predicate: Predicate,
+    *,
+    by_statistics: bool = True,
+    statistics: FileStatistics = NOTHING_PARSED,
 ) -> Pruning:
-    """Prune and report; conjuncts over partition columns go first, being exact and cheap."""
+    """Prune and report what ruled out how many files.
+
+    Conjuncts over partition columns are tried first, because they are exact and cheap.
+    ``statistics`` are those of ``files`` that are parsed already.
+    """
     kept = np.ones(len(files), bool)
     skipped: list[SkippedFiles] = []
     parts = conjuncts(predicate)
     partition_columns = frozenset(config.partition_columns)
-    by_partition = [p for p in parts if _is_about(p, partition_columns)]
-    rest = [p for p in parts if by_statistics and not _is_about(p, partition_columns)]
+    by_partition = [p for p in parts if _uses_only(p, partition_columns)]
+    rest = [p for p in parts if by_statistics and not _uses_only(p, partition_columns)]
     for by, some in (
         (SkippedBy.PARTITION_VALUES, by_partition),
         (SkippedBy.STATISTICS, rest),
@@ -74,28 +86,39 @@ def prune(
         if not some or not kept.any():
             continue
         # Statistics are parsed only for the files that partition values have left.
-        left = files if kept.all() else files.select(pa.array(kept))
+        mask = pa.array(kept)
+        left, known = (
+            (files, statistics) if kept.all() else (files.select(mask), statistics.select(mask))
+        )
         positions = np.flatnonzero(kept)
-        known = frozenset().union(*map(references, some))
-        bounds = FileBounds(left, config, _comparable(known, config))
+        refs = frozenset().union(*map(references, some))
+        bounds = FileBounds(left, config, _comparable(refs, config), known)
         for conjunct in some:
-            ruled_out = positions[~possible(conjunct, bounds).true]
+            ruled_out = positions[~might_match(conjunct, bounds).true]
             if num_files := int(kept[ruled_out].sum()):
                 skipped.append(SkippedFiles(conjunct, by, num_files))
             kept[ruled_out] = False
-    return Pruning(pa.array(kept, pa.bool_()), tuple(skipped))
+        if left is files:
+            statistics = bounds.statistics
+    return Pruning(pa.array(kept, pa.bool_()), tuple(skipped), statistics)
 
 
-def read_statistics(files: FileTable, config: TableConfig, refs: Iterable[Ref]) -> None:
-    """Parse what pruning by these columns will ask for: the files keep it."""
-    FileBounds(files, config, _comparable(frozenset(refs), config)).read()
+def parse_statistics(
+    files: FileTable,
+    config: TableConfig,
+    refs: Iterable[Ref],
+    statistics: FileStatistics = NOTHING_PARSED,
+) -> FileStatistics:
+    """Return ``statistics`` together with those that pruning by ``refs`` needs."""
+    comparable = _comparable(frozenset(refs), config)
+    return FileBounds(files, config, comparable, statistics).parse()
 
 
 def _comparable(refs: frozenset[Ref], config: TableConfig) -> frozenset[Ref]:
-    """Leave out columns whose values are read otherwise than files hold them: ``char(n)``."""
+    """Leave out ``char(n)``: its values are padded when they are read, so bounds do not hold."""
     return frozenset(ref for ref in refs if ref.path[0] not in config.padded_columns)
 
 
-def _is_about(predicate: Predicate, columns: frozenset[str]) -> bool:
+def _uses_only(predicate: Predicate, columns: frozenset[str]) -> bool:
     refs = references(predicate)
     return bool(refs) and all(ref.path[0] in columns for ref in refs)

@@ -1,3 +1,3 @@
-"""Deletion vectors in storage: read, and written."""
+"""Deletion vectors in storage: reading and writing them."""
 
 from __future__ import annotations

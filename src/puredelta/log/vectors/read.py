@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeAlias
 
 import pyarrow.compute as pc
@@ -21,6 +22,7 @@ from puredelta.protocol.actions.deletion_vector import (
     vector_range,
 )
 from puredelta.protocol.actions.paths import absolute_uri
+from puredelta.store.base import Store
 from puredelta.store.registry import open_store
 
 _READERS_MAX = 8
@@ -28,11 +30,13 @@ _READERS_MAX = 8
 _Vectors: TypeAlias = Mapping[int, DeletionVectorDescriptor]
 
 
-def read_positions(files: FileTable, root_uri: str) -> dict[int, RowIndexes]:
+def read_positions(
+    files: FileTable, root_uri: str, *, open_at: Callable[[str], Store] = open_store
+) -> dict[int, RowIndexes]:
     """Return the deleted row positions of the files that have a deletion vector.
 
-    Keys are indexes into ``files``; positions are sorted and distinct. A file that holds
-    several vectors is opened once.
+    Keys are indexes into ``files``; positions are sorted and distinct. A file with several
+    vectors is opened once; ``open_at`` opens the directory it is in.
 
     Raises:
         CorruptTableError: a vector is missing, damaged, or not what the log says it is.
@@ -47,7 +51,8 @@ def read_positions(files: FileTable, root_uri: str) -> dict[int, RowIndexes]:
             stored[absolute_uri(root_uri, path)][index] = vector
     positions = {index: decode_inline(vector) for index, vector in inline.items()}
     with ThreadPoolExecutor(_READERS_MAX, "puredelta-dv") as readers:
-        for found in readers.map(_read_file, stored.keys(), stored.values()):
+        read = partial(_read_file, open_at=open_at)
+        for found in readers.map(read, stored.keys(), stored.values()):
             positions.update(found)
     return positions
 
@@ -80,11 +85,13 @@ def _descriptors(files: FileTable) -> dict[int, DeletionVectorDescriptor]:
     }
 
 
-def _read_file(uri: str, vectors: _Vectors) -> dict[int, RowIndexes]:
+def _read_file(
+    uri: str, vectors: _Vectors, *, open_at: Callable[[str], Store] = open_store
+) -> dict[int, RowIndexes]:
     directory, _, name = uri.rpartition("/")
     positions = {}
     try:
-        with open_store(directory).open(name) as file:
+        with open_at(directory).open(name) as file:
             first_byte = file.read(1)
             for index, vector in sorted(vectors.items(), key=lambda v: vector_range(v[1])):
                 require_file_version(first_byte, vector)
@@ -93,8 +100,8 @@ def _read_file(uri: str, vectors: _Vectors) -> dict[int, RowIndexes]:
                 positions[index] = decode_block(file.read(length), vector)
     except FileNotFoundError as missing:
         raise CorruptTableError(
-            f"The deletion vector file {uri} is missing: the rows it deletes cannot be told from "
-            "the others. Restore the file.",
+            f"The deletion vector file {uri} is missing: it is unknown which rows are deleted. "
+            "Restore the file.",
             code=ErrorCode.FILE_NOT_FOUND,
             path=uri,
         ) from missing

@@ -1,7 +1,7 @@
-"""Rows that leave a table while their files stay: new deletion vectors, and who bears them.
+"""Deletion vectors of a command: written to storage, and given to the files they belong to.
 
 The vectors of one command share files of about two megabytes under the table root (M-135).
-A file keeps its path, its statistics become wide (M-134), and its row ids are kept.
+A data file keeps its path and its row ids, and its bounds become loose (M-134).
 """
 
 from __future__ import annotations
@@ -26,53 +26,54 @@ from puredelta.protocol.actions.deletion_vector import (
     vector_path,
 )
 from puredelta.protocol.actions.paths import absolute_uri
-from puredelta.protocol.table.loose_bounds import wide_statistics
+from puredelta.protocol.table.loose_bounds import loosen_bounds
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.store.base import FileEnd, Store
 from puredelta.store.registry import open_store
 
 VECTOR_FILE_BYTES = 2 * 1024 * 1024
-"""What vectors of one file have together, unless a single one has more."""
+"""How many bytes of vectors go into one file; a larger vector gets a file of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeletionVectorUpdate:
-    """A file of the table, and which of its rows nobody sees any more."""
+    """A file of the table, and all of its rows that are to be deleted."""
 
     file: Add
     rows: RowIndexes
-    """Those that its present vector hides included."""
+    """Includes the rows that its present deletion vector deletes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenVectors:
-    """The files of a table with their new vectors; in no commit yet."""
+    """The files of a table with their new vectors, not committed yet."""
 
     adds: tuple[Add, ...] = ()
-    """Files of which a row is left."""
+    """Files that have a row left."""
     paths: tuple[str, ...] = ()
-    """Of the vector files, relative to the table root."""
+    """The paths of the vector files, relative to the table root."""
 
 
 def write_vectors(
-    hidden: Iterable[DeletionVectorUpdate],
+    updates: Iterable[DeletionVectorUpdate],
     *,
     store: Store,
     config: TableConfig,
     new_id: IdSource = random_id,
+    file_bytes: int = VECTOR_FILE_BYTES,
 ) -> WrittenVectors:
-    """Write the vectors and return the files that bear them; a file without rows is left out.
+    """Write the vectors and return the files that have them; files without rows are left out.
 
-    Where a file's statistics lack its row count, its footer is read for new ones.
+    If the statistics of a file lack the row count, new ones are read from its footer.
 
     Raises:
         CorruptTableError: such a file has no readable footer.
-        StorageError: the storage refused; what was written is removed.
+        StorageError: the storage failed; the vectors written so far are removed.
     """
     prefix = _random_prefix(config)
     files: list[Add] = []
     vectors: list[EncodedVector] = []
-    for each in hidden:
+    for each in updates:
         files.append(each.file)
         vectors.append(encode_vector(each.rows))
     files = _counted(files, store, config)
@@ -80,7 +81,7 @@ def write_vectors(
     written: list[str] = []
     adds: list[Add] = []
     try:
-        for bin_ in packed([len(vectors[n].data) for n in left], VECTOR_FILE_BYTES):
+        for bin_ in packed([len(vectors[n].data) for n in left], file_bytes):
             chosen = [left[n] for n in bin_]
             content, descriptors = encode_vectors(
                 [vectors[n] for n in chosen], uuid.UUID(new_id()), prefix=prefix
@@ -88,7 +89,7 @@ def write_vectors(
             path = str(vector_path(descriptors[0]))
             written.append(path)
             store.put(path, content)
-            adds += [_hiding(files[n], d) for n, d in zip(chosen, descriptors, strict=True)]
+            adds += [_with_vector(files[n], d) for n, d in zip(chosen, descriptors, strict=True)]
     except BaseException:
         discard_vectors(WrittenVectors(paths=tuple(written)), store)
         raise
@@ -96,14 +97,14 @@ def write_vectors(
 
 
 def discard_vectors(written: WrittenVectors, store: Store) -> None:
-    """Remove vectors that will not be committed, as far as storage lets us."""
+    """Remove vectors that will not be committed, as far as storage allows."""
     for path in written.paths:
         with contextlib.suppress(OSError):
             store.delete(path)
 
 
 def packed(sizes: Sequence[int], limit: int) -> Iterator[range]:
-    """Cut a sequence into runs of at most ``limit`` together; a larger element stands alone.
+    """Cut a sequence into runs whose sum is at most ``limit``; a larger element is a run.
 
     >>> list(packed([3, 4, 9, 2], 8))
     [range(0, 2), range(2, 3), range(3, 4)]
@@ -118,19 +119,19 @@ def packed(sizes: Sequence[int], limit: int) -> Iterator[range]:
         yield range(start, len(sizes))
 
 
-def _hiding(file: Add, vector: DeletionVectorDescriptor) -> Add:
-    """Return the file with this vector; all the log knew of it stays."""
+def _with_vector(file: Add, vector: DeletionVectorDescriptor) -> Add:
+    """Return the file with another deletion vector and everything else as it was."""
     already = 0 if file.deletion_vector is None else file.deletion_vector.cardinality
     return replace(
         file,
         data_change=True,
         deletion_vector=vector,
-        stats=wide_statistics(str(file.stats), num_hidden=already),
+        stats=loosen_bounds(str(file.stats), num_deleted=already),
     )
 
 
 def _counted(files: list[Add], store: Store, config: TableConfig) -> list[Add]:
-    """Fill in the statistics of files whose row count the log does not know (M-134)."""
+    """Read the statistics of files whose row count is not in the log (M-134)."""
     unknown = [n for n, file in enumerate(files) if physical_rows(file) is None]
     statistics = TableStatistics(config)
     described = map_footers(
@@ -151,7 +152,7 @@ def _read_end(file: Add, store: Store, num_bytes: int) -> FileEnd:
 
 
 def _random_prefix(config: TableConfig) -> str:
-    """Return the directory that spreads the keys of object stores, where the table asks for it."""
+    """Return a random directory, which spreads keys in object stores, if the table wants one."""
     properties = config.properties
     if not properties.randomize_file_prefixes:
         return ""

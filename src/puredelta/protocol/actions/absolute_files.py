@@ -1,18 +1,16 @@
-"""Files of one table as another table can name them: by absolute paths."""
+"""Files of one table as another table refers to them: by absolute paths."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor
-from puredelta.protocol.actions.deletion_vector import vector_path
+from puredelta.protocol.actions.deletion_vector import BY_PATH, vector_path
 from puredelta.protocol.actions.paths import absolute_uri, encode_uri
-
-_BY_PATH = "p"
 
 
 def absolute_file(add: Add, root_uri: str) -> Add:
-    """Return a file of the table at ``root_uri`` with absolute paths, its vector's too."""
+    """Return a file of the table at ``root_uri`` with absolute paths, also of its vector."""
     return replace(
         add,
         path=encode_uri(absolute_uri(root_uri, add.path)),
@@ -27,4 +25,4 @@ def _absolute_vector(vector: DeletionVectorDescriptor, root_uri: str) -> Deletio
     if path is None:
         return vector
     uri = encode_uri(absolute_uri(root_uri, path))
-    return replace(vector, storage_type=_BY_PATH, path_or_inline=uri)
+    return replace(vector, storage_type=BY_PATH, path_or_inline=uri)

@@ -1,7 +1,7 @@
 """The actions of the Delta protocol, one frozen class per action (section "Actions").
 
-Only names and shapes live here. JSON keys, files, clocks and engines are unknown to
-this module. Values an action may lack are ``None``, never an empty stand-in.
+This module has names and types only, no JSON keys, files or clocks. A value that an action lacks
+is ``None``, never an empty substitute.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class DeletionVectorDescriptor:
 
     @property
     def unique_id(self) -> str:
-        """The half of a file's identity that the vector gives: ``<type><path>[@offset]``."""
+        """What identifies the vector in a file's identity: ``<type><path>[@offset]``."""
         base = f"{self.storage_type}{self.path_or_inline}"
         return base if self.offset is None else f"{base}@{self.offset}"
 
@@ -112,7 +112,7 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTransaction:
-    """How far an application got, action ``txn``."""
+    """The last version that an application has written, action ``txn``."""
 
     app_id: str
     version: int
@@ -132,13 +132,13 @@ class DomainMetadata:
 class CommitInfo:
     """Provenance of a commit. ``txn_id`` names the attempt, not the version.
 
-    ``extra`` keeps keys this library has no name for, so that history shows them.
+    ``extra`` keeps unknown keys, so that the history shows them.
     """
 
     timestamp_ms: int | None = None
     operation: str | None = None
     operation_parameters: Mapping[str, Any] = field(default_factory=dict)
-    """Values are what the JSON holds: text, numbers, booleans."""
+    """Values are JSON values: text, numbers, booleans."""
     operation_metrics: Mapping[str, str] | None = None
     read_version: int | None = None
     isolation_level: str | None = None

@@ -1,8 +1,8 @@
 """Deletion vectors as bytes: bitmap, Z85, and the framing inside ``.bin`` files.
 
-Sections "Deletion Vector Format" and "Deletion Vector File Storage Format" (M-135 to
-M-137). RowIndexes are sorted, distinct row indexes of one data file. Everything read is
-checked (magic, size, CRC-32, cardinality): a torn vector would show deleted rows.
+Sections "Deletion Vector Format" and "Deletion Vector File Storage Format" (M-135 to M-137).
+`RowIndexes` are the sorted, distinct positions of rows in one data file. Everything that is read is
+checked (magic, size, CRC-32, cardinality): a damaged vector would bring deleted rows back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ RowIndexes: TypeAlias = npt.NDArray[np.uint64]
 
 PORTABLE_MAGIC = 1681511377
 FILE_VERSION = 1
-RELATIVE, ABSOLUTE, INLINE = "u", "p", "i"
+RELATIVE, BY_PATH = "u", "p"
+"""Storage types of vectors in files, named by UUID or by URI; ``i`` is the log itself."""
 
 _UUID_LENGTH = 20
 _FRAME_BYTES = 8
@@ -45,6 +46,9 @@ _FROM_Z85, _TO_Z85 = str.maketrans(_Z85, _B85), str.maketrans(_B85, _Z85)
 def decode_bitmap(data: bytes) -> RowIndexes:
     """Read a 64-bit Roaring bitmap in the portable format, magic number first.
 
+    >>> decode_bitmap(encode_vector(np.array([7, 2**40], np.uint64)).data).tolist()
+    [7, 1099511627776]
+
     Raises:
         CorruptTableError: DELTA_DELETION_VECTOR_INVALID.
     """
@@ -57,20 +61,11 @@ def decode_bitmap(data: bytes) -> RowIndexes:
     return np.frombuffer(bitmap.to_array(), dtype=np.uint64)
 
 
-def encode_bitmap(positions: RowIndexes) -> bytes:
-    """Write positions, in any order, as `decode_bitmap` reads them.
-
-    >>> decode_bitmap(encode_bitmap(np.array([7, 2**40], np.uint64))).tolist()
-    [7, 1099511627776]
-    """
-    return encode_vector(positions).data
-
-
 # --- where a vector is ----------------------------------------------------------------------
 
 
 def vector_path(descriptor: DeletionVectorDescriptor) -> str | None:
-    """Return the vector's file as the log would spell a path; ``None`` if it is inline.
+    """Return the path of the vector's file as the log spells paths; ``None`` if it is inline.
 
     Relative to the table root for storage type ``u``, a URI for ``p``; either way
     `puredelta.protocol.actions.paths.absolute_uri` takes it.
@@ -109,7 +104,7 @@ def _file_uuid(descriptor: DeletionVectorDescriptor) -> uuid.UUID:
 
 
 def decode_inline(descriptor: DeletionVectorDescriptor) -> RowIndexes:
-    """Return the positions of a vector that the log itself holds.
+    """Return the positions of a vector that is stored in the log itself.
 
     Raises:
         CorruptTableError: as `decode_block`.
@@ -120,7 +115,7 @@ def decode_inline(descriptor: DeletionVectorDescriptor) -> RowIndexes:
         raise _invalid("its inline text is no Z85", descriptor) from error
     if len(data) < descriptor.size_bytes:
         raise _wrong_size(len(data), descriptor)
-    # Z85 speaks in groups of four bytes, so that padding may follow.
+    # Z85 encodes groups of four bytes, so padding may follow.
     return _checked(data[: descriptor.size_bytes], descriptor)
 
 
@@ -128,7 +123,7 @@ def decode_block(block: bytes, descriptor: DeletionVectorDescriptor) -> RowIndex
     """Return the positions in the bytes of `vector_range`.
 
     Raises:
-        CorruptTableError: size, CRC, bitmap or cardinality do not hold
+        CorruptTableError: size, CRC, bitmap or cardinality are wrong
             (DELTA_DELETION_VECTOR_SIZE_MISMATCH, ..._CHECKSUM_MISMATCH, ..._INVALID,
             ..._CARDINALITY_MISMATCH).
     """
@@ -148,22 +143,11 @@ def decode_block(block: bytes, descriptor: DeletionVectorDescriptor) -> RowIndex
     return _checked(data, descriptor)
 
 
-def decode_file(content: bytes, descriptor: DeletionVectorDescriptor) -> RowIndexes:
-    """Return the positions of one vector out of the whole content of its file.
-
-    Raises:
-        CorruptTableError: an unknown file version, or as `decode_block`.
-    """
-    require_file_version(content[:1], descriptor)
-    start, length = vector_range(descriptor)
-    return decode_block(content[start : start + length], descriptor)
-
-
 def require_file_version(first_byte: bytes, descriptor: DeletionVectorDescriptor) -> None:
     """Check the first byte of a vector's file.
 
     Raises:
-        CorruptTableError: not the version this library knows (DELTA_DELETION_VECTOR_INVALID).
+        CorruptTableError: the version is unknown (DELTA_DELETION_VECTOR_INVALID).
     """
     if first_byte != bytes([FILE_VERSION]):
         raise _invalid(f"its file has the version byte {first_byte.hex() or 'none'}", descriptor)
@@ -185,14 +169,14 @@ def _checked(data: bytes, descriptor: DeletionVectorDescriptor) -> RowIndexes:
 
 @dataclass(frozen=True, slots=True)
 class EncodedVector:
-    """A vector as bytes, not yet in a file."""
+    """A vector as bytes, not written to a file yet."""
 
     data: bytes
     cardinality: int
 
 
 def encode_vector(positions: RowIndexes) -> EncodedVector:
-    """Encode positions, in any order; repetitions count once."""
+    """Encode positions in any order; repeated positions count once."""
     values = np.ascontiguousarray(positions, dtype=np.uint64)
     bitmap = BitMap64(array.array("Q", values.tobytes()))
     bitmap.run_optimize()
@@ -205,7 +189,7 @@ def encode_vectors(
 ) -> tuple[bytes, tuple[DeletionVectorDescriptor, ...]]:
     """Pack vectors into the content of one file, with a descriptor for each.
 
-    The file belongs under the name that `vector_path` gives for any of the descriptors.
+    `vector_path` returns the name of the file for any of the descriptors.
     """
     content = bytearray([FILE_VERSION])
     descriptors = []
@@ -224,26 +208,6 @@ def encode_vectors(
     return bytes(content), tuple(descriptors)
 
 
-def encode_file(
-    vectors: Sequence[RowIndexes], file_id: uuid.UUID, *, prefix: str = ""
-) -> tuple[bytes, tuple[DeletionVectorDescriptor, ...]]:
-    """Encode positions and pack them as `encode_vectors` does."""
-    return encode_vectors([encode_vector(p) for p in vectors], file_id, prefix=prefix)
-
-
-def encode_inline(positions: RowIndexes) -> DeletionVectorDescriptor:
-    """Return a descriptor that holds a small vector itself."""
-    vector = encode_vector(positions)
-    data = vector.data
-    return DeletionVectorDescriptor(
-        storage_type=INLINE,
-        path_or_inline=z85_encode(data + bytes(-len(data) % 4)),
-        offset=None,
-        size_bytes=len(data),
-        cardinality=vector.cardinality,
-    )
-
-
 # --- Z85 ------------------------------------------------------------------------------------
 
 
@@ -259,7 +223,7 @@ def z85_decode(text: str) -> bytes:
 
 
 def z85_encode(data: bytes) -> str:
-    """Write bytes, in number a multiple of four, as Z85.
+    """Write bytes as Z85; their number must be a multiple of four.
 
     >>> z85_encode(bytes.fromhex("864FD26FB559F75B"))
     'HelloWorld'

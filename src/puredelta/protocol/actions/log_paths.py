@@ -1,14 +1,12 @@
 """Names of the files in ``_delta_log``, parsed once (section "File Types").
 
-A name that no rule covers is nobody's business here: ``None``, never an error, because
-other tools keep their own files beside the log.
+An unknown name gives ``None`` and is no error, because other tools keep files beside the log.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import Enum
 from typing import TypeAlias
 
 LOG_DIRECTORY = "_delta_log"
@@ -16,13 +14,6 @@ SIDECAR_DIRECTORY = "_delta_log/_sidecars"
 CHANGE_DATA_DIRECTORY = "_change_data"
 LAST_CHECKPOINT = "_last_checkpoint"
 VERSION_MAX = 2**63 - 1
-
-
-class CheckpointFormat(Enum):
-    """How the top file of a V2 checkpoint is written."""
-
-    JSON = "json"
-    PARQUET = "parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +38,7 @@ class CompactedFile:
 
 @dataclass(frozen=True, slots=True)
 class ClassicCheckpoint:
-    """``<version>.checkpoint.parquet``: V1 or V2 content, told apart by what is inside."""
+    """``<version>.checkpoint.parquet``: V1 or V2, which only its content shows."""
 
     version: int
 
@@ -67,8 +58,6 @@ class V2Checkpoint:
     """``<version>.checkpoint.<uuid>.{json,parquet}``."""
 
     version: int
-    uuid: str
-    format: CheckpointFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +88,12 @@ _MULTI_PART = re.compile(
 )
 _V2 = re.compile(
     rf"{_V}\.checkpoint\."
-    r"(?P<uuid>[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.(?P<format>json|parquet)"
+    r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\.(?:json|parquet)"
 )
 
 
 def parse_log_name(name: str) -> LogName | None:
-    """Tell what a file directly in ``_delta_log`` is, from its name alone.
+    """Return the kind of a file directly in ``_delta_log`` by its name.
 
     >>> parse_log_name("00000000000000000042.json")
     CommitFile(version=42)
@@ -118,7 +107,7 @@ def parse_log_name(name: str) -> LogName | None:
     if match := _CHECKSUM.fullmatch(name):
         return ChecksumFile(int(match["version"]))
     if match := _V2.fullmatch(name):
-        return V2Checkpoint(int(match["version"]), match["uuid"], CheckpointFormat(match["format"]))
+        return V2Checkpoint(int(match["version"]))
     if match := _MULTI_PART.fullmatch(name):
         return _multi_part(int(match["version"]), int(match["part"]), int(match["parts"]))
     if match := _COMPACTED.fullmatch(name):
@@ -135,7 +124,7 @@ def _compacted(low: int, high: int) -> CompactedFile | None:
 
 
 def version_prefix(version: int) -> str:
-    """Return the 20 digits every name of this version starts with: where a listing begins."""
+    """Return the 20 digits that all names of a version start with: a listing may start there."""
     if not 0 <= version <= VERSION_MAX:
         raise ValueError(f"a table version is between 0 and {VERSION_MAX}, not {version}")
     return f"{version:020d}"
@@ -150,11 +139,6 @@ def commit_name(version: int) -> str:
     return f"{version_prefix(version)}.json"
 
 
-def compacted_name(low: int, high: int) -> str:
-    """Return the name of the log compaction file of ``low`` to ``high``, both included."""
-    return f"{version_prefix(low)}.{version_prefix(high)}.compacted.json"
-
-
 def classic_checkpoint_name(version: int) -> str:
     """Return the name of the checkpoint in one Parquet file."""
     return f"{version_prefix(version)}.checkpoint.parquet"
@@ -167,16 +151,6 @@ def v2_checkpoint_name(version: int, uuid: str) -> str:
     '00000000000000000003.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json'
     """
     return f"{version_prefix(version)}.checkpoint.{uuid}.json"
-
-
-def multi_part_checkpoint_name(version: int, part: int, parts: int) -> str:
-    """Return the name of part ``part`` (from 1) of a checkpoint in ``parts`` files."""
-    return f"{version_prefix(version)}.checkpoint.{part:010d}.{parts:010d}.parquet"
-
-
-def checksum_name(version: int) -> str:
-    """Return the name of the version checksum."""
-    return f"{version_prefix(version)}.crc"
 
 
 def log_path(name: str) -> str:

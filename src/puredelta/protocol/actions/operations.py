@@ -1,8 +1,8 @@
-"""What ``commitInfo`` says about a command: its name and parameters, as the reference does.
+"""What ``commitInfo`` says about a command: its name and parameters, as delta-spark writes them.
 
 History readers parse these, so the quirks are kept (M-161, C-56): lists and nested objects
-are *text that holds JSON*, numbers and booleans stand as they are. Predicates are plain
-SQL: the reference writes Catalyst's text with expression ids, which nobody can parse back.
+are *text that holds JSON*, numbers and booleans are JSON values. Predicates are plain SQL.
+delta-spark writes Catalyst's text with expression ids there, which no parser can read back.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class Operation:
     name: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
-    def saying(self, more: Mapping[str, Any]) -> Operation:
+    def with_parameters(self, more: Mapping[str, Any]) -> Operation:
         """Return the command with further parameters before its own."""
         return Operation(name=self.name, parameters={**more, **self.parameters})
 
 
 class WriteMode(Enum):
-    """How a DataFrame write treats what is there, in the words of the log."""
+    """How a DataFrame write treats existing rows, in the words of the log."""
 
     APPEND = "Append"
     OVERWRITE = "Overwrite"
@@ -52,7 +52,7 @@ def write(
     overwrites_schema: bool = False,
     overwrites_partitions: bool = False,
 ) -> Operation:
-    """Describe a DataFrame write; ``partition_by`` as the caller spelt it, not the table's.
+    """Describe a DataFrame write; ``partition_by`` is what the caller gave, not the table's.
 
     >>> write(WriteMode.APPEND).parameters
     {'mode': 'Append', 'partitionBy': '[]'}
@@ -61,32 +61,11 @@ def write(
         name="WRITE",
         parameters={
             "mode": mode.value,
-            "partitionBy": _json_text(list(partition_by)),
+            "partitionBy": json_text(list(partition_by)),
             **({} if replace_where is None else {"predicate": replace_where}),
             **({"canMergeSchema": True} if merges_schema else {}),
             **({"canOverwriteSchema": True} if overwrites_schema else {}),
             **({"isDynamicPartitionOverwrite": True} if overwrites_partitions else {}),
-        },
-    )
-
-
-def create_table(
-    *,
-    partition_by: Sequence[str] = (),
-    properties: Mapping[str, str] | None = None,
-    description: str | None = None,
-    as_select: bool = False,
-    is_managed: bool = False,
-) -> Operation:
-    """Describe the creation of a table, with rows (``as_select``) or without."""
-    return Operation(
-        name="CREATE TABLE AS SELECT" if as_select else "CREATE TABLE",
-        parameters={
-            "partitionBy": _json_text(list(partition_by)),
-            "clusterBy": "[]",
-            "description": description,
-            "isManaged": "true" if is_managed else "false",
-            "properties": _json_text(dict(properties or {})),
         },
     )
 
@@ -102,7 +81,7 @@ def merge(
     return Operation(
         name="MERGE",
         parameters={
-            "predicate": _json_text([predicate]),
+            "predicate": json_text([predicate]),
             "matchedPredicates": _clauses(matched),
             "notMatchedPredicates": _clauses(not_matched),
             "notMatchedBySourcePredicates": _clauses(not_matched_by_source),
@@ -111,7 +90,7 @@ def merge(
 
 
 def update(predicate: str | None = None) -> Operation:
-    """Describe an UPDATE; ``None`` stands for one without a condition.
+    """Describe an UPDATE; ``None`` means that it has no condition.
 
     >>> update("id = 1").parameters
     {'predicate': '["id = 1"]'}
@@ -120,7 +99,7 @@ def update(predicate: str | None = None) -> Operation:
 
 
 def delete(predicate: str | None = None) -> Operation:
-    """Describe a DELETE; without a condition it is one of every row.
+    """Describe a DELETE; without a condition it deletes every row.
 
     >>> delete().parameters
     {'predicate': '["true"]'}
@@ -145,7 +124,7 @@ def convert(
         name="CONVERT",
         parameters={
             "numFiles": num_files,
-            "partitionedBy": _json_text(list(partitioned_by)),
+            "partitionedBy": json_text(list(partitioned_by)),
             "collectStats": collect_stats,
             **({} if catalog_table is None else {"catalogTable": catalog_table}),
             "sourceFormat": source_format,
@@ -154,11 +133,11 @@ def convert(
 
 
 def _predicates(predicate: str | None) -> str:
-    return _json_text([] if predicate is None else [predicate])
+    return json_text([] if predicate is None else [predicate])
 
 
 def _clauses(clauses: Iterable[ClauseSummary]) -> str:
-    return _json_text(
+    return json_text(
         [
             {
                 **({} if clause.condition is None else {"predicate": clause.condition}),
@@ -169,5 +148,6 @@ def _clauses(clauses: Iterable[ClauseSummary]) -> str:
     )
 
 
-def _json_text(value: object) -> str:
+def json_text(value: object) -> str:
+    """Return a list or an object as the text in which operation parameters hold it."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

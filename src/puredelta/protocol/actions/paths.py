@@ -1,8 +1,8 @@
-"""Paths of files: how the log spells them, and when two spellings mean one file.
+"""Paths of files: their percent-encoded form in the log, and when two spellings mean one file.
 
 ``add.path`` is an RFC 2396 URI reference, percent-encoded, relative to the table root or
 absolute (X-80). Writers encode differently, so files are compared after decoding (X-81).
-URIs that leave this module are *decoded* and in Hadoop's short form (``file:/data/x``).
+URIs that functions return are *decoded* and in Hadoop's short form (``file:/data/x``).
 """
 
 from __future__ import annotations
@@ -11,23 +11,27 @@ import functools
 import posixpath
 import re
 from collections.abc import Sequence
+from typing import NewType
 from urllib.parse import quote, unquote
+
+CanonicalPath = NewType("CanonicalPath", str)
+"""The one spelling of a path in which files are compared; `canonical_path` makes it."""
 
 # "scheme:/": the slash keeps a raw colon in a relative name from looking like a scheme.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 _FILE_AUTHORITY = re.compile(r"file:/{2}(?:localhost)?(?=/)", re.IGNORECASE)
 _AUTHORITY = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?)")
 
-# Bytes that are not UTF-8 must survive the way there and back, or two files become one.
+# Bytes that are not UTF-8 must survive encoding and decoding, or two files become one.
 _ERRORS = "surrogateescape"
 
 
 def encode_path(path: str) -> str:
-    """Spell a real path, relative to the table root, as the log wants it.
+    """Percent-encode a real path, relative to the table root, for the log.
 
-    Everything but unreserved characters, ``/`` and ``=`` is escaped: also ``:``, which
-    would make the first segment look like a scheme, and ``%``, so that a Hive-escaped
-    directory ``t=10%3A00`` becomes ``t=10%253A00`` (C-50).
+    Only unreserved characters, ``/`` and ``=`` stay. ``:`` is encoded, because it would make the
+    first segment look like a scheme. So is ``%``: the directory ``t=10%3A00`` of an escaped
+    partition value becomes ``t=10%253A00`` (C-50).
 
     >>> encode_path("p=a b/part-0.parquet")
     'p=a%20b/part-0.parquet'
@@ -36,12 +40,12 @@ def encode_path(path: str) -> str:
 
 
 def decode_path(encoded: str) -> str:
-    """Return the real name behind a path of the log; ``+`` is no space in a path."""
+    """Return the real path for a percent-encoded path of the log; ``+`` is no space in a path."""
     return unquote(encoded, errors=_ERRORS)
 
 
 def encode_uri(uri: str) -> str:
-    """Spell an absolute, decoded URI as the log wants the path of a file elsewhere.
+    """Percent-encode an absolute URI for the log: the path of a file outside the table.
 
     >>> encode_uri("file:/data/my table/x.parquet")
     'file:/data/my%20table/x.parquet'
@@ -51,38 +55,37 @@ def encode_uri(uri: str) -> str:
 
 
 def is_absolute_path(encoded: str) -> bool:
-    """Tell whether a path of the log stands on its own, without the table root."""
+    """Return whether a path of the log is absolute, so that it needs no table root."""
     return encoded.startswith("/") or _SCHEME.match(encoded) is not None
 
 
-def canonical_path(encoded: str) -> str:
-    """Return the key under which all spellings of one path are equal (X-81).
+def canonical_path(encoded: str) -> CanonicalPath:
+    """Return the spelling that all spellings of one path have in common (X-81).
 
     Percent-encoding, ``file:`` spellings, doubled slashes and ``.`` segments do not matter.
-    A relative path and the absolute path of the same file stay different, as in the
-    reference: the log alone does not know where the table lies.
+    A relative path and the absolute path of the same file stay different, as in delta-spark:
+    the log does not say where the table is.
 
     >>> canonical_path("file:///a/b%20c") == canonical_path("/a//b c")
     True
     """
     if _is_plain(encoded):
-        return encoded
-    scheme = _SCHEME.match(encoded)
+        return CanonicalPath(encoded)
     decoded = decode_path(encoded)
-    if scheme is None:
-        return _normal(decoded)
+    if _SCHEME.match(encoded) is None:
+        return CanonicalPath(_normal(decoded))
     short = short_uri(decoded)
     if short.startswith("file:"):
-        return _normal(short.removeprefix("file:"))
-    return _normal_uri(short)
+        return CanonicalPath(_normal(short.removeprefix("file:")))
+    return CanonicalPath(_normal_uri(short))
 
 
 _NOT_PLAIN = ("%", ":", "//", "/.", "\n/", "\n.", "/\n", "\n\n")
-"""What a line of plain paths, one a line, does not have: see `_is_plain`."""
+"""What is not in a text of plain paths, one a line: see `_is_plain`."""
 
 
 def _is_plain(encoded: str) -> bool:
-    """Tell quickly of most paths that they are canonical: relative, nothing escaped or dotted."""
+    """Return whether a path is obviously canonical: relative, nothing encoded or dotted."""
     return not (
         "%" in encoded
         or ":" in encoded
@@ -111,7 +114,7 @@ def absolute_uri(root_uri: str, encoded_path: str) -> str:
 
 
 def absolute_uris(root_uri: str, encoded_paths: Sequence[str]) -> list[str]:
-    """Return the `absolute_uri` of many files; most tables have plain paths only.
+    """Return the `absolute_uri` of many files; fast for plain paths, which most tables have.
 
     >>> absolute_uris("file:/data/t", ["x.parquet", "p=a%20b/y.parquet"])
     ['file:/data/t/x.parquet', 'file:/data/t/p=a b/y.parquet']
@@ -129,7 +132,7 @@ def _directory(root_uri: str) -> str:
 
 
 def path_below_root(root_uri: str, encoded_path: str) -> str | None:
-    """Return where a file of the log lies below the table root, decoded; ``None`` if outside.
+    """Return the decoded path of a file of the log below the table root; ``None`` if outside.
 
     >>> path_below_root("file:/data/t", "file:///data/t/p=a%20b/x.parquet")
     'p=a b/x.parquet'
@@ -140,7 +143,7 @@ def path_below_root(root_uri: str, encoded_path: str) -> str | None:
 
 
 def relative_path(root_uri: str, uri: str) -> str | None:
-    """Return where a file lies below the table root, both URIs decoded; ``None`` if outside.
+    """Return the path of a file below the table root, both URIs decoded; ``None`` if outside.
 
     >>> relative_path("file:/data/t", "file:///data/t/p=1/x.parquet")
     'p=1/x.parquet'
@@ -160,7 +163,7 @@ def short_uri(uri: str) -> str:
 
 
 def _authority(uri: str) -> str:
-    """Return scheme and host: what an absolute path without them inherits from the root."""
+    """Return scheme and host, which an absolute path without them takes from the root."""
     match = _AUTHORITY.match(short_uri(uri)) if _SCHEME.match(uri) else None
     return "" if match is None else match[1]
 
@@ -173,5 +176,5 @@ def _normal_uri(uri: str) -> str:
 def _normal(path: str) -> str:
     """Collapse slashes and dots as Hadoop's ``Path`` does."""
     normal = posixpath.normpath(path)
-    # POSIX lets exactly two leading slashes mean something; here they do not.
+    # In POSIX exactly two leading slashes have a meaning of their own; here they have none.
     return "/" + normal.lstrip("/") if normal.startswith("/") else normal

@@ -5,21 +5,20 @@ As in `puredelta.protocol.actions.operations`: lists and objects are text that h
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
-from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.actions.operations import Operation, json_text
 from puredelta.protocol.schema.schema_json import encode_type
 from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 
 class Definition(Enum):
-    """How a table comes to be what a statement says; the value is the operation's name."""
+    """The statements that define a table; the value is the name of the operation."""
 
     CREATE = "CREATE TABLE"
     REPLACE = "REPLACE TABLE"
@@ -34,23 +33,26 @@ def define_table(
     description: str | None = None,
     properties: Mapping[str, str] | None = None,
     is_managed: bool = False,
-    as_select: bool = False,
 ) -> Operation:
-    """Describe a table's definition: the whole of its properties, defaults included.
+    """Describe the definition of a table: all of its properties, defaults included.
 
-    ``is_managed`` tells that the catalog owns the directory, ``as_select`` that the table was
-    made with its first rows.
+    ``is_managed`` says that the catalog owns the directory.
     """
     return Operation(
-        name=f"{how.value} AS SELECT" if as_select else how.value,
+        name=how.value,
         parameters={
-            "partitionBy": _json_text(list(partition_by)),
-            "clusterBy": _json_text(list(cluster_by)),
+            "partitionBy": json_text(list(partition_by)),
+            "clusterBy": json_text(list(cluster_by)),
             "description": description,
             "isManaged": "true" if is_managed else "false",
-            "properties": _json_text(dict(properties or {})),
+            "properties": json_text(dict(properties or {})),
         },
     )
+
+
+def with_rows(definition: Operation) -> Operation:
+    """Describe the definition of a table that is made with its first rows."""
+    return replace(definition, name=f"{definition.name} AS SELECT")
 
 
 def overwrite_as_table(
@@ -69,22 +71,21 @@ def overwrite_as_table(
         description=description,
         properties=properties,
         is_managed=is_managed,
-        as_select=True,
     )
     options = replacement_options(
         overwrites_schema=overwrites_schema, overwrites_partitions=overwrites_partitions
     )
-    return definition.saying({**SAVED_OVER, **options})
+    return with_rows(definition).with_parameters({**SAVED_OVER, **options})
 
 
 SAVED_OVER: Mapping[str, object] = MappingProxyType({"isV1SaveAsTableOverwrite": True})
-"""What the history says, too, of a table that ``saveAsTable`` replaces or would have replaced."""
+"""What the history adds for a table that ``saveAsTable`` replaces, or would have replaced."""
 
 
 def replacement_options(
     *, overwrites_schema: bool, overwrites_partitions: bool
 ) -> Mapping[str, object]:
-    """Return what the history says of the options of a replacement."""
+    """Return the parameters for the options of a replacement."""
     return {
         **({"canOverwriteSchema": True} if overwrites_schema else {}),
         **({"isDynamicPartitionOverwrite": True} if overwrites_partitions else {}),
@@ -113,7 +114,7 @@ def streaming_update(*, mode: str, query_id: str, epoch_id: int) -> Operation:
 def set_properties(properties: Mapping[str, str]) -> Operation:
     """Describe SET TBLPROPERTIES."""
     return Operation(
-        name="SET TBLPROPERTIES", parameters={"properties": _json_text(dict(properties))}
+        name="SET TBLPROPERTIES", parameters={"properties": json_text(dict(properties))}
     )
 
 
@@ -121,7 +122,7 @@ def unset_properties(keys: Sequence[str], *, if_exists: bool) -> Operation:
     """Describe UNSET TBLPROPERTIES."""
     return Operation(
         name="UNSET TBLPROPERTIES",
-        parameters={"properties": _json_text(list(keys)), "ifExists": if_exists},
+        parameters={"properties": json_text(list(keys)), "ifExists": if_exists},
     )
 
 
@@ -131,12 +132,12 @@ class ColumnChange:
 
     path: tuple[str, ...]
     field: StructField
-    """Under its own name; ``path`` is what is recorded."""
+    """The field under its own name; the history has ``path``."""
     place: str | None = None
-    """``FIRST`` or ``AFTER x``; None where nothing was said."""
+    """``FIRST`` or ``AFTER x``; None if the statement gives no place."""
 
     def described(self) -> dict[str, Any]:
-        """Return the column as the history shows it; of nested types the kind alone."""
+        """Return the column as the history shows it; of nested types only the kind is shown."""
         column = {
             "name": ".".join(self.path),
             "type": _type_name(self.field.type),
@@ -150,20 +151,20 @@ class ColumnChange:
 def add_columns(columns: Sequence[ColumnChange]) -> Operation:
     """Describe ADD COLUMNS."""
     described = [column.described() for column in columns]
-    return Operation(name="ADD COLUMNS", parameters={"columns": _json_text(described)})
+    return Operation(name="ADD COLUMNS", parameters={"columns": json_text(described)})
 
 
 def replace_columns(fields: Sequence[StructField]) -> Operation:
-    """Describe REPLACE COLUMNS; the fields as the statement has them."""
+    """Describe REPLACE COLUMNS; ``fields`` are those of the statement."""
     changes = (ColumnChange(path=(field.name,), field=field) for field in fields)
     described = [change.described()["column"] for change in changes]
-    return Operation(name="REPLACE COLUMNS", parameters={"columns": _json_text(described)})
+    return Operation(name="REPLACE COLUMNS", parameters={"columns": json_text(described)})
 
 
 def change_column(change: ColumnChange) -> Operation:
     """Describe a change of one column: comment, nullability, type, default or place."""
     described = change.described()
-    column = _json_text(described.pop("column"))
+    column = json_text(described.pop("column"))
     return Operation(name="CHANGE COLUMN", parameters={"column": column, **described})
 
 
@@ -171,7 +172,7 @@ def change_columns(changes: Sequence[ColumnChange]) -> Operation:
     """Describe a change of several columns at once."""
     described = [change.described() for change in changes]
     columns = [{**change.pop("column"), **change} for change in described]
-    return Operation(name="CHANGE COLUMNS", parameters={"columns": _json_text(columns)})
+    return Operation(name="CHANGE COLUMNS", parameters={"columns": json_text(columns)})
 
 
 def rename_column(old: Sequence[str], new: Sequence[str]) -> Operation:
@@ -185,7 +186,7 @@ def rename_column(old: Sequence[str], new: Sequence[str]) -> Operation:
 def drop_columns(columns: Sequence[Sequence[str]]) -> Operation:
     """Describe DROP COLUMNS."""
     names = [".".join(path) for path in columns]
-    return Operation(name="DROP COLUMNS", parameters={"columns": _json_text(names)})
+    return Operation(name="DROP COLUMNS", parameters={"columns": json_text(names)})
 
 
 def add_constraint(name: str, expression: str) -> Operation:
@@ -194,7 +195,7 @@ def add_constraint(name: str, expression: str) -> Operation:
 
 
 def drop_constraint(name: str, expression: str | None) -> Operation:
-    """Describe DROP CONSTRAINT; ``expression`` is that of a constraint that was there."""
+    """Describe DROP CONSTRAINT; ``expression`` is None if there was no such constraint."""
     found = {} if expression is None else {"expr": expression}
     existed = "false" if expression is None else "true"
     return Operation(name="DROP CONSTRAINT", parameters={"name": name, **found, "existed": existed})
@@ -211,7 +212,7 @@ def cluster_by(old: Sequence[str], new: Sequence[str]) -> Operation:
 def upgrade_protocol(new_protocol: Mapping[str, Any]) -> Operation:
     """Describe a commit that only raises the protocol."""
     return Operation(
-        name="UPGRADE PROTOCOL", parameters={"newProtocol": _json_text(dict(new_protocol))}
+        name="UPGRADE PROTOCOL", parameters={"newProtocol": json_text(dict(new_protocol))}
     )
 
 
@@ -224,17 +225,17 @@ def drop_feature(name: str, *, truncate_history: bool) -> Operation:
 
 
 EMPTY_COMMIT = Operation(name="Empty Commit")
-"""A commit for the sake of its version: a barrier before a feature is dropped."""
+"""A commit that only makes a version: a barrier before a feature is dropped."""
 
 
 TRUNCATE = Operation(name="TRUNCATE", parameters={})
-"""Every row goes."""
+"""Every row is removed."""
 
 
 def vacuum_start(
     *, retention_check: bool, default_retention: timedelta, retention: timedelta | None
 ) -> Operation:
-    """Describe the begin of a VACUUM; ``retention`` is what the caller asked for."""
+    """Describe the start of a VACUUM; ``retention`` is the one that the caller gave."""
     asked = {} if retention is None else {"specifiedRetentionMillis": _millis(retention)}
     return Operation(
         name="VACUUM START",
@@ -254,7 +255,7 @@ def vacuum_end(*, completed: bool) -> Operation:
 
 
 def restore(*, version: int | None, timestamp: str | None) -> Operation:
-    """Describe RESTORE; one of the two is given, as the caller said it."""
+    """Describe RESTORE; the caller gives either a version or a timestamp."""
     return Operation(name="RESTORE", parameters={"version": version, "timestamp": timestamp})
 
 
@@ -269,7 +270,7 @@ def optimize(
     z_order_by: Sequence[str] = (),
     auto: bool = False,
 ) -> Operation:
-    """Describe an OPTIMIZE; ``auto``: nobody asked for it, it followed another command.
+    """Describe an OPTIMIZE; ``auto`` means that it ran after another command by itself.
 
     >>> optimize(predicates=["p = 1"]).parameters
     {'predicate': '["p = 1"]', 'zOrderBy': '[]', 'clusterBy': '[]', 'auto': False}
@@ -277,8 +278,8 @@ def optimize(
     return Operation(
         name="OPTIMIZE",
         parameters={
-            "predicate": _json_text(list(predicates)),
-            "zOrderBy": _json_text(list(z_order_by)),
+            "predicate": json_text(list(predicates)),
+            "zOrderBy": json_text(list(z_order_by)),
             "clusterBy": "[]",
             "auto": auto,
         },
@@ -299,7 +300,3 @@ def _type_name(data_type: DataType) -> str:
             return "map"
         case _:
             return str(encode_type(data_type))
-
-
-def _json_text(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,8 +1,8 @@
-"""Every table feature the reference knows, one row each, and what this library does with it.
+"""Every table feature of delta-spark, one row each, and what this library does with it.
 
-This table decides whether a table may be touched, and ``docs/protocol-coverage.md`` is
-generated from it: a row is changed here and nowhere else. Names, kinds, versions and
-requirements are those of delta-spark 4.4.0 (X-50, X-52).
+These rows decide what this library may do with a table, and ``docs/protocol-coverage.md`` is
+generated from them. Names, kinds, versions and requirements are those of delta-spark 4.4.0 (X-50,
+X-52).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Capability(Enum):
     MERGE = "merge into"
     CONVERT = "convert a directory into"
     ADMINISTER = "administer"
-    """Commit to it without writing rows: create, alter, vacuum, restore, clone."""
+    """Commit to the table without writing rows: create, alter, vacuum, restore, clone."""
 
 
 class Level(Enum):
-    """How far a capability goes on a table that lists a feature."""
+    """Whether a capability is there for a table that lists a feature."""
 
     SUPPORTED = "yes"
     WHEN_INACTIVE = "while inactive"
@@ -70,7 +70,7 @@ def inactive(reason: str) -> Support:
 
 
 def no(reason: str) -> Support:
-    """NotApplicable, even if nothing uses the feature (X-56)."""
+    """Refused, even if nothing uses the feature (X-56)."""
     return Support(Level.REFUSED, reason)
 
 
@@ -116,7 +116,7 @@ class Feature:
 def _writer(name: str, support: Support, **row: object) -> Feature:
     """Build a row whose writing cells are the same, but for those named in ``row``.
 
-    What only hinders writing rows does not hinder administering a table.
+    Only a feature that is refused for writing is also refused for administering a table.
     """
     cells = dict.fromkeys(("append", "overwrite", "merge", "convert"), support)
     if support.level is Level.REFUSED:

@@ -1,13 +1,13 @@
 """What in a table's metadata makes a feature *active* (section "Active Features").
 
-A listed feature obliges a writer to obey its rules only while something uses it (X-53).
-Every function here answers with the names of the properties and columns that do, ready
-for an error message; an empty answer means the feature is not active.
+A writer must obey the rules of a listed feature only while something uses it (X-53). Every function
+here returns the properties and columns that use a feature, as error messages name them. No name
+means that the feature is not active.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeAlias
 
 from typing_extensions import assert_never
@@ -18,13 +18,13 @@ from puredelta.protocol.features.properties import (
     ColumnMappingMode,
     TableProperties,
 )
+from puredelta.protocol.schema.traversal import fields_by_path
 from puredelta.protocol.schema.types import (
     ArrayType,
     DataType,
     DecimalType,
     MapType,
     PrimitiveType,
-    StructField,
     StructType,
 )
 
@@ -41,7 +41,7 @@ IDENTITY_HIGH_WATER_MARK = "delta.identity.highWaterMark"
 
 
 def never(_properties: TableProperties, _schema: StructType) -> tuple[str, ...]:
-    """Nothing in the metadata uses the feature (it shows in other actions, or not at all)."""
+    """Nothing in the metadata uses the feature; other actions may."""
     return ()
 
 
@@ -109,37 +109,8 @@ def v2_checkpoints(properties: TableProperties, _schema: StructType) -> tuple[st
     return (f"property delta.checkpointPolicy={policy.value}",)
 
 
-def fields_by_path(schema: StructType) -> Iterator[tuple[str, StructField]]:
-    """Yield every field with its dotted path; inside arrays and maps with Spark's words.
-
-    >>> inner = StructType((StructField("x", PrimitiveType("integer")),))
-    >>> schema = StructType((StructField("a", ArrayType(inner)),))
-    >>> [path for path, _ in fields_by_path(schema)]
-    ['a', 'a.element.x']
-    """
-    yield from _fields("", schema)
-
-
-def _fields(prefix: str, data_type: DataType) -> Iterator[tuple[str, StructField]]:
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                path = f"{prefix}.{field.name}" if prefix else field.name
-                yield path, field
-                yield from _fields(path, field.type)
-        case ArrayType(element):
-            yield from _fields(f"{prefix}.element", element)
-        case MapType(key, value):
-            yield from _fields(f"{prefix}.key", key)
-            yield from _fields(f"{prefix}.value", value)
-        case PrimitiveType() | DecimalType():
-            return
-        case _:
-            assert_never(data_type)
-
-
 def _holds(data_type: DataType, names: tuple[str, ...]) -> bool:
-    """Tell whether the type is named, or what it holds other than fields of its own."""
+    """Return whether the type, an element, a key or a value has one of the names."""
     match data_type:
         case PrimitiveType(name):
             return any(name == n or name.startswith(n + "(") for n in names)

@@ -1,8 +1,8 @@
 """Columns whose value the table can supply: defaults, generated and identity columns.
 
 Each is a top-level column with keys in its metadata (protocol sections "Default Columns",
-"Generated Columns" and "Identity Columns"); expressions are SQL text that only Spark can
-evaluate. Whether the protocol obliges a writer to obey them is decided by the caller.
+"Generated Columns" and "Identity Columns"). Expressions are SQL text that only Spark can evaluate.
+The caller decides whether the protocol requires a writer to obey them.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Identity:
         return self.start if self.high_water_mark is None else self.high_water_mark + self.step
 
     def last_of(self, num_values: int) -> int:
-        """Return the last of so many values generated from now on.
+        """Return the last of the next ``num_values`` values.
 
         Raises:
-            DeltaError: it does not fit into a long.
+            DeltaError: the value does not fit into a long.
         """
         last = self.next_value + self.step * (num_values - 1)
         if not _LONG_MIN <= last <= _LONG_MAX:
@@ -68,15 +68,15 @@ class Identity:
         return self.start + steps * self.step
 
     def further(self, one: int, other: int) -> int:
-        """Return whichever of two values comes later in the direction of the step."""
+        """Return the later of two values in the direction of the step."""
         return max(one, other) if self.step > 0 else min(one, other)
 
     def nearer(self, one: int, other: int) -> int:
-        """Return whichever of two values comes first in the direction of the step."""
+        """Return the earlier of two values in the direction of the step."""
         return min(one, other) if self.step > 0 else max(one, other)
 
     def is_beyond(self, value: int) -> bool:
-        """Tell whether a value lies beyond the high water mark."""
+        """Return whether a value is beyond the high water mark."""
         mark = self.high_water_mark
         return mark is None or (value != mark and self.further(value, mark) == value)
 
@@ -102,7 +102,7 @@ def identities(schema: StructType) -> Mapping[str, Identity]:
 
 
 def with_high_water_marks(schema: StructType, marks: Mapping[str, int]) -> StructType:
-    """Return the schema with other high water marks in the columns named."""
+    """Return the schema with other high water marks in the given columns."""
     return StructType(
         tuple(
             dataclasses.replace(f, metadata={**f.metadata, IDENTITY_HIGH_WATER_MARK: marks[f.name]})
@@ -114,7 +114,7 @@ def with_high_water_marks(schema: StructType, marks: Mapping[str, int]) -> Struc
 
 
 def without_high_water_marks(schema: StructType) -> StructType:
-    """Return the schema without what generating identity values changes in it."""
+    """Return the schema without high water marks, which every generated value changes."""
     return StructType(
         tuple(
             dataclasses.replace(

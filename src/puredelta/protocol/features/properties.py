@@ -1,7 +1,7 @@
 """Table properties as typed values: the ``delta.*`` keys of ``metaData.configuration``.
 
-Each property is read when it is asked for, so that a bad value of a property nobody
-needs never makes a table unreadable. `TableProperties.validate` reads them all.
+Each property is parsed when it is used, so that a bad value of an unused property does not make a
+table unreadable. `TableProperties.validate` parses all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class CheckpointPolicy(Enum):
 
 
 class _Property(Generic[T]):
-    """A property as an attribute: key, how its text is read, what it is without text."""
+    """A property as an attribute: its key, the parser of its text, and its default."""
 
     def __init__(self, key: str, parse: Callable[[str], T], default: T) -> None:
         self.key = key
@@ -180,24 +180,29 @@ _whole = _at_least(0)
 _positive = _at_least(1)
 
 
+def _switch(key: str) -> _Property[bool]:
+    """Return a property that is off unless it is switched on."""
+    return _Property(key, _flag, default=False)
+
+
 # --- the properties -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class TableProperties:
-    """The properties of one table; defaults are the reference's (delta-spark 4.4.0).
+    """The properties of one table; defaults are those of delta-spark 4.4.0.
 
     >>> TableProperties.of({"delta.checkpointInterval": "100"}).checkpoint_interval
     100
 
     Raises:
-        InvalidRequestError: when a property is asked for and its text is no value of it
+        InvalidRequestError: raised when a property is used and its text is no value of it
             (DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED).
     """
 
     configuration: Mapping[str, str]
 
-    append_only: ClassVar = _Property("delta.appendOnly", _flag, default=False)
+    append_only: ClassVar = _switch("delta.appendOnly")
     auto_compact: ClassVar = _Property[str | None]("delta.autoOptimize.autoCompact", str, None)
     checkpoint_interval: ClassVar = _Property("delta.checkpointInterval", _positive, default=10)
     checkpoint_policy: ClassVar = _Property(
@@ -222,41 +227,27 @@ class TableProperties:
     deleted_file_retention: ClassVar = _Property(
         "delta.deletedFileRetentionDuration", parse_interval, default=timedelta(weeks=1)
     )
-    enable_change_data_feed: ClassVar = _Property(
-        "delta.enableChangeDataFeed", _flag, default=False
-    )
-    enable_deletion_vectors: ClassVar = _Property(
-        "delta.enableDeletionVectors", _flag, default=False
-    )
+    enable_change_data_feed: ClassVar = _switch("delta.enableChangeDataFeed")
+    enable_deletion_vectors: ClassVar = _switch("delta.enableDeletionVectors")
     enable_expired_log_cleanup: ClassVar = _Property(
         "delta.enableExpiredLogCleanup", _flag, default=True
     )
-    enable_iceberg_compat_v1: ClassVar = _Property(
-        "delta.enableIcebergCompatV1", _flag, default=False
+    enable_iceberg_compat_v1: ClassVar = _switch("delta.enableIcebergCompatV1")
+    enable_iceberg_compat_v2: ClassVar = _switch("delta.enableIcebergCompatV2")
+    enable_iceberg_compat_v3: ClassVar = _switch("delta.enableIcebergCompatV3")
+    enable_materialized_partition_columns: ClassVar = _switch(
+        "delta.enableMaterializePartitionColumnsFeature"
     )
-    enable_iceberg_compat_v2: ClassVar = _Property(
-        "delta.enableIcebergCompatV2", _flag, default=False
-    )
-    enable_iceberg_compat_v3: ClassVar = _Property(
-        "delta.enableIcebergCompatV3", _flag, default=False
-    )
-    enable_materialized_partition_columns: ClassVar = _Property(
-        "delta.enableMaterializePartitionColumnsFeature", _flag, default=False
-    )
-    enable_row_tracking: ClassVar = _Property("delta.enableRowTracking", _flag, default=False)
-    enable_type_widening: ClassVar = _Property("delta.enableTypeWidening", _flag, default=False)
-    enable_variant_shredding: ClassVar = _Property(
-        "delta.enableVariantShredding", _flag, default=False
-    )
+    enable_row_tracking: ClassVar = _switch("delta.enableRowTracking")
+    enable_type_widening: ClassVar = _switch("delta.enableTypeWidening")
+    enable_variant_shredding: ClassVar = _switch("delta.enableVariantShredding")
     in_commit_timestamp_enablement_timestamp_ms: ClassVar = _Property[int | None](
         "delta.inCommitTimestampEnablementTimestamp", _whole, None
     )
     in_commit_timestamp_enablement_version: ClassVar = _Property[int | None](
         "delta.inCommitTimestampEnablementVersion", _whole, None
     )
-    in_commit_timestamps: ClassVar = _Property(
-        "delta.enableInCommitTimestamps", _flag, default=False
-    )
+    in_commit_timestamps: ClassVar = _switch("delta.enableInCommitTimestamps")
     isolation_level: ClassVar = _Property(
         "delta.isolationLevel", _isolation_level, default="Serializable"
     )
@@ -264,13 +255,11 @@ class TableProperties:
         "delta.logRetentionDuration", parse_interval, default=timedelta(days=30)
     )
     random_prefix_length: ClassVar = _Property("delta.randomPrefixLength", _positive, default=2)
-    randomize_file_prefixes: ClassVar = _Property(
-        "delta.randomizeFilePrefixes", _flag, default=False
-    )
+    randomize_file_prefixes: ClassVar = _switch("delta.randomizeFilePrefixes")
     require_checkpoint_protection_before_version: ClassVar = _Property(
         "delta.requireCheckpointProtectionBeforeVersion", _whole, default=0
     )
-    row_tracking_suspended: ClassVar = _Property("delta.rowTrackingSuspended", _flag, default=False)
+    row_tracking_suspended: ClassVar = _switch("delta.rowTrackingSuspended")
     set_transaction_retention: ClassVar = _Property[timedelta | None](
         "delta.setTransactionRetentionDuration", parse_interval, None
     )
@@ -300,7 +289,7 @@ class TableProperties:
 
     @property
     def requested_features(self) -> frozenset[str]:
-        """Names that ``delta.feature.<name> = supported`` asks a new table to list."""
+        """Names of the features that ``delta.feature.<name> = supported`` requests."""
         return frozenset(
             key.removeprefix(FEATURE_PREFIX)
             for key, text in self.configuration.items()
@@ -308,10 +297,10 @@ class TableProperties:
         )
 
     def validate(self) -> None:
-        """Read every property once; for a writer, before it stores new ones.
+        """Parse every property; writers do so before they store new properties.
 
         Raises:
-            InvalidRequestError: the first one whose text is no value of it.
+            InvalidRequestError: the text of a property is no value of it.
         """
         for name in PROPERTY_KEYS:
             getattr(self, name)

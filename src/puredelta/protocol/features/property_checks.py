@@ -1,7 +1,6 @@
-"""Table properties as a user sets them: which keys exist, how they are spelt, what they may hold.
+"""Table properties as a user sets them: which keys exist, how they are spelled, their values.
 
-A table that exists may carry any property; these checks are for a command that is about to
-store new ones.
+An existing table may have any property. These checks are for commands that store new ones.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ from puredelta.protocol.features.properties import (
     TableProperties,
 )
 from puredelta.protocol.schema.schema_json import simple_string
-from puredelta.protocol.schema.types import DataType, StructType
+from puredelta.protocol.schema.traversal import find_fields
+from puredelta.protocol.schema.types import StructType
 
 _ARBITRARY_PROPERTIES_KEY = "spark.databricks.delta.allowArbitraryProperties.enabled"
 
@@ -35,7 +35,7 @@ _NOT_IMPLEMENTED: Mapping[str, str] = {
     "delta.universalFormat.enabledFormats": "metadata of other table formats",
 }
 _UNTYPED_KEYS = (
-    # Known to the reference, without effect on what this library does.
+    # Properties of delta-spark that have no effect in this library.
     *PROTOCOL_VERSION_KEYS,
     IGNORE_PROTOCOL_DEFAULTS,
     "delta.autoOptimize",
@@ -65,7 +65,7 @@ _OFF = ("", "false")
 
 
 def canonical_key(key: str) -> str:
-    """Return a property's key as the table stores it: Delta's own keys ignore case.
+    """Return a property's key as the table stores it; the keys of Delta ignore case.
 
     >>> canonical_key("delta.appendonly")
     'delta.appendOnly'
@@ -77,22 +77,21 @@ def canonical_key(key: str) -> str:
 
 
 def is_delta_property(key: str) -> bool:
-    """Tell whether a key, in any case, is one that Delta gives a meaning."""
+    """Return whether a key, in any case, is a property of Delta."""
     return key.lower() in _KNOWN
 
 
 def checked_properties(given: Mapping[str, str], *, allow_arbitrary: bool) -> dict[str, str]:
-    """Return properties under their canonical keys, each with a value it can have.
+    """Return properties under their canonical keys, after checking their values.
 
-    ``allow_arbitrary`` lets keys pass that begin with ``delta.`` and mean nothing here
-    (a setting of the session).
+    ``allow_arbitrary`` allows unknown keys that begin with ``delta.`` (a setting of the session).
 
     Raises:
         InvalidRequestError: a ``delta.`` key is unknown (UNKNOWN_CONFIGURATION) or not for
-            users to set (CANNOT_MODIFY_TABLE_PROPERTY), a value is none of its property
+            users to set (CANNOT_MODIFY_TABLE_PROPERTY), a value is wrong
             (INVALID_TABLE_PROPERTY), or a feature is unknown or neither supported nor
             enabled (UNSUPPORTED_FEATURES_IN_CONFIG, UNSUPPORTED_FEATURE_STATUS).
-        UnsupportedError: a property switches on what this library does not have.
+        UnsupportedError: a property switches on something that is not implemented.
     """
     found: dict[str, str] = {}
     for key, value in given.items():
@@ -124,7 +123,7 @@ def checked_properties(given: Mapping[str, str], *, allow_arbitrary: bool) -> di
 
 
 def require_sound_properties(properties: TableProperties, schema: StructType) -> None:
-    """Check what properties say together, and about the columns.
+    """Check properties against each other and against the columns.
 
     Raises:
         InvalidRequestError: the log would be kept shorter than removed files
@@ -195,14 +194,10 @@ def _days(duration: timedelta) -> str:
 
 
 def _require_field(schema: StructType, path: tuple[str, ...]) -> None:
-    level: DataType = schema
-    for name in path:
-        field = level.find_ignoring_case(name) if isinstance(level, StructType) else None
-        if field is None:
-            raise InvalidRequestError(
-                f"Couldn't find column {'.'.join(path)}, which delta.dataSkippingStatsColumns "
-                f"names, in: {simple_string(schema)}.",
-                code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
-                column=".".join(path),
-            )
-        level = field.type
+    if find_fields(schema, path, ignores_case=True) is None:
+        raise InvalidRequestError(
+            f"Couldn't find column {'.'.join(path)}, which delta.dataSkippingStatsColumns "
+            f"names, in: {simple_string(schema)}.",
+            code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
+            column=".".join(path),
+        )

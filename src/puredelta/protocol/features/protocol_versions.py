@@ -1,19 +1,15 @@
-"""Which tables may be read, written, merged into, and which protocol a table needs.
+"""Which tables this library may read, append to, merge into and so on, by their protocol.
 
-The answers come from the rows of `puredelta.protocol.features.feature_registry`; the rules here are
-those of the section "Table Features": versions, lists of names, and what they imply.
+The answers come from the rows of `puredelta.protocol.features.feature_registry`. The rules here are
+those of the section "Table Features": versions, lists of names, and the features that versions
+imply.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from puredelta.errors import (
-    CorruptTableError,
-    ErrorCode,
-    InvalidRequestError,
-    UnsupportedError,
-)
+from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
 from puredelta.protocol.actions.actions import Protocol
 from puredelta.protocol.features.feature_registry import (
     FEATURES,
@@ -21,19 +17,11 @@ from puredelta.protocol.features.feature_registry import (
     READER_VERSION_MAX,
     WRITER_VERSION_MAX,
     Capability,
-    Enablement,
     Feature,
     Level,
 )
-from puredelta.protocol.features.properties import FEATURE_PREFIX, TableProperties
+from puredelta.protocol.features.properties import TableProperties
 from puredelta.protocol.schema.types import StructType
-
-DEFAULT_PROTOCOL = Protocol(min_reader_version=1, min_writer_version=2)
-"""What a new table gets that needs nothing special (C-54)."""
-
-_PROTOCOL_KEYS = frozenset(
-    {"delta.minReaderVersion", "delta.minWriterVersion", "delta.ignoreProtocolDefaults"}
-)
 
 
 def supported_features(protocol: Protocol) -> frozenset[str]:
@@ -48,26 +36,26 @@ def supported_features(protocol: Protocol) -> frozenset[str]:
 
 
 def supports(protocol: Protocol, name: str) -> bool:
-    """Tell whether the protocol supports one feature."""
+    """Return whether the protocol supports a feature."""
     return name in supported_features(protocol)
 
 
 def active_features(
     protocol: Protocol, properties: TableProperties, schema: StructType
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return the supported features something uses, each with what uses it."""
+    """Return the supported features that are in use, each with what uses it."""
     names = supported_features(protocol)
     used = {f.name: f.used(properties, schema) for f in FEATURES if f.name in names}
     return {name: what for name, what in used.items() if what}
 
 
 def require_consistent(protocol: Protocol) -> None:
-    """Check that versions and lists of a protocol go together.
+    """Check that versions and lists of a protocol fit.
 
     Raises:
         CorruptTableError: reader version 3 without writer version 7
-            (DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE), or lists where the versions
-            allow none, or none where they demand them (DELTA_LOG_CORRUPTED).
+            (DELTA_READ_FEATURE_PROTOCOL_REQUIRES_WRITE), or a list that the version
+            does not allow, or no list where it requires one (DELTA_LOG_CORRUPTED).
     """
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader >= READER_VERSION_MAX and writer < WRITER_VERSION_MAX:
@@ -91,7 +79,7 @@ def require_consistent(protocol: Protocol) -> None:
 def require_capability(
     capability: Capability, protocol: Protocol, properties: TableProperties, schema: StructType
 ) -> None:
-    """Refuse what a feature of the table does not let this library do (X-51, X-53, X-56).
+    """Require that the features of a table allow a capability (X-51, X-53, X-56).
 
     Raises:
         UnsupportedError: the version is too new (DELTA_INVALID_PROTOCOL_VERSION), or
@@ -171,177 +159,11 @@ def _is_implied(feature: Feature, protocol: Protocol) -> bool:
 
 
 def _implied_reader_features(protocol: Protocol) -> frozenset[str]:
-    """Return what a reader version without a list implies; writer lists do not matter to it."""
+    """Return the reader features that the reader version implies, whatever the writer version."""
     return frozenset(
         f.name
         for f in FEATURES
         if f.reader and f.legacy is not None and protocol.min_reader_version >= f.legacy[0]
-    )
-
-
-# --- protocols for new and changed tables ---------------------------------------------------
-
-
-def protocol_for_new_table(schema: StructType, configuration: Mapping[str, str]) -> Protocol:
-    """Return the protocol that supports what schema and properties use, and no more (X-55).
-
-    ``configuration`` may hold ``delta.feature.<name>=supported`` and
-    ``delta.minReaderVersion``/``delta.minWriterVersion``; `stored_configuration` drops
-    those again before the rest becomes metadata.
-
-    Raises:
-        InvalidRequestError: a requested feature or version does not exist.
-    """
-    properties = TableProperties.of(configuration)
-    needed = {f.name for f in _enabled_by_use(properties, schema)}
-    needed |= {feature_named(name) for name in properties.requested_features}
-    names = supported_features(_requested_versions(configuration)) | _closure(needed)
-    return normalized(listing_protocol(names))
-
-
-def _enabled_by_use(properties: TableProperties, schema: StructType) -> tuple[Feature, ...]:
-    return tuple(
-        f for f in FEATURES if f.enabled_by is not Enablement.NAME and f.used(properties, schema)
-    )
-
-
-def stored_configuration(configuration: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the properties without those that only shape the protocol."""
-    return {
-        key: value
-        for key, value in configuration.items()
-        if key not in _PROTOCOL_KEYS and not key.startswith(FEATURE_PREFIX)
-    }
-
-
-def required_protocol(
-    protocol: Protocol, schema: StructType, properties: TableProperties
-) -> Protocol:
-    """Return ``protocol``, raised where a changed schema or property needs more of it.
-
-    Compare with the old one to see whether a ``protocol`` action has to be committed.
-
-    Raises:
-        InvalidRequestError: a new column type would raise it so far that older readers
-            are locked out, which the user has to ask for
-            (DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT).
-    """
-    missing = [
-        f for f in _enabled_by_use(properties, schema) if f.name not in supported_features(protocol)
-    ]
-    if manual := [f for f in missing if f.enabled_by is Enablement.USE_IN_NEW_TABLE]:
-        listed = "; ".join(f"{f.name} ({', '.join(f.used(properties, schema))})" for f in manual)
-        raise InvalidRequestError(
-            "The changed schema needs table features that the table does not list and that "
-            f"are not added unasked, because older readers could not open it any more: "
-            f"{listed}. Enable them with ALTER TABLE ... SET TBLPROPERTIES "
-            "('delta.feature.<name>' = 'supported') in an engine that can, or write to a "
-            "new table.",
-            code=ErrorCode.FEATURES_REQUIRE_MANUAL_ENABLEMENT,
-            features=tuple(f.name for f in manual),
-        )
-    return with_features(protocol, (f.name for f in missing))
-
-
-def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
-    """Return the protocol that supports these features, and what they require, as well.
-
-    Never removes a feature, and never adds one that was not asked for: legacy versions
-    are kept only where they imply exactly the wanted features, as in the reference.
-    """
-    supported = supported_features(protocol)
-    missing = _closure(names) - supported
-    if not missing:
-        return protocol
-    listing = listing_protocol(supported | missing, protocol.min_reader_version)
-    return listing if protocol.writer_features is not None else normalized(listing)
-
-
-def listing_protocol(names: frozenset[str], reader_version: int = 1) -> Protocol:
-    """Return a protocol at writer version 7 that lists exactly these features.
-
-    The reader version rises to 3 only for a reader feature that has no legacy version:
-    column mapping alone is content with reader version 2.
-    """
-    readers = [f for f in map(FEATURES_BY_NAME.get, names) if f is not None and f.reader]
-    needed = max((f.legacy[0] if f.legacy else READER_VERSION_MAX for f in readers), default=1)
-    version = max(reader_version, needed)
-    listed = frozenset(f.name for f in readers) if version == READER_VERSION_MAX else None
-    return Protocol(
-        min_reader_version=version,
-        min_writer_version=WRITER_VERSION_MAX,
-        reader_features=listed,
-        writer_features=names,
-    )
-
-
-def normalized(protocol: Protocol) -> Protocol:
-    """Return a protocol that lists features with versions alone where they say exactly the same.
-
-    >>> normalized(listing_protocol(frozenset({"appendOnly", "invariants"}))).min_writer_version
-    2
-    """
-    names = supported_features(protocol)
-    versions = [feature.legacy for name in names if (feature := FEATURES_BY_NAME.get(name))]
-    legacy = Protocol(
-        min_reader_version=max((v[0] for v in versions if v), default=1),
-        min_writer_version=max((v[1] for v in versions if v), default=1),
-    )
-    return legacy if supported_features(legacy) == names else protocol
-
-
-def _closure(names: Iterable[str]) -> frozenset[str]:
-    found: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting.extend(FEATURES_BY_NAME[name].requires)
-    return frozenset(found)
-
-
-def feature_named(requested: str) -> str:
-    """Return a feature's own spelling: the reference stores such keys in lower case.
-
-    Raises:
-        InvalidRequestError: there is no such feature.
-    """
-    for feature in FEATURES:
-        if feature.name.lower() == requested.lower():
-            return feature.name
-    raise InvalidRequestError(
-        f"The table property '{FEATURE_PREFIX}{requested}' names no table feature that "
-        "puredelta knows.",
-        code=ErrorCode.INVALID_TABLE_PROPERTY,
-        property=FEATURE_PREFIX + requested,
-    )
-
-
-def _requested_versions(configuration: Mapping[str, str]) -> Protocol:
-    def version(key: str, default: int, highest: int) -> int:
-        text = configuration.get(key, str(default))
-        if text not in {str(v) for v in range(1, highest + 1)}:
-            raise InvalidRequestError(
-                f"The table property {key!r} cannot be {text!r}: it needs to be between 1 "
-                f"and {highest}.",
-                code=ErrorCode.INVALID_TABLE_PROPERTY,
-                property=key,
-            )
-        return int(text)
-
-    reader = version("delta.minReaderVersion", 1, READER_VERSION_MAX)
-    writer = version("delta.minWriterVersion", 2, WRITER_VERSION_MAX)
-    if reader == READER_VERSION_MAX and "delta.minWriterVersion" not in configuration:
-        return DEFAULT_PROTOCOL  # it stands for no feature
-    writer = WRITER_VERSION_MAX if reader == READER_VERSION_MAX else writer
-    if writer < WRITER_VERSION_MAX:
-        return Protocol(min_reader_version=reader, min_writer_version=writer)
-    return Protocol(
-        min_reader_version=reader,
-        min_writer_version=writer,
-        reader_features=frozenset() if reader == READER_VERSION_MAX else None,
-        writer_features=frozenset(),
     )
 
 

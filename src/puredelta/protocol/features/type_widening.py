@@ -1,7 +1,7 @@
-"""Types that may become wider while old files keep theirs (section "Type Widening", M-53).
+"""Changes of a column to a wider type, while old files keep theirs ("Type Widening", M-53).
 
-A change is recorded in the metadata of the field whose type changed, or of the one that
-holds the array or map it happened in, so that readers know what old files may contain.
+A change is recorded in the metadata of the field whose type changed, or of the field with the array
+or map inside which it changed. So readers know the types that old files may have.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from puredelta.protocol.schema.types import (
 _INTEGRALS = (BYTE, SHORT, INTEGER, LONG)
 _TO_DOUBLE = (BYTE, SHORT, INTEGER)
 _DIGITS = {BYTE: 10, SHORT: 10, INTEGER: 10, LONG: 20}
-"""Parquet stores the three small ones as 32 bits, which read as ten digits or more."""
+"""How many digits a decimal needs; Parquet stores the three small types as 32 bits."""
 
 
 class AutomaticWidening(Enum):
-    """Which types a statement may widen unasked; the value is that of the session setting."""
+    """Which types a statement may widen automatically; the value is that of the session setting."""
 
     ALWAYS = "always"
     SAME_FAMILY = "same_family_type"
     NEVER = "never"
 
     def allows(self, current: DataType, wider: DataType) -> bool:
-        """Tell whether a column of one type may be given the other.
+        """Return whether a column of one type may get the other.
 
         >>> AutomaticWidening.SAME_FAMILY.allows(INTEGER, DOUBLE)
         False
@@ -60,7 +60,7 @@ class AutomaticWidening(Enum):
 
 
 def can_widen(current: DataType, wider: DataType) -> bool:
-    """Tell whether the feature supports the change of a leaf; a type is not wider than itself."""
+    """Return whether the feature supports the change of a leaf; an equal type is no change."""
     if current == wider:
         return False
     match current, wider:
@@ -80,10 +80,9 @@ def can_widen(current: DataType, wider: DataType) -> bool:
 
 
 def with_type_changes(before: StructType, after: StructType) -> StructType:
-    """Return ``after`` with what was widened since ``before`` recorded in its fields.
+    """Return ``after`` with the changes of types since ``before`` recorded in its fields.
 
-    Changes recorded earlier stay, in their order. Fields match by name; new ones have no
-    history.
+    Earlier records are kept, in their order. Fields match by name; new fields have no record.
     """
     fields = []
     for field in after.fields:
@@ -99,7 +98,7 @@ def with_type_changes(before: StructType, after: StructType) -> StructType:
 
 
 def _inside(before: DataType, after: DataType) -> DataType:
-    """Record the changes of fields below a type."""
+    """Record the changes of the fields inside a type."""
     match before, after:
         case StructType(), StructType():
             return with_type_changes(before, after)

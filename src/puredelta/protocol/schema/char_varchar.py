@@ -1,4 +1,4 @@
-"""``char(n)`` and ``varchar(n)``, which a schema has as text beside the type string (M-106).
+"""``char(n)`` and ``varchar(n)``: a schema has the type string, and a text with the limits (M-106).
 
 The text describes a whole column, nested types included: ``struct<a:char(3),b:array<varchar(2)>>``.
 """
@@ -24,33 +24,33 @@ class Limited:
 
     length: int
     is_padded: bool
-    """Whether shorter text counts as filled up with blanks: ``char(n)``."""
+    """Whether shorter text counts as padded with blanks: ``char(n)``."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitedStruct:
-    """A struct with such text inside."""
+    """A struct with limited text inside."""
 
     fields: tuple[tuple[str, Limits], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LimitedArray:
-    """An array of such text."""
+    """An array of limited text."""
 
     element: Limits
 
 
 @dataclass(frozen=True, slots=True)
 class LimitedMap:
-    """A map with such text as keys or values."""
+    """A map with limited text as keys or values."""
 
     key: Limits
     value: Limits
 
 
 Limits: TypeAlias = Limited | LimitedStruct | LimitedArray | LimitedMap | None
-"""``None``: no text is limited there."""
+"""``None`` means that no text is limited."""
 
 
 def parse_limits(text: str) -> Limits:
@@ -60,7 +60,7 @@ def parse_limits(text: str) -> Limits:
     LimitedArray(element=Limited(length=2, is_padded=False))
 
     Raises:
-        CorruptTableError: it is none.
+        CorruptTableError: the text is no such description.
     """
     parser = _Parser(text)
     limits = parser.read()
@@ -70,7 +70,7 @@ def parse_limits(text: str) -> Limits:
 
 
 def has_padded(limits: Limits) -> bool:
-    """Tell whether there is a ``char(n)`` anywhere."""
+    """Return whether there is a ``char(n)`` anywhere."""
     match limits:
         case None:
             return False
@@ -87,7 +87,7 @@ def has_padded(limits: Limits) -> bool:
 
 
 class _Parser:
-    """Reads one type at a time from the left."""
+    """Parses one type at a time from the left."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,7 +1,7 @@
-"""Which columns the SQL text of a table's rule mentions: constraints, generation expressions.
+"""Which columns a SQL expression of a table mentions: a constraint or a generation expression.
 
-Read from the text alone, without a parser: a name that is both a function and a column may
-be found too much, never too little.
+The text is searched without a parser. A function with the name of a column may be taken for the
+column, but no column is missed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _NAME = r"(?:`(?:[^`]|``)+`|[A-Za-z_]\w*)"
 _TOKEN = re.compile(
     rf"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|(?P<reference>{_NAME}(?:\s*\.\s*{_NAME})*)"
 )
-"""A string literal, or what may be a column."""
+"""Matches a string literal, or a name that may be a column."""
 _PART = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 
 
 def referenced_paths(sql: str, schema: StructType) -> list[tuple[str, ...]]:
-    """Return the columns and fields an expression names, in order of their first mention.
+    """Return the columns and fields that an expression names, in order of first mention.
 
     >>> from puredelta.protocol.schema.types import INTEGER, StructField
     >>> schema = StructType((StructField("a", INTEGER), StructField("b c", INTEGER)))

@@ -1,4 +1,4 @@
-"""Which casts Spark does unasked: they decide whether a column keeps its type (M-52)."""
+"""Which casts Spark does implicitly: they decide whether a column keeps its type (M-52)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from puredelta.protocol.schema.types import (
 )
 
 _NUMBERS = INTEGRAL | {FLOAT, DOUBLE}
-_MOMENTS = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+_TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 
 
 def is_implicit_cast(given: DataType, to: DataType) -> bool:
-    """Tell whether Spark's classic coercion turns a leaf of one type into the other.
+    """Return whether Spark's classic coercion turns a leaf of one type into the other.
 
-    It is about types, not values: a text that is no number fails later, as a cast does.
+    The answer is about types, not values: a text that is no number fails later, in the cast.
 
     >>> from puredelta.protocol.schema.types import INTEGER
     >>> is_implicit_cast(STRING, INTEGER), is_implicit_cast(STRING, BOOLEAN)
@@ -33,10 +33,10 @@ def is_implicit_cast(given: DataType, to: DataType) -> bool:
     if given in (to, VOID):
         return True
     if to == STRING:
-        return _is_number(given) or given in (*_MOMENTS, BOOLEAN, BINARY)
+        return _is_number(given) or given in (*_TIMES, BOOLEAN, BINARY)
     if given == STRING:
-        return _is_number(to) or to in (*_MOMENTS, BINARY)
-    return (_is_number(given) and _is_number(to)) or (given in _MOMENTS and to in _MOMENTS)
+        return _is_number(to) or to in (*_TIMES, BINARY)
+    return (_is_number(given) and _is_number(to)) or (given in _TIMES and to in _TIMES)
 
 
 def _is_number(data_type: DataType) -> bool:

@@ -1,9 +1,9 @@
 """Editing a schema at a path: add, drop, move and change fields, nested ones too.
 
 A path goes through structs by field name, and through arrays and maps by Spark's words
-``element``, ``key`` and ``value``. Names are found ignoring case, as columns of a table are
-unique that way. Everything returns a new schema; what the data files hold, and whether the
-table may be changed so, is not known here.
+``element``, ``key`` and ``value``. Names are found ignoring case, because that makes columns of a
+table unique. Every function returns a new schema. Whether data files and features of the table
+allow the change is checked elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FieldPath: TypeAlias = tuple[str, ...]
 
 
 class End(Enum):
-    """A place among the fields of a struct; the value is what the history shows."""
+    """The first or last place among the fields of a struct; the history shows the value."""
 
     FIRST = "FIRST"
     LAST = "LAST"
@@ -30,7 +30,7 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """Directly behind another field of the same struct."""
+    """The place directly after another field of the same struct."""
 
     name: str
 
@@ -39,45 +39,45 @@ ColumnPosition: TypeAlias = End | After
 
 
 def find_type(schema: StructType, path: FieldPath) -> tuple[FieldPath, DataType]:
-    """Return what is at a path, and the path as the schema spells it.
+    """Return the type at a path, and the path in the spelling of the schema.
 
     Raises:
-        InvalidRequestError: there is nothing (UNRESOLVED_COLUMN), or a part of the path
-            lies in what has no fields (INVALID_FIELD_NAME).
+        InvalidRequestError: there is no such path (UNRESOLVED_COLUMN), or it goes through a
+            type without fields (INVALID_FIELD_NAME).
     """
-    spelled: FieldPath = ()
+    own_path: FieldPath = ()
     level: DataType = schema
     for name in path:
         found = _inside(level, name)
         if found is None:
-            raise _not_found(level, path, spelled)
+            raise _not_found(level, path, own_path)
         own_name, level = found
-        spelled = (*spelled, own_name)
-    return spelled, level
+        own_path = (*own_path, own_name)
+    return own_path, level
 
 
 def find_field(schema: StructType, path: FieldPath) -> tuple[FieldPath, StructField]:
-    """Return the field at a path, and the path as the schema spells it.
+    """Return the field at a path, and the path in the spelling of the schema.
 
-    The element of an array and the key and value of a map are no fields of their own; they
-    are described as if they were, nullable where they may be null.
+    The element of an array and the key and value of a map are no real fields; they are returned
+    as if they were fields.
 
     Raises:
         InvalidRequestError: as `find_type`.
     """
     parent_path, parent = find_type(schema, path[:-1])
-    spelled, _ = find_type(schema, path)
-    name = spelled[-1]
+    own_path, _ = find_type(schema, path)
+    name = own_path[-1]
     match parent:
         case StructType():
             field = parent.find(name)
             assert field is not None  # noqa: S101 - found just before
-            return spelled, field
+            return own_path, field
         case ArrayType(element, contains_null):
-            return spelled, StructField(name, element, contains_null)
+            return own_path, StructField(name, element, contains_null)
         case MapType(key, value, value_contains_null):
             inner = StructField(name, key, nullable=False)
-            return spelled, inner if name == "key" else StructField(
+            return own_path, inner if name == "key" else StructField(
                 name, value, value_contains_null
             )
         case _:
@@ -91,7 +91,7 @@ def add_field(
 
     Raises:
         InvalidRequestError: there is no struct at ``parent``, it has the field already
-            (FIELD_ALREADY_EXISTS), or not the one to stand behind (FIELD_NOT_FOUND).
+            (FIELD_ALREADY_EXISTS), or it lacks the field of ``place`` (FIELD_NOT_FOUND).
     """
 
     def add(struct: StructType) -> StructType:
@@ -111,11 +111,11 @@ def drop_field(schema: StructType, path: FieldPath) -> StructType:
     """Remove the field at a path.
 
     Raises:
-        InvalidRequestError: there is none, it is the last of its struct
-            (DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA), or no field of a struct
+        InvalidRequestError: there is no such field, it is the only one of its struct
+            (DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA), or it is in an array or map
             (UNSUPPORTED_DROP_NESTED_COLUMN).
     """
-    spelled, _ = find_type(schema, path)
+    own_path, _ = find_type(schema, path)
     _, parent = find_type(schema, path[:-1])
     if not isinstance(parent, StructType):
         raise InvalidRequestError(
@@ -133,7 +133,7 @@ def drop_field(schema: StructType, path: FieldPath) -> StructType:
                 code=ErrorCode.DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA,
                 column=".".join(path),
             )
-        return StructType(tuple(f for f in struct.fields if f.name != spelled[-1]))
+        return StructType(tuple(f for f in struct.fields if f.name != own_path[-1]))
 
     return _edit_struct(schema, path[:-1], drop)
 
@@ -141,19 +141,19 @@ def drop_field(schema: StructType, path: FieldPath) -> StructType:
 def change_field(
     schema: StructType, path: FieldPath, change: Callable[[StructField], StructField]
 ) -> StructType:
-    """Replace the field at a path by what ``change`` makes of it, where it stands.
+    """Replace the field at a path by the result of ``change``, at the same place.
 
-    Of an element, key or value only the type is taken back.
+    Only the type of an element, key or value can change.
 
     Raises:
-        InvalidRequestError: there is none, or another of the struct has the new name
-            (FIELD_ALREADY_EXISTS).
+        InvalidRequestError: there is no such field, or another field of the struct has the new
+            name (FIELD_ALREADY_EXISTS).
     """
-    spelled, old = find_field(schema, path)
+    own_path, old = find_field(schema, path)
     new = change(old)
     _, parent = find_type(schema, path[:-1])
     if not isinstance(parent, StructType):
-        return _edit_type(schema, spelled, new.type)
+        return _edit_type(schema, own_path, new.type)
 
     def replace(struct: StructType) -> StructType:
         other = struct.find_ignoring_case(new.name)
@@ -173,12 +173,12 @@ def move_field(schema: StructType, path: FieldPath, place: ColumnPosition) -> St
     """Put the field at a path to another place in its struct.
 
     Raises:
-        InvalidRequestError: there is none, or not the one to stand behind (FIELD_NOT_FOUND).
+        InvalidRequestError: there is no such field, or none for ``place`` (FIELD_NOT_FOUND).
     """
-    spelled, field = find_field(schema, path)
+    own_path, field = find_field(schema, path)
 
     def move(struct: StructType) -> StructType:
-        if isinstance(place, After) and place.name.lower() == spelled[-1].lower():
+        if isinstance(place, After) and place.name.lower() == own_path[-1].lower():
             return struct
         rest = StructType(tuple(f for f in struct.fields if f.name != field.name))
         return _placed(rest, field, place)
@@ -208,21 +208,21 @@ def _placed(struct: StructType, field: StructField, place: ColumnPosition) -> St
 def _edit_struct(
     schema: StructType, path: FieldPath, edit: Callable[[StructType], StructType]
 ) -> StructType:
-    spelled, found = find_type(schema, path)
+    own_path, found = find_type(schema, path)
     if not isinstance(found, StructType):
         raise _no_struct(path, found)
     edited = edit(found)
-    return edited if not spelled else _edit_type(schema, spelled, edited)
+    return edited if not own_path else _edit_type(schema, own_path, edited)
 
 
-def _edit_type(schema: StructType, spelled: FieldPath, new: DataType) -> StructType:
-    result = _with_type(schema, spelled, new)
+def _edit_type(schema: StructType, own_path: FieldPath, new: DataType) -> StructType:
+    result = _with_type(schema, own_path, new)
     assert isinstance(result, StructType)  # noqa: S101 - the outermost type stays a struct
     return result
 
 
 def _with_type(level: DataType, path: FieldPath, new: DataType) -> DataType:
-    """Return ``level`` with another type at a path that is known to exist."""
+    """Return ``level`` with another type at a path that exists."""
     if not path:
         return new
     name, rest = path[0], path[1:]

@@ -1,6 +1,6 @@
 """Schemas as JSON text (protocol section "Schema Serialization Format").
 
-Field metadata passes through unread, so that what other features keep there survives.
+Metadata of fields is kept as it is, because features that are unknown here may use it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from puredelta.protocol.schema.types import (
 DECIMAL_PRECISION_MAX = 38
 
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
-# Other spellings Spark itself reads. "decimal" alone is Spark's default decimal.
+# Other names that Spark reads. "decimal" alone is Spark's default decimal.
 _ALIASES: Mapping[str, DataType] = {
     "null": PrimitiveType("void"),
     "timestamp_ltz": PrimitiveType("timestamp"),

@@ -1,6 +1,6 @@
 """The data types of a table schema (protocol section "Schema Serialization Format").
 
-Only shapes live here; JSON is read and written by `puredelta.protocol.schema.schema_json`.
+`puredelta.protocol.schema.schema_json` reads and writes them as JSON.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 class PrimitiveType:
     """A type that is written as one word: ``string``, ``long``, ``timestamp_ntz``, ...
 
-    A name this library does not know (``variant``, ``geometry(...)``) is kept as it
-    stands; whether it may be used is decided by the table's features.
+    An unknown name (``variant``, ``geometry(...)``) is kept unchanged; the features of the table
+    decide whether it may be used.
     """
 
     name: str

@@ -1,8 +1,8 @@
-"""The change data feed as the protocol has it: its columns, kinds of change and files.
+"""The change data feed in the protocol: its columns, kinds of change and files.
 
-Readers and writers of the feed share this module (sections "Change Data Files" and "Add CDC
-File"). A commit that has any change file is read through its change files alone, so a
-writer that records one change of a commit must record them all (M-123).
+Readers and writers of the feed share this module (sections "Change Data Files" and "Add CDC File").
+If a commit has any change file, readers use its change files alone. So a writer that records one
+change of a commit must record all of them (M-123).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from puredelta.protocol.features.column_mapping import PHYSICAL_NAME
 from puredelta.protocol.schema.types import LONG, STRING, TIMESTAMP, StructField, StructType
 
 CHANGE_TYPE = "_change_type"
-"""What happened to a row. Change files hold it as their last column; files of the table never."""
+"""What happened to a row. Change files have it as their last column, data files never."""
 
 COMMIT_VERSION = "_commit_version"
-"""The version that changed the row. Readers know it from the log, no file holds it."""
+"""The version that changed the row. Readers take it from the log, no file has it."""
 
 COMMIT_TIMESTAMP = "_commit_timestamp"
-"""When that version was committed. Readers know it from the log, no file holds it."""
+"""When that version was committed. Readers take it from the log, no file has it."""
 
 CHANGE_FILE_PREFIX = "cdc-"
 _DATA_FILE_PREFIX = "part-"
@@ -49,7 +49,7 @@ COMMIT_FIELDS = (StructField(COMMIT_VERSION, LONG), StructField(COMMIT_TIMESTAMP
 def change_schema(schema: StructType) -> StructType:
     """Return the columns of the feed of a table: its own and the three of the feed.
 
-    Those are called the same in files, whatever the table's column mapping.
+    The three have the same names in files, whatever the column mapping of the table.
 
     >>> change_schema(StructType((StructField("id", LONG),))).names
     ('id', '_change_type', '_commit_version', '_commit_timestamp')
@@ -60,20 +60,20 @@ def change_schema(schema: StructType) -> StructType:
 
 
 def find_change_columns(columns: Collection[str]) -> list[str]:
-    """Return the names among ``columns`` that the feed needs for itself, case ignored."""
+    """Return the names among ``columns`` that are reserved for the feed, ignoring case."""
     reserved = {CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP}
     return [name for name in columns if name.lower() in reserved]
 
 
 def require_no_change_columns(columns: Collection[str], *, was_enabled: bool) -> None:
-    """Refuse a table with the feed whose own columns have the names of the feed's.
+    """Refuse a table with the feed if its own columns have names of the feed.
 
-    Call it when the metadata of a table with the feed is about to change; ``was_enabled``
-    tells whether the feed was on before.
+    Call it before the metadata of a table with the feed changes; ``was_enabled`` says whether the
+    feed was on before.
 
     Raises:
-        InvalidRequestError: names the columns (RESERVED_CDC_COLUMNS_ON_WRITE where the feed
-            was on, else TABLE_ALREADY_CONTAINS_CDC_COLUMNS).
+        InvalidRequestError: names the columns (RESERVED_CDC_COLUMNS_ON_WRITE if the feed was
+            on, else TABLE_ALREADY_CONTAINS_CDC_COLUMNS).
     """
     taken = find_change_columns(columns)
     if not taken:
@@ -94,10 +94,10 @@ def require_no_change_columns(columns: Collection[str], *, was_enabled: bool) ->
 
 
 def change_file_path(data_path: str) -> str:
-    """Return where rows written to a data file path belong if they are change rows (M-122).
+    """Return the path of a change file for the path of a data file (M-122).
 
-    Both paths are real ones, relative to the table root. Directories are kept, so that files
-    of several jobs do not collide and partition directories stay below ``_change_data``.
+    Both paths are real paths, relative to the table root. Directories are kept, so that files of
+    several jobs do not collide and partition directories stay below ``_change_data``.
 
     >>> change_file_path("job-7/p=a b/part-00000-x.c000.snappy.parquet")
     '_change_data/job-7/p=a b/cdc-00000-x.c000.snappy.parquet'
@@ -110,8 +110,8 @@ def change_file_path(data_path: str) -> str:
 def change_file(written: Add, *, path: str | None = None) -> AddChangeFile:
     """Return the action for change rows that were written like a data file.
 
-    ``path`` is the real path, relative to the table root, that the file has by now; by
-    default `change_file_path` of where it was written.
+    ``path`` is the real path of the file, relative to the table root. The default is the
+    `change_file_path` of the path that it was written to.
 
     Raises:
         ValueError: the file lies outside of the table.
@@ -128,10 +128,10 @@ def change_file(written: Add, *, path: str | None = None) -> AddChangeFile:
 
 
 def changed_no_rows(info: CommitInfo | None) -> bool:
-    """Tell whether a commit says of itself that it only rewrote rows as they were (M-125).
+    """Return whether the metrics of a commit say that it changed no row (M-125).
 
-    MERGE may replace files without changing a row; its counts then are all ``"0"``. A count
-    that is absent proves nothing.
+    MERGE may replace files without changing a row; then its counts are all ``"0"``. A missing
+    count proves nothing.
     """
     if info is None or info.operation != "MERGE":
         return False

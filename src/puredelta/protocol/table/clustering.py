@@ -1,7 +1,7 @@
 """Clustering columns: the domain ``delta.clustering`` that names them (section "Clustered Table").
 
-The domain speaks in physical names, people in logical ones; both directions are here, and
-the rules for what may cluster a table.
+The domain uses physical names, users use logical names. This module translates both ways, and
+checks which columns may cluster a table.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
 from puredelta.protocol.actions.actions import DomainMetadata
 from puredelta.protocol.features.column_mapping import physical_name
 from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.traversal import find_fields
 from puredelta.protocol.schema.types import (
     DataType,
     DecimalType,
@@ -39,10 +40,10 @@ _SKIPPABLE = frozenset(
 def clustering_columns(
     config: TableConfig, domains: Mapping[str, DomainMetadata]
 ) -> tuple[ColumnPath, ...]:
-    """Return the logical paths of the clustering columns; empty where there are none.
+    """Return the logical paths of the clustering columns; empty if there are none.
 
     Raises:
-        CorruptTableError: the domain cannot be read, or names a column that does not exist.
+        CorruptTableError: the domain cannot be read, or a column of it does not exist.
     """
     domain = domains.get(CLUSTERING_DOMAIN)
     if domain is None or domain.removed:
@@ -76,7 +77,7 @@ def clustering_domain(config: TableConfig, columns: Sequence[ColumnPath]) -> Dom
 def resolve_clustering_columns(
     config: TableConfig, columns: Sequence[ColumnPath]
 ) -> tuple[ColumnPath, ...]:
-    """Find columns in the schema, case ignored, and check that they may cluster the table.
+    """Find columns in the schema, ignoring case, and check that they may cluster the table.
 
     Raises:
         InvalidRequestError: there are too many (CLUSTER_BY_INVALID_NUM_COLUMNS), one is
@@ -99,19 +100,15 @@ def resolve_clustering_columns(
 
 
 def _find(schema: StructType, wanted: ColumnPath) -> tuple[ColumnPath, DataType]:
-    path: ColumnPath = ()
-    level: DataType = schema
-    for name in wanted:
-        field = level.find_ignoring_case(name) if isinstance(level, StructType) else None
-        if field is None:
-            raise InvalidRequestError(
-                f"Couldn't find column {'.'.join(wanted)} in: {simple_string(schema)}. A table is "
-                "clustered by columns and by fields of structs.",
-                code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
-                column=".".join(wanted),
-            )
-        path, level = (*path, field.name), field.type
-    return path, level
+    fields = find_fields(schema, wanted, ignores_case=True)
+    if not fields:
+        raise InvalidRequestError(
+            f"Couldn't find column {'.'.join(wanted)} in: {simple_string(schema)}. A table is "
+            "clustered by columns and by fields of structs.",
+            code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
+            column=".".join(wanted),
+        )
+    return tuple(field.name for field in fields), fields[-1].type
 
 
 def _require_distinct(paths: Sequence[ColumnPath]) -> None:

@@ -1,8 +1,7 @@
-"""Statistics of a file of which rows are hidden: true bounds become wide ones (M-134, X-71).
+"""Statistics of a file that gets a deletion vector: tight bounds become loose (M-134, X-71).
 
-With ``tightBounds`` false a reader takes the bounds for limits that no row need reach, and
-a ``nullCount`` for exact only where it is zero or the number of *physical* rows. Everything
-else in the text stays as it is, digit for digit.
+If ``tightBounds`` is false, no row need reach the bounds, and a ``nullCount`` is exact only if it
+is zero or the number of *physical* rows. The rest of the text is kept digit for digit.
 """
 
 from __future__ import annotations
@@ -12,25 +11,25 @@ from typing import Any
 
 
 class _Verbatim(str):
-    """A number in the spelling of its writer."""
+    """A number as its writer spelled it."""
 
     __slots__ = ()
 
 
-def wide_statistics(text: str, *, num_hidden: int) -> str:
+def loosen_bounds(text: str, *, num_deleted: int) -> str:
     """Return the statistics for a file that is about to get a deletion vector.
 
-    ``num_hidden`` is how many rows a vector hides from readers now: where the bounds were
-    tight, a column with NULLs in all others is NULL in every row that counts, and says so
-    with the number of physical rows.
+    ``num_deleted`` is the number of rows that the present vector deletes. A column that is NULL
+    in all other rows gets the number of physical rows as its null count: with loose bounds,
+    that means "only NULLs".
 
-    >>> wide_statistics('{"numRecords":3,"maxValues":{"a":0.10}}', num_hidden=0)
+    >>> loosen_bounds('{"numRecords":3,"maxValues":{"a":0.10}}', num_deleted=0)
     '{"numRecords":3,"maxValues":{"a":0.10},"tightBounds":false}'
     """
     content = json.loads(text, parse_float=_Verbatim, parse_constant=_Verbatim)
     rows = content["numRecords"]
-    if num_hidden and content.get("tightBounds", True) and "nullCount" in content:
-        content["nullCount"] = _null_counts(content["nullCount"], rows - num_hidden, rows)
+    if num_deleted and content.get("tightBounds", True) and "nullCount" in content:
+        content["nullCount"] = _null_counts(content["nullCount"], rows - num_deleted, rows)
     content["tightBounds"] = False
     return _dumped(content)
 

@@ -1,7 +1,7 @@
-"""Whether rows stored under one schema of a table can be read under another one of it.
+"""Whether rows stored under one schema of a table can be read under another schema of it.
 
-Between an older and a newer state only new columns may have come. Renamed, dropped or
-retyped columns would show the older rows under wrong names or not at all.
+A newer schema may only have further columns. Renamed, dropped or retyped columns would show older
+rows under wrong names or not at all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from puredelta.protocol.schema.types import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableShape:
-    """What a metadata action says about the columns of files."""
+    """The facts of a metadata action that matter for the columns of files."""
 
     schema: StructType
     partition_columns: tuple[str, ...]
@@ -36,7 +36,7 @@ class TableShape:
 
     @classmethod
     def of(cls, metadata: Metadata) -> TableShape:
-        """Read a metadata action by itself: in a log it may stand without its protocol."""
+        """Read a metadata action alone: in a log it may come without a protocol action."""
         return cls(
             schema=parse_schema(metadata.schema_string),
             partition_columns=metadata.partition_columns,
@@ -45,11 +45,11 @@ class TableShape:
 
 
 def can_read(stored: TableShape, wanted: TableShape, *, stored_is_older: bool) -> bool:
-    """Tell whether rows stored under one shape may be read under another, as the reference does.
+    """Return whether rows stored under one shape may be read under another, as in delta-spark.
 
-    Columns may have been added from the older to the newer shape. Nothing else may differ:
-    no name (not even its case) or type, at any depth, and with column mapping no physical
-    name or partitioning either. ``wanted`` must allow NULL wherever ``stored`` does.
+    The newer shape may have further columns. Nothing else may differ: no name (not even its case)
+    and no type, at any depth; with column mapping also no physical name and no partitioning.
+    ``wanted`` must allow NULL wherever ``stored`` does.
     """
     older, newer = (stored, wanted) if stored_is_older else (wanted, stored)
     return keeps_mapping(older, newer) and _struct_fits(
@@ -58,15 +58,15 @@ def can_read(stored: TableShape, wanted: TableShape, *, stored_is_older: bool) -
 
 
 def adds_columns_only(stored: StructType, wanted: StructType) -> bool:
-    """Tell whether ``wanted`` has every column of ``stored`` as it is, and perhaps others.
+    """Return whether ``wanted`` has every column of ``stored`` unchanged, and perhaps others.
 
-    At any depth; ``wanted`` must allow NULL wherever ``stored`` does.
+    Fields at any depth count. ``wanted`` must allow NULL wherever ``stored`` does.
     """
     return _struct_fits(stored, wanted, stored_is_older=True)
 
 
 def keeps_mapping(older: TableShape, newer: TableShape) -> bool:
-    """Tell whether column mapping shows no rename or drop; turning it on is none."""
+    """Return whether column mapping shows no renamed or dropped column; turning it on is fine."""
     if newer.column_mapping is ColumnMappingMode.NONE:
         return older.column_mapping is ColumnMappingMode.NONE
     if older.column_mapping not in {ColumnMappingMode.NONE, newer.column_mapping}:

@@ -1,9 +1,9 @@
 """Where a table that tracks rows keeps their ids (section "Row Tracking").
 
-A file knows its rows by two numbers in the log: row ``n`` has the id ``baseRowId + n``, and
-``defaultRowCommitVersion`` is when it last changed. A row that moves to another file takes
-both along in hidden columns, which are in no schema; NULL there, or no such column, means
-what the log says.
+Two numbers of a file in the log identify its rows: row ``n`` has the id ``baseRowId + n``, and
+``defaultRowCommitVersion`` is the version that last changed it. A row that moves to another file
+keeps both in materialized columns, which are in no schema. If such a column is NULL or missing,
+the numbers in the log count.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ ROW_COMMIT_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowTrackingColumns:
-    """The names of the hidden columns inside data files."""
+    """The names of the materialized columns in data files."""
 
     row_id: str
     row_commit_version: str
 
 
 def tracked_columns(config: TableConfig) -> RowTrackingColumns | None:
-    """Return the hidden columns of a table; ``None`` where rows need not keep their ids.
+    """Return the materialized columns of a table; ``None`` if rows need not keep their ids.
 
-    Rows keep them while ``delta.enableRowTracking`` is set. A table that only supports the
-    feature gives ids to files and promises nothing about rows (X-14).
+    Rows keep their ids while ``delta.enableRowTracking`` is set. If a table only supports the
+    feature, files get ids, but rows need not keep them (X-14).
 
     Raises:
-        CorruptTableError: rows are tracked and a column has no name.
+        CorruptTableError: rows are tracked and the name of a column is missing.
     """
     if not (config.properties.enable_row_tracking and config.supports(ROW_TRACKING)):
         return None
@@ -43,7 +43,7 @@ def tracked_columns(config: TableConfig) -> RowTrackingColumns | None:
         missing = ROW_COMMIT_VERSION_COLUMN if row_id else ROW_ID_COLUMN
         raise CorruptTableError(
             f"The table tracks rows (delta.enableRowTracking) but its property {missing} is "
-            "missing, so nobody knows which column of a data file holds the ids.",
+            "missing, so it is unknown which column of a data file holds the ids.",
             code=ErrorCode.LOG_CORRUPTED,
             property=missing,
         )

@@ -1,6 +1,6 @@
-"""What a schema must look like before a table may have it (X-07, C-36).
+"""Rules for the schema of a table that a command is about to commit (X-07, C-36).
 
-Readers are not this strict: these rules are for schemas a command is about to commit.
+Readers are not this strict.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from collections import Counter
 from collections.abc import Sequence
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.features.feature_usage import fields_by_path
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.traversal import fields_by_path
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.protocol.values.partition_values import is_partition_type
 
 INVALID_CHARACTERS = " ,;{}()\n\t="
-"""Parquet readers of old choke on these; column mapping hides the names from them."""
+"""Old Parquet readers fail on these characters; with column mapping they never see them."""
 
 
 def require_valid_schema(
     schema: StructType, partition_columns: Sequence[str], *, column_mapping: ColumnMappingMode
 ) -> tuple[str, ...]:
-    """Check everything below; return the partition columns as the schema spells them.
+    """Check everything below; return the partition columns in the spelling of the schema.
 
     Raises:
         InvalidRequestError: as the single checks.
@@ -71,7 +71,7 @@ def require_valid_names(schema: StructType, mode: ColumnMappingMode) -> None:
 
 
 def resolve_partition_columns(schema: StructType, names: Sequence[str]) -> tuple[str, ...]:
-    """Find the partition columns in the schema, case ignored, and return its spelling.
+    """Find the partition columns in the schema, ignoring case; return their spelling there.
 
     Raises:
         InvalidRequestError: one is unknown (DELTA_PARTITION_COLUMN_NOT_FOUND), named twice

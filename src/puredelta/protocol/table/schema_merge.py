@@ -1,7 +1,7 @@
 """Merging the schema of new rows into the schema of a table (M-49, M-52, C-30, C-38).
 
-Nothing is ever removed, reordered or renamed: fields match by name, case ignored, and
-keep the table's spelling and place; unknown ones go to the end of their struct.
+Nothing is removed, reordered or renamed. Fields match by name, ignoring case, and keep the
+spelling and place of the table. New fields go to the end of their struct.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from typing_extensions import assert_never
-
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.traversal import as_nullable
 from puredelta.protocol.schema.types import (
     BYTE,
     INTEGER,
@@ -23,14 +22,13 @@ from puredelta.protocol.schema.types import (
     DataType,
     DecimalType,
     MapType,
-    PrimitiveType,
     StructField,
     StructType,
 )
 from puredelta.protocol.table.schema_checks import require_no_duplicates
 
 _WIDTHS = (BYTE, SHORT, INTEGER)
-"""Types that Parquet stores alike, so that old files keep reading in the wider one."""
+"""Types that Parquet stores in the same way, so that old files can be read as the wider type."""
 
 
 def _never(_current: DataType, _update: DataType) -> bool:
@@ -46,10 +44,10 @@ def merge_schemas(
 ) -> StructType:
     """Return ``current`` evolved so that rows of ``update`` fit in.
 
-    Equal types stay; byte, short and int widen into each other; VOID gives way to
-    anything. ``keeps_type(current, update)`` lets a caller that casts values keep the
-    table's type for other pairs (M-52), ``widens_type`` one that may widen columns take the
-    update's, which comes first (M-53). New fields are nullable, all the way down.
+    Equal types stay; of byte, short and int the wider type is taken; VOID becomes any other type.
+    If ``widens_type(current, update)``, the type of the update is taken (M-53). Otherwise, if
+    ``keeps_type(current, update)``, the type of the table stays and the caller casts values
+    (M-52). New fields are nullable at every level.
 
     Raises:
         InvalidRequestError: two types cannot be merged (DELTA_FAILED_TO_MERGE_FIELDS,
@@ -65,28 +63,9 @@ def merge_schemas(
     return _merge_structs(current, update, _Choice(keeps_type, widens_type))
 
 
-def as_nullable(data_type: DataType) -> DataType:
-    """Return the type with every field, element and value allowed to be null."""
-    match data_type:
-        case StructType(fields):
-            return StructType(
-                tuple(
-                    dataclasses.replace(f, type=as_nullable(f.type), nullable=True) for f in fields
-                )
-            )
-        case ArrayType(element):
-            return ArrayType(as_nullable(element))
-        case MapType(key, value):
-            return MapType(as_nullable(key), as_nullable(value))
-        case PrimitiveType() | DecimalType():
-            return data_type
-        case _:
-            assert_never(data_type)
-
-
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """The caller's say where two leaf types differ."""
+    """What the caller decides if two leaf types differ."""
 
     keeps: Callable[[DataType, DataType], bool]
     widens: Callable[[DataType, DataType], bool]

@@ -1,8 +1,8 @@
-"""Per-file statistics: which columns, how bounds are widened, and their JSON (X-60 to X-68).
+"""Per-file statistics: which columns have them, how bounds are truncated, and their JSON.
 
-A bound that is wrong loses rows silently, for every reader, so a value without a safe text
-is left out (X-72). Bounds are widened, never narrowed: text is cut to a prefix, timestamps
-to milliseconds.
+A wrong bound loses rows silently, for every reader, so a value without a safe text is left out
+(X-72). Truncating widens a bound and never narrows it: text is cut to a prefix, timestamps to
+milliseconds (X-60 to X-68).
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class LeafStatistics(NamedTuple):
-    """What is known of one leaf of a file; ``None`` is "not known", never "none".
+    """The statistics of one leaf of a file; ``None`` means that a value is unknown.
 
-    Bounds are never narrower than the values; those of long text may be wider. A leaf
-    that is all NULL has no bounds and a ``null_count`` of the file's rows.
+    Bounds are never narrower than the values; bounds of long text may be wider. A leaf that is
+    all NULL has no bounds, and its ``null_count`` is the number of rows.
     """
 
     minimum: Bound | None = None
@@ -55,8 +55,8 @@ class LeafStatistics(NamedTuple):
 def indexed_columns(schema: StructType, properties: TableProperties) -> tuple[LeafPath, ...]:
     """Return the leaves of a data schema that get statistics, in schema order (X-61).
 
-    ``schema`` leaves the partition columns out and speaks in the same names as the
-    property ``delta.dataSkippingStatsColumns``: logical ones.
+    ``schema`` is without partition columns. It has logical names, as the property
+    ``delta.dataSkippingStatsColumns``.
     """
     leaves = tuple(_leaf_paths(schema))
     wanted = properties.data_skipping_stats_columns
@@ -72,7 +72,7 @@ def indexed_columns(schema: StructType, properties: TableProperties) -> tuple[Le
 
 
 def indexed_leaves(config: TableConfig) -> tuple[LeafPath, ...]:
-    """Return the leaves of the data files of a table that get statistics, physical names."""
+    """Return the leaves of data files that get statistics, by physical names."""
     return tuple(
         config.physical_path(leaf)
         for leaf in indexed_columns(config.data_schema, config.properties)
@@ -80,7 +80,7 @@ def indexed_leaves(config: TableConfig) -> tuple[LeafPath, ...]:
 
 
 def without_statistics(config: TableConfig) -> TableConfig:
-    """Return the table as a writer sees it that only counts the rows of its files."""
+    """Return the configuration for a writer whose only statistics are row counts."""
     named = PROPERTY_KEYS["data_skipping_stats_columns"]
     counted = PROPERTY_KEYS["data_skipping_indexed_cols"]
     kept = {k: v for k, v in config.properties.configuration.items() if k != named}
@@ -96,23 +96,23 @@ def _leaf_paths(struct: StructType, prefix: LeafPath = ()) -> Iterator[LeafPath]
             yield path
 
 
-# --- widening -------------------------------------------------------------------------------
+# --- truncating -------------------------------------------------------------------------------
 
 
-def truncate_minimum(text: str, length: int = STRING_PREFIX_LENGTH) -> str:
+def truncate_text_minimum(text: str, length: int = STRING_PREFIX_LENGTH) -> str:
     """Return a text of at most ``length`` code points that is not above ``text`` (X-63)."""
     return text[:length]
 
 
-def truncate_maximum(text: str, length: int = STRING_PREFIX_LENGTH) -> str | None:
+def truncate_text_maximum(text: str, length: int = STRING_PREFIX_LENGTH) -> str | None:
     r"""Return a short text that is not below ``text``, ``None`` where there is none (X-63).
 
-    Cuts after ``length`` UTF-16 units, never inside a surrogate pair, and appends a
-    character above whatever was cut off: U+007F where that is plain ASCII, else U+10FFFF.
-    Where the cut-off part starts with U+10FFFF nothing is above it, so the prefix grows
-    past those, up to twice ``length``. These are the reference's rules, unit for unit.
+    Cuts after ``length`` UTF-16 units, never inside a surrogate pair, and appends a character
+    above the part that was cut off: U+007F if that part starts with ASCII, else U+10FFFF. If it
+    starts with U+10FFFF nothing is above it, so the prefix grows past such characters, up to
+    twice ``length``. These are exactly the rules of delta-spark.
 
-    >>> truncate_maximum("ab", 1)
+    >>> truncate_text_maximum("ab", 1)
     'a\x7f'
     """
     kept = units = 0
@@ -131,18 +131,18 @@ def truncate_maximum(text: str, length: int = STRING_PREFIX_LENGTH) -> str | Non
     return text[:kept] + (_ASCII_MAX if text[kept] < _ASCII_MAX else _CODE_POINT_MAX)
 
 
-def floor_to_millisecond(value: datetime) -> datetime:
-    """Return the last millisecond that is not after ``value``."""
+def truncate_timestamp_minimum(value: datetime) -> datetime:
+    """Return the last millisecond that is not after ``value`` (X-65)."""
     return value.replace(microsecond=value.microsecond // 1000 * 1000)
 
 
-def ceil_to_millisecond(value: datetime) -> datetime:
-    """Return the first millisecond that is not before ``value``.
+def truncate_timestamp_maximum(value: datetime) -> datetime:
+    """Return the first millisecond that is not before ``value`` (X-65).
 
     Raises:
-        ValueError: it would lie in the year 10000.
+        ValueError: the result would be in the year 10000.
     """
-    floor = floor_to_millisecond(value)
+    floor = truncate_timestamp_minimum(value)
     return floor if floor == value else shift(floor, _MILLISECOND)
 
 
@@ -158,16 +158,15 @@ def encode_statistics(
 ) -> str:
     """Write the JSON text of ``add.stats``; ``leaves`` have physical names.
 
-    ``num_records`` counts physical rows, those a deletion vector hides included (X-71).
-    ``tight_bounds`` tells whether the bounds are those of the visible rows; it is said only
-    where deletion vectors are supported (X-60).
+    ``num_records`` counts physical rows, including deleted ones (X-71). ``tight_bounds`` says
+    whether the bounds are those of the visible rows; it is None unless the table supports
+    deletion vectors (X-60).
 
-    Decimals are numbers with all their digits. Timestamps have milliseconds, in UTC with
-    a ``Z``; a minimum is rounded down and a maximum **up**: the reference cuts both and
-    leaves it to the reader to add a millisecond, which not every reader does (X-65).
-    Bounds without a text (NaN, binary, booleans) are left out, and infinite ones, too: JSON
-    has no number for them, and not every reader takes the text that the reference writes
-    instead (X-67).
+    Decimals are numbers with all their digits. Timestamps have milliseconds, in UTC with a
+    ``Z``. A minimum is rounded down and a maximum **up**: delta-spark truncates both and expects
+    readers to add a millisecond, which not every reader does (X-65). Bounds without a text (NaN,
+    binary, booleans) are left out. So are infinite bounds: JSON has no number for them, and not
+    every reader accepts the text that delta-spark writes instead (X-67).
 
     >>> encode_statistics({("s", "x"): LeafStatistics(Decimal("0.10"))}, num_records=2)
     '{"numRecords":2,"minValues":{"s":{"x":0.10}},"maxValues":{},"nullCount":{}}'
@@ -203,33 +202,33 @@ def statistics_object(
 
 
 def encode_minimum(value: Bound | None, length: int) -> str | None:
-    """Return the JSON of a minimum, text cut to ``length``; ``None`` where it has none."""
+    """Return the JSON of a minimum, text truncated to ``length``; ``None`` if it has none."""
     if value is None:
         return None
     if isinstance(value, str):
-        return _quoted(truncate_minimum(value, length))
+        return _quoted(truncate_text_minimum(value, length))
     if isinstance(value, datetime):
-        return _encode_timestamp(floor_to_millisecond(value))
+        return _encode_timestamp(truncate_timestamp_minimum(value))
     return _encode_exact(value)
 
 
 def encode_maximum(value: Bound | None, length: int) -> str | None:
-    """Return the JSON of a maximum, text cut to ``length``; ``None`` where it has none."""
+    """Return the JSON of a maximum, text truncated to ``length``; ``None`` if it has none."""
     if value is None:
         return None
     if isinstance(value, str):
-        short = truncate_maximum(value, length)
+        short = truncate_text_maximum(value, length)
         return None if short is None else _quoted(short)
     if isinstance(value, datetime):
         try:
-            return _encode_timestamp(ceil_to_millisecond(value))
+            return _encode_timestamp(truncate_timestamp_maximum(value))
         except ValueError:
             return None
     return _encode_exact(value)
 
 
 def _encode_exact(value: object) -> str | None:
-    """Write a bound that needs no widening, as JSON."""
+    """Return a bound as JSON that is not truncated."""
     match value:
         case bool():
             return None

@@ -1,7 +1,7 @@
-"""Protocol and metadata of a table as one validated whole.
+"""Protocol and metadata of a table, validated together.
 
-Neither action means anything without the other: a mapping mode counts only if the
-protocol supports it, a feature obliges only while the metadata uses it.
+Neither action has a meaning without the other: a mapping mode counts only if the protocol supports
+it, and a feature has obligations only while the metadata uses it.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 
 @dataclass(frozen=True, kw_only=True)
 class TableConfig:
-    """What a table is at one version, apart from its files. Build it with `of`."""
+    """The configuration of a table at one version. Build it with `of`."""
 
     protocol: Protocol
     metadata: Metadata
     schema: StructType
     """Logical names, partition columns included, in the table's order."""
     partition_columns: tuple[str, ...]
-    """Logical names, as the schema spells them."""
+    """Logical names, in the spelling of the schema."""
     properties: TableProperties
     column_mapping: ColumnMappingMode
-    """The mode in force: ``NONE`` unless the protocol supports the feature."""
+    """The effective mode: ``NONE`` unless the protocol supports the feature."""
 
     @classmethod
     def of(cls, protocol: Protocol, metadata: Metadata) -> TableConfig:
-        """Read and check both actions; what is returned may be read by this library.
+        """Parse and check both actions; this library can read a table with the result.
 
         Raises:
-            UnsupportedError: reading needs what is not implemented
+            UnsupportedError: reading needs a feature that is not implemented
                 (DELTA_UNSUPPORTED_FEATURES_FOR_READ, DELTA_INVALID_PROTOCOL_VERSION).
             CorruptTableError: the schema, the mapping or the partition columns are broken.
         """
@@ -89,17 +89,17 @@ class TableConfig:
         return protocol_versions.active_features(self.protocol, self.properties, self.schema)
 
     def supports(self, feature: str) -> bool:
-        """Tell whether the protocol supports a feature by name."""
+        """Return whether the protocol supports a feature."""
         return feature in self.supported_features
 
     def is_active(self, feature: str) -> bool:
-        """Tell whether a feature is supported and in use."""
+        """Return whether a feature is supported and in use."""
         return feature in self.active_features
 
     def require(self, capability: Capability) -> None:
-        """Refuse a command that a feature of this table does not allow yet.
+        """Require that the features of this table allow a command.
 
-        Call it before anything is written; the message names feature, property or column.
+        Call it before anything is written. The message names the feature, property or column.
 
         Raises:
             UnsupportedError: as `puredelta.protocol.features.protocol_versions.require_capability`.
@@ -127,10 +127,6 @@ class TableConfig:
         """The keys of ``partitionValues``, in partitioning order (X-82)."""
         return tuple(physical_name(f, self.column_mapping) for f in self.partition_schema.fields)
 
-    def physical_schema(self, *, field_ids: bool = False) -> StructType:
-        """Return the whole schema as files spell it."""
-        return physical_schema(self.schema, self.column_mapping, field_ids=field_ids)
-
     def physical_data_schema(self, *, field_ids: bool = False) -> StructType:
         """Return the schema of a data file that leaves the partition columns out."""
         return physical_schema(self.data_schema, self.column_mapping, field_ids=field_ids)
@@ -155,7 +151,7 @@ class TableConfig:
 
     @cached_property
     def column_defaults(self) -> Mapping[str, str]:
-        """Default expressions by column (M-100); the reference obeys them unlisted, too."""
+        """Default expressions by column (M-100); the feature need not be listed."""
         return column_defaults(self.schema)
 
     @cached_property
@@ -169,7 +165,7 @@ class TableConfig:
         """Identity columns by name; none unless the protocol supports them (M-102).
 
         Raises:
-            CorruptTableError: the metadata of one contradicts itself.
+            CorruptTableError: the metadata of an identity column contradicts itself.
         """
         return identities(self.schema) if self.supports("identityColumns") else {}
 
@@ -177,7 +173,7 @@ class TableConfig:
 
     @cached_property
     def not_null_columns(self) -> tuple[tuple[str, ...], ...]:
-        """Paths of the fields that may not be null, through structs only (M-105)."""
+        """Paths of the fields that must not be null, through structs only (M-105)."""
         return tuple(path for path, field in _struct_fields((), self.schema) if not field.nullable)
 
     @cached_property
@@ -209,7 +205,7 @@ class TableConfig:
 
     @cached_property
     def padded_columns(self) -> frozenset[str]:
-        """Columns with a ``char(n)``: files may hold shorter text than reading them gives."""
+        """Columns with a ``char(n)``: their text in files may be shorter than for readers."""
         found = self.char_varchar_columns.items()
         return frozenset(path[0] for path, text in found if has_padded(parse_limits(text)))
 

@@ -1,3 +1,3 @@
-"""Values as the log spells them: partition values, timestamps, predicates."""
+"""Partition values and timestamps as text, and predicates over columns."""
 
 from __future__ import annotations

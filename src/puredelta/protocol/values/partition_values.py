@@ -1,8 +1,8 @@
-"""Partition values as text: the values of ``add.partitionValues`` and directory names.
+"""Partition values as text, as ``add.partitionValues`` holds them.
 
-Section "Partition Value Serialization" and X-82, X-83. In the log null is JSON null, and
-an empty text reads as null for every type. Directory names are cosmetic and never read
-back, except by CONVERT, which finds nothing else.
+Section "Partition Value Serialization" and X-82, X-83. In the log null is JSON null, and an
+empty text reads as null for every type. How values stand in directory names is the topic of
+`puredelta.protocol.values.partition_escape`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, tzinfo
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
@@ -34,9 +34,6 @@ from puredelta.protocol.values.timestamps import (
     parse_timestamp,
 )
 
-HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The directory name that stands for null, as Hive and Spark write it (C-43)."""
-
 _BITS: Mapping[str, int] = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _DECIMALS = Context(prec=80, rounding=ROUND_HALF_UP)
 
@@ -44,9 +41,9 @@ _DECIMALS = Context(prec=80, rounding=ROUND_HALF_UP)
 def parse_partition_value(text: str | None, data_type: DataType, time_zone: tzinfo) -> Any:
     """Read one partition value; ``None`` and empty text are null.
 
-    ``time_zone`` is the writer's zone, in which a ``timestamp`` without zone is meant;
-    one with an offset or ``Z`` needs none. Timestamps come back aware, in UTC;
-    ``timestamp_ntz`` naive.
+    ``time_zone`` is the zone of the writer; a ``timestamp`` without an offset or ``Z`` is in that
+    zone. A ``timestamp`` is returned as an aware datetime in UTC, a ``timestamp_ntz`` as a naive
+    one.
 
     Raises:
         CorruptTableError: the text is no value of the type (DELTA_FAILED_CAST_PARTITION_VALUE).
@@ -70,10 +67,10 @@ def parse_partition_value(text: str | None, data_type: DataType, time_zone: tzin
 
 
 def encode_partition_value(value: Any, data_type: DataType) -> str | None:
-    """Write one partition value as the log spells it; null is ``None``.
+    """Return one partition value as text for the log; null is ``None``.
 
-    Timestamps are written in UTC with a ``Z``, so that no reader needs our zone. An empty
-    string or binary becomes null: the format cannot tell them apart (X-82, M-108).
+    Timestamps are in UTC with a ``Z``, so that readers need no other zone. An empty string or
+    binary becomes null, because the format cannot distinguish them (X-82, M-108).
 
     Raises:
         InvalidRequestError: the type cannot partition a table, or the value has no text.
@@ -98,7 +95,7 @@ def encode_partition_value(value: Any, data_type: DataType) -> str | None:
 
 
 def is_partition_type(data_type: DataType) -> bool:
-    """Tell whether a column of this type may partition a table: atomic types only (X-07)."""
+    """Return whether a column of this type may partition a table: atomic types only (X-07)."""
     return isinstance(data_type, DecimalType) or (
         isinstance(data_type, PrimitiveType) and data_type.name in _ENCODERS
     )
@@ -182,14 +179,14 @@ def _encode_boolean(value: bool) -> str:  # noqa: FBT001 - the value itself
 
 
 def _encode_double(value: float) -> str:
-    """Write a float as Java reads it: ``NaN``, ``Infinity``, else Python's shortest text."""
+    """Return a float as Java reads it: ``NaN``, ``Infinity``, else Python's shortest text."""
     if math.isfinite(value):
         return repr(float(value))
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _encode_float(value: float) -> str:
-    """Write a single-precision float with no more digits than tell it apart."""
+    """Return a single-precision float with as few digits as identify it."""
     if not math.isfinite(value):
         return _encode_double(value)
     texts = (f"{value:.{digits}g}" for digits in range(1, 18))
@@ -205,9 +202,9 @@ def _single(text: str) -> bytes | None:
 
 
 def _encode_binary(value: bytes) -> str:
-    """Write binary as the text its bytes spell, as the reference casts it.
+    """Return binary as the text that its bytes are in UTF-8, as delta-spark casts it.
 
-    Bytes that are no UTF-8 have no text: the reference replaces them and loses the value.
+    Other bytes have no text: delta-spark replaces them and loses the value.
     """
     try:
         return bytes(value).decode("utf-8")
@@ -233,34 +230,3 @@ _ENCODERS: Mapping[str, Callable[[Any], str]] = {
     "double": _encode_double,
     "binary": _encode_binary,
 }
-
-
-# --- directories ----------------------------------------------------------------------------
-
-_ESCAPED = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
-_ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
-
-
-def hive_escape(text: str) -> str:
-    """Spell a column name or value inside a directory name, as Hive and Spark do.
-
-    >>> hive_escape("10:30 a/b")
-    '10%3A30 a%2Fb'
-    """
-    return _ESCAPED.sub(lambda m: f"%{ord(m[0]):02X}", text)
-
-
-def hive_unescape(text: str) -> str:
-    """Undo `hive_escape`; a ``%`` without two hex digits stands for itself (C-42)."""
-    return _ESCAPE.sub(lambda m: chr(int(m[1], 16)), text)
-
-
-def partition_directory(values: Iterable[tuple[str, str | None]]) -> str:
-    """Return ``col=value/...`` for column names and values in partitioning order (X-84).
-
-    >>> partition_directory([("p", "a b"), ("q", None)])
-    'p=a b/q=__HIVE_DEFAULT_PARTITION__'
-    """
-    return "/".join(
-        f"{hive_escape(name)}={hive_escape(text) if text else HIVE_NULL}" for name, text in values
-    )

@@ -1,7 +1,7 @@
 """A predicate as a small tree that files can be pruned with.
 
-Front ends translate what they know (Catalyst's analyzed plan, SQL text) into this tree;
-whatever they cannot translate becomes `Opaque`, which costs speed and never rows.
+Predicates of users (an analyzed plan of Catalyst, or SQL text) are translated into this tree. A
+part that cannot be translated becomes `Opaque`, which costs speed but never rows.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ class Side(Enum):
 class Ref:
     """A column or a struct field of it, by logical names, with its type.
 
-    ``type`` is ``None`` where the front end could not name it; such a reference is
-    never pruned with.
+    ``type`` is ``None`` if it could not be determined; files are not pruned by such a reference.
     """
 
     side: Side
@@ -67,7 +66,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """``ref IN (values)``; very many whole numbers come as an ``array("q")``."""
+    """``ref IN (values)``; many whole numbers may be an ``array("q")``."""
 
     ref: Ref
     values: Sequence[Any]
@@ -111,7 +110,7 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Anything else; only the columns it uses are known."""
+    """Any other expression; only the columns that it uses are known."""
 
     refs: frozenset[Ref]
 
@@ -124,7 +123,7 @@ FALSE = Or(())
 
 
 def references(predicate: Predicate) -> frozenset[Ref]:
-    """Return every column the predicate uses."""
+    """Return every column that the predicate uses."""
     match predicate:
         case Ref():
             return frozenset({predicate})

@@ -1,7 +1,7 @@
-"""Dates, timestamps and time zones as text, as Spark spells and reads them.
+"""Dates, timestamps and time zones as text, as Spark writes and reads them.
 
-Shared by partition values and statistics. Python's dates end in the year 9999; what lies
-beyond is a ``ValueError`` here, and its user decides what not knowing means.
+Partition values and statistics use this module. Python has only the years 1 to 9999: other years
+are a ``ValueError``, and callers decide what that means.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _ZONE_PREFIX = re.compile(r"(?:UTC|GMT|UT)(?=[+-]\d)")
 
 
 def parse_timestamp(text: str, zone: tzinfo | None) -> datetime:
-    """Read a date and time; decimals beyond microseconds are cut.
+    """Parse a date and time; decimals beyond microseconds are cut off.
 
-    With an offset in the text, or a ``zone`` to read it in, the result is aware and in
-    UTC; without either it is naive.
+    With an offset in the text, or with a ``zone``, the result is aware and in UTC. Without
+    either it is naive.
 
     Raises:
         ValueError: no date and time, or outside the years 1 to 9999.
@@ -49,7 +49,7 @@ def parse_timestamp(text: str, zone: tzinfo | None) -> datetime:
 
 
 def parse_date(text: str) -> date:
-    """Read a date; a time of day behind it is passed over.
+    """Parse a date; a time of day after it is ignored.
 
     Raises:
         ValueError: no date, or outside the years 1 to 9999.
@@ -58,7 +58,7 @@ def parse_date(text: str) -> date:
 
 
 def parse_time_zone(name: str) -> tzinfo:
-    """Read a zone as ``spark.sql.session.timeZone`` takes it: ``UTC``, ``+01:00``, a region.
+    """Parse a zone as ``spark.sql.session.timeZone`` does: ``UTC``, ``+01:00``, a region.
 
     Raises:
         ValueError: there is no such zone.
@@ -75,19 +75,19 @@ def parse_time_zone(name: str) -> tzinfo:
 
 
 def encode_utc(value: datetime) -> str:
-    """Write an aware timestamp in UTC with six decimals and a ``Z`` (X-83)."""
+    """Return an aware timestamp as text in UTC with six decimals and a ``Z`` (X-83)."""
     utc = value.astimezone(timezone.utc).replace(tzinfo=None)
     return f"{utc.isoformat(timespec='microseconds')}Z"
 
 
 def encode_local(value: datetime) -> str:
-    """Write date and time without a zone, decimals only as far as they say something."""
+    """Return date and time as text without a zone and without trailing zeros."""
     text = value.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def shift(value: datetime, by: timedelta) -> datetime:
-    """Add a duration; leaving the years 1 to 9999 is a ``ValueError``."""
+    """Add a duration; a result outside the years 1 to 9999 is a ``ValueError``."""
     try:
         return value + by
     except OverflowError as error:

@@ -1,19 +1,19 @@
-"""Entries of Delta tables in the session catalog: made, and taken back. Classic sessions only.
+"""Entries of Delta tables in the session catalog, made and removed. Classic sessions only.
 
-Spark itself writes the entry, from plain SQL and without this library's doors. What the table
-is stands in its log; the entry holds name, location and, for listings, the columns of the day.
+Spark itself writes the entry, from plain SQL that does not pass the activated ``spark.sql``. What
+the table is stands in its log; the entry holds its name, its location and, for listings, the
+columns it had when they were last listed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG, names_in_session_catalog
-from puredelta.spark.plans.catalyst import Catalyst
+from puredelta.spark.jvm import session_catalog
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.types import quoted_text, struct_as_nullable, without_table_metadata
 
@@ -49,15 +49,13 @@ def entry_name(spark: SparkSession, parts: tuple[str, ...]) -> EntryName | None:
 
 
 def is_taken(spark: SparkSession, name: EntryName) -> bool:
-    """Tell whether there is a table or a view of the name."""
-    return bool(_catalog(spark).tableExists(_identifier(spark, name)))
+    """Return whether there is a table or a view of the name."""
+    return session_catalog.has_entry(spark, name.database, name.name)
 
 
 def default_location(spark: SparkSession, name: EntryName) -> str:
     """Return where a table that names no location belongs, as a decoded URI."""
-    catalyst = Catalyst(spark)
-    uri = _catalog(spark).defaultTablePath(_identifier(spark, name))
-    return str(catalyst.jvm.org.apache.hadoop.fs.Path(uri).toString())
+    return session_catalog.default_location(spark, name.database, name.name)
 
 
 def register(
@@ -73,36 +71,21 @@ def register(
     Raises:
         pyspark.errors.AnalysisException: there is such a table, no such database, ...
     """
-    catalyst = Catalyst(spark)
-    ddl = f" ({_listed(spark, columns).toDDL()})" if columns.fields else ""
+    ddl = f" ({_listed(columns).toDDL()})" if columns.fields else ""
     where = "" if location is None else f" LOCATION {quoted_text(location)}"
     says = "" if comment is None else f" COMMENT {quoted_text(comment)}"
-    # Not by spark.sql: an activated session would take the statement for the user's.
-    catalyst.session.sql(f"CREATE TABLE {name.quoted}{ddl} USING delta{says}{where}")
+    session_catalog.run_command(spark, f"CREATE TABLE {name.quoted}{ddl} USING delta{says}{where}")
 
 
 def update_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:
     """List other columns for an entry. What the table is stands in its log, not here."""
-    catalog = Catalyst(spark).session.sharedState().externalCatalog()
-    catalog.alterTableDataSchema(name.database, name.name, _listed(spark, columns))
+    session_catalog.update_entry_columns(spark, name.database, name.name, _listed(columns))
 
 
 def unregister(spark: SparkSession, name: EntryName) -> None:
     """Take an entry back; the directory of one without a location goes, too."""
-    Catalyst(spark).session.sql(f"DROP TABLE IF EXISTS {name.quoted}")
+    session_catalog.run_command(spark, f"DROP TABLE IF EXISTS {name.quoted}")
 
 
-def _listed(spark: SparkSession, columns: T.StructType) -> Any:
-    schema = struct_as_nullable(without_table_metadata(columns))
-    types = Catalyst(spark).jvm.org.apache.spark.sql.types
-    return types.DataType.fromJson(schema.json())
-
-
-def _identifier(spark: SparkSession, name: EntryName) -> Any:
-    jvm = Catalyst(spark).jvm
-    database = jvm.scala.Option.apply(name.database)
-    return jvm.org.apache.spark.sql.catalyst.TableIdentifier(name.name, database)
-
-
-def _catalog(spark: SparkSession) -> Any:
-    return Catalyst(spark).session.sessionState().catalog()
+def _listed(columns: T.StructType) -> T.StructType:
+    return struct_as_nullable(without_table_metadata(columns))

@@ -1,17 +1,17 @@
 """Delta tables in the session catalog: which they are, and where. Classic sessions only.
 
 A table of the catalog is a name and a location; its columns and everything else are in the
-log there. Other catalogs (``cat.db.t``) are not ours.
+log there. Tables of other catalogs (``cat.db.t``) are not looked up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import SparkSession
 
+from puredelta.spark.jvm.session_catalog import TableEntry, ViewEntry, find_entry
 from puredelta.spark.session.formats import FORMAT
 from puredelta.spark.session.session import is_connect
 
@@ -38,22 +38,14 @@ class CatalogTable:
         return f"{SESSION_CATALOG}.{self.database}.{self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogView:
-    """A view of SQL text: the tables it names are looked up where it was made."""
-
-    text: str
-    namespace: tuple[str, ...]
-
-
 def find_table(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | None:
     """Return the Delta table of a name; None for anything else, a view for example."""
     found = find_relation(spark, parts)
     return found if isinstance(found, CatalogTable) else None
 
 
-def find_relation(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | CatalogView | None:
-    """Return what a name of one to three parts stands for, if it concerns us.
+def find_relation(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | ViewEntry | None:
+    """Return the Delta table or the view that a name of one to three parts stands for, if any.
 
     A common table expression of the same name is not known here. Over Connect the answer is
     always None.
@@ -63,28 +55,18 @@ def find_relation(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | C
     names = names_in_session_catalog(spark, parts)
     if names is None:
         return None
-    jvm: Any = spark._jvm  # noqa: SLF001 - the catalog has no public door for this
-    catalog: Any = spark._jsparkSession.sessionState().catalog()  # noqa: SLF001
-    database = jvm.scala.Option.apply(names[-2] if len(names) > 1 else None)
-    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(names[-1], database)
-    if not catalog.isTempView(identifier) and not catalog.tableExists(identifier):
-        return None
-    table = catalog.getTempViewOrPermanentTableMetadata(identifier)
-    if table.viewText().isDefined():
-        where = table.viewCatalogAndNamespace()
-        namespace = tuple(str(where.apply(n)) for n in range(where.size()))
-        return CatalogView(text=str(table.viewText().get()), namespace=namespace)
-    provider = table.provider()
-    if not provider.isDefined() or str(provider.get()).lower() != FORMAT:
-        return None
-    full = table.identifier()
-    return CatalogTable(
-        database=str(full.database().get()),
-        name=str(full.table()),
-        location=str(jvm.org.apache.hadoop.fs.Path(table.location()).toString()),
-        is_managed=str(table.tableType().name()) == _MANAGED,
-        owner=str(table.owner() or ""),
-    )
+    database = names[-2] if len(names) > 1 else None
+    match find_entry(spark, database, names[-1], provider=FORMAT):
+        case TableEntry() as entry:
+            return CatalogTable(
+                database=entry.database,
+                name=entry.name,
+                location=entry.location,
+                is_managed=entry.table_type == _MANAGED,
+                owner=entry.owner,
+            )
+        case view:
+            return view
 
 
 def names_in_session_catalog(spark: SparkSession, parts: Sequence[str]) -> Sequence[str] | None:

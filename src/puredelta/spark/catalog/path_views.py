@@ -1,7 +1,7 @@
-"""Temporary views that show the newest version of a table at a path, as of their last use.
+"""Temporary views of a table at a path, brought up to date each time they are used.
 
 A view of SQL text that names a path refers to such a view in its place. Before a text that
-may use it is analyzed, the view is made again of what the table is by then. Classic sessions.
+may use it is analyzed, the view is made again over the newest version. Classic sessions only.
 """
 
 from __future__ import annotations
@@ -13,35 +13,34 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.log.files.clock import random_id
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.plans.catalyst import Catalyst
-from puredelta.spark.scan.table_rows import find_shown_table, table_rows
+from puredelta.spark.jvm.frames import logical_plan
+from puredelta.spark.scan.table_rows import find_origin, table_rows
 
 _PREFIX = "__puredelta_shown_"
 _GLOBAL = "global_temp"
 
 _roots: dict[str, str] = {}
-"""Where the tables of the views are that follow one, by the last part of their names."""
+"""Where the tables of the views are that are brought up to date, by the last part of the name."""
 
 
-def show_table(rows: DataFrame, *, is_global: bool) -> str:
-    """Make a lasting view of rows and return its name; the same table has one.
+def path_view(rows: DataFrame, *, is_global: bool) -> str:
+    """Make a view of the rows of a table and return its name; the same table has one view.
 
     Rows of a version that was asked for stay those of this version.
     """
-    catalyst = Catalyst(rows.sparkSession)
-    shown = find_shown_table(catalyst, catalyst.logical(rows))
-    if shown is None:
-        what = random_id()  # an address may be that of other rows later
+    origin = find_origin(logical_plan(rows))
+    if origin is None:
+        key = random_id()  # an address may be that of other rows later
     else:
-        what = f"{shown.root_uri}@{shown.version}" if shown.is_time_travel else shown.root_uri
-    name = _PREFIX + hashlib.sha256(what.encode()).hexdigest()[:20]
-    if shown is not None and not shown.is_time_travel:
-        _roots[name] = shown.root_uri
+        key = f"{origin.root_uri}@{origin.version}" if origin.is_time_travel else origin.root_uri
+    name = _PREFIX + hashlib.sha256(key.encode()).hexdigest()[:20]
+    if origin is not None and not origin.is_time_travel:
+        _roots[name] = origin.root_uri
     return _make(rows, name, is_global=is_global)
 
 
-def refresh_view(spark: SparkSession, parts: Sequence[str]) -> None:
-    """Let a view of this name show its table as it is now; nothing for other names."""
+def refresh_path_view(spark: SparkSession, parts: Sequence[str]) -> None:
+    """Let a view of this name show its table as it is now; other names are left alone."""
     root_uri = _roots.get(parts[-1])
     if root_uri is not None:
         rows = table_rows(spark, TableLog.open(root_uri).snapshot(), time_travel=False)

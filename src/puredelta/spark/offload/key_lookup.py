@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timezone
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.skipping.file_bounds import Bounds, FileBounds
 from puredelta.log.vectors.read import read_positions
@@ -36,7 +37,7 @@ from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.session.session import is_connect
-from puredelta.store.loose_files import local_path, local_paths
+from puredelta.store.local_files import local_path, local_paths
 from puredelta.worker import key_lookup
 from puredelta.worker.key_index import whole_numbers
 from puredelta.worker.lookup_batch import Constants, LookupBatch, Spans
@@ -58,11 +59,12 @@ _HERE_SHARE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyColumn:
-    """A column of the table that must equal one of the staged source."""
+    """A column of the table that must equal one of the source."""
 
     target: str
     """Logical name."""
     source: str
+    """Inside the source's files."""
     null_safe: bool
 
 
@@ -78,6 +80,7 @@ class Judgement:
     target_columns: tuple[tuple[str, pa.DataType], ...]
     """By logical name; calls name them by place."""
     source_columns: tuple[tuple[str, pa.DataType], ...]
+    """By name inside the source's files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,15 +95,8 @@ class KeyLookup:
     """What a task holds of the source at a time, estimated."""
     parts: int = 1
     """In how many parts a task looks the source up, one after the other."""
-
-    def renamed(self, name: Callable[[str], str]) -> KeyLookup:
-        """Return the same with the names that source columns have inside their files."""
-        judged = self.judgement
-        if judged is not None:
-            columns = tuple((name(column), kind) for column, kind in judged.source_columns)
-            judged = replace(judged, source_columns=columns)
-        keys = tuple(replace(key, source=name(key.source)) for key in self.keys)
-        return replace(self, keys=keys, judgement=judged)
+    tasks_max: int | None = None
+    """How many tasks may run at once; ``None``: any number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +112,12 @@ class WorkerMemory:
     @classmethod
     def of(cls, spark: SparkSession) -> WorkerMemory:
         """Return what the workers of this session may take."""
-        if is_connect(spark) or not _runs_here(spark.sparkContext.master):
+        return cls.on(None if is_connect(spark) else spark.sparkContext.master)
+
+    @classmethod
+    def on(cls, master: str | None) -> WorkerMemory:
+        """Return what the workers of a master may take; ``None``: of one nobody knows."""
+        if not _runs_here(master):
             return cls(task_max=_ELSEWHERE_BYTES_MAX, parts_max=_ELSEWHERE_PARTS_MAX)
         here = min(_HERE_BYTES_MAX, _memory_bytes() // _HERE_SHARE)
         return cls(task_max=here, all_max=here)
@@ -147,12 +148,12 @@ def look_up_keys(
     root_uri: str,
     finds_target: bool,
     source_base: int | None,
-    by_statistics: bool = True,
+    statistics: FileStatistics | None = NOTHING_PARSED,
 ) -> CountedWords | NotApplicable:
     """Return the rows of ``files`` and of the source that clauses act on. Runs one Spark job.
 
-    Files whose bounds no key of the source lies in are not opened, unless ``by_statistics`` is
-    off or rows without a partner are asked for.
+    Files whose bounds no key of the source lies in are not opened, unless ``statistics`` of
+    ``files`` are ``None`` or rows without a partner are asked for.
     They are counted per row of either side as a join would give pairs; sets are named as in
     `puredelta.spark.scan.bitmaps.collect_words`: target rows by the number of their clause, source
     rows by that plus ``source_base``. A side that is not asked for is left out.
@@ -169,11 +170,11 @@ def look_up_keys(
         paths=paths,
         constants=_constants(config, files, _read_columns(probe)),
         deleted={n: RowBitmap.of_rows(rows).packed() for n, rows in deleted.items()},
-        spans=key_spans(config, files, probe) if by_statistics else (),
+        spans=() if statistics is None else key_spans(config, files, probe, statistics),
     )
     sizes = files.rows["size_bytes"].to_pylist()
     context = spark.sparkContext
-    num_tasks = _num_tasks(sizes, context.defaultParallelism, probe, WorkerMemory.of(spark))
+    num_tasks = _num_tasks(sizes, context.defaultParallelism, probe)
     dealt = balanced(range(len(orders)), sizes, num_batches=num_tasks)
     batches = [orders.some(places).packed() for places in dealt]
     fields = (
@@ -196,11 +197,9 @@ def look_up_keys(
     return _counted([found for _, task in answers for found in task], source_base or 0)
 
 
-def _num_tasks(
-    sizes_bytes: Sequence[int], parallelism: int, probe: KeyLookup, memory: WorkerMemory
-) -> int:
+def _num_tasks(sizes_bytes: Sequence[int], parallelism: int, probe: KeyLookup) -> int:
     """Choose how many tasks share the files: one per core at least, if memory allows it."""
-    limit = memory.tasks_max(probe.task_bytes)
+    limit = probe.tasks_max
     if limit is not None and limit < parallelism:
         return min(len(sizes_bytes), limit)
     # A task that reads much of the source has to read more of the files to be worth it.
@@ -208,7 +207,12 @@ def _num_tasks(
     return min(len(sizes_bytes), max(parallelism, -(-sum(sizes_bytes) // task_bytes)))
 
 
-def key_spans(config: TableConfig, files: FileTable, probe: KeyLookup) -> Sequence[Spans | None]:
+def key_spans(
+    config: TableConfig,
+    files: FileTable,
+    probe: KeyLookup,
+    statistics: FileStatistics = NOTHING_PARSED,
+) -> Sequence[Spans | None]:
     """Return per column what the files' keys may be, as far as whole numbers and dates say."""
     if probe.judgement is not None and probe.judgement.by_source:
         return ()  # rows are asked for that have no partner
@@ -219,7 +223,7 @@ def key_spans(config: TableConfig, files: FileTable, probe: KeyLookup) -> Sequen
         else None
         for key in probe.keys
     ]
-    known = FileBounds(files, config, [ref for ref in refs if ref is not None])
+    known = FileBounds(files, config, [ref for ref in refs if ref is not None], statistics)
     return [None if ref is None else _spans(known.find(ref)) for ref in refs]
 
 

@@ -29,7 +29,7 @@ from puredelta.spark.write.parquet_job import named_failures, removed_on_failure
 from puredelta.spark.write.writer import job_directory
 from puredelta.spark.write.written_files import WriteResult
 from puredelta.store.base import Store
-from puredelta.store.loose_files import local_path
+from puredelta.store.local_files import local_path
 from puredelta.worker import copy_rows
 from puredelta.worker.write_file import FileAnswer
 

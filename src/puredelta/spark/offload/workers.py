@@ -18,8 +18,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from pyspark import SparkContext, cloudpickle
 
+from puredelta.spark.jvm.python_workers import worker_context
 from puredelta.spark.session.fallback import NotApplicable
-from puredelta.spark.session.jvm import java_class
 from puredelta.worker import (
     copy_rows,
     dictionaries,
@@ -100,40 +100,10 @@ def _collected(
     work: Callable[[_Batch], Iterable[_Answer]],
 ) -> list[_Answer]:
     answers = context.parallelize(batches, len(batches)).flatMap(promptly(work))
-    answers.ctx = _OwnContext(context)  # type: ignore[assignment]
+    # In a local session the workers are the driver's own Python.
+    is_local = (context.master or "").startswith("local")
+    answers.ctx = worker_context(context, python=sys.executable if is_local else None)
     return answers.collect()
-
-
-class _OwnContext:
-    """A Spark context for one job of ours; nothing lasting is changed.
-
-    In a local session its workers are the driver's own Python. Classes of the JVM are known:
-    PySpark's view of it tries every imported package for them, at each use.
-    """
-
-    def __init__(self, context: SparkContext) -> None:
-        self._context = context
-        if (context.master or "").startswith("local"):
-            self.pythonExec = sys.executable
-
-    @functools.cached_property
-    def _jvm(self) -> _KnownView:
-        return _KnownView(self._context._jvm)  # noqa: SLF001 - what PySpark's RDDs ask for
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
-
-
-class _KnownView:
-    """PySpark's view of the JVM, and the classes that running Python code takes."""
-
-    def __init__(self, view: Any) -> None:
-        self._view = view
-        for name in ("PythonRDD", "PythonUtils", "SimplePythonFunction"):
-            setattr(self, name, java_class(view, f"org.apache.spark.api.python.{name}"))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._view, name)
 
 
 def if_fit(job: Callable[[], list[_Answer]]) -> list[_Answer] | NotApplicable:

@@ -12,7 +12,7 @@ from puredelta.spark.resolve.connect_expressions import ConnectResolver
 from puredelta.spark.resolve.connect_frames import ConnectFrames
 from puredelta.spark.resolve.expressions import Resolver
 from puredelta.spark.resolve.statement_timestamp import (
-    BoundTimestamp,
+    ClassicTimestamp,
     ConnectTimestamp,
     StatementTimestamp,
 )
@@ -27,9 +27,7 @@ class Analysis:
 
     resolver: Resolver
     caster: Caster
-    instant: StatementTimestamp
-    is_source_deterministic: bool | None
-    """``None``: this session cannot tell."""
+    timestamp: StatementTimestamp
 
 
 def open_analysis(
@@ -42,15 +40,16 @@ def open_analysis(
                 ConnectFrames(target, source), case_sensitive=session.case_sensitive
             ),
             caster=ConnectCaster(ansi=session.ansi),
-            instant=ConnectTimestamp(spark),
-            is_source_deterministic=None,
+            timestamp=ConnectTimestamp(spark),
         )
-    frames = ClassicFrames(spark, target, source)
-    catalyst = frames.catalyst
-    instant = BoundTimestamp(catalyst)
+    timestamp = ClassicTimestamp(spark)
     return Analysis(
-        resolver=ClassicResolver(frames, instant=instant, time_zone=session.time_zone),
-        caster=ClassicCaster(catalyst),
-        instant=instant,
-        is_source_deterministic=bool(catalyst.analyzed(source).deterministic()),
+        resolver=ClassicResolver(
+            spark,
+            ClassicFrames(target, source),
+            timestamp=timestamp,
+            time_zone=session.time_zone,
+        ),
+        caster=ClassicCaster(spark),
+        timestamp=timestamp,
     )

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import types as T
 
 from puredelta.protocol.values.predicates import Opaque, Predicate, Side
-from puredelta.spark.plans.predicate_from_json import (
-    Attribute,
-    Node,
-    attribute_ids,
-    class_name,
-    predicate_of,
+from puredelta.spark.jvm.analyzer import (
+    checked_types,
+    expression_trees,
+    folded,
+    resolved,
+    resolved_expressions,
 )
+from puredelta.spark.jvm.expressions import Expression, column_of, parsed
+from puredelta.spark.jvm.frames import frame_of
+from puredelta.spark.jvm.plans import Plan
 from puredelta.spark.resolve.classic_frames import ClassicFrames
 from puredelta.spark.resolve.expressions import (
     Request,
@@ -26,7 +28,14 @@ from puredelta.spark.resolve.expressions import (
     ResolvedExpression,
 )
 from puredelta.spark.resolve.frames import Scope
-from puredelta.spark.resolve.statement_timestamp import BoundTimestamp
+from puredelta.spark.resolve.predicate_from_json import (
+    Node,
+    SideColumn,
+    attribute_ids,
+    class_name,
+    predicate_of,
+)
+from puredelta.spark.resolve.statement_timestamp import ClassicTimestamp
 
 _AGGREGATES = frozenset({"AggregateExpression", "PythonUDAF", "WindowExpression"})
 _SUBQUERIES = frozenset({"ScalarSubquery", "ListQuery", "Exists", "LateralSubquery", "InSubquery"})
@@ -38,12 +47,12 @@ class _Analyzed:
 
     position: int
     request: Request
-    expression: Any
-    tree: list[Node]
+    expression: Expression
+    tree: Sequence[Node]
     """The alias it got, then its own nodes."""
 
     @property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> Sequence[Node]:
         return self.tree[1:]
 
 
@@ -54,10 +63,17 @@ class ClassicResolver:
     a random function keeps its seed wherever the Column is used.
     """
 
-    def __init__(self, frames: ClassicFrames, *, instant: BoundTimestamp, time_zone: str) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        frames: ClassicFrames,
+        *,
+        timestamp: ClassicTimestamp,
+        time_zone: str,
+    ) -> None:
+        self._spark = spark
         self._frames = frames
-        self._catalyst = frames.catalyst
-        self._instant = instant
+        self._timestamp = timestamp
         self._time_zone = time_zone
 
     @property
@@ -67,17 +83,17 @@ class ClassicResolver:
 
     def resolve(self, requests: Sequence[Request]) -> Resolution:
         """Resolve all requests, or say what is wrong with some."""
-        plans: dict[Scope, Any] = {}
+        plans: dict[Scope, Plan] = {}
         analyzed: list[_Analyzed] = []
         for scope in Scope:
             some = [(n, r) for n, r in enumerate(requests) if r.scope is scope]
             if some:
                 plans[scope] = self._analyze([r for _, r in some], scope)
-                analyzed += self._analyzed(plans[scope], some)
+                analyzed += _analyzed(plans[scope], some)
         analyzed.sort(key=lambda a: a.position)
-        flawed = [f for a in analyzed if (f := self._flaw(a)) is not None]
-        if flawed:
-            return Resolution(flaws=tuple(flawed))
+        errors = [e for a in analyzed if (e := self._error(a)) is not None]
+        if errors:
+            return Resolution(errors=tuple(errors))
         done: dict[int, ResolvedExpression] = {}
         for scope, plan in plans.items():
             some_analyzed = [a for a in analyzed if a.request.scope is scope]
@@ -87,66 +103,46 @@ class ClassicResolver:
 
     def check(self, values: Sequence[Column], scope: Scope) -> tuple[T.DataType, ...]:
         """Return the types of values that are evaluated over a scope."""
-        rows = self._catalyst.rows(self._frames.own(scope))
+        rows = frame_of(self._spark, self._frames.own(scope))
         return tuple(f.dataType for f in rows.select(*values).schema.fields)
 
-    def _analyze(self, requests: Sequence[Request], scope: Scope) -> Any:
-        parsed = [self._catalyst.parsed(r.expression) for r in requests]
-        return self._catalyst.resolved(parsed, self._frames.known(scope))
+    def _analyze(self, requests: Sequence[Request], scope: Scope) -> Plan:
+        expressions = [parsed(self._spark, r.expression) for r in requests]
+        return resolved(self._spark, expressions, self._frames.known(scope))
 
-    def _analyzed(self, plan: Any, requests: Sequence[tuple[int, Request]]) -> list[_Analyzed]:
-        trees = self._catalyst.trees(plan)
-        aliases = self._catalyst.items(plan.metrics())
-        return [
-            _Analyzed(position=n, request=r, expression=alias.child(), tree=tree)
-            for (n, r), alias, tree in zip(requests, aliases, trees, strict=True)
-        ]
-
-    def _flaw(self, analyzed: _Analyzed) -> ResolutionError | None:
+    def _error(self, analyzed: _Analyzed) -> ResolutionError | None:
         classes = {class_name(n) for n in analyzed.nodes}
         if "UnresolvedAttribute" in classes:
-            names = self._catalyst.unresolved_names(analyzed.expression)
-            return self._flawed(analyzed, ResolutionProblem.UNRESOLVED, names)
+            names = analyzed.expression.unresolved_names()
+            return _error_of(analyzed, ResolutionProblem.UNRESOLVED, names)
         attributes = [n for n in analyzed.nodes if class_name(n) == "AttributeReference"]
         foreign = [n["name"] for n in attributes if not self._is_visible(n, analyzed.request)]
         if foreign:
-            return self._flawed(analyzed, ResolutionProblem.FOREIGN, foreign)
+            return _error_of(analyzed, ResolutionProblem.FOREIGN, foreign)
         if classes & _AGGREGATES:
-            return self._flawed(analyzed, ResolutionProblem.AGGREGATE, ())
+            return _error_of(analyzed, ResolutionProblem.AGGREGATE, ())
         return None
 
     def _is_visible(self, attribute: Node, request: Request) -> bool:
-        known = self._frames.attributes.get(attribute["exprId"]["id"])
+        known = self._frames.columns_by_id.get(attribute["exprId"]["id"])
         return known is not None and known.side in request.scope.value
 
-    def _flawed(
-        self, analyzed: _Analyzed, flaw: ResolutionProblem, names: Sequence[str]
-    ) -> ResolutionError:
-        sql = str(analyzed.expression.sql())
-        return ResolutionError(position=analyzed.position, flaw=flaw, names=tuple(names), sql=sql)
-
-    def _resolved(self, plan: Any, analyzed: Sequence[_Analyzed]) -> list[ResolvedExpression]:
-        catalyst = self._catalyst
-        checked = catalyst.checked(
-            catalyst.project(
-                [catalyst.alias(a.expression, f"_{a.position}") for a in analyzed], plan.child()
-            )
-        )
-        certain = bool(plan.deterministic())
-        moved = self._frames.moved(plan)
-        own = [alias.child() for alias in catalyst.items(moved.metrics())]
-        folded = catalyst.folded(self._instant.fixed(plan))
-        unchanged = bool(folded.fastEquals(plan))
-        trees = [a.tree for a in analyzed] if unchanged else catalyst.trees(folded)
+    def _resolved(self, plan: Plan, analyzed: Sequence[_Analyzed]) -> list[ResolvedExpression]:
+        types = checked_types(self._spark, [a.expression for a in analyzed], plan.child())
+        certain = plan.is_deterministic()
+        own = resolved_expressions(self._frames.moved(plan))
+        folded_plan = folded(self._timestamp.bound(plan))
+        unchanged = folded_plan.is_same(plan)
+        trees = [a.tree for a in analyzed] if unchanged else expression_trees(folded_plan)
         return [
             self._expression(
                 a,
-                column=catalyst.column(expression),
-                data_type=field.dataType,
+                column=column_of(expression),
+                data_type=data_type,
                 tree=tree,
-                is_deterministic=certain or bool(a.expression.deterministic()),
+                is_deterministic=certain or a.expression.is_deterministic(),
             )
-            for a, expression, field, tree in zip(analyzed, own, checked.fields, trees, strict=True)
+            for a, expression, data_type, tree in zip(analyzed, own, types, trees, strict=True)
         ]
 
     def _expression(
@@ -158,8 +154,8 @@ class ClassicResolver:
         tree: Sequence[Node],
         is_deterministic: bool,
     ) -> ResolvedExpression:
-        attributes = self._frames.attributes
-        used = [attributes[i] for i in attribute_ids(analyzed.nodes) if i in attributes]
+        columns = self._frames.columns_by_id
+        used = [columns[i] for i in attribute_ids(analyzed.nodes) if i in columns]
         return ResolvedExpression(
             request=analyzed.request,
             column=column,
@@ -167,14 +163,34 @@ class ClassicResolver:
             is_deterministic=is_deterministic,
             has_subquery=any(class_name(n) in _SUBQUERIES for n in analyzed.nodes),
             predicate=self._predicate(tree, used, certain=is_deterministic),
-            target_columns=frozenset(a.name for a in used if a.side is Side.TARGET),
-            source_columns=frozenset(a.name for a in used if a.side is Side.SOURCE),
-            sql=str(analyzed.expression.sql()),
+            target_columns=frozenset(c.name for c in used if c.side is Side.TARGET),
+            source_columns=frozenset(c.name for c in used if c.side is Side.SOURCE),
+            sql=analyzed.expression.sql(),
         )
 
     def _predicate(
-        self, tree: Sequence[Node], used: Sequence[Attribute], *, certain: bool
+        self, tree: Sequence[Node], used: Sequence[SideColumn], *, certain: bool
     ) -> Predicate:
         if not certain:  # never reordered, never pruned with
-            return Opaque(frozenset(a.ref() for a in used))
-        return predicate_of(tree, self._frames.attributes, time_zone=self._time_zone)
+            return Opaque(frozenset(c.ref() for c in used))
+        return predicate_of(tree, self._frames.columns_by_id, time_zone=self._time_zone)
+
+
+def _analyzed(plan: Plan, requests: Sequence[tuple[int, Request]]) -> list[_Analyzed]:
+    trees = expression_trees(plan)
+    expressions = resolved_expressions(plan)
+    return [
+        _Analyzed(position=n, request=r, expression=expression, tree=tree)
+        for (n, r), expression, tree in zip(requests, expressions, trees, strict=True)
+    ]
+
+
+def _error_of(
+    analyzed: _Analyzed, problem: ResolutionProblem, names: Sequence[str]
+) -> ResolutionError:
+    return ResolutionError(
+        position=analyzed.position,
+        problem=problem,
+        names=tuple(names),
+        sql=analyzed.expression.sql(),
+    )

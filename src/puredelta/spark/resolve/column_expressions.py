@@ -1,6 +1,7 @@
-"""Expressions that become part of a table: generated columns and CHECK constraints.
+"""Expressions that become part of a table: generated columns, CHECK constraints and defaults.
 
-They see the columns of one row and nothing else. Spark's analyzer is the judge; no job runs.
+The first two see the columns of one row and nothing else, a default sees nothing. Spark's
+analyzer says whether an expression is valid; no job runs.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from enum import Enum
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from puredelta.protocol.schema.types import StructType
+from puredelta.spark.jvm import analyzer
+from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import struct_as_nullable, to_spark, without_table_metadata
 
@@ -73,6 +77,22 @@ def _fault(error: AnalysisException) -> Fault | None:
 
 
 def _is_deterministic(spark: SparkSession, value: DataFrame) -> bool:
+    return is_connect(spark) or analyzed_plan(value).is_deterministic()
+
+
+def require_valid_default(
+    spark: SparkSession, column: str, expression: str, data_type: T.DataType, *, statement: str
+) -> None:
+    """Refuse what cannot be the default of a column.
+
+    ``statement`` is what messages call the command.
+
+    Raises:
+        pyspark.errors.AnalysisException: the expression names columns, has a subquery, or
+            is of another type (INVALID_DEFAULT_VALUE, with its subclass).
+        pyspark.errors.ParseException: it is no expression.
+    """
     if is_connect(spark):
-        return True
-    return bool(value._jdf.queryExecution().analyzed().deterministic())  # noqa: SLF001
+        _ = spark.sql(f"SELECT CAST(({expression}) AS {data_type.simpleString()})").schema
+    else:
+        analyzer.require_valid_default(spark, column, expression, data_type, statement=statement)

@@ -1,8 +1,8 @@
-"""Readings of the clock in the plans of a Connect client, replaced by one moment.
+"""The statement's timestamp in the plans of a Connect client, in place of the server's clock.
 
 A client's plan is a protobuf message: functions are nodes of it, SQL text is text. A call
 such as ``now()`` is replaced in both. The keywords without brackets (``current_timestamp``)
-could be names of columns and are replaced only where they stand in an expression and are
+could be names of columns: they are replaced only where they stand in an expression and are
 no part of a longer name. What a temporary view of the server reads stays out of reach.
 """
 
@@ -35,15 +35,15 @@ _MENTIONED = re.compile("|".join(_TYPES).encode(), re.IGNORECASE)
 
 
 def reads_clock(plan: Any) -> bool:
-    """Tell whether a plan might read the clock; a name in its data is a false alarm."""
+    """Return whether a plan might read the clock; a name in its data is a false alarm."""
     return _MENTIONED.search(plan.SerializeToString()) is not None
 
 
-def at_moment(plan: Any, micros: int) -> Any:
-    """Return a copy of a plan in which the clock stands at ``micros`` since 1970."""
+def with_timestamp(plan: Any, micros: int) -> Any:
+    """Return a copy of a plan that reads ``micros`` since 1970 wherever it read the clock."""
     copy = type(plan)()
     copy.CopyFrom(plan)
-    _fix(copy, micros)
+    _bind(copy, micros)
     return copy
 
 
@@ -63,10 +63,10 @@ def rows_of(plan: Any, like: DataFrame) -> DataFrame:
     return made
 
 
-def text_at_moment(text: str, micros: int, *, is_expression: bool) -> str:
+def text_with_timestamp(text: str, micros: int, *, is_expression: bool) -> str:
     """Return SQL text in which readings of the clock are constants.
 
-    >>> text_at_moment("now() > t.now AND 'now()' <> x", 5, is_expression=True)
+    >>> text_with_timestamp("now() > t.now AND 'now()' <> x", 5, is_expression=True)
     "CAST(timestamp_micros(5) AS timestamp) > t.now AND 'now()' <> x"
     """
 
@@ -80,7 +80,7 @@ def text_at_moment(text: str, micros: int, *, is_expression: bool) -> str:
     return (_READINGS if is_expression else _CALLS).sub(constant, text)
 
 
-def _fix(message: Any, micros: int) -> None:
+def _bind(message: Any, micros: int) -> None:
     kind = message.DESCRIPTOR.full_name
     if kind == "spark.connect.Expression":
         name = _called(message)
@@ -91,13 +91,13 @@ def _fix(message: Any, micros: int) -> None:
             return
         if message.WhichOneof("expr_type") == "expression_string":
             string = message.expression_string
-            string.expression = text_at_moment(string.expression, micros, is_expression=True)
+            string.expression = text_with_timestamp(string.expression, micros, is_expression=True)
     elif kind == "spark.connect.SQL":
-        message.query = text_at_moment(message.query, micros, is_expression=False)
+        message.query = text_with_timestamp(message.query, micros, is_expression=False)
     elif kind == "spark.connect.Project":
         _keep_names(message)
     for part in _parts(message):
-        _fix(part, micros)
+        _bind(part, micros)
 
 
 def _called(expression: Any) -> str | None:

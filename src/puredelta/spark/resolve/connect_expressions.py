@@ -1,8 +1,8 @@
-"""Expressions of a Connect session: Spark's analyzer judges them through the public API.
+"""Expressions of a Connect session, resolved by Spark's analyzer through the public API.
 
-It answers with a schema or an error, never with a tree. So the form of a condition comes
-from its text where that is simple (`predicate_from_sql`); a ``Column``, and text that is not
-understood, may use every column of its scope.
+The analyzer answers with a schema or an error, never with a tree. So the form of a condition is
+parsed from its text where that is simple (`predicate_from_sql`). A ``Column``, and text that is
+not understood, may use every column of its scope.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from pyspark.sql import types as T
 
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.values.predicates import Opaque, Predicate, Ref, Side, references
-from puredelta.spark.plans.predicate_from_json import Attribute
 from puredelta.spark.resolve.connect_frames import ConnectFrames
 from puredelta.spark.resolve.expressions import (
     Request,
@@ -29,6 +28,7 @@ from puredelta.spark.resolve.expressions import (
     ResolvedExpression,
 )
 from puredelta.spark.resolve.frames import Scope, SourceColumn, TargetColumn
+from puredelta.spark.resolve.predicate_from_json import SideColumn
 from puredelta.spark.resolve.predicate_from_sql import NamedSide, Names, parse_predicate
 from puredelta.spark.session.identifiers import display_name, parse_name
 from puredelta.spark.session.types import from_spark_type
@@ -65,7 +65,7 @@ class ConnectResolver:
     def resolve(self, requests: Sequence[Request]) -> Resolution:
         """Resolve all requests, or say what is wrong with some."""
         done: dict[int, ResolvedExpression] = {}
-        flaws: list[ResolutionError] = []
+        errors: list[ResolutionError] = []
         for scope in Scope:
             some = {n: r for n, r in enumerate(requests) if r.scope is scope}
             if not some:
@@ -74,13 +74,13 @@ class ConnectResolver:
             try:
                 types = _types(frame, [_column(r) for r in some.values()])
             except AnalysisException:
-                flaws += [f for n, r in some.items() if (f := _flaw(frame, n, r)) is not None]
+                errors += [e for n, r in some.items() if (e := _error(frame, n, r)) is not None]
                 continue
             certain = _are_deterministic(frame, [_column(r) for r in some.values()])
             for (n, request), kind, sure in zip(some.items(), types, certain, strict=True):
                 done[n] = self._expression(request, kind, is_deterministic=sure)
-        if flaws:
-            return Resolution(flaws=tuple(sorted(flaws, key=lambda f: f.position)))
+        if errors:
+            return Resolution(errors=tuple(sorted(errors, key=lambda e: e.position)))
         return Resolution(expressions=tuple(done[n] for n in range(len(requests))))
 
     def check(self, values: Sequence[Column], scope: Scope) -> tuple[T.DataType, ...]:
@@ -129,7 +129,7 @@ def _named(
     column: TargetColumn | SourceColumn, side: Side, key: str
 ) -> tuple[str, Ref, StructType | None]:
     struct = from_spark_type(column.type) if isinstance(column.type, T.StructType) else None
-    ref = Attribute(side, key, column.type).ref()
+    ref = SideColumn(side, key, column.type).ref()
     return column.name, ref, struct if isinstance(struct, StructType) else None
 
 
@@ -156,29 +156,29 @@ def _types(frame: DataFrame, values: Sequence[Column]) -> tuple[T.DataType, ...]
     return tuple(f.dataType for f in plain.select(*named).schema.fields)
 
 
-def _flaw(frame: DataFrame, position: int, request: Request) -> ResolutionError | None:
-    """Return what is wrong with one request; what is not ours to name is Spark's error."""
+def _error(frame: DataFrame, position: int, request: Request) -> ResolutionError | None:
+    """Return what is wrong with one request; other errors are raised as Spark's own."""
     try:
         _types(frame, [_column(request)])
     except AnalysisException as error:
         condition = error.getCondition() or ""
         if condition.startswith(_UNRESOLVED):
             name = (error.getMessageParameters() or {}).get("objectName", "")
-            shown = display_name(parse_name(name))
+            displayed = display_name(parse_name(name))
             return ResolutionError(
                 position=position,
-                flaw=ResolutionProblem.UNRESOLVED,
-                names=(shown,),
+                problem=ResolutionProblem.UNRESOLVED,
+                names=(displayed,),
                 sql=_sql(request),
             )
         if condition == _FOREIGN:
             names = (_sql(request),)
             return ResolutionError(
-                position=position, flaw=ResolutionProblem.FOREIGN, names=names, sql=_sql(request)
+                position=position, problem=ResolutionProblem.FOREIGN, names=names, sql=_sql(request)
             )
         if condition.startswith(_AGGREGATES):
             return ResolutionError(
-                position=position, flaw=ResolutionProblem.AGGREGATE, names=(), sql=_sql(request)
+                position=position, problem=ResolutionProblem.AGGREGATE, names=(), sql=_sql(request)
             )
         raise
     return None

@@ -1,4 +1,4 @@
-"""Frames of a Connect session: columns are told apart by alias and name."""
+"""Frames of a Connect session: alias and name say which column is meant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from puredelta.spark.session.identifiers import display_name, quote
 
 
 class ConnectFrames:
-    """Frames told apart by alias and name, all a Connect client has.
+    """Frames whose columns are known by alias and name, all that a Connect client has.
 
     Beside the user's names each frame carries copies under unique names, so that what this
     library itself refers to is never ambiguous. What only the original plan could resolve

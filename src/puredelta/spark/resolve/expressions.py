@@ -1,9 +1,9 @@
-"""The user's expressions, judged by Spark's own analyzer: names, types, and what is in them.
+"""The user's expressions, resolved by Spark's own analyzer: names, types, and what is in them.
 
 An expression is SQL text or a ``Column``, and sees one `Scope` of a target and a source. The
-analyzer resolves it; this module says what came out in terms that need no Spark, and keeps
-a ``Column`` that evaluates it over `Frames`. Spark's own errors (an ambiguous name, an
-unknown function, mismatched types) pass as they are.
+analyzer resolves it. The result says what came out in terms that need no Spark, and keeps
+a ``Column`` that evaluates the expression over `Frames`. Spark's own errors (an ambiguous name,
+an unknown function, mismatched types) pass as they are.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ResolutionError:
 
     position: int
     """Which of the requests."""
-    flaw: ResolutionProblem
+    problem: ResolutionProblem
     names: tuple[str, ...]
     """The columns at fault, as Spark writes them; empty for aggregates."""
     sql: str
@@ -72,11 +72,11 @@ class ResolvedExpression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """Every request resolved, or, where some are flawed, those and nothing else."""
+    """Every request resolved; or, where some cannot be, the errors of those and nothing else."""
 
     expressions: tuple[ResolvedExpression, ...] = ()
     """One per request, in order."""
-    flaws: tuple[ResolutionError, ...] = ()
+    errors: tuple[ResolutionError, ...] = ()
     """In the order of the requests."""
 
 

@@ -289,7 +289,7 @@ def _compare(op: CompareOp, left: Predicate, right: Predicate) -> Predicate:
 
 
 def _is_comparable(left: Predicate, right: Predicate) -> bool:
-    """Tell whether Spark compares the two without changing the column first."""
+    """Return whether Spark compares the two without changing the column first."""
     match left, right:
         case Ref(type=None), _:
             return False

@@ -1,22 +1,23 @@
-"""One moment for a whole command, however many plans it runs (M-24)."""
+"""One timestamp for a whole statement, however many plans it runs (M-24)."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.spark.plans.catalyst import Catalyst
-from puredelta.spark.resolve.connect_clock import at_moment, plan_of, reads_clock, rows_of
-from puredelta.spark.session.jvm import java_class
+from puredelta.spark.jvm.analyzer import ClockReading, reads_clock
+from puredelta.spark.jvm.frames import analyzed_plan, frame_of
+from puredelta.spark.jvm.plans import Plan
+from puredelta.spark.resolve import connect_clock
 
 
 class StatementTimestamp(Protocol):
-    """Makes ``current_timestamp()`` and its kin mean the same in every plan it has fixed."""
+    """Makes ``current_timestamp()`` and its kin mean the same in every plan of a statement."""
 
-    def fix(self, rows: DataFrame) -> DataFrame:
-        """Return the same rows with every reading of the clock replaced by this moment."""
+    def bind(self, rows: DataFrame) -> DataFrame:
+        """Return the same rows with the statement's timestamp wherever they read the clock."""
         ...
 
 
@@ -25,61 +26,39 @@ class ConnectTimestamp:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._micros: int | None = None
 
-    def fix(self, rows: DataFrame) -> DataFrame:
-        """Return the same rows with every reading of the clock replaced by this moment."""
-        plan = plan_of(rows)
-        if not reads_clock(plan):
+    def bind(self, rows: DataFrame) -> DataFrame:
+        """Return the same rows with the statement's timestamp wherever they read the clock."""
+        plan = connect_clock.plan_of(rows)
+        if not connect_clock.reads_clock(plan):
             return rows
-        if self._micros is None:
-            asked = self._spark.sql("SELECT unix_micros(current_timestamp()) AS micros")
-            [row] = asked.collect()
-            self._micros = int(row["micros"])
-        return rows_of(at_moment(plan, self._micros), rows)
+        return connect_clock.rows_of(connect_clock.with_timestamp(plan, self._micros), rows)
+
+    @cached_property
+    def _micros(self) -> int:
+        asked = self._spark.sql("SELECT unix_micros(current_timestamp()) AS micros")
+        [row] = asked.collect()
+        return int(row["micros"])
 
 
-class BoundTimestamp:
+class ClassicTimestamp:
     """Spark's own reading of the clock, taken when the first plan needs it, put into plans as
     literals.
-
-    A Scala ``Map`` is a ``PartialFunction``, so ``transformAllExpressionsWithSubqueries(map)``
-    replaces expressions by equality without any Scala code. ``ReplaceExpressions`` comes first:
-    ``current_timestamp() - interval 1 day`` keeps a copy of its own inside until then.
     """
 
-    def __init__(self, catalyst: Catalyst) -> None:
-        self._catalyst = catalyst
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
 
-    def fix(self, rows: DataFrame) -> DataFrame:
-        """Return the same rows with every reading of the clock replaced by this moment."""
-        plan = self._catalyst.analyzed(rows)
-        fixed = self.fixed(plan)
-        return rows if fixed is plan else self._catalyst.rows(fixed)
+    def bind(self, rows: DataFrame) -> DataFrame:
+        """Return the same rows with the statement's timestamp wherever they read the clock."""
+        plan = analyzed_plan(rows)
+        bound = self.bound(plan)
+        return rows if bound is plan else frame_of(self._spark, bound)
 
-    def fixed(self, plan: Any) -> Any:
-        """Do the same to an analyzed plan; without a reading it is returned itself."""
-        if not plan.containsPattern(self._clock_pattern):  # not in subqueries either
-            return plan
-        plain = self._catalyst.after_rule("ReplaceExpressions", plan)
-        return plain.transformAllExpressionsWithSubqueries(self._moments)
+    def bound(self, plan: Plan) -> Plan:
+        """Do the same to an analyzed plan; one that does not read the clock is returned itself."""
+        return self._reading.in_place_of_clock(plan) if reads_clock(plan) else plan
 
     @cached_property
-    def _clock_pattern(self) -> Any:
-        trees = "org.apache.spark.sql.catalyst.trees"
-        return java_class(self._catalyst.jvm, f"{trees}.TreePattern").CURRENT_LIKE()
-
-    @cached_property
-    def _moments(self) -> Any:
-        """Every reading of the clock and the literal that takes its place."""
-        catalyst = self._catalyst
-        asked = catalyst.spark.sql(
-            "select current_timestamp(), now(), current_date(), localtimestamp()"
-        )
-        before = catalyst.analyzed(asked)
-        after = catalyst.after_rule("ComputeCurrentTime", before)
-        moments: Any = catalyst.jvm.java.util.HashMap()
-        readings, literals = before.expressions(), after.expressions()
-        for n in range(len(asked.columns)):
-            moments.put(readings.apply(n).child(), literals.apply(n).child())
-        return catalyst.jvm.PythonUtils.toScalaMap(moments)
+    def _reading(self) -> ClockReading:
+        return ClockReading(self._spark)

@@ -1,15 +1,20 @@
-"""One identity for all frames of a table object: Columns taken from one fit the others."""
+"""The columns of a table as attributes of Spark's plans, the same in all frames of the table.
+
+So a ``Column`` that was taken from one of these frames fits the others.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.protocol.schema.types import StructType
-from puredelta.spark.plans.catalyst import Catalyst
-from puredelta.spark.plans.lazy_frame import no_rows
-from puredelta.spark.resolve.classic_frames import rebased
+from puredelta.spark.jvm.frames import analyzed_plan, frame_of, no_rows_like, with_attributes
+from puredelta.spark.jvm.plans import named_plan
 from puredelta.spark.resolve.connect_frames import outer_alias
 from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.small_frames import no_rows
 from puredelta.spark.session.types import struct_as_nullable, to_spark
 
 
@@ -31,17 +36,7 @@ def renewed_identity(known: DataFrame, schema: StructType) -> DataFrame:
     if is_connect(spark):
         alias = outer_alias(known)
         return latest if alias is None else latest.alias(alias)
-    catalyst = Catalyst(spark)
-    before = catalyst.items(catalyst.analyzed(known).output())
-    kept = {attribute.name(): attribute for attribute in before}
-    qualifier = before[0].qualifier() if before else catalyst.seq([])
-    attributes = [
-        kept[a.name()].withDataType(a.dataType())
-        if a.name() in kept
-        else a.withQualifier(qualifier)
-        for a in catalyst.items(catalyst.analyzed(latest).output())
-    ]
-    return catalyst.rows(catalyst.relation(catalyst.seq(attributes)))
+    return no_rows_like(known, latest)
 
 
 def with_identity(rows: DataFrame, identity: DataFrame) -> DataFrame:
@@ -49,13 +44,23 @@ def with_identity(rows: DataFrame, identity: DataFrame) -> DataFrame:
 
     Over Connect there are no attributes to share, and the rows come back as they are.
     """
-    spark = rows.sparkSession
-    if is_connect(spark):
+    if is_connect(rows.sparkSession):
         return rows
-    catalyst = Catalyst(spark)
-    attributes = catalyst.items(catalyst.analyzed(identity).output())
-    named = {
-        name: (name, attribute)
-        for name, attribute in zip(identity.columns, attributes, strict=True)
-    }
-    return rebased(catalyst, rows, named)
+    names = identity.columns
+    attributes = analyzed_plan(identity).output(len(names))
+    return with_attributes(
+        rows, {n: (n, attribute) for n, attribute in zip(names, attributes, strict=True)}
+    )
+
+
+def qualified(rows: DataFrame, parts: Sequence[str]) -> DataFrame:
+    """Return rows whose columns may be called ``c.column``, ``b.c.column`` or ``a.b.c.column``.
+
+    ``parts`` are the name of the rows: ``a``, ``b`` and ``c``. Over Connect a name has one part,
+    the last.
+    """
+    *qualifier, name = parts
+    if is_connect(rows.sparkSession):
+        return rows.alias(name)
+    plan = named_plan(name, analyzed_plan(rows), qualifier=qualifier)
+    return frame_of(rows.sparkSession, plan)

@@ -41,7 +41,7 @@ from puredelta.spark.session.row_bitmap import count_rows
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.write.parquet_job import named_failures
 from puredelta.store.base import Store
-from puredelta.store.loose_files import local_path, local_paths
+from puredelta.store.local_files import local_path, local_paths
 from puredelta.worker.rewrite_file import RewriteTask
 from puredelta.worker.write_file import FileAnswer
 

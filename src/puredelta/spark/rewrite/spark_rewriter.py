@@ -22,7 +22,7 @@ from puredelta.spark.scan.row_tracking_scan import hidden_row_columns, tracked_s
 from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.helper_columns import FILE_ORDINAL, MARK, ROW_INDEX
 from puredelta.spark.session.types import quoted
-from puredelta.spark.write.writer import write_rows
+from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.written_files import WriteResult, discard
 from puredelta.store.base import Store
 
@@ -56,9 +56,11 @@ class SparkRewriter:
             kept,
             store=self.store,
             config=config,
-            enforce_constraints=False,
-            rebalance=bool(config.partition_columns),
-            hidden=hidden,
+            options=JobOptions(
+                enforce_constraints=False,
+                rebalance=bool(config.partition_columns),
+                hidden=hidden,
+            ),
         )
         self._written.append(result)
         return Rewritten(adds=result.adds, num_rows=result.num_rows)

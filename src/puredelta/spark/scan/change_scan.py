@@ -1,7 +1,7 @@
 """The rows that a range of commits changed, as a DataFrame: a few scans, no job.
 
-To Spark every file belongs to a table that is partitioned by the columns of the feed, too:
-version, time and, unless the file holds it, kind of change are partition values of the file.
+For Spark every file belongs to a table that is also partitioned by the columns of the feed:
+version, time and (unless the file holds it) kind of change are partition values of the file.
 So filters on them choose files, and the number of scans does not grow with the commits.
 """
 
@@ -19,7 +19,7 @@ from puredelta.log.changes.change_files import (
     ChangedFile,
     ChangedRows,
     ChangeFiles,
-    read_redrawn,
+    read_vector_changes,
     with_change_values,
 )
 from puredelta.log.files.file_table import FileTable
@@ -53,11 +53,11 @@ def scan_changes(spark: SparkSession, read: Snapshot, changes: ChangeFiles) -> D
         CorruptTableError: a deletion vector or a partition value is damaged.
     """
     require_no_change_columns(read.config.schema.names, was_enabled=False)
-    redrawn = read_redrawn(changes.redrawn, read.root_uri)
+    vector_changes = read_vector_changes(changes.vector_changes, read.root_uri)
     scans = [
         *(_file_scan(spark, read, files) for files in _alike(changes.recorded, _itself)),
         *(_file_scan(spark, read, files) for files in _alike(changes.whole, _itself)),
-        *(_row_scan(spark, read, rows) for rows in _alike(redrawn, _file_of)),
+        *(_row_scan(spark, read, rows) for rows in _alike(vector_changes, _file_of)),
     ]
     return reduce(DataFrame.union, scans or [_file_scan(spark, read, [])])
 
@@ -95,11 +95,8 @@ def _alike(items: Iterable[_T], file_of: Callable[[_T], ChangedFile]) -> Iterabl
 
 def _as_table(read: Snapshot, files: Sequence[ChangedFile]) -> Snapshot:
     """Return a table of just these files, which are partitioned alike, with the feed's columns."""
-    return dataclasses.replace(
-        read,
-        config=_with_change_columns(read.config, files),
-        files=FileTable.of(map(with_change_values, files)),
-    )
+    changed = dataclasses.replace(read, config=_with_change_columns(read.config, files))
+    return changed.with_files(FileTable.of(map(with_change_values, files)))
 
 
 def _with_change_columns(config: TableConfig, files: Sequence[ChangedFile]) -> TableConfig:

@@ -1,9 +1,9 @@
 """A DataFrame over an explicit list of Parquet files on Spark Connect: public API only.
 
 ``spark.read.parquet(*paths)`` lists the files on the server, which is slow for many of them.
-Partition values and ordinals arrive by a broadcast join on ``_metadata.file_path``. That text
-is URL-encoded the server's way, so the key is what the server itself says when asked for the
-files of the plan; the same answer shows that it will read exactly the files asked for.
+Partition values and ordinals arrive by a broadcast join on ``_metadata.file_path``. The server
+URL-encodes that path in its own way, so the server is asked for the files of the plan and its
+answer is the key. The answer also shows that it will read exactly the files asked for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
 from puredelta.protocol.actions.paths import short_uri
-from puredelta.spark.scan.data_file import DataFile, require_readable
+from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable
 from puredelta.spark.session.helper_columns import FILE_PATH
 from puredelta.spark.session.types import quoted, struct_as_nullable
 
@@ -28,26 +28,18 @@ _WILDCARD = re.compile(r"[\\{}\[\]*?]")
 _NO_PARTITIONS_FROM_PATHS = {"recursiveFileLookup": "true"}
 
 
-def connect_scan(
-    spark: SparkSession,
-    files: Sequence[DataFile],
-    *,
-    data_schema: T.StructType,
-    partition_schema: T.StructType,
-    options: Mapping[str, str] | None = None,
-    by_field_id: bool = False,
-) -> DataFrame:
+def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLayout) -> DataFrame:
     """Return the rows of exactly ``files``: the data columns, then the partition columns.
 
-    The same contract as `puredelta.spark.scan.native_scan.native_scan`, but the files are listed
-    and filters on partition columns read all of them.
+    The same contract as `puredelta.spark.scan.native_scan.native_scan`, but the files are listed,
+    filters on partition columns read all of them, and nothing is said to be NOT NULL.
 
     Raises:
         UnsupportedError: columns are to be found by field id, which takes a session setting
             that cannot be made for one scan; or a file Spark cannot read.
         CorruptTableError: the server does not see one of the files.
     """
-    if by_field_id:
+    if layout.by_field_id:
         raise UnsupportedError(
             "Tables with column mapping mode 'id' cannot be read over Spark Connect: finding "
             "columns by field id takes the setting spark.sql.parquet.fieldId.read.enabled, which "
@@ -55,10 +47,10 @@ def connect_scan(
             code=ErrorCode.UNSUPPORTED_ON_CONNECT,
         )
     require_readable(files)
-    schema = struct_as_nullable(data_schema)
+    schema, partition_schema = struct_as_nullable(layout.data_schema), layout.partition_schema
     if not files:
         return spark.createDataFrame([], T.StructType([*schema.fields, *partition_schema.fields]))
-    every_option = {**(options or {}), **_NO_PARTITIONS_FROM_PATHS}
+    every_option = {**layout.options, **_NO_PARTITIONS_FROM_PATHS}
     reader = spark.read.options(**every_option).schema(schema)
     rows = reader.parquet(*(_WILDCARD.sub(r"\\\g<0>", file.uri) for file in files))
     spelled = _spelled_by_server(rows, files)

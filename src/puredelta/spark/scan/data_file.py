@@ -1,9 +1,11 @@
-"""A Parquet file as a scan sees it, and the files Spark would lose without a word."""
+"""What a scan reads: Parquet files, how they are read, and the files Spark would lose silently."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+
+from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
 
@@ -27,6 +29,25 @@ class DataFile:
     def name(self) -> str:
         """The last segment of the URI."""
         return self.uri.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLayout:
+    """How files are read: which columns they have, and where each is found.
+
+    Data columns are found by name (case ignored unless the session minds it), or by their
+    metadata ``parquet.field.id``.
+    """
+
+    data_schema: T.StructType
+    """The columns inside of the files."""
+    partition_schema: T.StructType
+    """The columns of `DataFile.partition_values`."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Of Spark's reader."""
+    by_field_id: bool = False
+    required: frozenset[str] = frozenset()
+    """Columns that are NOT NULL: every row of every file has a value."""
 
 
 def require_readable(files: Iterable[DataFile]) -> None:

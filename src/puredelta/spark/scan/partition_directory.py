@@ -1,4 +1,4 @@
-"""Partition values spelled as directory names that Spark parses back to exactly the same values.
+"""Partition values as directory names from which Spark parses exactly the same values.
 
 The directories are virtual: `puredelta.spark.scan.native_scan` shows them to Spark for the time
 it takes to parse them.
@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, ErrorCode
-from puredelta.protocol.values.partition_values import HIVE_NULL, hive_escape
+from puredelta.protocol.values.partition_escape import HIVE_NULL, escape_partition_text
 
 
 def spark_parses(data_type: T.DataType) -> bool:
-    """Tell whether Spark turns partition text of this type into the right value.
+    """Return whether Spark turns partition text of this type into the right value.
 
     It does not unescape binary, and knows no collation; such a column is carried as plain
     text and cast on top of the scan.
@@ -30,7 +30,7 @@ def spark_parses(data_type: T.DataType) -> bool:
 def virtual_directory(values: Mapping[str, str | None], fields: Iterable[T.StructField]) -> str:
     """Return ``/a=1/b=x%3Ay`` for the values of one file, ``""`` without partition columns.
 
-    A value that is missing, ``None`` or ``""`` is NULL, whatever the type (X-82).
+    A value that is missing, ``None`` or ``""`` is NULL in a column of any type (X-82).
 
     Raises:
         CorruptTableError: text that is no number where a decimal is due.
@@ -75,4 +75,5 @@ def _in_scale(value: str, column: str, data_type: T.DecimalType) -> str:
 
 
 def _escape(text: str) -> str:
-    return hive_escape(text).replace(" ", "%20")
+    """Escape what Hive does, and blanks, too."""
+    return escape_partition_text(text).replace(" ", "%20")

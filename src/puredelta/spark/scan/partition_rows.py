@@ -1,7 +1,7 @@
-"""Files as rows that hold nothing but their partition values: conditions over them need no scan.
+"""A row per file with the file's partition values: conditions over these columns need no scan.
 
-Spark evaluates such rows on the driver, so that a condition means there what it means in a
-query, whatever functions it calls.
+Spark evaluates the rows on the driver, so a condition means there what it means in a query,
+with any function that it calls.
 """
 
 from __future__ import annotations

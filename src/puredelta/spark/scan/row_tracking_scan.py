@@ -1,7 +1,7 @@
 """Rows with their row ids and row commit versions, for tables that track rows.
 
-To Spark the two numbers of the log are partition values of each file and the hidden
-columns are columns like others, so the scan stays one native scan.
+For Spark the two numbers in the log are partition values of each file, and the hidden columns
+are columns like others, so the scan stays one native scan.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The rows of a table version as a DataFrame: exactly its files, under its schema.
 
-Reads no data and runs no job; deletion vectors are read when the frame is made. Columns come
-out under their logical names and current types, whatever names (column mapping) or narrower
-types (type widening) the files have. Everything is nullable.
+Reads no data and runs no job; deletion vectors are read when the frame is made. Columns have
+their logical names and current types, even where the files have other names (column mapping) or
+narrower types (type widening). Everything is nullable.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from puredelta.protocol.schema.char_varchar import Limits
 from puredelta.protocol.schema.types import VOID, StructField, StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.scan.connect_scan import connect_scan
-from puredelta.spark.scan.data_file import DataFile
+from puredelta.spark.scan.data_file import DataFile, ReadLayout
 from puredelta.spark.scan.dv_filter import bitmap_rows, bitmap_table, rows_outside
 from puredelta.spark.scan.native_scan import native_scan
 from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX, require_no_helper_names
@@ -84,14 +84,14 @@ def scan(
     """
     chosen = snapshot.files if files is None else files
     config = snapshot.config
-    layout = _Layout.of(config, _fields(config.schema, columns), read_limits(spark, config))
+    read = _ScanColumns.of(config, _fields(config.schema, columns), read_limits(spark, config))
     deleted = read_positions(chosen, snapshot.root_uri)
     ordinals = range(len(chosen)) if with_position else deleted
     data_files = _data_files(chosen, snapshot.root_uri, frozenset(ordinals))
     rows = _read(
         spark,
         data_files,
-        layout,
+        read,
         has_ordinal=with_position or bool(deleted),
         options={
             _TABLE_OPTION: snapshot.root_uri,
@@ -99,10 +99,9 @@ def scan(
             _TIME_TRAVEL_OPTION: str(time_travel).lower(),
             **_strictness(strict=with_position),
         },
-        by_field_id=config.column_mapping is ColumnMappingMode.ID,
     )
     live = _without(spark, rows, deleted)
-    return layout.select(live, *(_POSITION if with_position else ()))
+    return read.select(live, *(_POSITION if with_position else ()))
 
 
 def scan_parquet(
@@ -117,7 +116,7 @@ def scan_parquet(
     For files that no log names, such as staged ones; their partition values are not looked
     at. ``with_position`` as in `scan`, the ordinal being the index into ``files``.
     """
-    layout = _Layout(
+    read = _ScanColumns(
         data_schema=schema,
         partition_schema=T.StructType(),
         wanted=without_table_metadata(schema),
@@ -131,16 +130,15 @@ def scan_parquet(
     rows = _read(
         spark,
         numbered,
-        layout,
+        read,
         has_ordinal=with_position,
         options=_strictness(strict=True),
-        by_field_id=False,
     )
-    return layout.select(rows, *(_POSITION if with_position else ()))
+    return read.select(rows, *(_POSITION if with_position else ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
+class _ScanColumns:
     """What is read from the files, and what is made of it."""
 
     data_schema: T.StructType
@@ -157,11 +155,13 @@ class _Layout:
     """Physical names of columns that are NOT NULL; a table cannot make one so later."""
     padded: Mapping[str, Limits] = dataclasses.field(default_factory=dict)
     """The columns with a ``char(n)``, which is read filled up with blanks (M-106)."""
+    by_field_id: bool = False
+    """Whether columns are found in files by their id, not by name."""
 
     @classmethod
     def of(
         cls, config: TableConfig, fields: Sequence[StructField], padded: Mapping[str, Limits]
-    ) -> _Layout:
+    ) -> _ScanColumns:
         mode = config.column_mapping
         partitioned = frozenset(config.partition_columns)
         # Parquet has no type for a column that is always NULL (M-56).
@@ -178,6 +178,7 @@ class _Layout:
             is_mapped=mode is not ColumnMappingMode.NONE,
             required=frozenset(physical_name(f, mode) for f in stored if not f.nullable),
             padded=padded,
+            by_field_id=mode is ColumnMappingMode.ID,
         )
 
     def select(self, rows: DataFrame, *helpers: str) -> DataFrame:
@@ -248,29 +249,22 @@ def _data_files(files: FileTable, root_uri: str, ordinals: frozenset[int]) -> li
 def _read(
     spark: SparkSession,
     files: Sequence[DataFile],
-    layout: _Layout,
+    read: _ScanColumns,
     *,
     has_ordinal: bool,
     options: Mapping[str, str],
-    by_field_id: bool,
 ) -> DataFrame:
     """Return physical columns, with `FILE_ORDINAL` and `ROW_INDEX` if they are needed."""
     ordinal = [T.StructField(FILE_ORDINAL, T.IntegerType())] if has_ordinal else []
-    schemas = {
-        "data_schema": layout.data_schema,
-        "partition_schema": T.StructType([*layout.partition_schema.fields, *ordinal]),
-    }
-    if is_connect(spark):
-        rows = connect_scan(spark, files, **schemas, options=options, by_field_id=by_field_id)
-    else:
-        rows = native_scan(
-            spark,
-            files,
-            **schemas,
-            options=options,
-            by_field_id=by_field_id,
-            required=layout.required,
-        )
+    layout = ReadLayout(
+        data_schema=read.data_schema,
+        partition_schema=T.StructType([*read.partition_schema.fields, *ordinal]),
+        options=options,
+        by_field_id=read.by_field_id,
+        required=read.required,
+    )
+    reader = connect_scan if is_connect(spark) else native_scan
+    rows = reader(spark, files, layout)
     if not has_ordinal:
         return rows
     if not files and is_connect(spark):  # an empty relation there has no _metadata

@@ -1,4 +1,4 @@
-"""How values of the table's types lie in Parquet files that Spark writes, in Arrow's terms."""
+"""The Arrow types in which Spark's Parquet files hold the values of a table's types."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _STORED: Mapping[PrimitiveType, pa.DataType] = {
 
 
 def stored_type(data_type: DataType) -> pa.DataType | None:
-    """Return the one Arrow type that holds the values as Spark does.
+    """Return the one Arrow type in which a file of Spark holds values of a type.
 
     ``None`` for nested types, and for those that only Spark knows.
 

@@ -1,4 +1,4 @@
-"""Two pieces of Spark work at the same time, both or neither."""
+"""Two Spark jobs at the same time: both succeed, or both are cancelled."""
 
 from __future__ import annotations
 

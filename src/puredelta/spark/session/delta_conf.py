@@ -19,7 +19,7 @@ class DeltaConf:
     name: str
     """The key without `PREFIX`."""
     default: str | None
-    """The reference's; ``None`` is unset."""
+    """delta-spark's; ``None`` is unset."""
     effect: str
     """What it does here, or why it does nothing."""
     is_honoured: bool = True

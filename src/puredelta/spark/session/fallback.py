@@ -1,4 +1,4 @@
-"""The answer of a quick way that cannot be taken, so that the caller takes the general one."""
+"""The answer of a fast path that does not apply, so that the caller takes the general one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotApplicable:
-    """The quick way is not possible here; nothing was written."""
+    """The fast path is not possible here; nothing was written."""
 
     reason: str

@@ -1,7 +1,7 @@
 """The names of every column this library adds to a frame for its own use.
 
-They share one prefix no user's column may have, so a helper column never meets one of
-the user's. A stage that needs another helper column adds its name here.
+They share one prefix, which no column of the user's may have, so a helper column never has the
+name of one of the user's. A stage that needs another helper column adds its name here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Column names as text: dotted, back-ticked, quoted again for messages.
+"""Column names as text: parsed, quoted with back-ticks, and as messages show them.
 
 The rules are Spark's for attribute names (``UnresolvedAttribute.parseAttributeName``), not
 those of SQL expressions: ``lower(a)`` is one odd name.

@@ -1,9 +1,9 @@
 """Errors that a handler written for PySpark catches, too.
 
 Where delta-spark raises Spark's ``AnalysisException``, ``IllegalArgumentException`` or
-``UnsupportedOperationException``, an error of ours that leaves through one of the calls a user
-knows (``DeltaTable``, readers, writers, SQL) is of that class as well as of its own. The layers
-below know no PySpark, so an error takes on its second class on the way out.
+``UnsupportedOperationException``, so do the calls a user knows (``DeltaTable``, readers, writers,
+SQL): their errors are of that class as well as of one in `puredelta.errors`. The layers below
+know no PySpark, so an error takes on its second class on the way out.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ R = TypeVar("R")
 Owner = TypeVar("Owner", bound=type)
 
 
-class _Told:
-    """What PySpark's side of such an error would ask for, and it has otherwise."""
+class _PySparkError:
+    """What PySpark's classes would read from attributes that an error of ours does not have."""
 
     args: tuple[object, ...]
 
@@ -46,24 +46,24 @@ class _Told:
         return []
 
 
-class InvalidAnalysisError(_Told, InvalidRequestError, AnalysisException):
+class InvalidAnalysisError(_PySparkError, InvalidRequestError, AnalysisException):
     """A request that Spark's analyzer would refuse."""
 
 
-class InvalidArgumentError(_Told, InvalidRequestError, IllegalArgumentException):
-    """A request with an argument that cannot be."""
+class InvalidArgumentError(_PySparkError, InvalidRequestError, IllegalArgumentException):
+    """A request with an argument that has no valid value."""
 
 
-class InvalidOperationError(_Told, InvalidRequestError, UnsupportedOperationException):
-    """A request for what no Delta table can have."""
+class InvalidOperationError(_PySparkError, InvalidRequestError, UnsupportedOperationException):
+    """A request for something that no Delta table can have."""
 
 
-class NoSuchTableError(_Told, TableNotFoundError, AnalysisException):
+class NoSuchTableError(_PySparkError, TableNotFoundError, AnalysisException):
     """A table, a version or a path that is not there."""
 
 
-class UnsupportedHereError(_Told, UnsupportedError, UnsupportedOperationException):
-    """A request for what this library does not implement."""
+class UnsupportedHereError(_PySparkError, UnsupportedError, UnsupportedOperationException):
+    """A request for something that this library does not implement."""
 
 
 _ARGUMENTS = frozenset(

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
-from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
-from puredelta.spark.session.jvm import java_class
+from puredelta.spark.jvm.session_state import session_settings
 
 _CONNECT_MODULE = "pyspark.sql.connect."
-_JSON_WRITERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 class StoreAssignment(Enum):
@@ -27,7 +23,7 @@ class StoreAssignment(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo:
-    """The settings of one session at one moment.
+    """The settings of one session, all read at the same time.
 
     Take it at the start of a command and pass it on: a setting the user changes while the
     command runs must not split it in two.
@@ -42,7 +38,7 @@ class SessionInfo:
     ansi: bool
     store_assignment: StoreAssignment
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Every setting that somebody made, by its key."""
+    """Every setting that was made, by its key."""
 
     @classmethod
     def of(cls, spark: SparkSession) -> SessionInfo:
@@ -72,27 +68,13 @@ class SessionInfo:
 
 
 def settings_of(spark: SparkSession) -> Mapping[str, str]:
-    """Return every setting that somebody made, read at once.
-
-    ``spark.conf.getAll`` of a classic session asks the JVM for each key and each value.
-    """
-    jvm: Any = getattr(spark, "_jvm", None)
-    if jvm is None:  # Spark Connect: one request
-        return spark.conf.getAll
-    every = spark._jsparkSession.conf().getAllAsJava()  # noqa: SLF001
-    settings: dict[str, str] = json.loads(_json_writer(jvm).writeValueAsString(every))
-    return settings
-
-
-def _json_writer(jvm: Any) -> Any:
-    """Return Jackson's mapper, one per JVM: a new one has to find out first what a map is."""
-    if jvm not in _JSON_WRITERS:
-        _JSON_WRITERS[jvm] = java_class(jvm, "com.fasterxml.jackson.databind.ObjectMapper")()
-    return _JSON_WRITERS[jvm]
+    """Return every setting that was made, all read at once."""
+    settings = session_settings(spark)
+    return spark.conf.getAll if settings is None else settings
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Tell whether the session talks to a server over Spark Connect.
+    """Return whether the session talks to a server over Spark Connect.
 
     The class is looked at, not imported: its module needs packages that only Connect
     clients have.

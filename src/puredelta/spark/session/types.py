@@ -1,7 +1,7 @@
-"""Schemas on their way between the protocol and PySpark.
+"""Schemas of the protocol as schemas of PySpark, and back.
 
-Both sides write the same JSON (protocol section "Schema Serialization Format"), so the
-text is the bridge: collations, intervals and types younger than this library survive.
+Both sides write the same JSON (protocol section "Schema Serialization Format"), so schemas are
+converted by way of that text: collations, intervals and types younger than this library survive.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _TABLE_METADATA = (
     "CURRENT_DEFAULT",
     "EXISTS_DEFAULT",
 )
-"""Keys that steer the table's own columns; they mean nothing on the column of a frame and
-would steer whatever table the frame is written to."""
+"""Keys that steer the table's own columns. On the column of a frame they mean nothing, and they
+would steer any table that the frame is written to."""
 
 
 def to_spark(schema: StructType) -> T.StructType:
@@ -63,7 +63,7 @@ def from_spark_type(data_type: T.DataType) -> DataType:
 
 
 def quoted(name: str) -> str:
-    """Return a column name as Spark's parser takes it, whatever characters it has.
+    """Return a column name as Spark's parser takes it; it may have any characters.
 
     >>> quoted("a.b`c")
     '`a.b``c`'
@@ -102,7 +102,7 @@ def as_nullable(data_type: T.DataType) -> T.DataType:
 
 
 def holds_struct(data_type: T.DataType) -> bool:
-    """Tell whether the type is a struct or has one inside."""
+    """Return whether the type is a struct or has one inside."""
     match data_type:
         case T.StructType():
             return True

@@ -31,7 +31,7 @@ _OTHERS: frozenset[tuple[type[T.DataType], type[T.DataType]]] = frozenset(
 
 
 def can_up_cast(given: T.DataType, to: T.DataType) -> bool:
-    """Tell whether every value of one type is a value of the other (STRICT, M-60)."""
+    """Return whether every value of one type is a value of the other (STRICT, M-60)."""
     match given, to:
         case T.ArrayType(), T.ArrayType():
             return can_up_cast(given.elementType, to.elementType)

@@ -1,9 +1,10 @@
-"""The files of a plain scan in the place of staged ones: described, and watched.
+"""A source that is read where it lies: the Parquet files of a plain scan, without a staged copy.
 
-They are used only as far as they are as good as files that Spark has just written under our
-eyes: the columns wanted are in every file, spelt as the relation spells them, and columns
-that are read in Arrow, too (`keys`), are stored in the one form in which Arrow and Spark
-give the same values. Bounds and row counts come from the footers, as for staged files.
+Files are used only if they serve as well as a copy that Spark has just written. Every file must
+have the columns wanted, spelt as the relation spells them. Columns whose values Arrow reads, too
+(``keys``), must be stored in the one form in which Arrow and Spark read the same values. Row
+counts and bounds come from the footers, as for staged files. Each file's size and time are noted
+before the first read, so that a change during the statement is noticed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, DeltaError, ErrorCode, UnsupportedError
-from puredelta.log.footers.file_stats import LeafPath, LeafStatistics, StatisticsReader, combined
+from puredelta.log.footers.file_stats import StatisticsReader, combined
 from puredelta.log.footers.parquet_footer import ParquetWriter, map_footers, schema_message
 from puredelta.protocol.schema.types import (
     DATE,
@@ -27,6 +28,7 @@ from puredelta.protocol.schema.types import (
     MapType,
     StructType,
 )
+from puredelta.protocol.table.stats import LeafPath, LeafStatistics
 from puredelta.spark.scan.data_file import DataFile, require_readable
 from puredelta.spark.session.arrow_types import stored_type
 from puredelta.spark.session.fallback import NotApplicable
@@ -34,12 +36,12 @@ from puredelta.spark.session.helper_columns import PREFIX
 from puredelta.spark.session.types import from_spark
 from puredelta.spark.source.plain_scan import PlainScan
 from puredelta.spark.source.staging import StagedRows, group_rows
-from puredelta.store.loose_files import FileStatus, file_status, read_end
+from puredelta.store.local_files import FileStatus, file_status, read_end
 
 _MANY_FILES = 64
 _SMALL_FILE_BYTES = 1024 * 1024
-"""Many files that are smaller on average are brought together by staging them: every worker
-that looks keys up opens each of them. At 250 files the copy costs as much as it saves.
+"""If there are many files and they are smaller than this on average, they are staged instead:
+every worker that looks keys up opens each of them. At 250 files the copy costs as much as it saves.
 """
 
 _SPARK_OWN = frozenset({"_metadata", "_tmp_metadata_row_index"})
@@ -48,7 +50,7 @@ _SPARK_OWN = frozenset({"_metadata", "_tmp_metadata_row_index"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFiles:
-    """Files of somebody else that hold the rows of a frame."""
+    """Files of the user's that hold the rows of a frame."""
 
     rows: StagedRows
     """Bounds are by the files' own column names, those of keys alone."""
@@ -58,7 +60,7 @@ class SourceFiles:
     """Every file by URI, also those without rows, as they were before the first read."""
 
     def changed(self) -> str | None:
-        """Return a file that was written to, replaced or removed since, if there is one."""
+        """Return the URI of a file that was changed, replaced or removed since, if there is one."""
         return next((uri for uri, seen in self.watched.items() if file_status(uri) != seen), None)
 
     def require_unchanged(self) -> None:
@@ -82,7 +84,7 @@ class SourceFiles:
 def source_files(
     scan: PlainScan, *, wanted: Collection[T.StructField], keys: Collection[str]
 ) -> SourceFiles | NotApplicable:
-    """Describe the files of a scan of which the columns ``wanted`` are read. Runs no job.
+    """Describe the files of a scan whose columns ``wanted`` are read. Runs no job.
 
     ``keys`` are those of them, by name, whose values the driver and its workers look at.
     """
@@ -94,12 +96,12 @@ def source_files(
         if status is None or not _is_as_listed(file, status, is_table=scan.is_table):
             return NotApplicable(reason=f"{file.uri} is not as it was listed")
         watched[file.uri] = status
-    looker = _Looker(wanted, keys)
+    reader = _FooterReader(wanted, keys)
     found = []
     try:
         for described in map_footers(
             [file.uri for file in scan.files],
-            looker.described,
+            reader.described,
             read_end=read_end,
         ):
             if isinstance(described, NotApplicable):
@@ -140,7 +142,7 @@ def _unusable(
 
 
 def _is_as_listed(file: DataFile, status: FileStatus, *, is_table: bool) -> bool:
-    """Tell whether a file is the one that Spark listed; what a log says of times is a hint."""
+    """Return whether a file is the one that Spark listed; the times in a log are only hints."""
     if status.size_bytes != file.size_bytes:
         return False
     return is_table or status.modified_ms == file.modified_ms
@@ -159,8 +161,8 @@ class _Described:
         return sum(self.group_rows)
 
 
-class _Looker:
-    """Reads footers; what holds for files of one schema is found out once."""
+class _FooterReader:
+    """Reads footers; what is the same for all files of one schema is found out once."""
 
     def __init__(self, wanted: Collection[T.StructField], keys: Collection[str]) -> None:
         self._wanted = tuple(wanted)
@@ -210,9 +212,9 @@ class _Looker:
 
 
 def reads_alike(kind: DataType, stored: pa.DataType, *, hybrid_calendar: bool) -> bool:
-    """Tell whether Arrow reads a column of Parquet exactly as Spark does under ``kind``.
+    """Return whether Arrow reads a column of Parquet exactly as Spark does under ``kind``.
 
-    Nested columns nobody reads in Arrow; of them nothing is asked.
+    Every nested column passes, because Arrow reads none.
     """
     if isinstance(kind, StructType | ArrayType | MapType):
         return True
@@ -222,7 +224,7 @@ def reads_alike(kind: DataType, stored: pa.DataType, *, hybrid_calendar: bool) -
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type of the same values without the ways in which Arrow may lay them out."""
+    """Return the type of the same values, however Arrow lays them out."""
     if pa.types.is_dictionary(kind):
         return plain_type(kind.value_type)
     if pa.types.is_large_string(kind):

@@ -1,8 +1,8 @@
-"""Rows parked in files of our own for the length of one command.
+"""A copy of some rows in files of their own, for the length of one command.
 
 A plan that is costly or not deterministic is run once and read back as often as needed.
-The directory lies under the table root, so whoever can write the table can stage, and it
-is hidden, so no reader and no VACUUM takes its files for the table's.
+The directory lies under the table root, so a user who can write the table can stage. Its name is
+hidden, so no reader and no VACUUM takes its files for the table's.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from puredelta.log.files.clock import IdSource, random_id
-from puredelta.log.footers.file_stats import LeafPath, LeafStatistics, StatisticsReader, combined
+from puredelta.log.footers.file_stats import StatisticsReader, combined
 from puredelta.log.footers.parquet_footer import map_footers
+from puredelta.protocol.table.stats import LeafPath, LeafStatistics
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.types import from_spark
 from puredelta.spark.write.parquet_job import named_failures, removed_on_failure, run_parquet_job
@@ -29,20 +30,20 @@ STAGING_PREFIX = "_puredelta_staging-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedRows:
-    """Rows in hidden files under the table root; `remove` them whatever happens.
+    """Rows in hidden files under the table root; `remove` them in any case.
 
-    Or rows in files of somebody else, which stay (`puredelta.spark.source.in_place`).
+    Or rows in files of the user's, which stay (`puredelta.spark.source.in_place`).
     """
 
     directory: str | None
-    """Relative to the table root; ``None``: the files are not ours."""
+    """Relative to the table root; ``None``: the files are the user's."""
     files: tuple[DataFile, ...]
     """Files that hold rows."""
     group_rows: tuple[tuple[int, ...], ...]
     """How many rows each row group of each file has."""
     columns: Mapping[LeafPath, LeafStatistics]
-    """What is known of each leaf over all rows; a leaf of which nothing is known is absent.
-    Of files that are not ours only the leaves asked for are described."""
+    """The statistics of each leaf over all rows; a leaf without statistics is absent. Of the
+    user's files only the leaves asked for are described."""
 
     @property
     def row_counts(self) -> tuple[int, ...]:
@@ -71,7 +72,7 @@ def stage_rows(rows: DataFrame, *, store: Store, new_id: IdSource = random_id) -
     """Write ``rows`` once and describe them; runs one Spark job.
 
     Raises:
-        DeltaError: the storage refused (WRITE_FAILED), or whatever the rows raised. Nothing
+        DeltaError: the storage refused (WRITE_FAILED), or the rows raised an error. Nothing
             is left behind.
     """
     directory = f"{STAGING_PREFIX}{new_id()}"

@@ -1,4 +1,4 @@
-"""Spark's errors of casts that a written value did not survive, in the reference's words (M-60)."""
+"""Spark's errors of values that could not be cast, with the messages of delta-spark (M-60)."""
 
 from __future__ import annotations
 

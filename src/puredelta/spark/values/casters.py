@@ -1,80 +1,54 @@
-"""Casts that do the same whatever ``spark.sql.ansi.enabled`` says, per kind of session."""
+"""Casts whose mode does not depend on ``spark.sql.ansi.enabled``, per kind of session."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from typing_extensions import assert_never
 
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.spark.plans.catalyst import Catalyst
-from puredelta.spark.session.jvm import java_class, scala_object
+from puredelta.spark.jvm import casts
+from puredelta.spark.jvm.expressions import Expression, column_of
 from puredelta.spark.values.cast_errors import overflow_message
 from puredelta.spark.values.row_errors import row_error
 from puredelta.spark.values.store_assignment import ArrayCall, CastMode, Value, sql_type
-
-_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 
 
 class ClassicCaster:
     """Spark's own ``Cast`` in the mode asked for, and its check of overflows.
 
     An overflow raises CAST_OVERFLOW_IN_TABLE_INSERT with the column's name;
-    `puredelta.spark.values.cast_errors` gives it the reference's class.
+    `puredelta.spark.values.cast_errors` makes delta-spark's error of it.
     """
 
-    def __init__(self, catalyst: Catalyst) -> None:
-        self._catalyst = catalyst
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
 
     def cast(self, value: Column, to: T.DataType, *, mode: CastMode, column: str) -> Column:
         """Return the value as ``to``."""
-        session_zone = self._catalyst.jvm.scala.Option.empty()
-        modes = scala_object(self._catalyst.jvm, f"{_EXPRESSIONS}.EvalMode")
-        eval_mode = modes.LEGACY() if mode is CastMode.LEGACY else modes.ANSI()
-        parsed = self._catalyst.parsed(value)
-        made = self._expression("Cast")(parsed, self._type(to), session_zone, eval_mode)
-        if mode is CastMode.CHECKED:
-            made = self._expression("CheckOverflowInTableInsert")(made, column)
-        return self._catalyst.column(made)
+        return casts.cast(
+            self._spark,
+            value,
+            to,
+            ansi=mode is not CastMode.LEGACY,
+            checked_column=column if mode is CastMode.CHECKED else None,
+        )
 
     def array_call(self, value: Column) -> ArrayCall | None:
         """Return the call that makes this array out of others, if it compares elements."""
-        call = self._catalyst.parsed(value)
-        name = call.getClass().getSimpleName()
-        if name not in _COMPARING:
+        call = casts.array_function(self._spark, value)
+        if call is None:
             return None
-        operands = self._catalyst.items(call.children())
-        values = [self._value(operand) for operand in operands]
-        make = self._expression(name)
-
-        def of(columns: Sequence[Column]) -> Column:
-            return self._catalyst.column(make(*map(self._catalyst.parsed, columns)))
-
-        removed = values.pop() if name == _REMOVE else None
-        return ArrayCall(arrays=tuple(values), element=removed, of=of)
-
-    def _value(self, expression: Any) -> Value:
-        kind = T._parse_datatype_json_string(expression.dataType().json())  # noqa: SLF001
-        return Value(column=self._catalyst.column(expression), type=kind, sql=str(expression.sql()))
-
-    def _expression(self, name: str) -> Any:
-        return java_class(self._catalyst.jvm, f"{_EXPRESSIONS}.{name}")
-
-    def _type(self, data_type: T.DataType) -> Any:
-        """Return the JVM's type; inside a struct, where JSON tells collations."""
-        text = T.StructType([T.StructField("value", data_type)]).json()
-        parsed: Any = java_class(
-            self._catalyst.jvm, "org.apache.spark.sql.types.DataType"
-        ).fromJson(text)
-        return parsed.apply(0).dataType()
+        return ArrayCall(
+            arrays=tuple(map(_value, call.arrays)),
+            element=None if call.element is None else _value(call.element),
+            of=call.of,
+        )
 
 
-_REMOVE = "ArrayRemove"
-_COMPARING = frozenset({"ArrayUnion", "ArrayIntersect", "ArrayExcept", "ArrayDistinct", _REMOVE})
+def _value(expression: Expression) -> Value:
+    return Value(column=column_of(expression), type=expression.type(), sql=expression.sql())
 
 
 class ConnectCaster:

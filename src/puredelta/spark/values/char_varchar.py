@@ -1,4 +1,8 @@
-"""``char(n)`` and ``varchar(n)`` in Spark: longer text is refused, shorter read with blanks."""
+"""``char(n)`` and ``varchar(n)``, as Spark treats them.
+
+Both refuse text of more than n characters. Text of a ``char(n)`` that is shorter is stored as it
+is, and filled up with blanks when it is read.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 NOT NULL (also of nested fields), ``char(n)``/``varchar(n)``, CHECK constraints, legacy
 invariants and generation expressions become one guarded column: no extra pass, no Python per
-row. A row that breaks a rule ends the job with the error of the reference, its values included.
+row. A row that breaks a rule ends the job with delta-spark's error, which names its values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from puredelta.protocol.schema.types import STRING, ArrayType, DataType, MapType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.types import quoted
 from puredelta.spark.values.char_varchar import exceeds
-from puredelta.spark.values.generated_columns import generated_value
+from puredelta.spark.values.filled_columns import generated_value
 from puredelta.spark.values.row_errors import row_error
 
 _SHOWN_CHARACTERS = 200
@@ -62,7 +62,7 @@ def table_checks(config: TableConfig) -> list[Check]:
 
 
 def _expressions(config: TableConfig) -> dict[str, str]:
-    """CHECK constraints, then column invariants under the name the reference gives them."""
+    """CHECK constraints, then column invariants under the name delta-spark gives them."""
     invariants = {f"EXPRESSION({sql})": sql for sql in config.invariants.values()}
     return {**config.check_constraints, **invariants}
 
@@ -81,7 +81,7 @@ def _not_null_checks(schema: StructType) -> Iterator[Check]:
 def _nullability(
     data_type: DataType, column: Column, name: str, *, nullable: bool
 ) -> Iterator[Check]:
-    """A required field of a struct that is NULL is missing, as in the reference (M-105)."""
+    """A required field of a struct that is NULL is missing, as in delta-spark (M-105)."""
     if not nullable:
         yield _null_check(column.isNull(), name)
     if isinstance(data_type, StructType):
@@ -115,7 +115,7 @@ def _elements(data_type: DataType, column: Column) -> Iterator[tuple[str, Column
 
 
 def _breaks(data_type: DataType, *, nullable: bool) -> Callable[[Column], Column]:
-    """Tell whether a value inside an array or map, or anything in it, is NULL and must not be.
+    """Return whether a value inside an array or map, or anything in it, is NULL and must not be.
 
     A NULL value is judged by itself: the fields it does not have break nothing.
     """
@@ -173,7 +173,7 @@ def _length_checks(config: TableConfig) -> Iterator[Check]:
                 ErrorCode.EXCEED_CHAR_VARCHAR_LIMIT,
                 F.concat(
                     F.lit('Value "'),
-                    _shown(column),
+                    _value_text(column),
                     F.lit(
                         '" exceeds char/varchar type length limitation. Failed check: '
                         f"{_length_rule(name, text)}."
@@ -196,8 +196,8 @@ def _length_rule(name: str, text: str) -> str:
 
 def _expression_check(name: str, sql: str, config: TableConfig) -> Check:
     """NULL violates a constraint as FALSE does, unlike in SQL (M-104)."""
-    shown = [
-        F.concat(F.lit(f"\n - {'.'.join(path)} : "), _shown(_path_column(path)))
+    listed = [
+        F.concat(F.lit(f"\n - {'.'.join(path)} : "), _value_text(_path_column(path)))
         for path in referenced_paths(sql, config.schema)
     ]
     message = F.lit(f"CHECK constraint {name} ({sql}) violated by row with values:")
@@ -205,7 +205,7 @@ def _expression_check(name: str, sql: str, config: TableConfig) -> Check:
         ~F.coalesce(F.expr(f"({sql})"), _false()),
         row_error(
             ErrorCode.VIOLATE_CONSTRAINT_WITH_VALUES,
-            F.concat(message, *shown),
+            F.concat(message, *listed),
             {"constraintName": F.lit(name), "expression": F.lit(sql)},
         ),
     )
@@ -218,21 +218,22 @@ def _generation_check(column: str, sql: str, config: TableConfig) -> Check:
         expected = F.nullif(expected, F.lit(""))  # M-108
     rule = f"({column} <=> ({sql}))"
     names = [(column,), *referenced_paths(sql, config.schema)]
-    shown = [
-        F.concat(F.lit(f"\n - {'.'.join(path)} : "), _shown(_path_column(path))) for path in names
+    listed = [
+        F.concat(F.lit(f"\n - {'.'.join(path)} : "), _value_text(_path_column(path)))
+        for path in names
     ]
     message = F.lit(f"CHECK constraint Generated Column {rule} violated by row with values:")
     return Check(
         ~F.col(quoted(column)).eqNullSafe(expected),
         row_error(
             ErrorCode.VIOLATE_CONSTRAINT_WITH_VALUES,
-            F.concat(message, *shown),
+            F.concat(message, *listed),
             {"constraintName": F.lit("Generated Column"), "expression": F.lit(rule)},
         ),
     )
 
 
-def _shown(column: Column) -> Column:
+def _value_text(column: Column) -> Column:
     text = F.substring(column.cast("string"), 1, _SHOWN_CHARACTERS)
     return F.coalesce(text, F.lit("null"))
 

@@ -1,8 +1,8 @@
-"""Errors that a row raises inside a Spark job, carried to the driver as what they are.
+"""Errors that a row raises inside a Spark job: code and values reach the driver with the message.
 
 Spark's ``raise_error`` takes one text. It carries a marker and one line of JSON with the
-code, the message and the values; the driver finds the marker in whatever exception Spark,
-Py4J or Spark Connect made of it.
+code, the message and the values. The driver finds the marker in the exception that Spark, Py4J
+or Spark Connect made of the text.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
+from puredelta.spark.jvm.classes import java_messages
 from puredelta.spark.values.cast_errors import decode_cast_error
 
 _MARKER = "__puredelta_error__"
@@ -63,10 +63,5 @@ def _texts(error: BaseException | None) -> Iterator[str]:
         if isinstance(error, PySparkException):
             yield error.getMessage() or ""
         yield str(error)
-        origin = getattr(error, "_origin", None)
-        if origin is None and isinstance(error, Py4JJavaError):
-            origin = error.java_exception
-        while origin is not None:
-            yield str(origin.getMessage())
-            origin = origin.getCause()
+        yield from java_messages(error)
         error = error.__cause__

@@ -24,7 +24,7 @@ from pyspark.sql import types as T
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.session.identifiers import quote
 from puredelta.spark.session.session import SessionInfo, StoreAssignment
-from puredelta.spark.session.types import as_nullable
+from puredelta.spark.session.types import as_nullable, holds_struct
 from puredelta.spark.session.up_cast import can_up_cast
 
 
@@ -44,7 +44,7 @@ class CastMode(Enum):
 def cast_mode(session: SessionInfo, *, follows_ansi_flag: bool) -> CastMode:
     """Return how values are cast in this session.
 
-    ``follows_ansi_flag`` is the reference's
+    ``follows_ansi_flag`` is delta-spark's
     ``updateAndMergeCastingFollowsAnsiEnabledFlag`` (M-61): the policy is ignored then.
     """
     if follows_ansi_flag:
@@ -149,9 +149,9 @@ class StoreAssigner:
                 return value.column.cast(as_nullable(to))
             case T.StructType(), T.StructType() if self.by_name:
                 return self._struct(value, value.type, to, kept)
-            case T.ArrayType(), T.ArrayType() if self.by_name and _has_struct(to):
+            case T.ArrayType(), T.ArrayType() if self.by_name and holds_struct(to):
                 return self._array(value, value.type, to, column)
-            case T.MapType(), T.MapType() if self.by_name and _has_struct(to):
+            case T.MapType(), T.MapType() if self.by_name and holds_struct(to):
                 return self._map(value, value.type, to, column)
             case _:
                 return self._cast(value, to, column)
@@ -240,7 +240,7 @@ class StoreAssigner:
 
 
 def is_same_type(one: T.DataType, other: T.DataType) -> bool:
-    """Tell whether two types hold the same values: names count, nullability does not."""
+    """Return whether two types hold the same values: names count, nullability does not."""
     match one, other:
         case T.StructType(), T.StructType():
             return len(one.fields) == len(other.fields) and all(
@@ -258,7 +258,7 @@ def is_same_type(one: T.DataType, other: T.DataType) -> bool:
 
 
 def lacks_fields(given: T.DataType, to: T.DataType) -> bool:
-    """Tell whether a struct lacks a field of another, or a struct inside it does."""
+    """Return whether a struct lacks a field of another, or a struct inside it does."""
     if not isinstance(given, T.StructType) or not isinstance(to, T.StructType):
         return False
     by_name = {f.name.lower(): f.dataType for f in given.fields}
@@ -271,15 +271,3 @@ def lacks_fields(given: T.DataType, to: T.DataType) -> bool:
 def sql_type(data_type: T.DataType) -> str:
     """Return a type as messages show it: ``"BIGINT"``."""
     return f'"{data_type.simpleString().upper()}"'
-
-
-def _has_struct(data_type: T.DataType) -> bool:
-    match data_type:
-        case T.StructType():
-            return True
-        case T.ArrayType():
-            return _has_struct(data_type.elementType)
-        case T.MapType():
-            return _has_struct(data_type.keyType) or _has_struct(data_type.valueType)
-        case _:
-            return False

@@ -26,11 +26,13 @@ from puredelta.spark.scan.row_tracking_scan import hidden_row_columns, tracked_s
 from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.helper_columns import BIN, CURVE_PLACE, FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.types import quoted
-from puredelta.spark.write.hash_partitions import partition_keys
-from puredelta.spark.write.writer import write_rows
+from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.written_files import WriteResult
 from puredelta.spark.write.z_order import PIECE, ZOrder, placed_rows
 from puredelta.store.base import Store
+
+_MASK = 0xFFFFFFFF
+_HASH_SEED = 42
 
 
 def rewrite_bins(
@@ -51,13 +53,13 @@ def rewrite_bins(
     """
     config = snapshot.config
     binned = _Binned(snapshot=snapshot, bins=bins, column=f"bin-{random_id()}")
-    keys = partition_keys(sum(each.num_pieces for each in bins))
+    keys = partition_keys(sum(each.num_ranges for each in bins))
     if z_order is None:
         rows = binned.rows(spark, keys)
         sent_by, order = F.col(BIN), [F.col(FILE_ORDINAL), F.col(ROW_INDEX)]
     else:
         numbers = range(len(bins))
-        pieces = [each.num_pieces for each in bins]
+        pieces = [each.num_ranges for each in bins]
         sampled = binned.positions(spark, numbers, columns=z_order.column_names)
         rows = placed_rows(spark, binned.rows(spark, numbers), z_order, sampled, pieces)
         sent_by = _element(keys, _element(_starts(pieces), F.col(BIN)) + F.col(PIECE))
@@ -68,9 +70,7 @@ def rewrite_bins(
         sorted_rows.select(*(F.col(quoted(name)) for name in config.schema.names), *hidden),
         store=store,
         config=config if collects_statistics else without_statistics(config),
-        enforce_constraints=False,
-        keeps_order=True,
-        hidden=hidden,
+        options=JobOptions(enforce_constraints=False, keeps_order=True, hidden=hidden),
     )
 
 
@@ -139,3 +139,43 @@ class _Binned:
             for each, number in zip(self.bins, numbers, strict=False)
             for add in each.files
         )
+
+
+# --- hash partitions ------------------------------------------------------------------------
+#
+# ``repartition(n, column)`` puts a row into partition ``pmod(murmur3(column), n)``. With a number
+# chosen for every partition a frame is cut exactly as wanted: a group of rows per task, none with
+# two of them and none empty, on every version and kind of session.
+
+
+def partition_keys(num_partitions: int) -> tuple[int, ...]:
+    """Return, for each partition in order, an int that Spark sends there.
+
+    >>> partition_keys(3)
+    (0, 1, 11)
+    """
+    found: dict[int, int] = {}
+    candidate = 0
+    while len(found) < num_partitions:
+        found.setdefault(spark_hash(candidate) % num_partitions, candidate)
+        candidate += 1
+    return tuple(found[number] for number in range(num_partitions))
+
+
+def spark_hash(value: int) -> int:
+    """Return ``hash(value)`` of Spark SQL for an ``int``: 32-bit Murmur3 with its seed.
+
+    >>> spark_hash(1)
+    -559580957
+    """
+    mixed = _rotated(value * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK
+    state = (_rotated(_HASH_SEED ^ mixed, 13) * 5 + 0xE6546B64) & _MASK
+    state ^= 4  # the length in bytes
+    state = (state ^ state >> 16) * 0x85EBCA6B & _MASK
+    state = (state ^ state >> 13) * 0xC2B2AE35 & _MASK
+    state ^= state >> 16
+    return state - (1 << 32) if state >> 31 else state
+
+
+def _rotated(value: int, bits: int) -> int:
+    return (value << bits | value >> (32 - bits)) & _MASK

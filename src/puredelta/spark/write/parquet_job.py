@@ -51,8 +51,8 @@ def run_parquet_job(
     `puredelta.spark.write.write_session.write_session`.
 
     Raises:
-        DeltaError: the storage refused (WRITE_FAILED), or whatever the rows themselves
-            raised. Nothing is left behind.
+        DeltaError: the storage refused (WRITE_FAILED), or the rows themselves raised an
+            error. Nothing is left behind.
     """
     writer = rows.write.options(**_WRITER_OPTIONS)
     if compression is not None:
@@ -83,7 +83,7 @@ def removed_on_failure(directory: str, store: Store) -> Iterator[None]:
 
 @contextmanager
 def named_failures(location: str) -> Iterator[None]:
-    """Raise what a row or the storage said instead of Spark's wrapping of it.
+    """Raise the error of a row or of the storage instead of Spark's, which wraps it.
 
     Anything else, such as an error of a user's function, passes as it is.
     """

@@ -1,8 +1,8 @@
-"""Partition values on their way from Spark through directory names into the log.
+"""Partition values as text: in the directory names of a write job, and then in the log.
 
 Spark's writer partitions by a text *copy* of each column, made here, and the text comes
-back with the listing of the job's directory. So the log's spelling (X-83) is ours to
-choose and does not depend on the session's time zone or on what Spark does to odd values.
+back with the listing of the job's directory. So the spelling in the log (X-83) does not depend
+on the session's time zone or on how Spark would write odd values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from puredelta.protocol.schema.types import BINARY, STRING, TIMESTAMP, DataType, DecimalType
-from puredelta.protocol.values.partition_values import HIVE_NULL, encode_partition_value
+from puredelta.protocol.values.partition_escape import HIVE_NULL
+from puredelta.protocol.values.partition_values import encode_partition_value
 
 _MICRO_DIGITS = 6
 
@@ -29,7 +30,7 @@ def partition_text(value: Column, data_type: DataType) -> Column:
     if data_type == BINARY:
         return F.hex(value)
     if data_type == TIMESTAMP:
-        # The instant in UTC, computed without any time zone.
+        # The time in UTC, computed without any time zone.
         origin = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
         value = F.timestamp_add("MICROSECOND", F.unix_micros(value), origin)
     return value.cast("string")

@@ -1,9 +1,9 @@
 """A session in which Spark's Parquet writer writes what the Delta protocol wants.
 
 These settings are no writer options: Spark takes them from the session. A classic session
-is cloned for the length of one job, so the user's own is never touched. On Spark Connect,
-where there is nothing to clone, and for rows somebody observes, whose metrics the clone
-would keep to itself, they are set and put back under a lock.
+is cloned for the length of one job, so the user's own is never touched. In two cases they are
+set and put back under a lock: on Spark Connect, where no session can be cloned, and for rows that
+have an ``Observation``, which would get no metrics from a clone.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.spark.jvm.frames import logical_plan, rebound
 from puredelta.spark.session.session import is_connect
 
 WRITE_SETTINGS: Mapping[str, str] = {
@@ -51,21 +51,12 @@ def write_session(rows: DataFrame, more: Mapping[str, str] | None = None) -> Ite
         with _LOCK, _settings(spark, settings):
             yield rows
     else:
-        yield _rebound(spark, rows, settings)
+        yield rebound(rows, settings)
 
 
 def _is_observed(rows: DataFrame) -> bool:
-    """Tell whether the plan holds an `Observation`: its ``get`` would wait for ever."""
-    return "CollectMetrics" in rows._jdf.logicalPlan().toString()  # noqa: SLF001
-
-
-def _rebound(spark: SparkSession, rows: DataFrame, settings: Mapping[str, str]) -> DataFrame:
-    jvm: Any = spark._jvm  # noqa: SLF001 - the Py4J edge
-    clone: Any = spark._jsparkSession.cloneSession()  # noqa: SLF001
-    for key, value in settings.items():
-        clone.conf().set(key, value)
-    plan = rows._jdf.logicalPlan()  # noqa: SLF001
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(clone, plan), spark)
+    """Return whether the plan holds an `Observation`: its ``get`` would wait for ever."""
+    return "CollectMetrics" in logical_plan(rows).text()
 
 
 @contextmanager

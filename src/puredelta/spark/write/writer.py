@@ -1,9 +1,9 @@
 """Rows that Spark computes become data files of a table, described for the log.
 
 Spark's own Parquet writer does the work in one job, in a new directory directly under the
-table root (`puredelta.spark.write.parquet_job`); rules of the table are checked in the same job
-(`puredelta.spark.values.constraints`); statistics come from the footers. Nothing is committed
-here: the caller commits `WriteResult.adds`, or calls `discard`.
+table root (`puredelta.spark.write.parquet_job`). The rules of the table are checked in the same
+job (`puredelta.spark.values.constraints`), and statistics come from the footers. Nothing is
+committed here: the caller commits `WriteResult.adds`, or calls `discard`.
 
 Partition columns are left out of the files, as the protocol allows (M-144): their values
 come back through the directories, which carry the columns' own names because some readers
@@ -12,10 +12,10 @@ come back through the directories, which carry the columns' own names because so
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from pyspark.sql import Column, DataFrame
@@ -44,56 +44,60 @@ from puredelta.spark.write.written_files import WriteResult, describe_files, des
 from puredelta.store.base import Store
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """How one job writes its rows; the defaults are for rows that are new to the table."""
+
+    enforce_constraints: bool = True
+    """Off: rows are taken as they are, because the table had them before."""
+    rebalance: bool = False
+    """First bring the rows of a partition together, for fewer and larger files."""
+    keeps_order: bool = False
+    """A task's rows are of one partition and stay in the order they have."""
+    with_changes: bool = False
+    """The frame has the column `CHANGE`, too, and rows in which it is not NULL go into change
+    files; they are copies of rows that were checked. The data files of such a job have the column
+    ``_change_type`` with NULLs, as those of delta-spark do.
+    """
+    hidden: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Long columns of the frame that are in no schema, with their names inside files (row ids)."""
+
+
+NEW_ROWS = JobOptions()
+
+
 def write_rows(
     rows: DataFrame,
     *,
     store: Store,
     config: TableConfig,
-    enforce_constraints: bool = True,
-    rebalance: bool = False,
-    keeps_order: bool = False,
-    with_changes: bool = False,
-    hidden: Mapping[str, str] | None = None,
+    options: JobOptions = NEW_ROWS,
     clock: Clock = wall_clock,
     new_id: IdSource = random_id,
 ) -> WriteResult:
     """Write ``rows`` as data files of the table; runs one Spark job.
 
     ``rows`` has exactly the table's columns, by logical name and of the table's types.
-    Files without rows are dropped, so no rows make no file (M-83). ``rebalance`` first
-    brings the rows of a partition together, for fewer and larger files. ``keeps_order``: a
-    task's rows are of one partition and stay in the order they have. Without
-    ``enforce_constraints`` rows are taken as they are: for rows the table already had.
-
-    ``with_changes``: the frame has the column `CHANGE`, too, and rows in which it is not
-    NULL go into change files; they are copies of rows that were checked. The data files of
-    such a job have the column ``_change_type`` with NULLs, as those of the reference do.
-    ``hidden`` are long columns of the frame that are in no schema, with their names inside
-    files (row ids).
+    Files without rows are dropped, so no rows make no file (M-83).
 
     Raises:
         InvalidRequestError: a row breaks a rule of the table
             (NOT_NULL_CONSTRAINT_VIOLATED, VIOLATE_CONSTRAINT_WITH_VALUES,
             EXCEED_CHAR_VARCHAR_LIMIT).
-        DeltaError: the storage refused (WRITE_FAILED). Whatever is raised, every file is
+        DeltaError: the storage refused (WRITE_FAILED). After any error every file is
             removed again.
     """
     directory = job_directory(config, clock(), new_id())
-    layout = _FileLayout(
-        config=config,
-        enforce_constraints=enforce_constraints,
-        with_changes=with_changes,
-        hidden=hidden or {},
-    )
-    with write_session(rows, ORDERED_SETTINGS if keeps_order else None) as bound:
+    layout = _FileLayout(config=config, options=options)
+    with write_session(rows, ORDERED_SETTINGS if options.keeps_order else None) as bound:
         files = run_parquet_job(
-            layout.physical_rows(bound, rebalance=rebalance),
+            layout.physical_rows(bound),
             directory,
             store=store,
             partition_columns=layout.directories,
             compression=config.properties.compression_codec,
         )
-    describe = describe_with_changes if with_changes else describe_files
+    describe = describe_with_changes if options.with_changes else describe_files
     changes = f"{CHANGE_DATA_DIRECTORY}/{directory}"
     with (
         removed_on_failure(directory, store),
@@ -110,8 +114,8 @@ def job_directory(config: TableConfig, now_ms: int, unique: str) -> str:
     with ``_`` or ``.`` would hide them. Mapped tables get a random prefix in front, which
     spreads the keys of object stores (X-85).
     """
-    moment = datetime.fromtimestamp(now_ms / 1000, tz=timezone.utc)
-    name = f"job-{moment:%Y%m%d-%H%M%S}-{unique.replace('-', '')[:12]}"
+    now = datetime.fromtimestamp(now_ms / 1000, tz=timezone.utc)
+    name = f"job-{now:%Y%m%d-%H%M%S}-{unique.replace('-', '')[:12]}"
     properties = config.properties
     if config.column_mapping is ColumnMappingMode.NONE and not properties.randomize_file_prefixes:
         return name
@@ -123,22 +127,20 @@ def job_directory(config: TableConfig, now_ms: int, unique: str) -> str:
 # --- from the table's columns to those of a file --------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _FileLayout:
     """What the files of one job hold."""
 
     config: TableConfig
-    enforce_constraints: bool
-    with_changes: bool
-    hidden: Mapping[str, str]
+    options: JobOptions
 
     @property
     def directories(self) -> tuple[str, ...]:
         """The columns that become directories, outermost first."""
-        kinds = (IS_CHANGE,) if self.with_changes else ()
+        kinds = (IS_CHANGE,) if self.options.with_changes else ()
         return (*kinds, *self.config.physical_partition_columns)
 
-    def physical_rows(self, rows: DataFrame, *, rebalance: bool) -> DataFrame:
+    def physical_rows(self, rows: DataFrame) -> DataFrame:
         """Return the rows as the files hold them, followed by the columns of directories."""
         stored = _stored_rows(rows, self.config)
         columns = [*self._columns(), *self._directory_values()]
@@ -146,7 +148,7 @@ class _FileLayout:
         names = [column for column in columns if isinstance(column, str)]
         as_it_is = len(names) == len(columns) and names == list(map(quoted, stored.columns))
         physical_rows = stored if as_it_is else stored.select(*columns)
-        if not rebalance:
+        if not self.options.rebalance:
             return physical_rows
         partitions = map(quoted, self.config.physical_partition_columns)
         return physical_rows.hint("rebalance", *partitions)
@@ -167,14 +169,16 @@ class _FileLayout:
                 "another type.",
                 code=ErrorCode.UNSUPPORTED_DATA_TYPES,
             )
-        columns += [F.col(helper).alias(name) for helper, name in self.hidden.items()]
-        return [*columns, F.col(CHANGE).alias(CHANGE_TYPE)] if self.with_changes else columns
+        columns += [F.col(helper).alias(name) for helper, name in self.options.hidden.items()]
+        return (
+            [*columns, F.col(CHANGE).alias(CHANGE_TYPE)] if self.options.with_changes else columns
+        )
 
     def _checks(self) -> list[Check]:
-        if not self.enforce_constraints:
+        if not self.options.enforce_constraints:
             return []
         checks = table_checks(self.config)
-        if not self.with_changes:
+        if not self.options.with_changes:
             return checks
         in_table = F.col(CHANGE).isNull()
         return [Check(in_table & check.violated, check.error) for check in checks]
@@ -187,7 +191,7 @@ class _FileLayout:
             for field, name in zip(fields, names, strict=True)
         ]
         kind = F.col(CHANGE).isNotNull().alias(IS_CHANGE)
-        return [kind, *values] if self.with_changes else values
+        return [kind, *values] if self.options.with_changes else values
 
 
 def _stored_rows(rows: DataFrame, config: TableConfig) -> DataFrame:

@@ -1,9 +1,9 @@
 """Files that a write job left in its directory become actions of a commit.
 
 Statistics come from the footers, partition values from the directories. A job that wrote
-change rows beside rows of the table left two kinds of files, told apart by a directory of
-ours; they are moved to where the protocol wants them, so that no directory but those of
-partition columns remains in the path of a data file.
+change rows beside rows of the table left two kinds of files, each below a helper directory. They
+are moved to where the protocol wants them, so that the path of a data file has no directories
+but those of partition columns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
 from puredelta.protocol.actions.paths import decode_path, encode_path
 from puredelta.protocol.table.change_data import change_file, change_file_path
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.protocol.values.partition_values import hive_unescape
+from puredelta.protocol.values.partition_escape import unescape_partition_text
 from puredelta.spark.session.helper_columns import IS_CHANGE
 from puredelta.spark.write.partition_text import log_value
 from puredelta.store.base import Store, StoredFile
@@ -147,7 +147,7 @@ def _partition_values(
     fields = config.partition_schema.fields
     parents = file.path.removeprefix(f"{directory}/").split("/")[:-1]
     return {
-        physical: log_value(hive_unescape(parent.partition("=")[2]), field.type)
+        physical: log_value(unescape_partition_text(parent.partition("=")[2]), field.type)
         for physical, field, parent in zip(
             config.physical_partition_columns, fields, parents, strict=True
         )

@@ -1,8 +1,8 @@
 """The Z-order curve over the ranges of several columns: pure arithmetic, no Spark session.
 
-A column's values fall into ranges that hold about the same number of rows each; their
-numbers, bit by bit interleaved, are a row's place on the curve. The bounds of the ranges come
-from a sample of the rows. `curve_place` and `piece_number` say in Spark SQL what `Curve` does
+A column's values fall into ranges that hold about the same number of rows each. The numbers of a
+row's ranges, interleaved bit by bit, are the row's place on the curve. The bounds of the ranges
+come from a sample of the rows. `curve_place` and `range_number` say in Spark SQL what `Curve` does
 to a sample in numpy.
 """
 
@@ -69,11 +69,11 @@ class Curve:
         return [(column, shift) for shift in reversed(range(self.bits)) for column in counting]
 
 
-def cuts(places: npt.NDArray[np.int64], num_pieces: int) -> npt.NDArray[np.int64]:
+def cuts(places: npt.NDArray[np.int64], num_ranges: int) -> npt.NDArray[np.int64]:
     """Return the places at which a curve is cut into pieces of about equally many rows."""
     if len(places) == 0:
         return np.zeros(0, np.int64)
-    chosen: npt.NDArray[np.int64] = np.arange(1, num_pieces) * len(places) // num_pieces
+    chosen: npt.NDArray[np.int64] = np.arange(1, num_ranges) * len(places) // num_ranges
     cut: npt.NDArray[np.int64] = np.sort(places)[chosen]
     return cut
 

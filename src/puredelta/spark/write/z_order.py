@@ -1,7 +1,7 @@
-"""Rows get their place on a Z-order curve, and the piece of their bin that it lies in.
+"""Z-order: rows get their place on a curve, and the piece of their bin in which the place lies.
 
-The bounds of the curve's ranges come from a sample that is small enough for the driver; what
-becomes of each row is Spark SQL alone.
+The bounds of the curve's ranges come from a sample that is small enough for the driver. The place
+of each row is computed by Spark SQL alone.
 """
 
 from __future__ import annotations
@@ -78,31 +78,31 @@ def placed_rows(
     rows: DataFrame,
     z_order: ZOrder,
     positions: DataFrame,
-    num_pieces: Sequence[int],
+    num_ranges: Sequence[int],
 ) -> DataFrame:
     """Add `CURVE_PLACE` and `PIECE` to rows that have their position and `BIN`.
 
     ``positions`` are the same rows with fewer columns; one Spark job reads a sample of them.
-    ``num_pieces`` of each bin are about equally large.
+    ``num_ranges`` of each bin are about equally large.
     """
-    allowed = BOUNDS_MAX // (len(num_pieces) * len(z_order.columns))
+    allowed = BOUNDS_MAX // (len(num_ranges) * len(z_order.columns))
     curve = Curve(num_columns=len(z_order.columns), ranges_max=max(2, min(RANGES_MAX, allowed)))
     names = [f"k{n}" for n in range(curve.num_columns)]
     keys = [f"{key} AS {name}" for key, name in zip(z_order.keys, names, strict=True)]
     chosen = positions.where(F.rand(_SEED) < z_order.sampled_share)
     sample = chosen.selectExpr(BIN, f"cast({_NOISE} AS BIGINT) AS noise", *keys).toArrow()
-    ranges = F.broadcast(spark.createDataFrame(curve_table(curve, sample, names, num_pieces)))
+    ranges = F.broadcast(spark.createDataFrame(curve_table(curve, sample, names, num_ranges)))
     joined = rows.join(ranges, on=BIN, how="left")
-    return _placed(joined, curve, z_order.keys, max(num_pieces))
+    return _placed(joined, curve, z_order.keys, max(num_ranges))
 
 
 def curve_table(
-    curve: Curve, sample: pa.Table, names: Sequence[str], num_pieces: Sequence[int]
+    curve: Curve, sample: pa.Table, names: Sequence[str], num_ranges: Sequence[int]
 ) -> pa.Table:
     """Return one row per bin: the bounds of each column's ranges, and where pieces are cut."""
     bounds: list[list[list[object]]] = [[] for _ in names]
     pieces: list[list[int]] = []
-    for number, count in enumerate(num_pieces):
+    for number, count in enumerate(num_ranges):
         rows = sample.filter(pc.equal(sample[BIN], number)).combine_chunks()
         columns = [_array(rows[name]) for name in names]
         between = [curve.bounds(column) for column in columns]
@@ -112,7 +112,7 @@ def curve_table(
         pieces.append(cuts(curve.places(columns, between, noise), count).tolist())
     return pa.table(
         {
-            BIN: pa.array(range(len(num_pieces)), pa.int32()),
+            BIN: pa.array(range(len(num_ranges)), pa.int32()),
             **{
                 f"{_BOUNDS}{n}": pa.array(found, pa.list_(sample.schema.field(name).type))
                 for n, (name, found) in enumerate(zip(names, bounds, strict=True))

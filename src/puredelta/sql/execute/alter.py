@@ -19,17 +19,17 @@ from puredelta.commands.alter.drop_feature import drop_feature_support
 from puredelta.commands.alter.properties import set_table_properties, unset_table_properties
 from puredelta.commands.alter.replace_columns import replace_table_columns
 from puredelta.commands.alter.sync_identity import sync_identity
-from puredelta.commands.create.columns import COMMENT
+from puredelta.commands.definition.columns import COMMENT
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.spark.catalog.catalog_entries import entry_name, update_columns
+from puredelta.spark.resolve.sql_text import require_parsable
+from puredelta.spark.session.small_frames import no_rows
 from puredelta.spark.session.types import to_spark
-from puredelta.spark.statements.sql_syntax import require_parsable
-from puredelta.sql.execute.results import no_rows
 from puredelta.sql.parse.alter_statement import (
     AddCheck,
     AddColumns,
+    AlterStatement,
     Change,
     ChangeColumns,
     ClusterBy,
@@ -44,14 +44,13 @@ from puredelta.sql.parse.alter_statement import (
     SyncIdentity,
     UnsetProperties,
 )
-from puredelta.sql.parse.alter_text import parse_alter_head, parse_alter_rest
 from puredelta.sql.relations.names import find_location, resolve_name
 from puredelta.sql.relations.table_argument import require_table
-from puredelta.sql.text.column_text import WrittenColumn
+from puredelta.sql.text.column_text import ColumnDefinition
 
 
-def run_alter(spark: SparkSession, text: str) -> DataFrame | None:
-    """Execute a change of a Delta table; None for any other text and any other table.
+def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataFrame | None:
+    """Execute a change of a Delta table; None for any other table.
 
     Spark's parser judges the clauses it knows, so what is wrong with them is its own error.
 
@@ -60,26 +59,21 @@ def run_alter(spark: SparkSession, text: str) -> DataFrame | None:
         TableNotFoundError: there is no Delta table at a path.
         DeltaError: what the commands raise.
     """
-    head = parse_alter_head(text)
-    if head is None:
-        return None
-    table = resolve_name(spark, head.table)
+    table, change = resolve_name(spark, statement.table), statement.change
     location = find_location(spark, table)
     if location is None:
         return None
-    if head.is_known_to_spark:
+    if statement.known_to_spark:
         require_parsable(spark, text)
-    change = parse_alter_rest(head).change
     log = require_table(location, table)
-    apply_change(spark, log, change)
-    refresh_cached_frames(spark, log)
+    _apply(spark, log, change)
     entry = None if table.path is not None else entry_name(spark, table.parts)
     if isinstance(change, ColumnsChange) and entry is not None:
         update_columns(spark, entry, to_spark(log.snapshot().config.schema))
     return no_rows(spark)
 
 
-def apply_change(spark: SparkSession, log: TableLog, change: Change) -> None:
+def _apply(spark: SparkSession, log: TableLog, change: Change) -> None:
     """Make one change of a table, in one commit; DROP FEATURE takes several.
 
     Raises:
@@ -90,7 +84,7 @@ def apply_change(spark: SparkSession, log: TableLog, change: Change) -> None:
         case SetProperties(properties):
             set_table_properties(spark, log, properties)
         case UnsetProperties():
-            unset_table_properties(spark, log, change.keys, if_exists=True)  # as the reference
+            unset_table_properties(spark, log, change.keys, if_exists=True)  # as delta-spark
         case AddColumns() | ChangeColumns() | RenameColumn() | DropColumns() | ReplaceColumns():
             _change_columns(spark, log, change)
         case SyncIdentity(path):
@@ -120,20 +114,20 @@ def _change_columns(spark: SparkSession, log: TableLog, change: ColumnsChange) -
         case DropColumns():
             drop_table_columns(spark, log, change.paths, if_exists=change.if_exists)
         case ReplaceColumns(columns):
-            stated = T.StructType([_new_column(column).field for column in columns])
-            replace_table_columns(spark, log, stated)
+            definition = T.StructType([_new_column(column).field for column in columns])
+            replace_table_columns(spark, log, definition)
         case _:
             assert_never(change)
 
 
-def _new_column(column: WrittenColumn) -> NewColumn:
-    said = {COMMENT: column.comment, CURRENT_DEFAULT: column.default}
-    metadata = {key: value for key, value in said.items() if value is not None}
+def _new_column(column: ColumnDefinition) -> NewColumn:
+    given = {COMMENT: column.comment, CURRENT_DEFAULT: column.default}
+    metadata = {key: value for key, value in given.items() if value is not None}
     data_type = T.DataType.fromDDL(column.data_type)
     return NewColumn(
         field=T.StructField(column.path[-1], data_type, column.nullable, metadata),
         parent=column.path[:-1],
-        place=column.place,
+        place=column.position,
     )
 
 
@@ -144,5 +138,5 @@ def _edit(column: ColumnAction) -> ColumnEdit:
         nullable=column.nullable,
         comment=column.comment,
         default=Unset.DEFAULT if column.drops_default else column.default,
-        place=column.place,
+        place=column.position,
     )

@@ -1,64 +1,47 @@
-"""Tables made of other tables: ``SHALLOW CLONE`` and ``LIKE``."""
+"""Tables made after other tables: ``SHALLOW CLONE`` and ``LIKE``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
-from typing_extensions import assert_never
 
-from puredelta.commands.clone import CloneRequest, clone_row, clone_table
-from puredelta.commands.clone_registered import clone_registered, nothing_to_replace
-from puredelta.commands.create.columns import stored_columns
+from puredelta.commands.clone.clone_table import CloneRequest, clone_row, clone_table
+from puredelta.commands.clone.registered import clone_registered, nothing_to_replace
+from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.like import definition_like
 from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.create.run import CreateMode, create_table
-from puredelta.commands.read import find_snapshot
+from puredelta.commands.definition.columns import stored_columns
+from puredelta.commands.read.read_table import find_snapshot
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.spark.catalog.catalog_entries import entry_name
+from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.spark.session.formats import FORMAT
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.small_frames import no_rows
 from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
-from puredelta.spark.statements.sql_syntax import require_parsable
-from puredelta.sql.execute.results import no_rows
 from puredelta.sql.execute.tables import not_on_connect
-from puredelta.sql.parse.copy_text import CloneStatement, LikeStatement, Moment, parse_copy
+from puredelta.sql.parse.statement import CloneStatement, LikeStatement
 from puredelta.sql.relations.names import find_catalog_name, find_location, resolve_name
 from puredelta.sql.relations.table_argument import find_log, require_table
 from puredelta.sql.text.table_name import TableName
+from puredelta.sql.text.time_travel import TimeTravel
 
 
-def run_copy(spark: SparkSession, text: str) -> DataFrame | None:
-    """Execute a statement that makes a table of another one; None for any other text.
+def clone(spark: SparkSession, statement: CloneStatement) -> DataFrame:
+    """Execute ``SHALLOW CLONE`` and return its counts.
 
     Raises:
-        pyspark.errors.ParseException: the text is wrong; says where.
-        TableNotFoundError: there is no Delta table to copy, or none to replace.
-        InvalidRequestError: the target is there, or the definition is no table's.
+        TableNotFoundError: there is no Delta table to clone, or none to replace.
+        InvalidRequestError: the target exists.
+        UnsupportedError: the clone is a deep one.
     """
-    statement = parse_copy(text)
-    match statement:
-        case CloneStatement():
-            return _clone(spark, statement)
-        case LikeStatement():
-            return _like(spark, statement, text)
-        case None:
-            return None
-        case _:
-            assert_never(statement)
-
-
-# --- CLONE ----------------------------------------------------------------------------------
-
-
-def _clone(spark: SparkSession, statement: CloneStatement) -> DataFrame:
     name = resolve_name(spark, statement.source)
-    source = _source(spark, name, statement.moment)
+    source = _source(spark, name, statement.state)
     target = resolve_name(spark, statement.target)
     request = CloneRequest(
         shallow=statement.shallow,
@@ -106,22 +89,24 @@ def _clone_to_path(
     if not exists and not statement.creates:
         raise nothing_to_replace(f"delta.`{path}`")
     clone_table(spark, source, log, request)
-    refresh_cached_frames(spark, log)
     return True
 
 
-def _source(spark: SparkSession, name: TableName, moment: Moment | None) -> Snapshot:
+def _source(spark: SparkSession, name: TableName, state: TimeTravel | None) -> Snapshot:
     log = find_log(spark, name)
-    if moment is None:
+    if state is None:
         return log.snapshot()
-    return find_snapshot(spark, log.root_uri, version=moment.version, timestamp=moment.timestamp)
+    return find_snapshot(spark, log.root_uri, version=state.version, timestamp=state.timestamp)
 
 
-# --- LIKE -----------------------------------------------------------------------------------
+def create_like(spark: SparkSession, statement: LikeStatement, *, text: str) -> DataFrame | None:
+    """Execute ``LIKE`` where the new table is a Delta table; None otherwise.
 
-
-def _like(spark: SparkSession, statement: LikeStatement, text: str) -> DataFrame | None:
-    """Execute LIKE where the new table is one of ours; None otherwise."""
+    Raises:
+        pyspark.errors.ParseException: the text is wrong; says where.
+        TableNotFoundError: there is no Delta table at the source's path.
+        InvalidRequestError: the target exists, or the definition is no table's.
+    """
     if statement.provider is not None and statement.provider.lower() != FORMAT:
         return None
     name = resolve_name(spark, statement.source)

@@ -1,21 +1,21 @@
-"""CREATE and REPLACE TABLE, as Spark's parser reads them, made tables of ours."""
+"""CREATE and REPLACE TABLE, as Spark's parser reads them, for Delta tables."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.create.columns import IdentitySpec, column
+from puredelta.commands.create.as_select import FirstRows, create_table_as
+from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.create.run import CreateMode, create_table
-from puredelta.commands.create.with_rows import create_table_as
+from puredelta.commands.definition.columns import IdentitySpec, column
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructField, StructType
-from puredelta.spark.catalog.cached_frames import refresh_cached_frames
 from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
+from puredelta.spark.catalog.relation_cache import query_rows
+from puredelta.spark.jvm.statement_plans import StatedColumn, StatedTable
 from puredelta.spark.session.formats import is_delta
-from puredelta.spark.statements.statement_plans import StatedColumn, StatedTable, query_rows
 from puredelta.sql.text.table_name import TableName
 
 _PROPERTY_PREFIX = "delta."
@@ -25,7 +25,7 @@ def create(spark: SparkSession, statement: StatedTable) -> bool:
     """Execute the statement; False if it makes a table of another format.
 
     Raises:
-        InvalidRequestError: the name or the place is taken, or the definition is no table's.
+        InvalidRequestError: the name or the path is taken, or the definition is no table's.
         UnsupportedError: buckets, partition transforms, or constraints between the columns.
         TableNotFoundError: there is nothing to replace.
     """
@@ -51,27 +51,17 @@ def create(spark: SparkSession, statement: StatedTable) -> bool:
         table = NewTable(name=name, location=location, definition=definition, rows=rows)
         define_registered(spark, table, mode=mode)
     elif path is not None:
-        _require_one_place(path, statement.location)
-        _create_at(spark, TableLog.open(path), definition, _rows(spark, statement), mode)
+        _require_one_location(path, statement.location)
+        log, rows = TableLog.open(path), _rows(spark, statement)
+        if rows is None:
+            create_table(spark, log, definition, mode=mode)
+        else:
+            create_table_as(FirstRows(rows=rows), log, definition, mode=mode)
     return True
 
 
 def _rows(spark: SparkSession, statement: StatedTable) -> DataFrame | None:
     return None if statement.query is None else query_rows(spark, statement.query)
-
-
-def _create_at(
-    spark: SparkSession,
-    log: TableLog,
-    definition: TableDefinition,
-    rows: DataFrame | None,
-    mode: CreateMode,
-) -> None:
-    if rows is None:
-        create_table(spark, log, definition, mode=mode)
-    else:
-        create_table_as(rows, log, definition, mode=mode)
-    refresh_cached_frames(spark, log)
 
 
 def _definition(statement: StatedTable) -> TableDefinition:
@@ -87,7 +77,7 @@ def _definition(statement: StatedTable) -> TableDefinition:
 def _options(statement: StatedTable) -> dict[str, str]:
     """Return the properties that OPTIONS give a table.
 
-    As in the reference: CREATE TABLE keeps every option twice, AS SELECT and the
+    As in delta-spark: CREATE TABLE keeps every option twice, AS SELECT and the
     replacements keep what is a property of Delta.
     """
     options = statement.options
@@ -96,21 +86,21 @@ def _options(statement: StatedTable) -> dict[str, str]:
     return {**options, **{f"option.{key}": value for key, value in options.items()}}
 
 
-def _column(stated: StatedColumn) -> StructField:
-    generated_as: str | IdentitySpec | None = stated.generated_as
-    if stated.identity is not None:
+def _column(definition: StatedColumn) -> StructField:
+    generated_as: str | IdentitySpec | None = definition.generated_as
+    if definition.identity is not None:
         generated_as = IdentitySpec(
-            start=stated.identity.start,
-            step=stated.identity.step,
-            allows_explicit_insert=stated.identity.allows_explicit_insert,
+            start=definition.identity.start,
+            step=definition.identity.step,
+            allows_explicit_insert=definition.identity.allows_explicit_insert,
         )
     return column(
-        stated.name,
-        stated.type,
-        nullable=stated.nullable,
+        definition.name,
+        definition.type,
+        nullable=definition.nullable,
         generated_as=generated_as,
-        comment=stated.comment,
-        default=stated.default,
+        comment=definition.comment,
+        default=definition.default,
     )
 
 
@@ -134,8 +124,8 @@ def _require_possible(statement: StatedTable) -> None:
 
 def _require_columns(statement: StatedTable) -> None:
     """Refuse a managed table without columns: Spark makes no entry for one."""
-    stated = statement.columns or statement.query is not None or statement.location is not None
-    if not (stated or statement.replaces):
+    has_columns = statement.columns or statement.query is not None or statement.location is not None
+    if not (has_columns or statement.replaces):
         raise InvalidRequestError(
             "Table schema is not provided. Please provide the column definition of the table, or "
             "an AS SELECT query, or the LOCATION of a table.",
@@ -143,7 +133,7 @@ def _require_columns(statement: StatedTable) -> None:
         )
 
 
-def _require_one_place(path: str, location: str | None) -> None:
+def _require_one_location(path: str, location: str | None) -> None:
     if location is not None and not TableLog.open(path).is_at(location):
         raise InvalidRequestError(
             f"CREATE TABLE contains two different locations: {path} and {location}. You can remove "

@@ -1,107 +1,126 @@
-"""Statements handed to the commands that execute them."""
+"""One statement handed to what executes it."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.convert.run import convert_to_delta
-from puredelta.commands.merge.run import run_merge
-from puredelta.commands.optimize.run import run_optimize
-from puredelta.commands.update_delete.run import run_rows
-from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.viewed_table import ViewedTable
-from puredelta.spark.resolve.qualified import qualified
-from puredelta.spark.resolve.table_attributes import table_identity
-from puredelta.sql.execute.results import no_rows
-from puredelta.sql.execute.source import source_rows
-from puredelta.sql.execute.view_target import require_whole_columns, require_whole_table
+from puredelta.commands.convert.convert_to_delta import convert_to_delta
+from puredelta.commands.optimize.optimize import run_optimize
+from puredelta.spark.resolve.sql_text import require_parsable
+from puredelta.spark.session.identifiers import quote_name
+from puredelta.spark.session.small_frames import no_rows
+from puredelta.sql.execute.alter import alter
+from puredelta.sql.execute.clone import clone, create_like
+from puredelta.sql.execute.maintenance import (
+    drop_path,
+    generate_manifest,
+    restore,
+    truncate,
+    vacuum_table,
+)
+from puredelta.sql.execute.row_changes import change_rows
+from puredelta.sql.execute.show import describe_detail, describe_history, show
+from puredelta.sql.execute.tables import create_or_insert
+from puredelta.sql.execute.views import create_view
+from puredelta.sql.parse.alter_statement import AlterStatement
 from puredelta.sql.parse.statement import (
+    CloneStatement,
     ConvertStatement,
     DeleteStatement,
+    DescribeDetail,
+    DescribeHistory,
+    DescribeTable,
+    DropPathStatement,
+    GenerateStatement,
+    LikeStatement,
     MergeStatement,
     OptimizeStatement,
-    Target,
+    Rejected,
+    RestoreStatement,
+    ShowColumns,
+    ShowCreate,
+    ShowPartitions,
+    ShowProperties,
+    SparkParsedStatement,
+    Statement,
+    TruncateStatement,
     UpdateStatement,
+    VacuumStatement,
+    ViewStatement,
 )
-from puredelta.sql.relations.subqueries import Subqueries
+from puredelta.sql.relations.names import find_location, resolve_name
+from puredelta.sql.relations.table_argument import open_table
 from puredelta.sql.relations.views import TemporaryViews
-from puredelta.sql.text.table_name import TableName
 
 
-def execute(
-    spark: SparkSession,
-    statement: MergeStatement | UpdateStatement | DeleteStatement | OptimizeStatement,
-    *,
-    target: TableName,
-    log: TableLog,
-    view: ViewedTable | None,
-    views: TemporaryViews,
-) -> DataFrame:
-    """Execute a statement on the table its target names, and return its result rows.
+def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
+    spark: SparkSession, statement: Statement, *, text: str, views: TemporaryViews
+) -> DataFrame | None:
+    """Execute a statement and return its result; None if it concerns no Delta table.
 
-    ``log`` is that table's; ``view`` is what the target shows, if it is a temporary view.
+    ``text`` is what `statement` was read from, for what only Spark's parser can read.
+
+    Raises:
+        pyspark.errors.ParseException: the text is wrong; says where.
+        TableNotFoundError: there is no Delta table.
+        DeltaError: what the commands raise.
     """
-    if view is not None:
-        require_whole_table(view, target, operation=statement.operation)
     match statement:
-        case MergeStatement():
-            if view is not None:
-                require_whole_columns(target, statement)
-            return _merge(spark, statement, target, log, views)
-        case UpdateStatement() | DeleteStatement():
-            return _change(spark, statement, target, log, views)
+        case MergeStatement() | UpdateStatement() | DeleteStatement():
+            return change_rows(spark, statement, text=text, views=views)
+        case ConvertStatement():
+            return _convert(spark, statement)
         case OptimizeStatement():
-            return run_optimize(spark, log, statement.spec)
+            return run_optimize(spark, open_table(spark, statement.table), statement.spec)
+        case VacuumStatement():
+            return vacuum_table(spark, statement)
+        case RestoreStatement():
+            return restore(spark, statement)
+        case GenerateStatement():
+            return generate_manifest(spark, statement)
+        case DescribeHistory():
+            return describe_history(spark, statement)
+        case DescribeDetail():
+            return describe_detail(spark, statement)
+        case CloneStatement():
+            return clone(spark, statement)
+        case LikeStatement():
+            return create_like(spark, statement, text=text)
+        case AlterStatement():
+            return alter(spark, statement, text=text)
+        case TruncateStatement():
+            return truncate(spark, statement)
+        case DropPathStatement():
+            return drop_path(spark, statement)
+        case ShowProperties() | ShowColumns() | ShowPartitions() | ShowCreate() | DescribeTable():
+            return show(spark, statement)
+        case ViewStatement():
+            return create_view(spark, statement, text=text)
+        case SparkParsedStatement():
+            return create_or_insert(spark, statement, text=text, views=views)
+        case Rejected():
+            if not _concerns_delta(spark, statement):
+                return None
+            if statement.known_to_spark:
+                require_parsable(spark, text)
+            raise statement.error
         case _:
             assert_never(statement)
 
 
-def _change(
-    spark: SparkSession,
-    statement: UpdateStatement | DeleteStatement,
-    target: TableName,
-    log: TableLog,
-    views: TemporaryViews,
-) -> DataFrame:
-    return run_rows(
-        spark,
-        log,
-        Subqueries(spark, statement.ctes, views).in_rows(statement.spec),
-        target_rows=_target_rows(spark, log, statement.target, target),
-    )
-
-
-def _merge(
-    spark: SparkSession,
-    statement: MergeStatement,
-    target: TableName,
-    log: TableLog,
-    views: TemporaryViews,
-) -> DataFrame:
-    return run_merge(
-        spark,
-        log,
-        Subqueries(spark, statement.ctes, views).in_merge(statement.spec),
-        target_rows=_target_rows(spark, log, statement.target, target),
-        source_rows=source_rows(spark, statement, views=views),
-    )
-
-
-def _target_rows(spark: SparkSession, log: TableLog, target: Target, name: TableName) -> DataFrame:
-    """Return no rows with the table's columns, under the names the statement calls them by."""
-    columns = table_identity(spark, log.snapshot().config.schema)
-    if target.alias is None:
-        return qualified(columns, name.qualifier)
-    return columns.alias(target.alias)
-
-
-def convert(spark: SparkSession, statement: ConvertStatement) -> DataFrame:
-    """Execute CONVERT TO DELTA, whose name is a source and not a table, and return no rows."""
+def _convert(spark: SparkSession, statement: ConvertStatement) -> DataFrame:
     convert_to_delta(
         spark,
-        statement.identifier,
+        quote_name(statement.source.parts),
         statement.partition_schema,
         collect_stats=statement.collect_stats,
     )
     return no_rows(spark)
+
+
+def _concerns_delta(spark: SparkSession, statement: Rejected) -> bool:
+    """Tell whether Spark cannot know what is wrong: a Delta table, or a statement of Delta's."""
+    if statement.table is None:
+        return not statement.known_to_spark
+    return find_location(spark, resolve_name(spark, statement.table)) is not None

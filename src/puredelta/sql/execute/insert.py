@@ -1,60 +1,33 @@
-"""INSERT, as Spark's parser reads it, on tables of ours."""
+"""INSERT, as Spark's parser reads it, into Delta tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.insert import InsertRequest, plan_insert, value_columns
+from puredelta.commands.write.insert import InsertRequest, plan_insert, value_columns
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.protocol.schema.types import StructField
-from puredelta.spark.statements.statement_plans import InsertInto, query_rows
+from puredelta.spark.catalog.relation_cache import query_rows
+from puredelta.spark.jvm.statement_plans import InsertInto, parse_plan
 from puredelta.sql.relations.names import find_location
 from puredelta.sql.text.default_keyword import has_default, with_defaults
 from puredelta.sql.text.table_name import TableName
 
 
-def insert(
-    spark: SparkSession,
-    statement: InsertInto,
-    *,
-    text: str,
-    parse: Callable[[str], InsertInto],
-) -> bool:
-    """Execute the statement; False if the table is not ours.
+def insert(spark: SparkSession, statements: Sequence[InsertInto], *, text: str) -> bool:
+    """Execute one statement, or several over the same rows, each in a commit of its own.
 
-    ``text`` is what was parsed, and ``parse`` does so once more when ``DEFAULT`` has become
-    values in it.
+    All of them are checked before the first one is executed. ``text`` is what was parsed; Spark
+    parses it again where ``DEFAULT`` has become values. False if no table is a Delta table.
 
     Raises:
-        UnsupportedError: a clause that is not implemented.
-        InvalidRequestError, pyspark.errors.AnalysisException: what `plan_insert` raises.
-    """
-    location = find_location(spark, TableName(statement.name))
-    if location is None:
-        return False
-    _require_possible(statement)
-    log, request = TableLog.open(location), _request(statement)
-    query = statement.query
-    if has_default(text):
-        columns = value_columns(log.snapshot().config, request)
-        query = parse(with_defaults(text, [_default(column) for column in columns])).query
-    plan_insert(_rows(spark, query), log, request).run()
-    return True
-
-
-def insert_all(spark: SparkSession, statements: Sequence[InsertInto]) -> bool:
-    """Execute several statements over the same rows, each in a commit of its own.
-
-    All of them are checked before the first one is executed. False if no table is ours.
-
-    Raises:
-        UnsupportedError: a clause that is not implemented, or some tables are not ours.
+        UnsupportedError: a clause that is not implemented, or some tables are no Delta tables.
         InvalidRequestError, pyspark.errors.AnalysisException: what `plan_insert` raises.
     """
     found = {s.name: find_location(spark, TableName(s.name)) for s in statements}
@@ -71,17 +44,25 @@ def insert_all(spark: SparkSession, statements: Sequence[InsertInto]) -> bool:
         )
     for statement in statements:
         _require_possible(statement)
-    planned = [
-        plan_insert(
-            _rows(spark, statement.query),
-            TableLog.open(locations[statement.name]),
-            _request(statement),
-        )
-        for statement in statements
-    ]
+    has_values = len(statements) == 1 and has_default(text)
+    planned = []
+    for statement in statements:
+        log, request = TableLog.open(locations[statement.name]), _request(statement)
+        query = statement.query
+        if has_values:
+            query = _query_with_defaults(spark, text, value_columns(log.snapshot().config, request))
+        planned.append(plan_insert(_rows(spark, query), log, request))
     for one in planned:
         one.run()
     return True
+
+
+def _query_with_defaults(spark: SparkSession, text: str, columns: Sequence[StructField]) -> Any:
+    """Return the plan of the rows where what ``DEFAULT`` means stands in its place."""
+    values = [str(column.metadata.get(CURRENT_DEFAULT, "NULL")) for column in columns]
+    planned = parse_plan(spark, with_defaults(text, values))
+    assert isinstance(planned, InsertInto)  # noqa: S101 - values do not make it another statement
+    return planned.query
 
 
 def _request(statement: InsertInto) -> InsertRequest:
@@ -129,8 +110,3 @@ def _require_possible(statement: InsertInto) -> None:
             "the options replaceWhere or partitionOverwriteMode, or a MERGE.",
             code=ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
         )
-
-
-def _default(column: StructField) -> str:
-    """Return what ``DEFAULT`` means in the place of a value for a column."""
-    return str(column.metadata.get(CURRENT_DEFAULT, "NULL"))

@@ -1,11 +1,11 @@
-"""What Spark's SHOW and DESCRIBE TABLE say of a Delta table, read from its log."""
+"""SHOW and DESCRIBE of a Delta table, read from its log."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.shown_table import (
+from puredelta.commands.read.described_table import (
     DescribedTable,
     column_rows,
     describe_column,
@@ -13,33 +13,47 @@ from puredelta.commands.shown_table import (
     partition_value_rows,
     property_rows,
 )
+from puredelta.commands.read.detail import detail_rows
+from puredelta.commands.read.history import history_rows
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.catalog.catalog_tables import find_table
-from puredelta.sql.parse.show_text import (
+from puredelta.sql.parse.statement import (
+    DescribeDetail,
+    DescribeHistory,
     DescribeTable,
     ShowColumns,
     ShowCreate,
     ShowPartitions,
     ShowProperties,
     ShowStatement,
-    parse_show,
 )
-from puredelta.sql.relations.names import find_location, resolve_name
-from puredelta.sql.relations.table_argument import require_table
-from puredelta.sql.text.table_name import TableName
+from puredelta.sql.relations.names import find_catalog_name, find_location, resolve_name
+from puredelta.sql.relations.table_argument import open_table, require_table
+from puredelta.sql.text.table_name import QuotedPath, TableName
 
 
-def run_show(spark: SparkSession, text: str) -> DataFrame | None:
-    """Execute a statement that shows a Delta table; None for any other text and table.
+def describe_history(spark: SparkSession, statement: DescribeHistory) -> DataFrame:
+    """Execute ``DESCRIBE HISTORY``."""
+    return history_rows(spark, open_table(spark, statement.table), limit=statement.limit)
+
+
+def describe_detail(spark: SparkSession, statement: DescribeDetail) -> DataFrame:
+    """Execute ``DESCRIBE DETAIL``."""
+    table, name = statement.table, None
+    if not isinstance(table, QuotedPath):
+        table = resolve_name(spark, table)
+        name = find_catalog_name(spark, table)
+    return detail_rows(spark, open_table(spark, table).snapshot(), catalog_name=name)
+
+
+def show(spark: SparkSession, statement: ShowStatement) -> DataFrame | None:
+    """Execute a statement that shows a Delta table; None for any other table.
 
     Raises:
         TableNotFoundError: there is no Delta table at a path.
         InvalidRequestError: there is no such column, or there are no partitions.
-        UnsupportedError: ``SHOW CREATE TABLE``, as in the reference.
+        UnsupportedError: ``SHOW CREATE TABLE``, as in delta-spark.
     """
-    statement = parse_show(text)
-    if statement is None:
-        return None
     name = resolve_name(spark, statement.table)
     if isinstance(statement, ShowColumns) and statement.database:
         name = TableName((*statement.database, name.parts[-1]))
@@ -48,12 +62,11 @@ def run_show(spark: SparkSession, text: str) -> DataFrame | None:
         return None
     known = None if name.path is not None else find_table(spark, name.parts)
     snapshot = require_table(location, name).snapshot()
-    return _shown(
-        spark, statement, DescribedTable(snapshot=snapshot, location=location, known=known)
-    )
+    described = DescribedTable(snapshot=snapshot, location=location, known=known)
+    return _rows(spark, statement, described)
 
 
-def _shown(spark: SparkSession, statement: ShowStatement, table: DescribedTable) -> DataFrame:
+def _rows(spark: SparkSession, statement: ShowStatement, table: DescribedTable) -> DataFrame:
     match statement:
         case ShowProperties():
             return property_rows(spark, table, statement.key)

@@ -1,45 +1,43 @@
-"""CREATE, REPLACE and INSERT statements: which are ours, and what executes them."""
+"""CREATE TABLE, REPLACE TABLE and INSERT, whose text Spark's own parser reads."""
 
 from __future__ import annotations
 
 import re
-from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
 from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.spark.jvm.statement_plans import InsertInto, SeveralInserts, StatedTable, parse_plan
 from puredelta.spark.session.formats import FORMAT, is_delta
+from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.session import is_connect
-from puredelta.spark.statements.statement_plans import (
-    InsertInto,
-    SeveralInserts,
-    StatedTable,
-    parse_plan,
-)
+from puredelta.spark.session.small_frames import no_rows
 from puredelta.sql.execute.create import create
-from puredelta.sql.execute.insert import insert, insert_all
-from puredelta.sql.execute.results import no_rows
-from puredelta.sql.execute.table_head import read_head
-from puredelta.sql.relations.names import find_location
+from puredelta.sql.execute.insert import insert
+from puredelta.sql.parse.statement import SparkParsedStatement
+from puredelta.sql.relations.names import find_location, resolve_name
+from puredelta.sql.relations.query_tables import with_views
 from puredelta.sql.relations.views import TemporaryViews
-from puredelta.sql.text.table_name import ComputedName, TableReference
+from puredelta.sql.text.table_name import ComputedName
 
 _USING = re.compile(r"\busing\s+`?(\w+)", re.IGNORECASE)
 
 
-def is_table_statement(spark: SparkSession, text: str) -> bool:
-    """Tell whether a text is CREATE or REPLACE TABLE with format delta, or INSERT into our table.
-
-    Fields and parameters need no values yet.
+def concerns_delta(spark: SparkSession, statement: SparkParsedStatement, text: str) -> bool:
+    """Tell at a glance if a statement may make a Delta table, or insert into one.
 
     Raises:
         UnsupportedError: the session is a Spark Connect one.
     """
-    head = read_head(text)
-    if head is None:
-        return False
-    found = _names_our_format(spark, text) if head.defines else _is_ours(spark, head.name)
+    name = statement.targets[0].name
+    if statement.defines:
+        formats = [named[1].lower() for named in _USING.finditer(text)]
+        found = FORMAT in formats if formats else is_delta(spark)
+    elif isinstance(name, ComputedName):
+        found = not is_connect(spark)  # what it is called is computed later
+    else:
+        found = find_location(spark, name) is not None
     if found and is_connect(spark):
         raise not_on_connect("CREATE TABLE and INSERT")
     return found
@@ -54,8 +52,10 @@ def not_on_connect(what: str) -> UnsupportedError:
     )
 
 
-def run_table_statement(spark: SparkSession, text: str) -> DataFrame | None:
-    """Execute a statement that may be one of ours; None if it is Spark's after all.
+def create_or_insert(
+    spark: SparkSession, statement: SparkParsedStatement, *, text: str, views: TemporaryViews
+) -> DataFrame | None:
+    """Execute a statement; None if it is on no Delta table after all.
 
     A query inside may name tables by path.
 
@@ -64,41 +64,37 @@ def run_table_statement(spark: SparkSession, text: str) -> DataFrame | None:
         UnsupportedError: a clause that is not implemented.
         DeltaError: what the commands raise.
     """
-    head = read_head(text)
-    if head is None or (is_connect(spark) and not is_table_statement(spark, text)):
+    if is_connect(spark):
         return None
-    with TemporaryViews() as views:
-        plain = head.named(spark, text, views)
-        statement = parse_plan(spark, plain)
-        match statement:
-            case StatedTable():
-                done = create(spark, statement)
-            case InsertInto():
-                done = insert(
-                    spark,
-                    statement,
-                    text=plain,
-                    parse=lambda other: cast("InsertInto", parse_plan(spark, other)),
-                )
-            case SeveralInserts(inserts):
-                done = insert_all(spark, inserts)
-            case None:
-                return None
-            case _:
-                assert_never(statement)
+    named = _with_views(spark, statement, text, views)
+    planned = parse_plan(spark, named)
+    match planned:
+        case StatedTable():
+            done = create(spark, planned)
+        case InsertInto():
+            done = insert(spark, (planned,), text=named)
+        case SeveralInserts(inserts):
+            done = insert(spark, inserts, text=named)
+        case None:
+            return None
+        case _:
+            assert_never(planned)
     return no_rows(spark) if done else None
 
 
-def _names_our_format(spark: SparkSession, text: str) -> bool:
-    """Tell from a glance whether a definition may be one of format delta."""
-    named = [found[1].lower() for found in _USING.finditer(text)]
-    if not named:
-        return is_delta(spark)
-    return FORMAT in named
+def _with_views(
+    spark: SparkSession, statement: SparkParsedStatement, text: str, views: TemporaryViews
+) -> str:
+    """Return the text with a view for every Delta table at a path but the targets.
 
-
-def _is_ours(spark: SparkSession, name: TableReference) -> bool:
-    """Tell whether the table may be one of ours; a name that is computed is seen to later."""
-    if isinstance(name, ComputedName):
-        return not is_connect(spark)
-    return find_location(spark, name) is not None
+    A target whose name is computed stands there by its name.
+    """
+    parts: list[str] = [with_views(spark, text[: statement.start], views)]
+    at = statement.start
+    for target in statement.targets:
+        name = text[target.start : target.end]
+        if isinstance(target.name, ComputedName):
+            name = quote_name(resolve_name(spark, target.name).parts)
+        parts += [with_views(spark, text[at : target.start], views), name]
+        at = target.end
+    return "".join([*parts, with_views(spark, text[at:], views)])

@@ -4,30 +4,35 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.merge.clauses import Star, Update
+from puredelta.commands.dml.spec.merge import Star, Update
+from puredelta.commands.dml.spec.update_delete import operation_name
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.viewed_table import ViewedTable, find_viewed_table
+from puredelta.spark.catalog.view_origin import ViewOrigin, find_view_origin
 from puredelta.spark.session.identifiers import display_name, parse_name
-from puredelta.sql.parse.statement import MergeStatement
+from puredelta.sql.parse.statement import MergeStatement, RowStatement
 from puredelta.sql.text.table_name import TableName
 
 
-def find_view(spark: SparkSession, target: TableName) -> ViewedTable | None:
+def find_view(spark: SparkSession, target: TableName) -> ViewOrigin | None:
     """Return what the target shows if it is a temporary view over one of our tables."""
     if len(target.parts) != 1:
         return None
-    return find_viewed_table(spark, target.parts[0])
+    return find_view_origin(spark, target.parts[0])
 
 
-def require_whole_table(view: ViewedTable, name: TableName, *, operation: str) -> None:
+def require_whole_table(view: ViewOrigin, name: TableName, statement: RowStatement) -> None:
     """Refuse a view that is not the table: what it does not show could be lost.
+
+    A MERGE cannot assign a field inside a column through a view either, as in delta-spark.
 
     Raises:
         UnsupportedError: the view filters, computes, renames or leaves out columns.
         InvalidRequestError: the view shows a version that was asked for, by number or time
-            (DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION).
+            (DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION), or a MERGE assigns a field
+            (DELTA_MERGE_UNEXPECTED_ASSIGNMENT_KEY).
     """
+    operation = "MERGE" if isinstance(statement, MergeStatement) else operation_name(statement.spec)
     if view.table.is_time_travel:
         raise InvalidRequestError(
             "Expect a full scan of the latest version of the Delta source, but found a historical "
@@ -56,14 +61,11 @@ def require_whole_table(view: ViewedTable, name: TableName, *, operation: str) -
             code=ErrorCode.OPERATION_NOT_ALLOWED,
             view=str(name),
         )
+    if isinstance(statement, MergeStatement):
+        _require_whole_columns(name, statement)
 
 
-def require_whole_columns(name: TableName, statement: MergeStatement) -> None:
-    """Refuse to assign a field inside a column through a view, as the reference does for MERGE.
-
-    Raises:
-        InvalidRequestError: names the field (DELTA_MERGE_UNEXPECTED_ASSIGNMENT_KEY).
-    """
+def _require_whole_columns(name: TableName, statement: MergeStatement) -> None:
     qualifier = statement.target.alias or name.parts[-1]
     for clause in statement.spec.clauses:
         if isinstance(clause.action, Update) and clause.action.assignments is not Star.STAR:
@@ -71,8 +73,8 @@ def require_whole_columns(name: TableName, statement: MergeStatement) -> None:
                 _require_whole_column(assignment.column, qualifier)
 
 
-def _require_whole_column(written: str, qualifier: str) -> None:
-    parts = parse_name(written)
+def _require_whole_column(column: str, qualifier: str) -> None:
+    parts = parse_name(column)
     if len(parts) > 1 and parts[0].lower() == qualifier.lower():
         parts = parts[1:]
     if len(parts) > 1:

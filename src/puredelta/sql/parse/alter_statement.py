@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from puredelta.protocol.schema.schema_edit import ColumnPosition, FieldPath
-from puredelta.sql.text.column_text import WrittenColumn
+from puredelta.sql.text.column_text import ColumnDefinition
 from puredelta.sql.text.table_name import TableReference
 
 
@@ -30,7 +30,7 @@ class UnsetProperties:
 class AddColumns:
     """``ADD COLUMN[S] (...)``."""
 
-    columns: tuple[WrittenColumn, ...]
+    columns: tuple[ColumnDefinition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class ColumnAction:
     comment: str | None = None
     default: str | None = None
     drops_default: bool = False
-    place: ColumnPosition | None = None
+    position: ColumnPosition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class DropColumns:
 class ReplaceColumns:
     """``REPLACE COLUMNS (...)``."""
 
-    columns: tuple[WrittenColumn, ...]
+    columns: tuple[ColumnDefinition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +134,5 @@ class AlterStatement:
 
     table: TableReference
     change: Change
+    known_to_spark: bool = True
+    """Whether every Spark's parser knows such a change."""

@@ -1,25 +1,23 @@
-"""What a statement asks for, as frozen values; nothing here has looked at a table."""
+"""What SQL text asks for, as frozen values; nothing here has looked at a table."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
-from puredelta.commands.merge.clauses import MergeSpec
+from puredelta.commands.dml.spec.merge import MergeSpec
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
 from puredelta.commands.optimize.spec import OptimizeSpec
-from puredelta.commands.update_delete.spec import DeleteSpec, UpdateSpec, operation_name
-from puredelta.sql.text.table_name import TableReference
+from puredelta.errors import DeltaError, InvalidRequestError, UnsupportedError
+from puredelta.protocol.schema.schema_edit import FieldPath
+from puredelta.sql.parse.alter_statement import AlterStatement
+from puredelta.sql.text.cursor import Cursor
+from puredelta.sql.text.table_name import TableArgument, TableName, TableReference
+from puredelta.sql.text.time_travel import TimeTravel
 
-
-class StatementKind(Enum):
-    """The statements that may be ours, by the word they begin with."""
-
-    MERGE = "MERGE"
-    UPDATE = "UPDATE"
-    DELETE = "DELETE"
-    CONVERT = "CONVERT"
-    OPTIMIZE = "OPTIMIZE"
+# --- MERGE, UPDATE, DELETE ------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +57,6 @@ class MergeStatement:
     ctes: str = ""
     """``WITH name AS (...), ...`` before the statement, or nothing."""
 
-    @property
-    def operation(self) -> str:
-        """What messages call it."""
-        return "MERGE"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateStatement:
@@ -72,11 +65,6 @@ class UpdateStatement:
     target: Target
     spec: UpdateSpec
     ctes: str = ""
-
-    @property
-    def operation(self) -> str:
-        """What messages call it."""
-        return operation_name(self.spec)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,18 +75,17 @@ class DeleteStatement:
     spec: DeleteSpec
     ctes: str = ""
 
-    @property
-    def operation(self) -> str:
-        """What messages call it."""
-        return operation_name(self.spec)
+
+RowStatement: TypeAlias = MergeStatement | UpdateStatement | DeleteStatement
+
+# --- statements that Spark's parser does not know -------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertStatement:
-    """``CONVERT TO DELTA identifier [NO STATISTICS] [PARTITIONED BY (...)]`` (C-01)."""
+    """``CONVERT TO DELTA source [NO STATISTICS] [PARTITIONED BY (...)]`` (C-01)."""
 
-    identifier: str
-    """With back-ticks around every part."""
+    source: TableName
     partition_schema: str | None = None
     """Names and types, as the user wrote them."""
     collect_stats: bool = True
@@ -106,16 +93,235 @@ class ConvertStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizeStatement:
-    """``OPTIMIZE table [WHERE condition] [ZORDER BY (columns)]``; Spark knows no such statement."""
+    """``OPTIMIZE table [FULL] [WHERE condition] [ZORDER BY (columns)]``."""
 
+    table: TableArgument
     spec: OptimizeSpec
 
-    @property
-    def operation(self) -> str:
-        """What messages call it."""
-        return "OPTIMIZE"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VacuumStatement:
+    """``VACUUM table [RETAIN n HOURS] [DRY RUN]``."""
+
+    table: TableArgument
+    retention_hours: float | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreStatement:
+    """``RESTORE [TABLE] table [TO] VERSION AS OF n``, or ``TIMESTAMP AS OF 'time'``."""
+
+    table: TableArgument
+    state: TimeTravel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateStatement:
+    """``GENERATE mode FOR TABLE table``."""
+
+    table: TableArgument
+    mode: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeHistory:
+    """``DESC[RIBE] HISTORY table [LIMIT n]``."""
+
+    table: TableArgument
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeDetail:
+    """``DESC[RIBE] DETAIL table``."""
+
+    table: TableArgument
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloneStatement:
+    """``CREATE [OR REPLACE] TABLE target SHALLOW CLONE source``: over the files of the source."""
+
+    target: TableReference
+    source: TableReference
+    shallow: bool
+    creates: bool
+    """Whether there may be no table at the target."""
+    replaces: bool
+    """Whether there may be one."""
+    if_not_exists: bool
+    state: TimeTravel | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    location: str | None = None
+
+
+# --- statements of Spark on any table -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LikeStatement:
+    """``CREATE TABLE target LIKE source``: no rows, and the definition of the source."""
+
+    target: TableReference
+    source: TableReference
+    if_not_exists: bool
+    provider: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    location: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruncateStatement:
+    """``TRUNCATE TABLE table``."""
+
+    table: TableReference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropPathStatement:
+    """``DROP TABLE [IF EXISTS] delta.`/path` ``."""
+
+    table: TableName
+    path: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowProperties:
+    """``SHOW TBLPROPERTIES table [(key)]``."""
+
+    table: TableReference
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowColumns:
+    """``SHOW COLUMNS IN table [IN database]``."""
+
+    table: TableReference
+    database: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowCreate:
+    """``SHOW CREATE TABLE table [AS SERDE]``."""
+
+    table: TableReference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowPartitions:
+    """``SHOW PARTITIONS table``."""
+
+    table: TableReference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeTable:
+    """``DESC[RIBE] [TABLE] [EXTENDED] table [column]``."""
+
+    table: TableReference
+    extended: bool = False
+    column: FieldPath | None = None
+
+
+ShowStatement: TypeAlias = (
+    ShowProperties | ShowColumns | ShowCreate | ShowPartitions | DescribeTable
+)
+
+
+class ViewLifetime(Enum):
+    """How long a view lasts."""
+
+    SESSION = "temporary"
+    """As `CACHE TABLE` makes one, too."""
+    GLOBAL = "global temporary"
+    PERMANENT = "permanent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewStatement:
+    """``CREATE [[GLOBAL] TEMPORARY] VIEW`` or ``CACHE TABLE``."""
+
+    lifetime: ViewLifetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableInText:
+    """The name of a table, and where in the text it stands."""
+
+    name: TableReference
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkParsedStatement:
+    """CREATE TABLE, REPLACE TABLE or INSERT, of which only the beginning has been read.
+
+    Spark's own parser reads the rest: `puredelta.spark.jvm.statement_plans`.
+    """
+
+    defines: bool
+    """CREATE or REPLACE, not INSERT."""
+    targets: tuple[TableInText, ...]
+    """One; several where several INSERTs follow one FROM."""
+    start: int
+    """Where the first word of the statement is, after common table expressions and FROM."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """Text that begins as one of these statements and goes on as something else.
+
+    Whether this error is raised depends on what a parser cannot know: whether the table is a
+    Delta table, and what Spark's parser makes of the text.
+    """
+
+    error: DeltaError
+    table: TableReference | None = None
+    """The error is raised only if this is a Delta table."""
+    known_to_spark: bool = True
+    """Whether Spark's parser knows such statements: its error comes first. Where it does and
+    no table is named, the text is left to Spark."""
 
 
 Statement: TypeAlias = (
-    MergeStatement | UpdateStatement | DeleteStatement | ConvertStatement | OptimizeStatement
+    RowStatement
+    | ConvertStatement
+    | OptimizeStatement
+    | VacuumStatement
+    | RestoreStatement
+    | GenerateStatement
+    | DescribeHistory
+    | DescribeDetail
+    | CloneStatement
+    | LikeStatement
+    | AlterStatement
+    | TruncateStatement
+    | DropPathStatement
+    | ShowStatement
+    | ViewStatement
+    | SparkParsedStatement
+    | Rejected
 )
+"""Closed union: ``match`` over it ends in ``assert_never``."""
+
+Read = TypeVar("Read")
+
+
+def read_or_reject(
+    cursor: Cursor,
+    read: Callable[[Cursor], Read],
+    *,
+    table: TableReference | None = None,
+    known_to_spark: bool = True,
+) -> Read | Rejected:
+    """Return what ``read`` makes of the text up to its end, or its error as a value."""
+    try:
+        statement = read(cursor)
+        cursor.expect_end()
+    except (InvalidRequestError, UnsupportedError) as error:
+        return Rejected(error=error, table=table, known_to_spark=known_to_spark)
+    return statement

@@ -5,9 +5,13 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from puredelta.spark.catalog.catalog_tables import find_table
-from puredelta.sql.text.computed_name import parse_table_name
 from puredelta.sql.text.syntax_error import SqlSyntaxError
-from puredelta.sql.text.table_name import ComputedName, TableName, TableReference
+from puredelta.sql.text.table_name import (
+    ComputedName,
+    TableName,
+    TableReference,
+    parse_table_name,
+)
 
 
 def resolve_name(spark: SparkSession, reference: TableReference) -> TableName:

@@ -1,4 +1,4 @@
-"""Parameters and Python values of a statement, written into its text as literals.
+"""``{name}`` fields and ``:name`` parameters of a statement: their values written into its text.
 
 Expressions of a statement are resolved one by one, where Spark's own binding of ``:name``
 and ``?`` does not reach. So parameters become literals of the same type and value; those
@@ -8,24 +8,42 @@ parameter without a value is left for Spark to complain about.
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.sql.relations.views import RowNames
 from puredelta.sql.text.lexer import Token, TokenKind, keywords, tokenize
-from puredelta.sql.text.literals import python_literal, typed_literal
+from puredelta.sql.text.literals import python_literal, string_literal, typed_literal
+from puredelta.sql.text.replace import replaced
 
 Arguments: TypeAlias = Mapping[str, Any] | Sequence[Any]
 """What ``spark.sql`` takes as ``args``: values by name or by position."""
 
-# Words that may stand before an expression. Behind any other word a colon leads into a
+# Words that may stand before an expression. After any other word a colon leads into a
 # variant: ``payload:name``.
 _BEFORE_EXPRESSION = keywords(
     "ALL AND ANY AS BETWEEN BY CASE DISTINCT DIV ELSE ESCAPE EXCEPT EXISTS FROM HAVING ILIKE IN "
     "INTERVAL INTERSECT IS JOIN LIKE LIMIT NOT OF OFFSET ON OR OVER REGEXP RLIKE SELECT SET SOME "
     "THEN UNION USING VALUES WHEN WHERE WITH"
 )
+
+
+def with_values(
+    spark: SparkSession,
+    text: str,
+    *,
+    args: Arguments | None,
+    fields: Mapping[str, Any] | None,
+    names: RowNames,
+) -> str:
+    """Return the text with values in the place of fields and parameters."""
+    if fields:
+        text = _Template(names).format(text, **fields)
+    return with_literals(spark, text, args) if args else text
 
 
 def with_literals(spark: SparkSession, text: str, args: Arguments) -> str:
@@ -35,12 +53,9 @@ def with_literals(spark: SparkSession, text: str, args: Arguments) -> str:
     else:
         marks = [token for token in tokenize(text) if token.means("?")]
         found = [(mark, mark, value) for mark, value in zip(marks, args, strict=False)]
-    pieces: list[str] = []
-    at = 0
-    for first, last, value in found:
-        pieces += [text[at : first.start], literal(spark, value)]
-        at = last.end
-    return "".join([*pieces, text[at:]])
+    return replaced(
+        text, ((first.start, last.end, literal(spark, value)) for first, last, value in found)
+    )
 
 
 def literal(spark: SparkSession, value: object) -> str:
@@ -74,3 +89,34 @@ def _ends_operand(token: Token | None) -> bool:
     if token.kind is TokenKind.SYMBOL:
         return token.text in {")", "]"}
     return token.kind is not TokenKind.WORD or token.text.upper() not in _BEFORE_EXPRESSION
+
+
+class _Template(string.Formatter):
+    """Fills the fields of a statement: rows get a name, text becomes a literal.
+
+    Other values are written as Python writes them, as in ``spark.sql``.
+    """
+
+    def __init__(self, names: RowNames) -> None:
+        self._names = names
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return the SQL text of a field, and the key it was found by.
+
+        Raises:
+            InvalidRequestError: the value is a Column.
+        """
+        value, key = super().get_field(field_name, args, kwargs)
+        match value:
+            case DataFrame():
+                return self._names.add(value), key
+            case str():
+                return string_literal(value), key
+            case Column():
+                raise InvalidRequestError(
+                    f"The field {{{field_name}}} is a Column. Write the column's name in the text.",
+                    code=ErrorCode.VALUE_NOT_PLAIN_COLUMN_REFERENCE,
+                    field_name=field_name,
+                )
+            case _:
+                return value, key

@@ -7,13 +7,14 @@ view, as in the source of a MERGE.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
 from pyspark.sql import SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.merge.clauses import (
+from puredelta.commands.dml.spec.merge import (
     Assignment,
     Assignments,
     Clause,
@@ -27,10 +28,11 @@ from puredelta.commands.merge.clauses import (
     Star,
     Update,
 )
-from puredelta.commands.update_delete.spec import DeleteSpec, RowSpec, UpdateSpec
-from puredelta.sql.relations.time_travel import with_views
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, RowSpec, UpdateSpec
+from puredelta.sql.relations.query_tables import with_views
 from puredelta.sql.relations.views import TemporaryViews
 from puredelta.sql.text.cursor import Cursor
+from puredelta.sql.text.replace import replaced
 
 _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 
@@ -48,7 +50,7 @@ class Subqueries:
 
     def in_rows(self, spec: RowSpec) -> RowSpec:
         """Return an UPDATE or a DELETE whose subqueries stand alone."""
-        condition = None if spec.condition is None else self.alone(spec.condition)
+        condition = self._condition(spec.condition)
         if isinstance(spec, DeleteSpec):
             return DeleteSpec(condition=condition)
         return UpdateSpec(assignments=self._assignments(spec.assignments), condition=condition)
@@ -59,7 +61,7 @@ class Subqueries:
         return replace(spec, on=self.alone(spec.on), clauses=clauses)
 
     def _clause(self, clause: Clause) -> Clause:
-        condition = None if clause.condition is None else self.alone(clause.condition)
+        condition = self._condition(clause.condition)
         match clause:
             case Matched():
                 return Matched(self._change(clause.action), condition)
@@ -76,6 +78,9 @@ class Subqueries:
     def _assigned(self, assignments: Assignments) -> Assignments:
         return assignments if assignments is Star.STAR else self._assignments(assignments)
 
+    def _condition(self, condition: Expression | None) -> Expression | None:
+        return None if condition is None else self.alone(condition)
+
     def _assignments(self, assignments: tuple[Assignment, ...]) -> tuple[Assignment, ...]:
         return tuple(Assignment(a.column, self.alone(a.value)) for a in assignments)
 
@@ -87,17 +92,17 @@ class Subqueries:
         """Return an expression with its outermost subqueries rewritten; other text stays."""
         if not isinstance(expression, str):
             return expression
+        return replaced(expression, self._subqueries(expression))
+
+    def _subqueries(self, expression: str) -> Iterator[tuple[int, int, str]]:
         cursor = Cursor(expression)
-        pieces: list[str] = []
-        at = 0
-        while (token := cursor.peek()) is not None:
-            if not any(cursor.sees("(", word) for word in _QUERY_WORDS):
+        while not cursor.is_done:
+            start = cursor.start
+            if any(cursor.sees("(", word) for word in _QUERY_WORDS):
+                query = with_views(self._spark, cursor.group(), self._views)
+                yield start, cursor.end, f"({joined(self._ctes, query)})"
+            else:
                 cursor.skip()
-                continue
-            query = with_views(self._spark, cursor.group(), self._views)
-            pieces += [expression[at : token.start], f"({joined(self._ctes, query)})"]
-            at = cursor.offset
-        return "".join([*pieces, expression[at:]])
 
 
 def joined(ctes: str, query: str) -> str:
@@ -109,4 +114,4 @@ def joined(ctes: str, query: str) -> str:
     cursor = Cursor(query)
     if not ctes or not cursor.accept("WITH"):
         return f"{ctes} {query}" if ctes else query
-    return f"{ctes},{query[cursor.offset :]}"
+    return f"{ctes},{query[cursor.end :]}"

@@ -1,44 +1,29 @@
-"""What statements of our own take for a table and for a number: names, paths, text."""
+"""The Delta tables that statements name, which must be there."""
 
 from __future__ import annotations
-
-import re
 
 from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.identifiers import quote_name
-from puredelta.sql.relations.names import find_catalog_name, find_location, resolve_name
-from puredelta.sql.text.cursor import Cursor
-from puredelta.sql.text.table_name import TableName
-from puredelta.sql.text.text_literal import accept_text
-
-_NUMBER = re.compile(r"\d+(?:\.\d*)?")
+from puredelta.sql.relations.names import find_location, resolve_name
+from puredelta.sql.text.table_name import QuotedPath, TableArgument, TableName
 
 
-def read_table_argument(spark: SparkSession, cursor: Cursor) -> TableLog:
-    """Step over a table: a name, ``delta.`/path` `` or a path in quotes.
+def open_table(spark: SparkSession, table: TableArgument) -> TableLog:
+    """Return the log of the Delta table that a statement of Delta's own names.
 
     Raises:
-        SqlSyntaxError: there is none of these.
         TableNotFoundError: see `find_log`.
     """
-    log, _ = read_named_table(spark, cursor)
-    return log
-
-
-def read_named_table(spark: SparkSession, cursor: Cursor) -> tuple[TableLog, str | None]:
-    """Step over a table as `read_table_argument` does; also return its name in the catalog."""
-    text = accept_text(cursor)
-    if text is not None:
-        return require_table(text, text), None
-    name = resolve_name(spark, cursor.table())
-    return find_log(spark, name), find_catalog_name(spark, name)
+    if isinstance(table, QuotedPath):
+        return require_table(table.path, table.path)
+    return find_log(spark, resolve_name(spark, table))
 
 
 def find_log(spark: SparkSession, name: TableName) -> TableLog:
-    """Return the log of a Delta table that a statement names.
+    """Return the log of the Delta table of a name.
 
     Raises:
         TableNotFoundError: there is no table of the name (TABLE_OR_VIEW_NOT_FOUND), or it is
@@ -72,16 +57,3 @@ def require_table(location: str | None, name: object) -> TableLog:
             f"{name} is not a Delta table.", code=ErrorCode.MISSING_DELTA_TABLE, table=str(name)
         )
     return log
-
-
-def read_number(cursor: Cursor) -> str:
-    """Step over a number without a sign and return its text.
-
-    Raises:
-        SqlSyntaxError: there is none.
-    """
-    token = cursor.peek()
-    if token is None or _NUMBER.fullmatch(token.text) is None:
-        raise cursor.error(expected="a number")
-    cursor.skip()
-    return token.text

@@ -1,6 +1,6 @@
 """``table_changes('delta.`/path`', start[, end])`` in FROM: the change data feed as a table.
 
-A bound of an integer type is a version, text or a timestamp is a moment. The arguments are
+A bound of an integer type is a version, text or a timestamp is a time. The arguments are
 expressions without columns; Spark computes them.
 """
 
@@ -15,19 +15,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.commands.changes import read_changes
-from puredelta.commands.read import TimestampArgument
+from puredelta.commands.read.changes import read_changes
+from puredelta.commands.read.read_table import TimestampArgument
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.sql.relations.table_argument import require_table
-from puredelta.sql.text.computed_name import parse_table_name
 from puredelta.sql.text.cursor import Cursor
 from puredelta.sql.text.expression import read_expression
 from puredelta.sql.text.lexer import TokenKind
+from puredelta.sql.text.table_name import parse_table_name
 
 _BY_NAME = "TABLE_CHANGES"
 _BY_PATH = "TABLE_CHANGES_BY_PATH"
 _CALL = re.compile(r"\btable_changes(?:_by_path)?\s*\(", re.IGNORECASE)
-_BEGIN = frozenset({"SELECT", "WITH", "FROM", "INSERT", "("})
 _ARGUMENTS = (2, 3)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _SUPPORTED = "IntegerType, LongType, StringType, TimestampType"
@@ -38,19 +37,8 @@ def may_call(text: str) -> bool:
     return _CALL.search(text) is not None
 
 
-def may_query_changes(text: str) -> bool:
-    """Tell from a glance whether a query, or an INSERT of one, could call our functions.
-
-    The definition of a view is none: it would outlive what the call stands for.
-    """
-    if not may_call(text):
-        return False
-    first = Cursor(text).peek()
-    return first is not None and first.text.upper() in _BEGIN
-
-
 def accept_changes(spark: SparkSession, cursor: Cursor) -> DataFrame | None:
-    """Step over a call on a table of ours and return its rows; None if this is something else.
+    """Step over a call on a Delta table at a path and return its rows; None if none comes next.
 
     The log is read and checked here; no job runs on the table's data.
 
@@ -78,12 +66,9 @@ def accept_changes(spark: SparkSession, cursor: Cursor) -> DataFrame | None:
 def _arguments(text: str) -> list[str]:
     """Split at the commas outside of all brackets."""
     cursor = Cursor(text)
-    found: list[str] = []
-    while not cursor.is_done:
-        found.append(read_expression(cursor, lambda at: at.sees(",")))
-        if not cursor.accept(","):
-            break
-    return found
+    if cursor.is_done:
+        return []
+    return cursor.items(lambda at: read_expression(at, lambda rest: rest.sees(",")))
 
 
 def _path(spark: SparkSession, function: str, arguments: Sequence[str]) -> str | None:
@@ -111,7 +96,7 @@ def _change_rows(
 
 
 def _bound(spark: SparkSession, which: str, argument: str) -> Mapping[str, int | TimestampArgument]:
-    """Return a version or a moment, as `read_changes` calls it."""
+    """Return a version or a time under its name in `read_changes`."""
     kind, value = _value(spark, argument)
     if value is None:
         raise InvalidRequestError(

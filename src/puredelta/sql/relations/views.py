@@ -1,15 +1,19 @@
-"""Rows under a name that SQL text can use, for the length of one statement."""
+"""Rows under a name that SQL text can use, for the length of one statement.
+
+Statements that a command executes get temporary views; a query that Spark executes gets
+``{name}`` fields, which work over Connect as well, where text is resolved when it runs.
+"""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import Self
 
+from puredelta.spark.session.helper_columns import PREFIX
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.session import is_connect
 
@@ -23,7 +27,7 @@ class RowNames(Protocol):
 
 
 class TemporaryViews:
-    """Temporary views with names nobody else uses, dropped on leaving the context."""
+    """Temporary views with names of their own, dropped on leaving the context."""
 
     def __init__(self) -> None:
         self._views: list[tuple[str, DataFrame]] = []
@@ -31,12 +35,7 @@ class TemporaryViews:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for name, rows in self._views:
             rows.sparkSession.catalog.dropTempView(name)
 
@@ -67,10 +66,31 @@ class TemporaryViews:
         if not used or not is_connect(spark):
             return spark.sql(text)
         fields: dict[str, Any] = used
-        return spark.sql(with_fields(text, used), **fields)
+        return spark.sql(_with_fields(text, used), **fields)
 
 
-def with_fields(text: str, names: Iterable[str]) -> str:
+class TemplateFields:
+    """Names for rows that become fields of a template, for ``spark.sql`` to fill."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Any] = {}
+        """By name; the keyword arguments of ``spark.sql``."""
+
+    def add(self, rows: DataFrame) -> str:
+        """Return the name of these rows, one for the same rows; it is no part of another's."""
+        for name, known in self.rows.items():
+            if known is rows:
+                return name
+        name = f"{PREFIX}rows_{len(self.rows)}_"
+        self.rows[name] = rows
+        return name
+
+    def template(self, text: str) -> str:
+        """Return text in which nothing but these names are fields."""
+        return _with_fields(text, self.rows)
+
+
+def _with_fields(text: str, names: Iterable[str]) -> str:
     """Return text as a template in which nothing but these names are fields."""
     escaped = text.replace("{", "{{").replace("}", "}}")
     for name in names:

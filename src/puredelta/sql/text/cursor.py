@@ -1,41 +1,59 @@
-"""A reading position in statement text: keywords, names and bracketed groups.
-
-The text has passed Spark's parser before (`puredelta.spark.statements.sql_syntax`) where Spark
-knows the statement, so errors here are rare: they are what a statement of our own can get wrong.
-"""
+"""A reading position in statement text: keywords, names, lists and bracketed groups."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from itertools import islice
+from typing import TypeVar
 
 from puredelta.sql.text.lexer import Token, TokenKind, read_tokens
 from puredelta.sql.text.syntax_error import SqlSyntaxError, syntax_error
-from puredelta.sql.text.table_name import ComputedName, TableName, TableReference
+
+Item = TypeVar("Item")
+_WHOLE_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d+(?:\.\d*)?")
 
 
 class Cursor:
-    """Walks over the tokens of one text, which may be long: no further than is asked for."""
+    """Walks over the tokens of one text, which may be long: no further than is asked for.
+
+    What reads or expects something raises `SqlSyntaxError` where something else comes next.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._coming = read_tokens(text)
+        self._unread = read_tokens(text)
         self._tokens: list[Token] = []
         self._at = 0
 
     # looking
 
     def peek(self, ahead: int = 0) -> Token | None:
-        """Return a token that is still to come, or None behind the last."""
+        """Return a token that is still to come, or None after the last."""
         at = self._at + ahead
         missing = at + 1 - len(self._tokens)
         if missing > 0:
-            self._tokens.extend(islice(self._coming, missing))
+            self._tokens.extend(islice(self._unread, missing))
         return self._tokens[at] if at < len(self._tokens) else None
 
-    def sees(self, *words: str) -> bool:
-        """Tell whether these keywords (upper case) or symbols come next."""
-        coming = ((self.peek(ahead), word) for ahead, word in enumerate(words))
-        return all(token is not None and token.means(word) for token, word in coming)
+    def sees(self, *words: str, ahead: int = 0) -> bool:
+        """Tell whether these keywords (upper case) or symbols come, ``ahead`` tokens from here."""
+        found = ((self.peek(at), word) for at, word in enumerate(words, start=ahead))
+        return all(token is not None and token.means(word) for token, word in found)
+
+    def name_length(self) -> int:
+        """Return how many tokens the name that comes next has, with its dots."""
+        length = 1
+        while self.sees(".", ahead=length):
+            length += 2
+        return length
+
+    @property
+    def word(self) -> str:
+        """The text of the next token in upper case, "" after the last."""
+        token = self.peek()
+        return "" if token is None else token.text.upper()
 
     @property
     def is_done(self) -> bool:
@@ -52,24 +70,16 @@ class Cursor:
         return True
 
     def expect(self, *words: str) -> None:
-        """Step over these keywords or symbols.
-
-        Raises:
-            SqlSyntaxError: something else comes next.
-        """
+        """Step over these keywords or symbols."""
         if not self.accept(*words):
             raise self.error(expected=" ".join(words))
 
-    def skip(self) -> None:
-        """Step over one token."""
-        self._at += 1
+    def skip(self, count: int = 1) -> None:
+        """Step over one token, or several."""
+        self._at += count
 
     def expect_end(self) -> None:
-        """Require that nothing but semicolons is left.
-
-        Raises:
-            SqlSyntaxError: something is left.
-        """
+        """Require that nothing but semicolons is left."""
         while self.accept(";"):
             pass
         if not self.is_done:
@@ -78,31 +88,16 @@ class Cursor:
     # names
 
     def identifier(self) -> str:
-        """Read one identifier, without its quotes.
-
-        Raises:
-            SqlSyntaxError: something else comes next.
-        """
+        """Read one identifier, without its quotes."""
         return unquoted(self._identifier())
 
     def column(self) -> str:
-        """Read a column name; its parts keep the quotes they need, space between them is gone.
+        """Read a column name; its parts keep the quotes they need, space between them is gone."""
+        return ".".join(_as_column(token) for token in self._parts())
 
-        Raises:
-            SqlSyntaxError: something else comes next.
-        """
-        return ".".join(_spelling(token) for token in self._parts())
-
-    def table(self) -> TableReference:
-        """Read the name of a table.
-
-        Raises:
-            SqlSyntaxError: something else comes next.
-        """
-        if self.sees("IDENTIFIER", "("):
-            self.skip()
-            return ComputedName(self.group())
-        return TableName(tuple(unquoted(token) for token in self._parts()))
+    def name(self) -> tuple[str, ...]:
+        """Read the name of a table, a column or a nested field: its parts without quotes."""
+        return tuple(map(unquoted, self._parts()))
 
     def alias(self, *, unless: str) -> str | None:
         """Read ``[AS] name`` if there is one; ``unless`` is the keyword that may follow."""
@@ -126,14 +121,42 @@ class Cursor:
         self._at += 1
         return token
 
-    # text
+    # numbers, lists and text
+
+    def number(self, *, whole: bool = False) -> str:
+        """Read a number without a sign."""
+        token, kind = self.peek(), _WHOLE_NUMBER if whole else _NUMBER
+        if token is None or kind.fullmatch(token.text) is None:
+            raise self.error(expected="a whole number" if whole else "a number")
+        self._at += 1
+        return token.text
+
+    def items(self, read: Callable[[Cursor], Item]) -> list[Item]:
+        """Read one item or more, separated by commas."""
+        items = [read(self)]
+        while self.accept(","):
+            items.append(read(self))
+        return items
+
+    def items_in_brackets(self, read: Callable[[Cursor], Item], *, optional: bool) -> list[Item]:
+        """Read items between brackets, which may be left out where they are ``optional``."""
+        if optional and not self.sees("("):
+            return self.items(read)
+        self.expect("(")
+        items = self.items(read)
+        self.expect(")")
+        return items
+
+    def skip_to(self, *words: str) -> None:
+        """Step on to the first of these keywords outside of brackets, or to the end."""
+        while not (self.is_done or any(self.sees(word) for word in words)):
+            if self.sees("("):
+                self.group()
+            else:
+                self.skip()
 
     def group(self) -> str:
-        """Step over ``( ... )`` and return what is between the brackets.
-
-        Raises:
-            SqlSyntaxError: there is no bracket, or it is not closed.
-        """
+        """Step over ``( ... )`` and return what is between the brackets."""
         start = self._at
         self.expect("(")
         depth = 1
@@ -155,8 +178,14 @@ class Cursor:
         return self._at
 
     @property
-    def offset(self) -> int:
-        """Where the last token passed ends in the text."""
+    def start(self) -> int:
+        """Where the next token starts in the text."""
+        token = self.peek()
+        return len(self.text) if token is None else token.start
+
+    @property
+    def end(self) -> int:
+        """Where the last token before the next ends in the text."""
         return self._tokens[self._at - 1].end if self._at else 0
 
     def error(self, *, expected: str) -> SqlSyntaxError:
@@ -167,10 +196,10 @@ class Cursor:
             return syntax_error(self.text, end, near="end of input", expected=expected)
         return syntax_error(self.text, token.start, near=f"'{token.text}'", expected=expected)
 
-    def _slice(self, first: int, behind: int) -> str:
-        if first >= behind:
+    def _slice(self, first: int, end: int) -> str:
+        if first >= end:
             return ""
-        return self.text[self._tokens[first].start : self._tokens[behind - 1].end]
+        return self.text[self._tokens[first].start : self._tokens[end - 1].end]
 
 
 def unquoted(token: Token) -> str:
@@ -184,8 +213,8 @@ def unquoted(token: Token) -> str:
             return token.text
 
 
-def _spelling(token: Token) -> str:
-    """Return an identifier as the analyzer reads names: plain, or in back-ticks."""
+def _as_column(token: Token) -> str:
+    """Return an identifier as Spark's analyzer reads names: plain, or in back-ticks."""
     if token.kind is TokenKind.DOUBLE_QUOTED:
         return "`" + unquoted(token).replace("`", "``") + "`"
     return token.text

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from puredelta.sql.text.cursor import Cursor
 from puredelta.sql.text.lexer import Token, tokenize
+from puredelta.sql.text.replace import replaced
 
 _KEYWORD = "DEFAULT"
 _CLOSES = {"(": 1, "[": 1, ")": -1, "]": -1}
@@ -28,23 +29,20 @@ def with_defaults(text: str, values: Sequence[str]) -> str:
     >>> with_defaults("INSERT INTO t VALUES (1, DEFAULT)", ["0", "now()"])
     'INSERT INTO t VALUES (1, (now()))'
     """
-    pieces: list[str] = []
-    at = 0
-    for place, number in _defaults(text):
-        if number < len(values):
-            pieces += [text[at : place.start], f"({values[number]})"]
-            at = place.end
-    return "".join([*pieces, text[at:]])
+    return replaced(
+        text,
+        (
+            (keyword.start, keyword.end, f"({values[number]})")
+            for keyword, number in _defaults(text)
+            if number < len(values)
+        ),
+    )
 
 
 def _defaults(text: str) -> Iterator[tuple[Token, int]]:
     """Yield each keyword that is a whole value, with the number of the value in its row."""
     cursor = Cursor(text)
-    while not cursor.is_done and not cursor.sees("VALUES") and not cursor.sees("SELECT"):
-        if cursor.sees("("):
-            cursor.group()
-        else:
-            cursor.skip()
+    cursor.skip_to("VALUES", "SELECT")
     if cursor.accept("SELECT"):
         yield from _row(cursor)
     elif cursor.accept("VALUES"):
@@ -70,7 +68,7 @@ def _row(cursor: Cursor) -> Iterator[tuple[Token, int]]:
 
 
 def _is_whole(cursor: Cursor) -> bool:
-    behind = cursor.peek(1)
-    if behind is None or behind.means(",") or behind.means(")"):
+    after = cursor.peek(1)
+    if after is None or after.means(",") or after.means(")"):
         return True
-    return behind.text.upper() in _ENDS_LIST or behind.means("AS")
+    return after.text.upper() in _ENDS_LIST or after.means("AS")

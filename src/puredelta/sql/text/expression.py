@@ -1,9 +1,9 @@
 """Where an expression ends in statement text.
 
-Expressions are not understood, only delimited: what comes back is the user's own text, for
-Spark's analyzer to judge. Keywords may be names of columns, so what decides is the place: WHEN,
-THEN and END stand behind an operand, CASE and columns stand where one is expected. The text has
-passed Spark's parser before, so doubtful spellings need no refusal here.
+Expressions are only delimited here: the result is the user's own text, which Spark's analyzer
+reads. A keyword may be the name of a column, so the position decides: WHEN, THEN and END follow
+an operand, CASE and columns stand where an operand is expected. Spark's parser reads the same
+text, so doubtful text need not be rejected here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BEFORE_NAME = frozenset([".", ":"])
 
 
 _CASE = "CASE"
-# Words behind which an operand must follow.
+# Words that an operand must follow.
 _EXPECTS_OPERAND = keywords(
     "AND OR NOT IN LIKE ILIKE RLIKE REGEXP BETWEEN IS DISTINCT FROM DIV WHEN THEN ELSE ESCAPE"
 )

@@ -1,4 +1,4 @@
-"""Spark SQL text as tokens, each with its place in the text.
+"""Spark SQL text as tokens, each with its position in the text.
 
 The rules are those of Spark's ``SqlBaseLexer`` as far as they decide where a token ends:
 quotes and their escapes, raw strings, nested comments, numbers that would otherwise hide a
@@ -40,7 +40,7 @@ class Token:
 
     @property
     def end(self) -> int:
-        """The offset behind the last character."""
+        """The offset after the last character."""
         return self.start + len(self.text)
 
     def means(self, word: str) -> bool:

@@ -15,7 +15,7 @@ from puredelta.errors import ErrorCode, UnsupportedError
 
 _INT = range(-(2**31), 2**31)
 _LONG = range(-(2**63), 2**63)
-_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - UTC is written behind it
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - UTC is written after it
 _MICROSECOND = dt.timedelta(microseconds=1)
 
 # What a quoted literal cannot hold under every setting: escapes and raw literals depend on
@@ -37,7 +37,7 @@ def python_literal(value: object) -> str | None:
         case bytes() | bytearray():
             return f"X'{value.hex()}'"
         case dt.date() | dt.timedelta():
-            return _moment_or_length(value)
+            return _time_or_interval(value)
         case _:
             return _number(value)
 
@@ -118,10 +118,10 @@ def _signed(number: str) -> str:
     return f"({number})" if number.startswith("-") else number
 
 
-def _moment_or_length(value: dt.date | dt.timedelta) -> str:
+def _time_or_interval(value: dt.date | dt.timedelta) -> str:
     match value:
         case dt.datetime():
-            # An instant: a value without a zone is local time, as Spark takes it.
+            # A value without a zone is local time, as in Spark.
             micros = T.TimestampType().toInternal(value)
             return f"TIMESTAMP_LTZ'{(_EPOCH + micros * _MICROSECOND).isoformat(sep=' ')}Z'"
         case dt.date():

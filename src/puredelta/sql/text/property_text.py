@@ -5,20 +5,19 @@ from __future__ import annotations
 from puredelta.errors import ErrorCode
 from puredelta.sql.text.cursor import Cursor
 from puredelta.sql.text.lexer import Token, TokenKind
-from puredelta.sql.text.place import TextPosition
-from puredelta.sql.text.syntax_error import SqlSyntaxError
+from puredelta.sql.text.syntax_error import SqlSyntaxError, TextPosition
 from puredelta.sql.text.text_literal import accept_text, read_text
 
 
 def read_properties(cursor: Cursor) -> dict[str, str]:
-    """Read keys with their values; numbers are kept as they are spelt.
+    """Read keys with their values; numbers stay the text they are.
 
     Raises:
         SqlSyntaxError: a key has no value, or stands there twice (DUPLICATE_KEY).
     """
     properties: dict[str, str] = {}
-    cursor.expect("(")
-    while True:
+
+    def add(cursor: Cursor) -> None:
         start = cursor.peek()
         key = _key(cursor)
         if key in properties and start is not None:
@@ -26,34 +25,19 @@ def read_properties(cursor: Cursor) -> dict[str, str]:
         if not cursor.accept("="):
             cursor.accept("==")
         properties[key] = _value(cursor)
-        if not cursor.accept(","):
-            break
-    cursor.expect(")")
+
+    cursor.items_in_brackets(add, optional=False)
     return properties
 
 
 def read_property_keys(cursor: Cursor) -> tuple[str, ...]:
-    """Read keys alone.
-
-    Raises:
-        SqlSyntaxError: there is something else, a value for example.
-    """
-    cursor.expect("(")
-    keys = [_key(cursor)]
-    while cursor.accept(","):
-        keys.append(_key(cursor))
-    cursor.expect(")")
-    return tuple(keys)
+    """Read keys alone."""
+    return tuple(cursor.items_in_brackets(_key, optional=False))
 
 
 def _key(cursor: Cursor) -> str:
     text = accept_text(cursor)
-    if text is not None:
-        return text
-    parts = [cursor.identifier()]
-    while cursor.accept("."):
-        parts.append(cursor.identifier())
-    return ".".join(parts)
+    return ".".join(cursor.name()) if text is None else text
 
 
 def _value(cursor: Cursor) -> str:

@@ -1,11 +1,39 @@
-"""The error for text that is not the statement it begins as."""
+"""The error for text that is not the statement it begins as, with its position in the text."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from pyspark.errors import ParseException
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.sql.text.place import TextPosition, with_caret
+
+
+@dataclass(frozen=True, slots=True)
+class TextPosition:
+    """A line, counted from 1, and a position in it, counted from 0, as Spark counts."""
+
+    line: int
+    position: int
+
+    @classmethod
+    def of(cls, text: str, offset: int) -> TextPosition:
+        r"""Return the position of an offset.
+
+        >>> TextPosition.of("SELECT 1\nFROM", 9)
+        TextPosition(line=2, position=0)
+        """
+        before = text[:offset]
+        return cls(line=before.count("\n") + 1, position=offset - (before.rfind("\n") + 1))
+
+    def __str__(self) -> str:
+        return f"(line {self.line}, pos {self.position})"
+
+    def pointed_out(self, text: str) -> str:
+        """Return the text with a line that points at the position, as Spark prints it."""
+        lines = text.split("\n")
+        lines.insert(self.line, "-" * self.position + "^^^")
+        return "\n".join(lines)
 
 
 class SqlSyntaxError(InvalidRequestError, ParseException):
@@ -23,10 +51,10 @@ class SqlSyntaxError(InvalidRequestError, ParseException):
             errorClass=code.error_class,
             messageParameters={name: str(value) for name, value in details.items()},
         )
-        text, place = details.get("sql"), details.get("place")
-        if isinstance(text, str) and isinstance(place, TextPosition):
-            shown = with_caret(text, place)
-            self.args = (f"{self.args[0]} {place}\n\n== SQL ==\n{shown}\n",)
+        text, position = details.get("sql"), details.get("place")
+        if isinstance(text, str) and isinstance(position, TextPosition):
+            pointed_out = position.pointed_out(text)
+            self.args = (f"{self.args[0]} {position}\n\n== SQL ==\n{pointed_out}\n",)
 
     def __str__(self) -> str:
         return str(self.args[0])

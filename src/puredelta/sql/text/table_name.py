@@ -1,4 +1,4 @@
-"""Names of tables as statements spell them, and the one form that is ours."""
+"""Names of tables in statements, and the one form of a name that is a path."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from puredelta.spark.session.identifiers import display_name
+from puredelta.sql.text.cursor import Cursor
+from puredelta.sql.text.text_literal import accept_text
 
 # As Hadoop's Path.isAbsolute: what follows an optional scheme and host begins with a slash.
 _ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
@@ -53,5 +55,38 @@ class ComputedName:
     expression: str
 
 
+@dataclass(frozen=True, slots=True)
+class QuotedPath:
+    """``'/path'``, which only statements that Spark does not know take for a table."""
+
+    path: str
+
+
 TableReference: TypeAlias = TableName | ComputedName
 """What a statement names where a table is expected."""
+TableArgument: TypeAlias = TableReference | QuotedPath
+"""What a statement that Spark does not know names where a table is expected."""
+
+
+def read_table(cursor: Cursor) -> TableReference:
+    """Read the name of a table."""
+    if cursor.sees("IDENTIFIER", "("):
+        cursor.skip()
+        return ComputedName(cursor.group())
+    return TableName(cursor.name())
+
+
+def read_table_argument(cursor: Cursor) -> TableArgument:
+    """Read the name of a table, or its path in quotes."""
+    path = accept_text(cursor)
+    return read_table(cursor) if path is None else QuotedPath(path)
+
+
+def parse_table_name(text: str) -> TableName:
+    """Read a name that was computed: the whole text is the name."""
+    cursor = Cursor(text)
+    name = read_table(cursor)
+    cursor.expect_end()
+    if isinstance(name, ComputedName):
+        raise Cursor(text).error(expected="a name")
+    return name

@@ -1,4 +1,4 @@
-"""Text in quotes, as statements of our own hold it: comments, property values, locations.
+"""Text in quotes in statements: comments, property values, locations.
 
 The escapes are those of Spark's string literals. ``spark.sql.parser.escapedStringLiterals``,
 which switches them off, is a setting of the past and not followed here.
@@ -26,7 +26,7 @@ _ESCAPED = {
     "%": "\\%",
     "_": "\\_",
 }
-"""Characters that mean something else behind a backslash; all others mean themselves."""
+"""Characters that mean something else after a backslash; all others mean themselves."""
 
 
 def accept_text(cursor: Cursor) -> str | None:
@@ -43,11 +43,7 @@ def accept_text(cursor: Cursor) -> str | None:
 
 
 def read_text(cursor: Cursor, *, expected: str = "text in quotes") -> str:
-    """Step over text in quotes and return what it means.
-
-    Raises:
-        SqlSyntaxError: there is none.
-    """
+    """Step over text in quotes and return what it means."""
     text = accept_text(cursor)
     if text is None:
         raise cursor.error(expected=expected)
@@ -75,7 +71,7 @@ def _meant(found: re.Match[str]) -> str:
 
 
 def _glued(cursor: Cursor, before: Token) -> Token | None:
-    """Return the rest of text behind a quote that is doubled: ``'it''s'`` is two tokens."""
+    """Return the rest of text after a quote that is doubled: ``'it''s'`` is two tokens."""
     token = cursor.peek()
     if token is None or token.kind not in _STRINGS or token.start != before.end:
         return None

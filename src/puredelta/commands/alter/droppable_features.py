@@ -1,0 +1,239 @@
+"""Which features a table may lose, and what has to be true or done before (DROP FEATURE).
+
+A feature that readers know must not only be unused: the versions before still use it. So a
+barrier of checkpoints is put after them, which no clean-up may take away (the feature
+``checkpointProtection``). Features that only writers know leave nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.features.feature_registry import FEATURES_BY_NAME
+from puredelta.protocol.features.feature_usage import TYPE_CHANGES
+from puredelta.protocol.features.property_checks import is_delta_property
+from puredelta.protocol.features.protocol_changes import dependents
+from puredelta.protocol.schema.traversal import all_fields
+from puredelta.protocol.table.row_tracking import ROW_TRACKING
+
+CHECKPOINT_PROTECTION = "checkpointProtection"
+CHECKPOINT_PROTECTION_PROPERTY = "delta.requireCheckpointProtectionBeforeVersion"
+
+
+def _nothing(_: Snapshot) -> None:
+    """Demand nothing of the table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """How a feature leaves a table."""
+
+    protects_history: bool = False
+    """Whether readers know it, so that older versions need the barrier."""
+    switched_off: tuple[tuple[str, str], ...] = ()
+    """Properties to set before, where the feature is on."""
+    unset: tuple[str, ...] = ()
+    """Properties to take away before."""
+    forgotten: tuple[str, ...] = ()
+    """Properties that go with the feature, in the same commit."""
+    require: Callable[[Snapshot], None] = field(default=_nothing)
+    """What has to be true of the table; raises what the user has to do first."""
+
+
+def _require_no_constraints(snapshot: Snapshot) -> None:
+    names = snapshot.config.check_constraints
+    if names:
+        raise InvalidRequestError(
+            "Cannot drop the CHECK constraints table feature. The following constraints must be "
+            f"dropped first: {', '.join(f'`{name}`' for name in names)}.",
+            code=ErrorCode.CANNOT_DROP_CHECK_CONSTRAINT_FEATURE,
+            constraints=tuple(names),
+        )
+
+
+def _require_no_vectors(snapshot: Snapshot) -> None:
+    vectors = snapshot.files.rows["deletion_vector"]
+    carrying = len(vectors) - vectors.null_count
+    if carrying:
+        raise UnsupportedError(
+            f"{carrying} file(s) of the table have deletion vectors, which would have to be "
+            "applied first: set delta.enableDeletionVectors to false and rewrite them, for "
+            "example by overwriting the table with its own rows.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            num_files=carrying,
+        )
+
+
+def _require_no_widened_columns(snapshot: Snapshot) -> None:
+    widened = [f.name for f in all_fields(snapshot.config.schema) if TYPE_CHANGES in f.metadata]
+    if widened:
+        raise UnsupportedError(
+            f"Columns of the table were widened ({', '.join(widened)}); files with the old types "
+            "would have to be rewritten, which is not implemented.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            columns=tuple(widened),
+        )
+
+
+def _require_no_domains(snapshot: Snapshot) -> None:
+    if snapshot.domain_metadata:
+        raise UnsupportedError(
+            "The table has metadata of the domain(s) "
+            f"{', '.join(snapshot.domain_metadata)}, which would be lost.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            domains=tuple(snapshot.domain_metadata),
+        )
+
+
+_TYPE_WIDENING = Removal(
+    protects_history=True,
+    unset=("delta.enableTypeWidening",),
+    require=_require_no_widened_columns,
+)
+
+REMOVALS = {
+    "checkConstraints": Removal(require=_require_no_constraints),
+    "deletionVectors": Removal(
+        protects_history=True,
+        unset=("delta.enableDeletionVectors",),
+        require=_require_no_vectors,
+    ),
+    "domainMetadata": Removal(require=_require_no_domains),
+    "inCommitTimestamp": Removal(
+        switched_off=(("delta.enableInCommitTimestamps", "false"),),
+        unset=(
+            "delta.inCommitTimestampEnablementTimestamp",
+            "delta.inCommitTimestampEnablementVersion",
+        ),
+    ),
+    ROW_TRACKING: Removal(
+        switched_off=(
+            ("delta.enableRowTracking", "false"),
+            ("delta.rowTrackingSuspended", "true"),
+        ),
+        forgotten=(
+            "delta.enableRowTracking",
+            "delta.rowTrackingSuspended",
+            "delta.rowTracking.materializedRowIdColumnName",
+            "delta.rowTracking.materializedRowCommitVersionColumnName",
+        ),
+    ),
+    "typeWidening": _TYPE_WIDENING,
+    "typeWidening-preview": _TYPE_WIDENING,
+    "v2Checkpoint": Removal(
+        protects_history=True, switched_off=(("delta.checkpointPolicy", "classic"),)
+    ),
+    "vacuumProtocolCheck": Removal(protects_history=True),
+}
+
+NEEDS_REWRITE = {"columnMapping": "every file would have to be rewritten under the logical names"}
+"""Features that delta-spark drops by rewriting the table."""
+
+
+def require_droppable(snapshot: Snapshot, name: str, *, truncate_history: bool) -> None:
+    """Check that a feature is there, may go, and nothing else needs it.
+
+    Raises:
+        InvalidRequestError, UnsupportedError: what `drop_feature_support` raises.
+    """
+    if not snapshot.config.supports(name):
+        raise _not_there(name)
+    if name in NEEDS_REWRITE:
+        raise UnsupportedError(
+            f"Cannot drop {name}: {NEEDS_REWRITE[name]}, which is not implemented.",
+            code=ErrorCode.FEATURE_DROP_NONREMOVABLE_FEATURE,
+            feature=name,
+        )
+    if name not in REMOVALS and name != CHECKPOINT_PROTECTION:
+        raise InvalidRequestError(
+            f"Cannot drop {name} because dropping this feature is not supported.",
+            code=ErrorCode.FEATURE_DROP_NONREMOVABLE_FEATURE,
+            feature=name,
+        )
+    _require_truncation(name, truncate_history=truncate_history)
+    if needed_by := dependents(snapshot.protocol, name):
+        raise InvalidRequestError(
+            f"Cannot drop table feature `{name}` because some other features "
+            f"({', '.join(needed_by)}) in this table depends on `{name}`. Consider dropping them "
+            "first before dropping this feature.",
+            code=ErrorCode.FEATURE_DROP_DEPENDENT_FEATURE,
+            feature=name,
+            dependents=needed_by,
+        )
+
+
+def _not_there(name: str) -> InvalidRequestError:
+    if name in FEATURES_BY_NAME:
+        return InvalidRequestError(
+            f"Cannot drop {name} from this table because it is not currently present in the "
+            "table's protocol.",
+            code=ErrorCode.FEATURE_DROP_FEATURE_NOT_PRESENT,
+            feature=name,
+        )
+    if is_delta_property(name):
+        return InvalidRequestError(
+            f"Cannot drop `{name}` from this table because this is a delta table property and not "
+            "a table feature.",
+            code=ErrorCode.FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY,
+            property=name,
+        )
+    return InvalidRequestError(
+        f"Cannot drop {name} because it is no feature that puredelta knows.",
+        code=ErrorCode.FEATURE_DROP_UNSUPPORTED_CLIENT_FEATURE,
+        feature=name,
+    )
+
+
+def _require_truncation(name: str, *, truncate_history: bool) -> None:
+    if name == CHECKPOINT_PROTECTION:
+        if not truncate_history:
+            raise InvalidRequestError(
+                "Could not drop the Checkpoint Protection feature. This feature can only be "
+                "dropped by truncating history (truncateHistory=True).",
+                code=ErrorCode.FEATURE_DROP_CHECKPOINT_PROTECTION_NEEDS_TRUNCATION,
+            )
+        return
+    if not truncate_history:
+        return
+    if not REMOVALS[name].protects_history:
+        raise InvalidRequestError(
+            f"The particular feature does not require history truncation: {name}.",
+            code=ErrorCode.FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED,
+            feature=name,
+        )
+    raise UnsupportedError(
+        f"Dropping {name} by truncating history is not implemented. Drop it without: the versions "
+        "before are put behind protected checkpoints instead.",
+        code=ErrorCode.OPERATION_NOT_ALLOWED,
+        feature=name,
+    )
+
+
+def settings_to_change(removal: Removal, snapshot: Snapshot) -> dict[str, str]:
+    """Return the properties that have to be set before, those that are so already left out."""
+    configuration = snapshot.metadata.configuration
+    return {
+        key: value
+        for key, value in removal.switched_off
+        if configuration.get(key, _DEFAULTS.get(key)) != value
+    }
+
+
+def keys_to_unset(removal: Removal, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the properties that have to go before."""
+    return tuple(_present(removal.unset, snapshot))
+
+
+def _present(keys: tuple[str, ...], snapshot: Snapshot) -> Iterator[str]:
+    return (key for key in keys if key in snapshot.metadata.configuration)
+
+
+_DEFAULTS = {
+    "delta.enableInCommitTimestamps": "false",
+    "delta.enableRowTracking": "false",
+    "delta.checkpointPolicy": "classic",
+}
+"""What these are where they are not set."""

@@ -1,0 +1,1 @@
+"""CLONE: a new table over the files of another one."""

@@ -1,0 +1,82 @@
+"""CLONE under a name of the session catalog. Classic sessions only."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.cleanup import discarded_on_failure
+from puredelta.commands.clone.clone_table import CloneRequest, clone_table
+from puredelta.commands.create.create_table import CreateMode
+from puredelta.commands.create.registered import require_replaceable
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.catalog.catalog_entries import (
+    EntryName,
+    default_location,
+    is_taken,
+    register,
+    unregister,
+    update_columns,
+)
+from puredelta.spark.session.types import to_spark
+
+
+def clone_registered(
+    spark: SparkSession,
+    source: Snapshot,
+    name: EntryName,
+    request: CloneRequest,
+    *,
+    mode: CreateMode,
+    location: str | None = None,
+) -> bool:
+    """Make a table of the catalog a clone; False where it is there and may stay what it is.
+
+    Without a location the catalog owns the directory.
+
+    Raises:
+        InvalidRequestError: the name is taken (TABLE_NAME_ALREADY_EXISTS), also by no
+            Delta table (NOT_A_DELTA_TABLE), or what `clone_table` refuses.
+        TableNotFoundError: there is no table to replace (CANNOT_REPLACE_MISSING_TABLE).
+    """
+    if is_taken(spark, name):
+        if mode is CreateMode.CREATE:
+            raise InvalidRequestError(
+                f"Table {name} already exists.",
+                code=ErrorCode.TABLE_NAME_ALREADY_EXISTS,
+                name=str(name),
+            )
+        if mode is not CreateMode.CREATE_IF_NOT_EXISTS:
+            _replace(spark, source, name, request)
+        return mode is not CreateMode.CREATE_IF_NOT_EXISTS
+    if mode is CreateMode.REPLACE:
+        raise nothing_to_replace(str(name))
+    schema = to_spark(source.config.schema)
+    if location is not None:
+        log = TableLog.open(location)
+        clone_table(spark, source, log, request)
+        register(spark, name, schema, location=log.root_uri)
+        return True
+    register(spark, name, schema, location=None)
+    with discarded_on_failure(partial(unregister, spark, name)):
+        clone_table(spark, source, TableLog.open(default_location(spark, name)), request)
+    return True
+
+
+def nothing_to_replace(name: str) -> TableNotFoundError:
+    """Return the error for REPLACE TABLE where no table is."""
+    return TableNotFoundError(
+        f"Table {name} cannot be replaced as it does not exist. Use CREATE OR REPLACE TABLE to "
+        "create the table.",
+        code=ErrorCode.CANNOT_REPLACE_MISSING_TABLE,
+        table=name,
+    )
+
+
+def _replace(spark: SparkSession, source: Snapshot, name: EntryName, request: CloneRequest) -> None:
+    known = require_replaceable(spark, name)
+    clone_table(spark, source, TableLog.open(known.location), request)
+    update_columns(spark, name, to_spark(source.config.schema))

@@ -1,0 +1,119 @@
+"""CREATE and REPLACE TABLE AS SELECT: a definition whose columns and first rows a query gives.
+
+One Spark job writes the rows, one commit makes them the table, with its definition.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+
+from puredelta.commands.command import command_on
+from puredelta.commands.create.create_table import (
+    REPLACING,
+    CreateMode,
+    Entry,
+    describe,
+    find_existing,
+)
+from puredelta.commands.create.definition import PlannedTable, TableDefinition, plan_table
+from puredelta.commands.write.options import SaveMode, WriteOptions
+from puredelta.commands.write.planned_write import (
+    PlannedWrite,
+    WriteOutcome,
+    with_write_settings,
+    write_capability,
+)
+from puredelta.commands.write.write_table import columns_of
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.table_operations import replacement_options
+from puredelta.spark.session.helper_columns import require_no_helper_names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstRows:
+    """The rows that a table is created with, which give it its columns, too."""
+
+    rows: DataFrame
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Of the write; ``delta.*`` options are properties that the definition may overrule."""
+    recorded: Mapping[str, object] = field(default_factory=dict)
+    """What the history is to say beside the definition."""
+
+
+def create_table_as(
+    first: FirstRows,
+    log: TableLog,
+    definition: TableDefinition,
+    *,
+    mode: CreateMode,
+    entry: Entry | None = None,
+) -> WriteOutcome:
+    """Make the table at ``log`` what the definition says, with these rows.
+
+    The columns are those of the rows. REPLACE and CREATE OR REPLACE take the place of the
+    table that is there, its definition and all of its rows, also of one at a path.
+
+    Raises:
+        InvalidRequestError: the definition or the rows cannot be a table's, a table or
+            other files are there, or ``overwriteSchema=false`` contradicts the replacement.
+        TableNotFoundError: there is no table to replace (TABLE_OR_VIEW_NOT_FOUND).
+        ConflictError: another writer created or changed the table meanwhile.
+        DeltaError: the storage refused (WRITE_FAILED).
+    """
+    rows = first.rows
+    require_no_helper_names(rows.columns)
+    snapshot = find_existing(log, mode, entry)
+    if mode is CreateMode.CREATE_IF_NOT_EXISTS and snapshot is not None:
+        return WriteOutcome(version=None)
+    if snapshot is not None:
+        _require_new_definition(first.options)
+    saves = SaveMode.OVERWRITE if mode in REPLACING else SaveMode.ERROR
+    command = command_on(rows.sparkSession, log, snapshot, write_capability(saves))
+    chosen = WriteOptions.parse(command.session.settings, first.options)
+    whole = dataclasses.replace(
+        definition,
+        columns=columns_of(rows),
+        properties={**chosen.properties, **definition.properties},
+    )
+    table = plan_table(rows.sparkSession, whole, replaces=snapshot)
+    planned = PlannedWrite(
+        rows=rows,
+        command=with_write_settings(command, chosen),
+        config=table.config,
+        mode=saves,
+        options=dataclasses.replace(chosen, replace_where=None, replaces_partitions=False),
+        operation=describe(table, mode, entry, as_select=True).with_parameters(
+            {**first.recorded, **_recorded_options(chosen, mode, table)}
+        ),
+        domains=table.domains,
+    )
+    return planned.run()
+
+
+def _recorded_options(
+    options: WriteOptions, mode: CreateMode, table: PlannedTable
+) -> Mapping[str, object]:
+    """Return what the history says of options that a replacement need not heed."""
+    if mode not in REPLACING:
+        return {}
+    return replacement_options(
+        overwrites_schema=options.change.overwrite,
+        overwrites_partitions=options.replaces_partitions and bool(table.config.partition_columns),
+    )
+
+
+def _require_new_definition(options: Mapping[str, object]) -> None:
+    for name, value in options.items():
+        if name.lower() == "overwriteschema" and str(value).lower() == "false":
+            raise InvalidRequestError(
+                "overwriteSchema is not allowed when replacing a Delta table: a replacement "
+                "always takes the columns of the rows. Leave the option out, or overwrite the "
+                "rows alone.",
+                code=ErrorCode.ILLEGAL_USAGE,
+                option=name,
+            )

@@ -1,0 +1,213 @@
+"""CREATE, REPLACE and their IF NOT EXISTS and OR REPLACE forms, for a table at a location.
+
+No Spark job runs: the whole command is one commit of protocol, metadata and domains, and of
+the tombstones of a table that is replaced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.command import Command, command_on
+from puredelta.commands.create.definition import (
+    PlannedTable,
+    TableDefinition,
+    plan_table,
+)
+from puredelta.commands.create.existing import require_same_definition
+from puredelta.commands.finish import finish
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.log.commit.commit_request import CommitRequest
+from puredelta.log.files.tombstones import remove_file
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Action
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.actions.table_operations import Definition, define_table, with_rows
+from puredelta.protocol.features.feature_registry import Capability
+
+
+class CreateMode(Enum):
+    """What a definition does where a table is, and where none is."""
+
+    CREATE = "create"
+    CREATE_IF_NOT_EXISTS = "create if not exists"
+    REPLACE = "replace"
+    CREATE_OR_REPLACE = "create or replace"
+
+    @classmethod
+    def of(cls, *, creates: bool, replaces: bool, if_not_exists: bool) -> CreateMode:
+        """Return what the words in front of a definition mean."""
+        if replaces:
+            return cls.CREATE_OR_REPLACE if creates else cls.REPLACE
+        return cls.CREATE_IF_NOT_EXISTS if if_not_exists else cls.CREATE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """The place in the session catalog that a table has or is to have."""
+
+    name: str
+    """For messages."""
+    is_known: bool
+    """Whether the catalog has the table already."""
+    is_managed: bool
+    """Whether the catalog owns the directory."""
+
+
+def create_table(
+    spark: SparkSession,
+    log: TableLog,
+    definition: TableDefinition,
+    *,
+    mode: CreateMode,
+    entry: Entry | None = None,
+) -> int | None:
+    """Make the table at ``log`` what the definition says; return the version, None if it is so.
+
+    Like delta-spark, CREATE OR REPLACE replaces a table that the catalog knows. One at a
+    path it compares with the definition, and changes nothing.
+
+    Raises:
+        InvalidRequestError: the definition cannot be a table's, a table or other files are
+            there (TABLE_OR_VIEW_ALREADY_EXISTS, CREATE_TABLE_WITH_NON_EMPTY_LOCATION), or
+            the table that is there is another (CREATE_TABLE_...).
+        TableNotFoundError: there is no table to replace (TABLE_OR_VIEW_NOT_FOUND).
+        ConflictError: another writer created or changed the table meanwhile.
+    """
+    snapshot = find_existing(log, mode, entry)
+    if snapshot is not None and mode is CreateMode.CREATE_IF_NOT_EXISTS:
+        return None
+    if mode in REPLACING:
+        _require_columns(definition)
+    is_known = entry is not None and entry.is_known
+    checks = mode is CreateMode.CREATE_OR_REPLACE and not is_known
+    replaces = None if checks else snapshot
+    table = plan_table(spark, definition, replaces=replaces)
+    if snapshot is not None and checks:
+        require_same_definition(snapshot, table, definition)
+        return None
+    command = command_on(spark, log, snapshot, Capability.ADMINISTER)
+    return _commit(command, table, describe(table, mode, entry))
+
+
+def find_existing(log: TableLog, mode: CreateMode, entry: Entry | None = None) -> Snapshot | None:
+    """Return the table that is there, None if the place is free.
+
+    Raises:
+        InvalidRequestError: there is a table or something else, and there must not be.
+        TableNotFoundError: there is no table to replace.
+    """
+    snapshot = log.snapshot() if log.exists() else None
+    name = _name(log) if entry is None else entry.name
+    if snapshot is None and mode is CreateMode.REPLACE:
+        raise nothing_to_replace(name)
+    if snapshot is not None and mode is CreateMode.CREATE:
+        raise already_exists(name) if entry is None else _not_empty(log, name)
+    if snapshot is None:
+        _require_empty(log, mode, name)
+    return snapshot
+
+
+def describe(
+    table: PlannedTable,
+    mode: CreateMode,
+    entry: Entry | None,
+    *,
+    as_select: bool = False,
+) -> Operation:
+    """Return what the history says of a definition."""
+    config = table.config
+    definition = define_table(
+        _RECORDED[mode],
+        partition_by=config.partition_columns,
+        cluster_by=[".".join(path) for path in table.clustering_columns],
+        description=config.metadata.description,
+        properties=config.metadata.configuration,
+        is_managed=entry is not None and entry.is_managed,
+    )
+    return with_rows(definition) if as_select else definition
+
+
+def already_exists(name: str) -> InvalidRequestError:
+    """Return the error for a name or a place that is taken."""
+    return InvalidRequestError(
+        f"Cannot create table or view {name} because it already exists. Choose a different "
+        "name, drop or replace the existing object, or add the IF NOT EXISTS clause "
+        "(createIfNotExists) to tolerate pre-existing objects.",
+        code=ErrorCode.TABLE_OR_VIEW_ALREADY_EXISTS,
+        name=name,
+    )
+
+
+def nothing_to_replace(name: str) -> TableNotFoundError:
+    """Return the error for REPLACE where no table is."""
+    return TableNotFoundError(
+        f"The table or view {name} cannot be found: there is nothing to replace. "
+        "Create it, or use createOrReplace.",
+        code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
+        name=name,
+    )
+
+
+REPLACING = (CreateMode.REPLACE, CreateMode.CREATE_OR_REPLACE)
+"""What takes the place of a table that is there."""
+
+_RECORDED = {
+    CreateMode.CREATE: Definition.CREATE,
+    CreateMode.CREATE_IF_NOT_EXISTS: Definition.CREATE,
+    CreateMode.REPLACE: Definition.REPLACE,
+    CreateMode.CREATE_OR_REPLACE: Definition.CREATE_OR_REPLACE,
+}
+
+
+def _commit(command: Command, table: PlannedTable, operation: Operation) -> int:
+    existing, config = command.existing, table.config
+    actions: list[Action] = [config.metadata]
+    if existing is None or existing.protocol != config.protocol:
+        actions.append(config.protocol)
+    actions += table.domains
+    if existing is not None:
+        command.transaction.read_files(None, existing.files)
+        now_ms = command.clock()
+        actions += [remove_file(file, deleted_ms=now_ms) for file in existing.files.adds()]
+    request = CommitRequest(
+        actions=actions,
+        operation=operation,
+        is_blind_append=None if existing is None else False,
+    )
+    return finish(command, request).version
+
+
+def _require_empty(log: TableLog, mode: CreateMode, name: str) -> None:
+    """Refuse a directory that holds anything: a table made there would not have those rows."""
+    if next(iter(log.store.walk("")), None) is None:
+        return
+    if mode is CreateMode.CREATE:
+        raise already_exists(name)
+    raise _not_empty(log, name)
+
+
+def _not_empty(log: TableLog, name: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"Cannot create table ({name}). The associated location ('{log.root_uri}') is not "
+        "empty and also not a Delta table. Convert its Parquet files, or use another location.",
+        code=ErrorCode.CREATE_TABLE_WITH_NON_EMPTY_LOCATION,
+        path=log.root_uri,
+    )
+
+
+def _require_columns(definition: TableDefinition) -> None:
+    if not definition.columns.fields:
+        raise InvalidRequestError(
+            "Table schema is not provided. Please provide the schema (column definition) of the "
+            "table when using REPLACE table and an AS SELECT query is not provided.",
+            code=ErrorCode.SCHEMA_NOT_PROVIDED,
+        )
+
+
+def _name(log: TableLog) -> str:
+    return f"`delta`.`{log.root_uri.removeprefix('file:')}`"

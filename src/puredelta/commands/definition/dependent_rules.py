@@ -1,0 +1,127 @@
+"""Rules of a table that read a column, and so keep it from being changed (M-55).
+
+Constraints and generation expressions are text that names columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.features.feature_usage import GENERATION_EXPRESSION
+from puredelta.protocol.features.properties import CONSTRAINT_PREFIX
+from puredelta.protocol.schema.expression_names import referenced_paths
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.traversal import shape
+from puredelta.protocol.schema.types import VOID, ArrayType, DataType, MapType, StructType
+from puredelta.protocol.table.table_config import TableConfig
+
+_Path = tuple[str, ...]
+
+
+def require_same_types(config: TableConfig, update: StructType) -> None:
+    """Refuse other types for columns that a CHECK constraint or a generated column reads.
+
+    ``update`` may lack columns and have new ones. Any difference counts, a narrower type as
+    well, as in delta-spark.
+
+    Raises:
+        InvalidRequestError: names the column and the rules.
+    """
+    constraints = {
+        f"{CONSTRAINT_PREFIX}{name}": sql for name, sql in config.check_constraints.items()
+    }
+    if not constraints and not config.generated_columns:
+        return
+    for path, before, after in _changes(config.schema, update, ()):
+        for code, kind, rules in (
+            (ErrorCode.CONSTRAINT_DATA_TYPE_MISMATCH, "check constraint(s)", constraints),
+            (
+                ErrorCode.GENERATED_COLUMNS_DATA_TYPE_MISMATCH,
+                "generated column(s)",
+                config.generated_columns,
+            ),
+        ):
+            if dependent := _reading(path, rules, config.schema):
+                types = [simple_string(t).upper() for t in (before, after)]
+                listed = "\n".join(f"{name} -> {sql}" for name, sql in dependent.items())
+                raise InvalidRequestError(
+                    f"Column {'.'.join(path)} has data type {types[0]} and cannot be altered to "
+                    f"data type {types[1]} because this column is referenced by the following "
+                    f"{kind}:\n{listed}",
+                    code=code,
+                    column_name=".".join(path),
+                    column_type=types[0],
+                    data_type=types[1],
+                )
+
+
+def require_unreferenced(config: TableConfig, path: _Path) -> None:
+    """Check that no rule of the table mentions a column, what it lies in or what is in it.
+
+    A column's own generation expression does not count.
+
+    Raises:
+        InvalidRequestError: CONSTRAINT_DEPENDENT_COLUMN_CHANGE,
+            GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE.
+    """
+    name = ".".join(path)
+    constraints = _reading(path, config.check_constraints, config.schema)
+    if constraints:
+        raise InvalidRequestError(
+            f"Cannot alter column {name} because this column is referenced by the following check "
+            f"constraint(s): {_listed(constraints)}. Drop them first.",
+            code=ErrorCode.CONSTRAINT_DEPENDENT_COLUMN_CHANGE,
+            column=name,
+        )
+    generated = {
+        field.name: str(field.metadata[GENERATION_EXPRESSION])
+        for field in config.schema.fields
+        if GENERATION_EXPRESSION in field.metadata and (field.name,) != path
+    }
+    dependent = _reading(path, generated, config.schema)
+    if dependent:
+        raise InvalidRequestError(
+            f"Cannot alter column {name} because this column is referenced by the following "
+            f"generated column(s): {_listed(dependent)}.",
+            code=ErrorCode.GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE,
+            column=name,
+        )
+
+
+def _reading(path: _Path, rules: Mapping[str, str], schema: StructType) -> dict[str, str]:
+    """Return the rules that read a column, what it lies in or what is in it."""
+    return {
+        name: sql
+        for name, sql in rules.items()
+        if any(_overlap(path, read) for read in referenced_paths(sql, schema))
+    }
+
+
+def _overlap(one: _Path, other: _Path) -> bool:
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter]
+
+
+def _listed(expressions: Mapping[str, str]) -> str:
+    return "; ".join(f"{name} -> {sql}" for name, sql in expressions.items())
+
+
+def _changes(
+    before: DataType, after: DataType, path: _Path
+) -> Iterator[tuple[_Path, DataType, DataType]]:
+    """Yield what has another type, below structs; fields that only one side has are no change."""
+    match before, after:
+        case StructType(fields), StructType():
+            for field in fields:
+                if (new := after.find_ignoring_case(field.name)) is not None:
+                    yield from _changes(field.type, new.type, (*path, field.name))
+        case ArrayType(element), ArrayType(new_element):
+            if any(_changes(element, new_element, path)):
+                yield path, before, after
+        case MapType(key, value), MapType(new_key, new_value):
+            if any(_changes(key, new_key, path)) or any(_changes(value, new_value, path)):
+                yield path, before, after
+        case _:
+            if after != VOID and shape(before) != shape(after):
+                yield path, before, after

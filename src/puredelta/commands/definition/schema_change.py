@@ -1,0 +1,275 @@
+"""What a write does to the table's configuration: pure decisions, taken before a job runs.
+
+A write states a frame's schema, a partitioning or none, and how far it may change the
+table; the answer is the configuration the new version has, or the reason why the rows do
+not fit (X-07, section "Schema enforcement" of delta-spark's writer).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from typing_extensions import assert_never
+
+from puredelta.commands.definition.dependent_rules import require_same_types
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.features.column_mapping import assign_columns
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.features.protocol_changes import required_protocol
+from puredelta.protocol.schema.schema_json import encode_schema, simple_string
+from puredelta.protocol.schema.traversal import shape
+from puredelta.protocol.schema.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructType,
+)
+from puredelta.protocol.table.schema_checks import require_valid_schema
+from puredelta.protocol.table.schema_merge import merge_schemas
+from puredelta.protocol.table.table_config import TableConfig
+
+_PRIMITIVES = frozenset(
+    [
+        "string",
+        "long",
+        "integer",
+        "short",
+        "byte",
+        "float",
+        "double",
+        "boolean",
+        "binary",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "void",
+    ]
+)
+_KNOWN_TO_FEATURES = ("string", "variant", "geometry", "geography")
+"""Whether a table may have one of these is decided by its features."""
+
+_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaChange:
+    """How far a write may change the table it meets."""
+
+    merge: bool = False
+    """Add what the frame has and the table lacks (``mergeSchema``)."""
+    overwrite: bool = False
+    """Take the frame's schema and partitioning instead (``overwriteSchema``, overwrites only)."""
+
+
+def config_for_rows(
+    config: TableConfig,
+    rows: StructType,
+    partition_columns: Sequence[str],
+    *,
+    change: SchemaChange,
+    case_sensitive: bool,
+) -> TableConfig:
+    """Return the configuration under which ``rows`` can be written, ``config`` if unchanged.
+
+    Without `SchemaChange.overwrite` every column of the rows must be in the table with the
+    same type; byte, short and int may be narrower than the table's. Columns the rows lack
+    become NULL. There are no other casts, as in delta-spark.
+
+    Raises:
+        InvalidRequestError: the rows do not fit (METADATA_MISMATCH, FAILED_TO_MERGE_FIELDS),
+            a rule of the table reads a column whose type differs (M-55), or the new schema
+            cannot be a table's.
+    """
+    wanted = resolve_columns(partition_columns, rows, case_sensitive=case_sensitive)
+    if change.overwrite:
+        return _replaced(config, rows, wanted)
+    _require_same_partitioning(config, wanted)
+    require_same_types(config, rows)
+    merged = merge_schemas(config.schema, rows)
+    if shape(merged) == shape(config.schema):
+        return config
+    if not change.merge:
+        raise _mismatch(config, rows)
+    return with_schema(config, merged, config.partition_columns)
+
+
+def resolve_columns(
+    columns: Sequence[str], schema: StructType, *, case_sensitive: bool
+) -> tuple[str, ...]:
+    """Return the columns as the schema spells them; one it lacks stays as it is."""
+    found = (
+        schema.find(name) if case_sensitive else schema.find_ignoring_case(name) for name in columns
+    )
+    return tuple(
+        name if field is None else field.name for name, field in zip(columns, found, strict=True)
+    )
+
+
+def require_storable_types(schema: StructType) -> None:
+    """Check that the protocol has a name for every type of the rows.
+
+    Raises:
+        InvalidRequestError: an interval, for example (UNSUPPORTED_DATA_TYPES).
+    """
+    wrong = [
+        f"{'.'.join(path)}: {name}"
+        for path, name in _leaf_types(schema, ())
+        if name not in _PRIMITIVES and not name.startswith(_KNOWN_TO_FEATURES)
+    ]
+    if wrong:
+        raise InvalidRequestError(
+            f"Found columns using unsupported data types: [{', '.join(wrong)}]. Cast them to a "
+            "type that Delta tables have.",
+            code=ErrorCode.UNSUPPORTED_DATA_TYPES,
+            columns=tuple(wrong),
+        )
+
+
+def _leaf_types(
+    data_type: DataType, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    match data_type:
+        case PrimitiveType(name):
+            yield path, name
+        case DecimalType():
+            return
+        case StructType(fields):
+            for field in fields:
+                yield from _leaf_types(field.type, (*path, field.name))
+        case ArrayType(element):
+            yield from _leaf_types(element, (*path, "element"))
+        case MapType(key, value):
+            yield from _leaf_types(key, (*path, "key"))
+            yield from _leaf_types(value, (*path, "value"))
+        case _:
+            assert_never(data_type)
+
+
+def with_canonical_names(rows: StructType, table: StructType) -> StructType:
+    """Return the rows' schema with every name as the table spells it.
+
+    Names that the table lacks stay. Spark matches names as the session says, but a table's
+    names are unique whatever their case, so a different spelling always means the same column.
+    """
+    known = ((f, table.find_ignoring_case(f.name)) for f in rows.fields)
+    return StructType(
+        tuple(
+            f
+            if other is None
+            else dataclasses.replace(f, name=other.name, type=_canonical_type(f.type, other.type))
+            for f, other in known
+        )
+    )
+
+
+def _canonical_type(rows: DataType, table: DataType) -> DataType:
+    match rows, table:
+        case StructType(), StructType():
+            return with_canonical_names(rows, table)
+        case ArrayType(element, nulls), ArrayType(table_element):
+            return ArrayType(_canonical_type(element, table_element), nulls)
+        case MapType(key, value, nulls), MapType(table_key, table_value):
+            return MapType(
+                _canonical_type(key, table_key), _canonical_type(value, table_value), nulls
+            )
+        case _:
+            return rows
+
+
+def _replaced(
+    config: TableConfig, schema: StructType, partition_columns: tuple[str, ...]
+) -> TableConfig:
+    unchanged = shape(schema) == shape(config.schema)
+    if unchanged and partition_columns == config.partition_columns:
+        return config
+    return with_schema(config, schema, partition_columns)
+
+
+def with_schema(
+    config: TableConfig, schema: StructType, partition_columns: tuple[str, ...]
+) -> TableConfig:
+    """Change metadata, and the protocol where the new columns need more of it.
+
+    Raises:
+        InvalidRequestError: a table cannot have such a schema (see `require_valid_schema`),
+            or a type needs a feature that is not added unasked.
+    """
+    mapped = config.column_mapping is not ColumnMappingMode.NONE
+    require_valid_schema(schema, partition_columns, column_mapping=config.column_mapping)
+    configuration = dict(config.metadata.configuration)
+    if mapped:
+        schema, highest = assign_columns(
+            schema, max_column_id=config.properties.column_mapping_max_id
+        )
+        configuration[_MAX_COLUMN_ID] = str(highest)
+    metadata = dataclasses.replace(
+        config.metadata,
+        schema_string=encode_schema(schema),
+        partition_columns=partition_columns,
+        configuration=configuration,
+    )
+    return TableConfig.of(required_protocol(config.protocol, schema, config.properties), metadata)
+
+
+def _require_same_partitioning(config: TableConfig, wanted: tuple[str, ...]) -> None:
+    """A write that names partition columns must name the table's, in their order."""
+    if not wanted or [w.lower() for w in wanted] == [c.lower() for c in config.partition_columns]:
+        return
+    raise InvalidRequestError(
+        "A metadata mismatch was detected when writing to the Delta table.\n"
+        "- Partition columns do not match the partition columns of the table.\n"
+        f"Given: {_quoted(wanted)}\nTable: {_quoted(config.partition_columns)}\n"
+        "Leave partition_by out to keep the table's. To change it, overwrite the table with "
+        "the option overwriteSchema.",
+        code=ErrorCode.SCHEMA_MISMATCH,
+        given=wanted,
+        table=config.partition_columns,
+    )
+
+
+def _quoted(columns: Sequence[str]) -> str:
+    return "[" + ", ".join(f"`{c}`" for c in columns) + "]"
+
+
+def _mismatch(config: TableConfig, rows: StructType) -> InvalidRequestError:
+    extra = _extra_paths(rows, config.schema, ())
+    return InvalidRequestError(
+        "A metadata mismatch was detected when writing to the Delta table.\n"
+        "- A schema mismatch detected when writing to the Delta table (Table ID: "
+        f"{config.metadata.id}). Not in the table, or wider than there: {', '.join(extra)}.\n"
+        "To enable schema migration, set the option mergeSchema to true (or the session "
+        "setting spark.databricks.delta.schema.autoMerge.enabled). To keep the table's "
+        "schema, drop or cast these columns.\n"
+        f"Table schema: {simple_string(config.schema)}\nData schema: {simple_string(rows)}",
+        code=ErrorCode.SCHEMA_MISMATCH,
+        columns=tuple(extra),
+    )
+
+
+def _extra_paths(rows: DataType, table: DataType, path: tuple[str, ...]) -> list[str]:
+    """Name what the rows have beyond the table."""
+    match rows, table:
+        case StructType(fields), StructType():
+            found = []
+            for field in fields:
+                known = table.find_ignoring_case(field.name)
+                here = (*path, field.name)
+                found += (
+                    [".".join(here)]
+                    if known is None
+                    else _extra_paths(field.type, known.type, here)
+                )
+            return found
+        case ArrayType(element), ArrayType(known_element):
+            return _extra_paths(element, known_element, (*path, "element"))
+        case MapType(key, value), MapType(known_key, known_value):
+            return [
+                *_extra_paths(key, known_key, (*path, "key")),
+                *_extra_paths(value, known_value, (*path, "value")),
+            ]
+        case _:
+            return [] if rows == table else [".".join(path)]

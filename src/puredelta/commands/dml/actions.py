@@ -1,0 +1,163 @@
+"""Stage 10: what is committed, and what the statement has done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from puredelta.commands.command import Command
+from puredelta.commands.definition.identity_marks import identity_tags
+from puredelta.commands.dml.decide.decide import Decision
+from puredelta.commands.dml.metrics import FileCounts, count_files, operation_metrics
+from puredelta.commands.dml.new_rows.identities import with_generated_identities
+from puredelta.commands.dml.prune.plan import SearchPlan
+from puredelta.commands.dml.resolve.statement import StatementKind
+from puredelta.commands.dml.source.context import StatementContext
+from puredelta.commands.dml.stage import PhaseTimes, StageTimer
+from puredelta.commands.dml.verify import RowCounts
+from puredelta.commands.dml.write import WrittenFiles
+from puredelta.commands.finish import finish
+from puredelta.log.commit.commit_request import CommitRequest, changed_definition
+from puredelta.log.commit.row_ids import PRESERVED_TAG
+from puredelta.protocol.table.table_config import TableConfig
+
+NOT_COUNTED = -1
+"""The number of affected rows where files without a row count went as a whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a statement did."""
+
+    version: int | None
+    """The version it committed; ``None`` if there was nothing to commit."""
+    rows: RowCounts
+    metrics: Mapping[str, int]
+    """As the history holds them; empty if the statement had been executed before (M-92)."""
+    plan: SearchPlan | None
+    """``None`` if the statement had been executed before."""
+
+    @classmethod
+    def of_earlier(cls) -> Outcome:
+        """Return the outcome of a statement that its application had executed before (M-92)."""
+        return cls(version=None, rows=RowCounts(source=0), metrics={}, plan=None)
+
+    @property
+    def was_executed(self) -> bool:
+        """Whether the statement was executed now."""
+        return self.plan is not None
+
+    @property
+    def affected(self) -> int | None:
+        """How many rows were inserted, updated or deleted: `NOT_COUNTED` where that is unknown,
+        ``None`` if the statement had been executed before.
+        """
+        rows = self.rows
+        if not self.was_executed:
+            return None
+        return rows.inserted + rows.updated + rows.deleted if rows.is_counted else NOT_COUNTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedCommit:
+    """A commit that is ready, and whether it is due."""
+
+    request: CommitRequest
+    is_due: bool
+    """Whether there is anything to commit, or the session wants empty commits."""
+    rows: RowCounts
+    metrics: Mapping[str, int]
+
+    def describe(self) -> str:
+        """Return one line for the log."""
+        return f"{len(self.request.actions)} actions" if self.is_due else "nothing to commit"
+
+
+def prepare_commit(
+    context: StatementContext,
+    plan: SearchPlan,
+    decision: Decision,
+    written: WrittenFiles,
+    *,
+    rows: RowCounts,
+    times: StageTimer,
+) -> PreparedCommit:
+    """Put the actions, the operation and its metrics together; commits nothing."""
+    statement, before = context.statement, context.snapshot.config
+    context.command.transaction.read_files(plan.read_predicate, plan.candidates)
+    after = with_generated_identities(
+        statement, context.source, written.new.adds, num_inserted=rows.inserted
+    )
+    actions = (
+        *changed_definition(before, after),
+        *decision.removes,
+        *written.vectors.adds,
+        *written.adds,
+        *written.new.changes,
+    )
+    metrics = operation_metrics(
+        statement.kind,
+        rows,
+        _file_counts(decision, written),
+        _phase_times(context, decision, times),
+    )
+    request = CommitRequest(
+        actions=actions,
+        operation=statement.operation,
+        metrics=metrics,
+        is_blind_append=False,
+        tags=_tags(context, after),
+    )
+    is_due = bool(actions) or _commits_alone(context)
+    return PreparedCommit(request=request, is_due=is_due, rows=rows, metrics=metrics)
+
+
+def commit(
+    command: Command, prepared: PreparedCommit, plan: SearchPlan, *, discard: Callable[[], None]
+) -> Outcome:
+    """Commit what is due; the files are removed if the commit is known not to stand.
+
+    Raises:
+        ConflictError: another writer changed what this statement read.
+    """
+    version = None
+    if prepared.is_due:
+        version = finish(command, prepared.request, discard=discard).version
+    return Outcome(version=version, rows=prepared.rows, metrics=prepared.metrics, plan=plan)
+
+
+def _commits_alone(context: StatementContext) -> bool:
+    """Tell whether a version is made even if nothing changes.
+
+    The version of an application is committed all the same by a MERGE or an UPDATE (M-92), but
+    not by a DELETE.
+    """
+    kind, settings = context.statement.kind, context.command.settings
+    if kind in (StatementKind.MERGE, StatementKind.UPDATE) and settings.set_transaction:
+        return True
+    return kind is not StatementKind.REPLACE_WHERE and not context.settings.skips_empty_commits
+
+
+def _tags(context: StatementContext, after: TableConfig) -> Mapping[str, str] | None:
+    """Say that rows kept their ids, if the table tracks rows (M-110)."""
+    tags = identity_tags(context.snapshot.config, after)
+    return tags if context.tracked is None else {**(tags or {}), PRESERVED_TAG: "true"}
+
+
+def _file_counts(decision: Decision, written: WrittenFiles) -> FileCounts:
+    return count_files(
+        removes=decision.removes,
+        added=written.adds,
+        kept=written.vectors.adds,
+        changes=written.new.changes,
+    )
+
+
+def _phase_times(context: StatementContext, decision: Decision, times: StageTimer) -> PhaseTimes:
+    source = context.source
+    return PhaseTimes(
+        execution_ms=max(1, context.command.elapsed_ms()),
+        materialize_source_ms=times.elapsed_ms("3 source") if source.is_materialized else 0,
+        scan_ms=times.elapsed_ms("4 prune", "5 search", "6 decide"),
+        rewrite_ms=0 if decision.changes_nothing else times.elapsed_ms("7 new rows", "8 write"),
+    )

@@ -1,0 +1,45 @@
+"""MERGE: one call, its row in the UI and its result row."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.commands.dml.pipeline import execute
+from puredelta.commands.dml.spec.merge import MergeSpec
+from puredelta.commands.dml.spec.statement import InputRows
+from puredelta.commands.dml.start import start_statement
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.jvm.py4j_quickack import quick_answers
+from puredelta.spark.session.small_frames import count_row
+from puredelta.spark.session.ui_metrics import shown_in_ui
+
+
+def run_merge(
+    spark: SparkSession,
+    log: TableLog,
+    spec: MergeSpec,
+    *,
+    target_rows: DataFrame,
+    source_rows: DataFrame,
+) -> DataFrame:
+    """Execute a MERGE and return its result row (M-12).
+
+    Long columns ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows`` and
+    ``num_inserted_rows``; no row if the session's ``txnVersion`` had been executed (M-92).
+    """
+    with (
+        quick_answers(spark),
+        shown_in_ui(spark, f"MERGE INTO delta.`{log.root_uri}`") as shown,
+    ):
+        command = start_statement(spark, log)
+        outcome = execute(command, spec, InputRows(target=target_rows, source=source_rows))
+        command.settings.reset_set_transaction(spark)
+        shown.report(outcome.metrics)
+    rows = outcome.rows
+    counts = {
+        "num_affected_rows": outcome.affected or 0,
+        "num_updated_rows": rows.updated,
+        "num_deleted_rows": rows.deleted,
+        "num_inserted_rows": rows.inserted,
+    }
+    return count_row(spark, counts, exists=outcome.was_executed)

@@ -1,0 +1,50 @@
+"""MERGE, UPDATE, DELETE and ``replaceWhere``: ten stages from what was asked to the commit.
+
+Every stage is a function from frozen values to a frozen value, in the module of its name.
+Whatever fails, the table is as before and the files that were written are removed.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from puredelta.commands.cleanup import discarded_on_failure
+from puredelta.commands.command import Command
+from puredelta.commands.dml.actions import Outcome, commit, prepare_commit
+from puredelta.commands.dml.decide.decide import decide
+from puredelta.commands.dml.new_rows.new_rows import new_rows
+from puredelta.commands.dml.options import DEFAULTS, ExecutionOptions
+from puredelta.commands.dml.prune.prune import prune
+from puredelta.commands.dml.resolve.resolve import resolve
+from puredelta.commands.dml.search.search import search
+from puredelta.commands.dml.source.stage import source_in_use, stage_source
+from puredelta.commands.dml.spec.statement import InputRows, StatementSpec, ask
+from puredelta.commands.dml.stage import StageTimer
+from puredelta.commands.dml.verify import verify
+from puredelta.commands.dml.write import write
+
+
+def execute(
+    command: Command,
+    spec: StatementSpec,
+    rows: InputRows,
+    options: ExecutionOptions = DEFAULTS,
+) -> Outcome:
+    """Execute a statement on the command's snapshot and commit it, unless it changes nothing."""
+    stage = StageTimer(statement=command.log.root_uri, observe=options.observe)
+    asked = stage("1 spec", ask, command, spec, rows, options.settings)
+    statement = stage("2 resolve", resolve, asked)
+    if command.already_committed():
+        return Outcome.of_earlier()
+    context = stage("3 source", stage_source, asked, statement)
+    with source_in_use(context):
+        plan = stage("4 prune", prune, context)
+        positions = stage("5 search", search, context, plan, look_up=options.look_up)
+        decision = stage("6 decide", decide, context, plan, positions)
+        new = stage("7 new rows", new_rows, context, plan, decision)
+        written = stage("8 write", write, context, decision, new, rewriters=options.rewriters)
+        with discarded_on_failure(written.discard):
+            counts = stage("9 verify", verify, context, plan, decision, written)
+            prepare = partial(prepare_commit, rows=counts, times=stage)
+            prepared = stage("10 actions", prepare, context, plan, decision, written)
+    return commit(command, prepared, plan, discard=written.discard)

@@ -1,0 +1,1 @@
+"""Names, values and types of a statement, resolved against the table (stage 2)."""

@@ -1,0 +1,259 @@
+"""What is wrong with a statement, in delta-spark's words (E-01).
+
+MERGE has Delta's own error classes for most of it. UPDATE and DELETE leave most of it to Spark,
+and so their errors are of Spark's classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from puredelta.commands.dml.resolve.drafts import SEARCH_CONDITION
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.spark.resolve.expressions import (
+    Request,
+    ResolutionError,
+    ResolutionProblem,
+    ResolvedExpression,
+    Resolver,
+)
+from puredelta.spark.resolve.frames import Scope
+from puredelta.spark.session.identifiers import display_name
+from puredelta.spark.values.store_assignment import is_same_type, sql_type
+
+_DEFAULT = "default"
+
+
+def unresolved(name: str, *, clause: str, columns: Sequence[str]) -> InvalidRequestError:
+    """Return the error of a name that does not exist (M-21)."""
+    given = ", ".join(columns)
+    return InvalidRequestError(
+        f"Cannot resolve {name} in {clause} given columns {given}.",
+        code=ErrorCode.MERGE_UNRESOLVED_EXPRESSION,
+        sql_expr=name,
+        clause=clause,
+        cols=given,
+    )
+
+
+def ambiguous(name: str, *, could_be: Sequence[str]) -> InvalidRequestError:
+    """Return the error of a star that finds a name twice in the source."""
+    return InvalidRequestError(
+        f"Reference `{name}` is ambiguous, could be: [{', '.join(could_be)}].",
+        code=ErrorCode.AMBIGUOUS_REFERENCE,
+        name=name,
+        reference_names=", ".join(could_be),
+    )
+
+
+def name_error(
+    error: ResolutionError, *, clause: str, columns: Sequence[str]
+) -> InvalidRequestError | None:
+    """Return the error of an expression with a column that is not in its scope (M-21, M-30)."""
+    match error.problem:
+        case ResolutionProblem.UNRESOLVED:
+            return unresolved(error.names[0], clause=clause, columns=columns)
+        case ResolutionProblem.FOREIGN:
+            names = ", ".join(display_name((n,)) for n in error.names)
+            return InvalidRequestError(
+                f"Resolved attribute(s) {names} missing from {', '.join(columns)} in the {clause} "
+                "of MERGE. Take columns from the DataFrames that are merged, or name them through "
+                "their aliases.",
+                code=ErrorCode.MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT,
+                missing_attributes=names,
+                clause=clause,
+            )
+        case ResolutionProblem.AGGREGATE:
+            return None
+
+
+def aggregate_error(
+    error: ResolutionError, *, words: str, is_condition: bool
+) -> InvalidRequestError:
+    """Return the error of an aggregate or window function (M-22)."""
+    if is_condition:
+        operation = f"{words} of MERGE operation"
+        return InvalidRequestError(
+            f"Aggregate functions are not supported in the {operation} (condition = {error.sql}).",
+            code=ErrorCode.AGGREGATION_NOT_SUPPORTED,
+            operation=operation,
+            predicate=error.sql,
+        )
+    return InvalidRequestError(
+        f"Aggregate and window functions are not supported in the {words} of MERGE: {error.sql}. "
+        "Compute the value in the source first.",
+        code=ErrorCode.UNSUPPORTED_EXPR_FOR_OPERATOR,
+        clause=words,
+        invalid_expressions=error.sql,
+    )
+
+
+def require_merge_condition(condition: ResolvedExpression, *, words: str) -> None:
+    """Refuse a condition that could be evaluated twice with two answers, or not as a join.
+
+    Raises:
+        InvalidRequestError: it is not deterministic, has a subquery (M-22), or is no boolean.
+    """
+    operation = f"{words} of MERGE operation"
+    if not condition.is_deterministic:
+        raise InvalidRequestError(
+            f"Non-deterministic functions are not supported in the {operation} "
+            f"(condition = {condition.sql}).",
+            code=ErrorCode.NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED,
+            operation=operation,
+            expression=condition.sql,
+        )
+    if condition.has_subquery:
+        raise InvalidRequestError(
+            f"Subqueries are not supported in the {operation} (condition = {condition.sql}).",
+            code=ErrorCode.UNSUPPORTED_SUBQUERY,
+            operation=operation,
+            cond=condition.sql,
+        )
+    if not isinstance(condition.type, T.BooleanType):
+        raise InvalidRequestError(
+            f"The {words} {condition.sql} of MERGE has the invalid type "
+            f'{sql_type(condition.type)}, expected "BOOLEAN".',
+            code=ErrorCode.JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE
+            if words == SEARCH_CONDITION
+            else ErrorCode.FILTER_NOT_BOOLEAN,
+            condition=condition.sql,
+            type=sql_type(condition.type),
+        )
+
+
+def require_same_columns(known: T.StructType, current: T.StructType) -> None:
+    """Refuse a table that gained, lost or renamed columns since its object was made (M-34).
+
+    Types, fields inside columns and their order may have changed: names still mean the same.
+
+    Raises:
+        InvalidRequestError: shows both schemas.
+    """
+    if set(known.names) != set(current.names):
+        raise _schema_changed(known, current)
+
+
+def require_same_schema(known: T.StructType, current: T.StructType) -> None:
+    """Refuse a table whose columns changed since the DeltaTable object was made (M-34).
+
+    Raises:
+        InvalidRequestError: shows both schemas.
+    """
+    if not is_same_type(known, current):
+        raise _schema_changed(known, current)
+
+
+def _schema_changed(known: T.StructType, current: T.StructType) -> InvalidRequestError:
+    return InvalidRequestError(
+        "The schema of your Delta table has changed in an incompatible way since your "
+        "DataFrame or DeltaTable object was created. Please redefine your DataFrame or "
+        f"DeltaTable object. It was {known.simpleString()} and is {current.simpleString()}.",
+        code=ErrorCode.SCHEMA_CHANGE_SINCE_ANALYSIS,
+        known=known.simpleString(),
+        current=current.simpleString(),
+    )
+
+
+def require_columns(schema: T.StructType) -> None:
+    """Refuse a target without columns (M-33).
+
+    Raises:
+        InvalidRequestError: says what it takes.
+    """
+    if not schema.fields:
+        raise InvalidRequestError(
+            "Cannot MERGE INTO a table with no columns. The target table must have columns, or "
+            "schema evolution must be enabled.",
+            code=ErrorCode.MERGE_INTO_EMPTY_SCHEMA_TARGET,
+        )
+
+
+def require_no_errors(
+    errors: Sequence[ResolutionError],
+    requests: Sequence[Request],
+    resolver: Resolver,
+    *,
+    values: Collection[int],
+) -> None:
+    """Raise the error of the first expression that has no meaning; ``values`` are assigned.
+
+    Raises:
+        InvalidRequestError: an aggregate or window function, or DEFAULT inside a value.
+        pyspark.errors.AnalysisException: an unknown name, or a column of other rows, in
+            Spark's own words.
+    """
+    for error in errors:
+        if error.problem is ResolutionProblem.AGGREGATE:
+            raise InvalidRequestError(
+                "A query operator contains one or more unsupported expressions. Consider to "
+                "rewrite it to avoid window functions, aggregate functions, and generator "
+                f"functions. Invalid expressions: [{error.sql}].",
+                code=ErrorCode.UNSUPPORTED_EXPR_FOR_OPERATOR,
+                invalid_expressions=error.sql,
+            )
+        request = requests[error.position]
+        if error.position in values and _has_default_inside(request, error):
+            raise InvalidRequestError(
+                "A DEFAULT keyword could not be directly assigned to a target column because it "
+                f"was part of an expression: {error.sql}. `SET column = DEFAULT` is allowed.",
+                code=ErrorCode.DEFAULT_PLACEMENT_INVALID,
+                expression=error.sql,
+            )
+        resolver.check([_column(request)], Scope.TARGET)
+        raise RuntimeError(f"Spark's analyzer takes what it could not resolve: {error.sql}")
+
+
+def _has_default_inside(request: Request, error: ResolutionError) -> bool:
+    whole = request.expression
+    is_whole = isinstance(whole, str) and whole.strip().lower() == _DEFAULT
+    return not is_whole and _DEFAULT in {name.lower() for name in error.names}
+
+
+def _column(request: Request) -> Column:
+    given = request.expression
+    return F.expr(given) if isinstance(given, str) else given
+
+
+def require_filter(condition: ResolvedExpression, *, operation: str) -> None:
+    """Refuse a condition that could be evaluated twice with two answers, or is none.
+
+    Raises:
+        InvalidRequestError: it has a subquery, is not deterministic, or is no boolean.
+    """
+    if condition.has_subquery:
+        raise InvalidRequestError(
+            f"Subqueries are not supported in the {operation} (condition = {condition.sql}). "
+            "A MERGE can look at other tables.",
+            code=ErrorCode.UNSUPPORTED_SUBQUERY,
+            operation=operation,
+            cond=condition.sql,
+        )
+    require_deterministic(condition)
+    if not isinstance(condition.type, T.BooleanType):
+        raise InvalidRequestError(
+            f'Cannot resolve "{condition.sql}" due to data type mismatch: Filter expression '
+            f'"{condition.sql}" of type {sql_type(condition.type)} is not a boolean.',
+            code=ErrorCode.FILTER_NOT_BOOLEAN,
+            sql_expr=condition.sql,
+            type=sql_type(condition.type),
+        )
+
+
+def require_deterministic(expression: ResolvedExpression) -> None:
+    """Refuse what gives another answer each time; it would hit other rows than it found.
+
+    Raises:
+        InvalidRequestError: it does (INVALID_NON_DETERMINISTIC_EXPRESSIONS).
+    """
+    if not expression.is_deterministic:
+        raise InvalidRequestError(
+            "The operator expects a deterministic expression, but the actual expression is "
+            f'"{expression.sql}".',
+            code=ErrorCode.INVALID_NON_DETERMINISTIC_EXPRESSIONS,
+            sql_exprs=expression.sql,
+        )

@@ -1,0 +1,130 @@
+"""The table after a MERGE that may change its schema (M-46 to M-58).
+
+Decided from names and types alone, before a row is read: a clause that never fires evolves
+the table like any other. Nothing is removed, reordered or renamed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from puredelta.commands.definition.dependent_rules import require_same_types
+from puredelta.commands.definition.schema_change import require_storable_types, with_schema
+from puredelta.commands.dml.resolve.settings import MergeSettings
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.features.type_widening import AutomaticWidening, with_type_changes
+from puredelta.protocol.schema.implicit_casts import is_implicit_cast
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.traversal import fields_by_path, shape
+from puredelta.protocol.schema.types import VOID, StructField, StructType
+from puredelta.protocol.table.schema_merge import merge_schemas
+from puredelta.protocol.table.table_config import TableConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evolution:
+    """What the clauses of a statement say about new columns."""
+
+    assigned: Sequence[tuple[str, ...]]
+    """The columns and fields that MATCHED and NOT MATCHED clauses name (M-47, M-48)."""
+    has_star: bool
+    case_sensitive: bool
+
+    def referenced(self, source: StructType) -> StructType:
+        """Return the part of the source's schema that evolves the table (M-48).
+
+        All of it if some clause has a star; otherwise what is named, with everything inside.
+        """
+        return StructType(tuple(self._referenced(source, ())))
+
+    def _referenced(self, struct: StructType, base: tuple[str, ...]) -> Iterator[StructField]:
+        for field in struct.fields:
+            path = (*base, field.name)
+            below = [names for names in self.assigned if self._starts_with(names, path)]
+            if any(len(names) == len(path) for names in below):
+                yield field
+            elif isinstance(field.type, StructType) and (below or self.has_star):
+                inner = StructType(tuple(self._referenced(field.type, path)))
+                yield dataclasses.replace(field, type=inner)
+            elif self.has_star:
+                yield field
+
+    def _starts_with(self, names: Sequence[str], prefix: Sequence[str]) -> bool:
+        return len(names) >= len(prefix) and all(
+            one == other or (not self.case_sensitive and one.lower() == other.lower())
+            for one, other in zip(names, prefix, strict=False)
+        )
+
+
+def evolved_config(
+    config: TableConfig, source: StructType, evolution: Evolution, settings: MergeSettings
+) -> TableConfig:
+    """Return the table as the MERGE leaves it; ``config`` itself where nothing changes.
+
+    New columns and fields come last in their struct and are nullable (M-49). A type that
+    differs stays if Spark would cast the source's to it unasked (M-52), unless the table
+    has type widening switched on and the source's is wider (M-53).
+
+    Raises:
+        InvalidRequestError: types do not go together (M-54), a new column is VOID where it
+            may not be (M-56), or a constraint reads a column whose type would change (M-55).
+    """
+    widening = _widening(config, settings)
+    merged = merge_schemas(
+        config.schema,
+        evolution.referenced(source),
+        keeps_type=lambda current, update: is_implicit_cast(update, current),
+        widens_type=widening.allows,
+    )
+    if shape(merged) == shape(config.schema):
+        return config
+    _require_no_new_void(config.schema, merged, settings)
+    require_same_types(config, merged)
+    require_storable_types(merged)
+    recorded = with_type_changes(config.schema, merged)
+    return with_schema(config, recorded, config.partition_columns)
+
+
+def canonical_path(schema: StructType, path: Sequence[str]) -> tuple[str, ...]:
+    """Return a path as the schema spells it, case ignored; steps it does not know stay."""
+    names: list[str] = []
+    level: object = schema
+    for name in path:
+        field = level.find_ignoring_case(name) if isinstance(level, StructType) else None
+        names.append(name if field is None else field.name)
+        level = None if field is None else field.type
+    return tuple(names)
+
+
+def _widening(config: TableConfig, settings: MergeSettings) -> AutomaticWidening:
+    supported = config.supports("typeWidening") or config.supports("typeWidening-preview")
+    if config.properties.enable_type_widening and supported:
+        return settings.automatic_widening
+    return AutomaticWidening.NEVER
+
+
+def _require_no_new_void(before: StructType, after: StructType, settings: MergeSettings) -> None:
+    """A file cannot hold a column of type VOID: at the top level it is left out, below not."""
+    known = {path.lower() for path, field in fields_by_path(before) if _holds_void(field)}
+    for path, field in fields_by_path(after):
+        if not _holds_void(field) or path.lower() in known:
+            continue
+        stored = field.type == VOID and after.find(path) is not None
+        if settings.refuses_void or not stored:
+            raise InvalidRequestError(
+                f"Cannot add column `{path}` with type VOID. Please explicitly specify a "
+                "non-void type.",
+                code=ErrorCode.MERGE_ADD_VOID_COLUMN,
+                new_column=path,
+            )
+
+
+def _holds_void(field: StructField) -> bool:
+    """Tell whether a field is VOID, or an array or map of it; fields of structs speak for
+    themselves.
+    """
+    text = simple_string(field.type)
+    return not isinstance(field.type, StructType) and re.search(r"\bvoid\b", text) is not None

@@ -1,0 +1,198 @@
+"""A statement that changes rows, resolved: every name known, every value of its column's type.
+
+MERGE, UPDATE and DELETE have this one form: an UPDATE is a MERGE without source rows and
+with one NOT MATCHED BY SOURCE clause.
+
+The stages that search and write read these types and nothing of the user's spelling. The
+``Column`` values are evaluated over the frames of ``ResolvedStatement.frames``:
+
+=====================  ========================================================
+ON, MATCHED            ``frames.target(rows).join(frames.source(rows), ...)``
+NOT MATCHED            ``frames.source(rows)``
+NOT MATCHED BY SOURCE  ``frames.target(rows)``
+=====================  ========================================================
+
+Frames may hold fewer columns than target and source have: those named by
+``target_columns`` and ``source_columns`` of what is evaluated are enough.
+
+Target columns are named as the final schema spells them. Source columns are named by
+*staged name* (``SourceColumn.staged``), which is unique although two columns of a source may
+share a name; predicates use the staged name as the first step of a source path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from pyspark.sql import Column
+
+from puredelta.commands.dml.resolve.frames import StatementFrames
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.protocol.values.predicates import Predicate, Ref
+from puredelta.spark.resolve.frames import SourceColumn
+from puredelta.spark.resolve.statement_timestamp import StatementTimestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EquiPair:
+    """``target = source`` (or ``<=>``) between two plain columns or struct fields."""
+
+    target: Ref
+    source: Ref
+    null_safe: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionParts:
+    """The conjuncts of a condition by the sides they use; together they are the condition.
+
+    A conjunct that uses no column at all (``1 = 2``) counts as target-only.
+    """
+
+    pairs: tuple[EquiPair, ...] = ()
+    target_only: tuple[Predicate, ...] = ()
+    source_only: tuple[Predicate, ...] = ()
+    other: tuple[Predicate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedCondition:
+    """A boolean expression; NULL counts as false (M-35)."""
+
+    column: Column
+    predicate: Predicate
+    """What is known of it for pruning; parts that are not understood are ``Opaque``."""
+    parts: ConditionParts
+    sql: str
+    """Plain SQL text for the history (W-16)."""
+    target_columns: frozenset[str]
+    source_columns: frozenset[str]
+    """Staged names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedUpdate:
+    """``UPDATE``: the new row."""
+
+    values: Mapping[str, Column]
+    """The columns of the final schema, in its order, each of its type; those that are computed
+    from the finished row are left out (generated columns that are not assigned).
+    """
+    unchanged: frozenset[str]
+    """Columns whose value is the target's own."""
+    target_columns: frozenset[str]
+    """Target columns that *assigned* values read; the unchanged ones come on top."""
+    source_columns: frozenset[str]
+    """Staged names of the source columns that values read."""
+
+    @property
+    def reads_target(self) -> bool:
+        """Whether the new row needs anything of the old one."""
+        return bool(self.target_columns or self.unchanged)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedInsert:
+    """``INSERT``: a row of source values only."""
+
+    values: Mapping[str, Column]
+    """The columns of the final schema, in its order, each of its type; generated and identity
+    columns that are not assigned are left out.
+    """
+    source_columns: frozenset[str]
+    """Staged names of the source columns that values read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedDelete:
+    """``DELETE``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedClause:
+    """``WHEN MATCHED``."""
+
+    action: ResolvedUpdate | ResolvedDelete
+    condition: ResolvedCondition | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotMatchedClause:
+    """``WHEN NOT MATCHED``."""
+
+    action: ResolvedInsert
+    condition: ResolvedCondition | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotMatchedBySourceClause:
+    """``WHEN NOT MATCHED BY SOURCE``."""
+
+    action: ResolvedUpdate | ResolvedDelete
+    condition: ResolvedCondition | None
+
+
+ResolvedClause: TypeAlias = MatchedClause | NotMatchedClause | NotMatchedBySourceClause
+
+
+class StatementKind(Enum):
+    """Which statement it is, for what its rows do not tell."""
+
+    MERGE = "MERGE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    REPLACE_WHERE = "replaceWhere"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedStatement:
+    """The whole statement, checked: what remains can only fail on rows, files or a race."""
+
+    kind: StatementKind
+    operation: Operation
+    """What the history says of it."""
+    config: TableConfig
+    """The table after the statement; the very one it had before unless the schema evolves."""
+    schema_evolves: bool
+    on: ResolvedCondition
+    matched: tuple[MatchedClause, ...]
+    not_matched: tuple[NotMatchedClause, ...]
+    not_matched_by_source: tuple[NotMatchedBySourceClause, ...]
+    target_columns: frozenset[str]
+    """Target columns that ON or any clause condition reads."""
+    source_columns: tuple[SourceColumn, ...]
+    """Source columns that anything reads, in the source's order."""
+    pass_through: Callable[[], Mapping[str, Column]] = field(repr=False)
+    """Makes every column of the final schema as an old row has it, over ``frames.target(rows)``."""
+    frames: StatementFrames = field(repr=False)
+    timestamp: StatementTimestamp = field(repr=False)
+    """Its one timestamp (M-24): ``timestamp.bind(rows)`` for every frame that is run."""
+
+    @property
+    def schema(self) -> StructType:
+        """The table's schema after the statement."""
+        return self.config.schema
+
+    @property
+    def clauses(self) -> tuple[ResolvedClause, ...]:
+        """All clauses, kind by kind."""
+        return (*self.matched, *self.not_matched, *self.not_matched_by_source)
+
+    @property
+    def is_insert_only(self) -> bool:
+        """Whether no target row can change."""
+        return not self.matched and not self.not_matched_by_source
+
+    @property
+    def is_single_unconditional_delete(self) -> bool:
+        """Whether several matches of one target row are harmless (M-71)."""
+        return (
+            len(self.matched) == 1
+            and self.matched[0].condition is None
+            and isinstance(self.matched[0].action, ResolvedDelete)
+        )

@@ -1,0 +1,1 @@
+"""Which rows of which files a statement acts on (stage 5)."""

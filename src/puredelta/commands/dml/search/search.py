@@ -1,0 +1,75 @@
+"""Stage 5: which rows of which files change, by which clause.
+
+One join of the staged source with the *needed* columns of the candidate files, or a lookup of
+the source's keys in the files. A row is (file, row index); rows come back as bitmaps, so
+nothing per row reaches the driver. Several source rows for one target row show as more records
+than set bits, at no extra cost.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeAlias
+
+from puredelta.commands.dml.prune.plan import Search, SearchPlan
+from puredelta.commands.dml.search.duplicates import multiple_match_error
+from puredelta.commands.dml.search.join import joined_words
+from puredelta.commands.dml.search.positions import (
+    SOURCE_SETS,
+    RowPositions,
+    no_positions,
+    positions_of,
+)
+from puredelta.commands.dml.source.context import StatementContext
+from puredelta.spark.offload.key_lookup import KeyLookup, look_up_keys
+from puredelta.spark.scan.bitmaps import CountedWords
+from puredelta.spark.session.fallback import NotApplicable
+from puredelta.worker.key_lookup import IDLE
+
+logger = logging.getLogger(__name__)
+
+LookUp: TypeAlias = Callable[
+    [StatementContext, SearchPlan, KeyLookup], CountedWords | NotApplicable
+]
+
+
+def look_up(
+    context: StatementContext, plan: SearchPlan, lookup: KeyLookup
+) -> CountedWords | NotApplicable:
+    """Look the keys of the source up in the candidates, in Python workers. Runs one Spark job."""
+    return look_up_keys(
+        context.spark,
+        context.snapshot.config,
+        plan.candidates,
+        context.source.files,
+        lookup,
+        root_uri=context.snapshot.root_uri,
+        finds_target=not context.statement.is_insert_only,
+        source_base=SOURCE_SETS if plan.finds_source_rows else None,
+        statistics=plan.statistics if context.settings.skips_by_statistics else None,
+    )
+
+
+def search(
+    context: StatementContext, plan: SearchPlan, *, look_up: LookUp = look_up
+) -> RowPositions:
+    """Find every row some clause acts on. Runs one Spark query, none if nothing can match;
+    another one where workers turn out to be unable to look keys up.
+
+    Raises:
+        InvalidRequestError: several source rows match one target row
+            (DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE, M-76). A second query
+            fetches the offending keys.
+    """
+    statement = context.statement
+    if plan.search in (Search.NOTHING, Search.WHOLE_FILES):
+        return no_positions(statement, context.source.num_rows)
+    found = None if plan.lookup is None else look_up(context, plan, plan.lookup)
+    if isinstance(found, NotApplicable):
+        logger.info("Spark joins instead of looking keys up: %s", found.reason)
+    words = found if isinstance(found, CountedWords) else joined_words(context, plan)
+    on_target = words.select(IDLE, *range(len(statement.matched)))
+    if plan.checks_multiple_matches and len(repeated := on_target.repeated()):
+        raise multiple_match_error(context, plan, repeated)
+    return positions_of(words, statement, finds_source_rows=plan.finds_source_rows)

@@ -1,0 +1,1 @@
+"""What the user asked a statement to do, before any schema is known (stage 1)."""

@@ -1,0 +1,132 @@
+"""The session settings that decide how a statement runs, not what it means; read once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from puredelta.commands.settings import parse_bytes
+from puredelta.spark.offload.key_lookup import WorkerMemory
+from puredelta.spark.offload.source_copy import COPY_CODECS
+from puredelta.spark.session import delta_conf
+
+_BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
+_USUAL_READING = {
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "corrected",
+    "spark.sql.parquet.int96RebaseModeInRead": "corrected",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+}
+"""With other values Spark reads files otherwise than staged ones are read, or than Arrow does."""
+_CODEC = "spark.sql.parquet.compression.codec"
+_WRITER_PREFIXES = (
+    "parquet.",
+    "spark.hadoop.parquet.",
+    "spark.sql.files.maxRecordsPerFile",
+    "spark.sql.parquet.output.committer",
+    "spark.sql.sources.commitProtocolClass",
+    "spark.sql.sources.outputCommitterClass",
+    "mapreduce.",
+    "spark.hadoop.mapreduce.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLimits:
+    """How much of a source the driver looks at."""
+
+    rows_max: int = 200_000
+    """Source rows up to which the driver reads the keys."""
+    values_max: int = 2_000
+    """Values that are kept as objects; whole numbers are kept as such, however many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionSettings:
+    """How the user wants statements of this session to run (S-01)."""
+
+    broadcast_bytes_max: int = 10 * 1024 * 1024
+    """``spark.sql.autoBroadcastJoinThreshold``; negative: never broadcast."""
+    rebalance: bool = True
+    """``merge.repartitionBeforeWrite.enabled`` (M-140)."""
+    skips_empty_commits: bool = True
+    """``skipRecordingEmptyCommits``: what changes nothing makes no version."""
+    checks_row_counts: bool = True
+    """``numRecordsValidation.enabled`` (M-94)."""
+    skips_by_statistics: bool = True
+    """``stats.skipping``."""
+    collects_statistics: bool = True
+    """``stats.collect``."""
+    codec: str | None = "snappy"
+    """How new files are compressed that Spark does not write; ``None``: Spark writes all, as a
+    setting of Spark's writer is there that no other writer knows.
+    """
+    must_stage: str | None = None
+    """Why a source is never read where it lies, if the session says so."""
+    key_limits: KeyLimits = KeyLimits()
+    worker_memory: WorkerMemory | None = None
+    """What Python workers may hold of a source; ``None``: what those of the session may."""
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, str]) -> ExecutionSettings:
+        """Read the settings from text by key; a key that is not set may be missing.
+
+        >>> ExecutionSettings.parse({}).broadcast_bytes_max
+        10485760
+        """
+        return cls(
+            broadcast_bytes_max=parse_bytes(settings.get(_BROADCAST_THRESHOLD, "10MB")),
+            rebalance=delta_conf.REPARTITION_BEFORE_WRITE.flag(settings),
+            skips_empty_commits=delta_conf.SKIP_EMPTY_COMMITS.flag(settings),
+            checks_row_counts=delta_conf.NUM_RECORDS_VALIDATION.flag(settings),
+            skips_by_statistics=delta_conf.STATS_SKIPPING.flag(settings),
+            collects_statistics=delta_conf.STATS_COLLECT.flag(settings),
+            codec=writer_codec(settings),
+            must_stage=why_staged(settings),
+        )
+
+
+def why_staged(settings: Mapping[str, str]) -> str | None:
+    """Return which setting wants every source staged, ``None`` if none does (M-150, M-151).
+
+    >>> why_staged({"spark.sql.files.ignoreMissingFiles": "true"})
+    'spark.sql.files.ignoreMissingFiles is true'
+    """
+    materialize = delta_conf.MATERIALIZE_SOURCE
+    value = (materialize.text(settings) or "").strip()
+    if value.lower() not in {"auto", "none"}:
+        return f"{materialize.key} is {value}"
+    for key, usual in _USUAL_READING.items():
+        value = settings.get(key, usual)
+        if value.strip().lower() != usual:
+            return f"{key} is {value}"
+    return None
+
+
+def persistent_vectors(settings: Mapping[str, str], command: str) -> bool:
+    """Tell whether ``merge``, ``update`` or ``delete`` may write deletion vectors (M-130).
+
+    ``settings`` are those that were set. The table has a property of its own; both must agree.
+    """
+    conf = {
+        "merge": delta_conf.MERGE_DELETION_VECTORS,
+        "update": delta_conf.UPDATE_DELETION_VECTORS,
+        "delete": delta_conf.DELETE_DELETION_VECTORS,
+    }[command]
+    return conf.flag(settings)
+
+
+def writer_codec(settings: Mapping[str, str]) -> str | None:
+    """Return the codec that the session writes Parquet with, under Arrow's name.
+
+    ``None`` where it is one that Arrow writes otherwise, or the session has other settings of
+    Spark's writer.
+
+    >>> writer_codec({}), writer_codec({"spark.sql.parquet.compression.codec": "GZIP"})
+    ('snappy', 'gzip')
+    >>> writer_codec({"spark.sql.files.maxRecordsPerFile": "10"})
+    """
+    if any(key.startswith(_WRITER_PREFIXES) for key in settings):
+        return None
+    return COPY_CODECS.get(settings.get(_CODEC, "snappy").lower())

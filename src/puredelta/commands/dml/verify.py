@@ -1,0 +1,161 @@
+"""Stage 9: what was written is what should be written, in rows.
+
+Nothing here is an accumulator: a retried task cannot inflate a number (W-9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from puredelta.commands.dml.decide.decide import Decision
+from puredelta.commands.dml.decide.row_plan import RowPlan
+from puredelta.commands.dml.prune.plan import Search, SearchPlan
+from puredelta.commands.dml.resolve.statement import (
+    MatchedClause,
+    NotMatchedBySourceClause,
+    ResolvedDelete,
+    ResolvedUpdate,
+)
+from puredelta.commands.dml.source.context import StatementContext
+from puredelta.commands.dml.write import WrittenFiles
+from puredelta.errors import DeltaError, ErrorCode
+from puredelta.log.files.row_counts import RowChanges, count_file_rows, require_row_counts
+from puredelta.protocol.actions.actions import Action
+from puredelta.spark.scan.bitmaps import RowsByFile
+from puredelta.spark.session.row_bitmap import count_rows
+from puredelta.spark.write.written_files import WriteResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCounts:
+    """What became of how many rows."""
+
+    source: int
+    inserted: int = 0
+    matched_updated: int = 0
+    matched_deleted: int = 0
+    by_source_updated: int = 0
+    """NOT MATCHED BY SOURCE clauses, like `by_source_deleted`."""
+    by_source_deleted: int = 0
+    copied: int = 0
+    """Rows rewritten unchanged because a neighbour in their file changed."""
+    is_counted: bool = True
+    """False where files without a row count went as a whole."""
+
+    @property
+    def updated(self) -> int:
+        """Rows a fired UPDATE replaced, also by equal values."""
+        return self.matched_updated + self.by_source_updated
+
+    @property
+    def deleted(self) -> int:
+        """Rows a fired DELETE removed; once, however many source rows matched (M-72)."""
+        return self.matched_deleted + self.by_source_deleted
+
+    @property
+    def changes(self) -> RowChanges:
+        """The same for the laws that every commit obeys."""
+        return RowChanges(
+            inserted=self.inserted, updated=self.updated, deleted=self.deleted, copied=self.copied
+        )
+
+    def describe(self) -> str:
+        """Return one line for the log."""
+        return f"{self.inserted} inserted, {self.updated} updated, {self.deleted} deleted"
+
+
+def verify(
+    context: StatementContext, plan: SearchPlan, decision: Decision, written: WrittenFiles
+) -> RowCounts:
+    """Compare what was written with what should be, and count rows.
+
+    Raises:
+        DeltaError: they differ (DELTA_NUM_RECORDS_MISMATCH), or a file of a source that is read
+            in place changed.
+    """
+    context.source.require_unchanged()
+    if plan.search is Search.WHOLE_FILES:
+        deleted = plan.candidates.num_records()
+        return RowCounts(source=0, by_source_deleted=deleted or 0, is_counted=deleted is not None)
+    rows = _counted(context, decision, written)
+    name = context.statement.operation.name
+    require_changes_recorded(name, rows, decision.rows, written.new)
+    if context.settings.checks_row_counts:
+        _require_laws(context, rows, decision, written)
+    return rows
+
+
+def _counted(context: StatementContext, decision: Decision, written: WrittenFiles) -> RowCounts:
+    statement, positions = context.statement, decision.positions
+    matched, by_source = statement.matched, statement.not_matched_by_source
+    return RowCounts(
+        source=context.source.num_rows,
+        inserted=count_inserted(statement.operation.name, decision.rows, written.new),
+        matched_updated=_num_rows(matched, positions.matched, ResolvedUpdate),
+        matched_deleted=_num_rows(matched, positions.matched, ResolvedDelete),
+        by_source_updated=_num_rows(by_source, positions.by_source, ResolvedUpdate),
+        by_source_deleted=_num_rows(by_source, positions.by_source, ResolvedDelete),
+        copied=written.copied.num_rows,
+    )
+
+
+def count_inserted(operation: str, plan: RowPlan, new: WriteResult) -> int:
+    """Return how many of the new rows are inserted ones.
+
+    Raises:
+        DeltaError: it is not what the plan says (DELTA_NUM_RECORDS_MISMATCH).
+    """
+    inserted, expected = new.num_rows - plan.num_updates, plan.num_inserts
+    if inserted < 0 or (expected is not None and inserted != expected):
+        wanted = "any number of" if expected is None else expected
+        raise DeltaError(
+            f"{operation} wrote {new.num_rows} rows where {plan.num_updates} updates and {wanted} "
+            "inserts were due. Nothing was committed. This is a bug.",
+            code=ErrorCode.NUM_RECORDS_MISMATCH,
+        )
+    return inserted
+
+
+def require_changes_recorded(
+    operation: str, rows: RowCounts, plan: RowPlan, new: WriteResult
+) -> None:
+    """Compare the change rows that were written with those that should be (M-121).
+
+    Raises:
+        DeltaError: they differ (DELTA_NUM_RECORDS_MISMATCH).
+    """
+    due = 2 * rows.updated + rows.deleted + rows.inserted if plan.recorded else 0
+    if new.num_changes != due:
+        raise DeltaError(
+            f"{operation} wrote {new.num_changes} change rows where {due} were due. Nothing was "
+            "committed. This is a bug.",
+            code=ErrorCode.NUM_RECORDS_MISMATCH,
+        )
+
+
+def _require_laws(
+    context: StatementContext, rows: RowCounts, decision: Decision, written: WrittenFiles
+) -> None:
+    statement = context.statement
+    actions: tuple[Action, ...] = (*decision.removes, *written.vectors.adds, *written.adds)
+    require_row_counts(
+        statement.operation.name,
+        rows.changes,
+        count_file_rows(actions),
+        may_insert=bool(statement.not_matched),
+        may_delete=any(isinstance(c.action, ResolvedDelete) for c in statement.clauses),
+    )
+
+
+def _num_rows(
+    clauses: Sequence[MatchedClause | NotMatchedBySourceClause],
+    sets: Sequence[RowsByFile],
+    kind: type,
+) -> int:
+    """Count the rows for which clauses with actions of one kind fired."""
+    return sum(
+        count_rows(rows.values())
+        for clause, rows in zip(clauses, sets, strict=True)
+        if isinstance(clause.action, kind)
+    )

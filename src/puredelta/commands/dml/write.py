@@ -1,0 +1,305 @@
+"""Stage 8: the files of a statement: new rows, copies of touched files, deletion vectors.
+
+New rows and copies are written at the same time: by one Spark job where workers do both, else
+by two jobs. Nobody sees the files before they are committed; if this stage fails, they are gone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+from pyspark.sql import DataFrame
+
+from puredelta.commands.cleanup import remove_quietly
+from puredelta.commands.dml.decide.decide import Decision
+from puredelta.commands.dml.new_rows.new_rows import NewRows
+from puredelta.commands.dml.prune.plan import reads_little
+from puredelta.commands.dml.source.context import StatementContext
+from puredelta.log.vectors.write import (
+    DeletionVectorUpdate,
+    WrittenVectors,
+    discard_vectors,
+    write_vectors,
+)
+from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.table.stats import without_statistics
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.offload.source_copy import COPY_CODECS, plan_copy
+from puredelta.spark.offload.write_job import WritePlan, write_alone, write_both
+from puredelta.spark.rewrite.arrow_rewriter import ArrowRewriter
+from puredelta.spark.rewrite.contract import RewriteOrder, Rewriter, Rewritten
+from puredelta.spark.rewrite.spark_rewriter import SparkRewriter
+from puredelta.spark.session.concurrent_jobs import run_concurrently
+from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.session.helper_columns import ROW_ID
+from puredelta.spark.write.writer import JobOptions, write_rows
+from puredelta.spark.write.written_files import WriteResult, discard
+
+logger = logging.getLogger(__name__)
+
+NOBODY = "no new rows"
+WORKERS = "workers copied rows of the source"
+SPARK = "Spark computed the new rows"
+_NOTHING_COPIED = Rewritten(adds=(), num_rows=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFiles:
+    """The files of a statement, in no commit yet."""
+
+    new: WriteResult
+    """Of new rows, and of change rows."""
+    made_by: str = NOBODY
+    """What made the new rows: `WORKERS`, or Spark and why."""
+    copied: Rewritten
+    vectors: WrittenVectors
+    cleanups: tuple[Callable[[], None], ...] = field(default=(), repr=False)
+    """Each removes some of the files."""
+
+    @property
+    def adds(self) -> tuple[Add, ...]:
+        """The new data files."""
+        return (*self.new.adds, *self.copied.adds)
+
+    def describe(self) -> str:
+        """Return one line for the log."""
+        return (
+            f"{len(self.new.adds)} files of {self.new.num_rows} new rows ({self.made_by}), "
+            f"{len(self.copied.adds)} of {self.copied.num_rows} copied ones, "
+            f"{len(self.vectors.adds)} deletion vectors"
+        )
+
+    def discard(self) -> None:
+        """Remove everything that was written, as far as storage lets us."""
+        for cleanup in self.cleanups:
+            remove_quietly(cleanup)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewriters:
+    """The two ways to copy what stays of touched files."""
+
+    arrow: ArrowRewriter
+    spark: SparkRewriter
+
+    @property
+    def in_order(self) -> tuple[Rewriter, ...]:
+        """The fastest first; the last one takes every file."""
+        return self.arrow, self.spark
+
+    @classmethod
+    def of(cls, context: StatementContext) -> Rewriters:
+        """Return the rewriters of one statement."""
+        spark, store, snapshot = context.spark, context.store, context.snapshot
+        return cls(
+            arrow=ArrowRewriter(spark=spark, store=store, config=snapshot.config),
+            spark=SparkRewriter(spark=spark, store=store, snapshot=snapshot),
+        )
+
+
+def write(
+    context: StatementContext,
+    decision: Decision,
+    rows: NewRows,
+    *,
+    rewriters: Callable[[StatementContext], Rewriters] = Rewriters.of,
+) -> WrittenFiles:
+    """Write new rows and change rows, and keep the other rows of touched files: copied, or left
+    where they are under a deletion vector that hides what changed.
+
+    Raises:
+        InvalidRequestError: a row breaks a rule of the table.
+        DeltaError: the storage refused (WRITE_FAILED).
+    """
+    writing = _Writing(
+        context=context, decision=decision, rows=rows, rewriters=rewriters(context), cleanups=[]
+    )
+    try:
+        return writing.run()
+    except BaseException:
+        for cleanup in writing.cleanups:
+            remove_quietly(cleanup)
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _NewFiles:
+    files: WriteResult
+    made_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Writing:
+    """One statement while its files are written."""
+
+    context: StatementContext
+    decision: Decision
+    rows: NewRows
+    rewriters: Rewriters
+    cleanups: list[Callable[[], None]]
+    """Grows with what is written, also beside another thread."""
+
+    def run(self) -> WrittenFiles:
+        self.cleanups.extend([self.rewriters.arrow.discard, self.rewriters.spark.discard])
+        orders = self.decision.files.rewritten
+        if self.rows.frame is None:
+            nothing = _NewFiles(WriteResult.nothing(), NOBODY)
+            return self._finished(nothing, *self._kept(orders, self.rewriters.in_order))
+        make = partial(self._new_rows, self.rows.frame)
+        source_copy = self._planned_copy()
+        if source_copy is None or not orders:
+            return self._beside(partial(make, source_copy), orders, self.rewriters.in_order)
+        copied, new = self._both(orders, source_copy)
+        left = orders if copied is None else ()
+        if isinstance(new, NotApplicable):
+            make_new = partial(make, None, fallback=new.reason)
+            written = self._beside(make_new, left, (self.rewriters.spark,))
+        else:
+            written = self._finished(new, *self._kept(left, (self.rewriters.spark,)))
+        return written if copied is None else replace(written, copied=copied)
+
+    def _beside(
+        self,
+        make: Callable[[], _NewFiles],
+        orders: Sequence[RewriteOrder],
+        ways: Sequence[Rewriter],
+    ) -> WrittenFiles:
+        """Make the new rows while other rows are kept: Spark analyses and plans meanwhile."""
+        if not orders and not self.decision.files.marked:
+            return self._finished(make(), _NOTHING_COPIED, WrittenVectors())
+        keep = partial(self._kept, orders, ways)
+        (copied, vectors), new = run_concurrently(self.context.spark, keep, make)
+        return self._finished(new, copied, vectors)
+
+    def _finished(self, new: _NewFiles, copied: Rewritten, vectors: WrittenVectors) -> WrittenFiles:
+        return WrittenFiles(
+            new=new.files,
+            made_by=new.made_by,
+            copied=copied,
+            vectors=vectors,
+            cleanups=tuple(self.cleanups),
+        )
+
+    def _both(
+        self,
+        orders: Sequence[RewriteOrder],
+        source_copy: WritePlan[WriteResult | NotApplicable],
+    ) -> tuple[Rewritten | None, _NewFiles | NotApplicable]:
+        """Let workers write copies and new rows in one job, as far as they can."""
+        rewriting = self.rewriters.arrow.plan(orders)
+        copied, new = write_both(self.context.spark.sparkContext, rewriting, source_copy)
+        if isinstance(copied, NotApplicable):
+            _log_fallback(self.rewriters.arrow, copied)
+            return None, self._by_workers(new)
+        return copied, self._by_workers(new)
+
+    def _kept(
+        self, orders: Sequence[RewriteOrder], ways: Sequence[Rewriter]
+    ) -> tuple[Rewritten, WrittenVectors]:
+        copied = rewrite_files(ways, orders) if orders else _NOTHING_COPIED
+        vectors = write_vectors(
+            map(_hidden_rows, self.decision.files.marked),
+            store=self.context.store,
+            config=self.context.statement.config,
+        )
+        self.cleanups.append(partial(discard_vectors, vectors, self.context.store))
+        return copied, vectors
+
+    def _new_rows(
+        self,
+        frame: Callable[[], DataFrame],
+        source_copy: WritePlan[WriteResult | NotApplicable] | None,
+        *,
+        fallback: str | None = None,
+    ) -> _NewFiles:
+        if source_copy is not None:
+            new = self._by_workers(write_alone(self.context.spark.sparkContext, source_copy))
+            if isinstance(new, _NewFiles):
+                return new
+            fallback = new.reason
+        row_plan, config = self.decision.rows, self.context.statement.config
+        rows = frame()
+        # A task per touched file would write a file each.
+        scattered = bool(row_plan.from_target) or row_plan.recorded
+        rebalances = bool(config.partition_columns) and self.context.settings.rebalance
+        brings_together = scattered or rebalances
+        in_one_task = brings_together and self._reads_little(with_touched=scattered)
+        written = write_rows(
+            rows.coalesce(1) if in_one_task else rows,
+            store=self.context.store,
+            config=self._config_of_new_files(),
+            options=JobOptions(
+                rebalance=brings_together and not in_one_task,
+                with_changes=row_plan.recorded,
+                hidden=self._hidden_columns(),
+            ),
+        )
+        self.cleanups.append(partial(discard, written, self.context.store))
+        return _NewFiles(written, SPARK if fallback is None else f"{SPARK}: {fallback}")
+
+    def _planned_copy(self) -> WritePlan[WriteResult | NotApplicable] | None:
+        """Plan to write new rows that are rows of the source; ``None``: Spark makes them."""
+        context, selection = self.context, self.rows.copy
+        properties = context.statement.config.properties
+        codec = COPY_CODECS.get(properties.compression_codec or context.settings.codec or "")
+        if selection is None or codec is None:
+            return None
+        if selection.num_partition_columns and not self._reads_little(with_touched=False):
+            return None  # several tasks would write a file each for every partition
+        return plan_copy(
+            selection,
+            store=context.store,
+            config=self._config_of_new_files(),
+            codec=codec,
+            parallelism=context.spark.sparkContext.defaultParallelism,
+        )
+
+    def _by_workers(self, written: WriteResult | NotApplicable) -> _NewFiles | NotApplicable:
+        if isinstance(written, NotApplicable):
+            logger.info("Spark writes the new rows: %s", written.reason)
+            return written
+        self.cleanups.append(partial(discard, written, self.context.store))
+        return _NewFiles(written, WORKERS)
+
+    def _config_of_new_files(self) -> TableConfig:
+        config = self.context.statement.config
+        return config if self.context.settings.collects_statistics else without_statistics(config)
+
+    def _reads_little(self, *, with_touched: bool) -> bool:
+        """Tell whether one task makes the new rows of the source, and of touched files, soon."""
+        touched = self.decision.files.touched if with_touched else ()
+        sizes = [add.size_bytes for add in touched]
+        return reads_little([*sizes, *(file.size_bytes for file in self.context.source.files)])
+
+    def _hidden_columns(self) -> Mapping[str, str]:
+        """Return what new files hold beside the table's columns: ids of updated rows (M-110).
+
+        When the rows changed last, the log says of the whole file.
+        """
+        tracked = self.context.tracked
+        if tracked is None or not self.decision.rows.keeps_row_ids:
+            return {}
+        return {ROW_ID: tracked.row_id}
+
+
+def rewrite_files(rewriters: Sequence[Rewriter], orders: Sequence[RewriteOrder]) -> Rewritten:
+    """Copy what stays with the first rewriter that can. Runs one Spark job."""
+    for rewriter in rewriters:
+        match rewriter.rewrite(orders):
+            case Rewritten() as done:
+                return done
+            case NotApplicable() as fallback:
+                _log_fallback(rewriter, fallback)
+    raise RuntimeError("the last rewriter takes every file")
+
+
+def _log_fallback(rewriter: Rewriter, fallback: NotApplicable) -> None:
+    logger.warning("%s cannot copy here: %s", type(rewriter).__name__, fallback.reason)
+
+
+def _hidden_rows(order: RewriteOrder) -> DeletionVectorUpdate:
+    return DeletionVectorUpdate(file=order.add, rows=order.dropped.rows().astype(np.uint64))

@@ -1,0 +1,127 @@
+"""OPTIMIZE from statement to commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.commands.command import start_command
+from puredelta.commands.compaction.metrics import OptimizeOutcome
+from puredelta.commands.compaction.optimization import Optimization, compactable_files
+from puredelta.commands.compaction.settings import OptimizeSettings
+from puredelta.commands.optimize.spec import OptimizeSpec
+from puredelta.commands.optimize.where import files_where
+from puredelta.commands.optimize.z_columns import resolve_z_columns
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.log.commit.environment import Phase, ignore_phase
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.maintenance.file_bins import plan_compaction, plan_z_order
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.table_operations import optimize
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.table.clustering import CLUSTERING, clustering_columns
+from puredelta.spark.session.ui_metrics import shown_in_ui
+from puredelta.spark.write.z_order import SAMPLE_ROWS_MAX, ZOrder
+
+_ROW_SIZE_LEAST = 10
+"""Bytes; where no statistics tell the number of rows, there are not more than this means."""
+
+
+def run_optimize(spark: SparkSession, log: TableLog, spec: OptimizeSpec) -> DataFrame:
+    """Execute an OPTIMIZE and return delta-spark's one row ``path, metrics``."""
+    with shown_in_ui(spark, f"OPTIMIZE delta.`{log.root_uri}`") as shown:
+        outcome = execute_optimize(spark, log, spec)
+        shown.report({"numAddedFiles": len(outcome.added), "numRemovedFiles": len(outcome.removed)})
+    return outcome.row(spark)
+
+
+def execute_optimize(
+    spark: SparkSession,
+    log: TableLog,
+    spec: OptimizeSpec,
+    *,
+    on_phase: Callable[[Phase], None] = ignore_phase,
+) -> OptimizeOutcome:
+    """Bring files of the latest version together, or order their rows along a Z-order curve.
+
+    One Spark job writes all files (two stages), for a Z-order another one samples the rows.
+    Nothing is committed where there is nothing to do; a Z-order always has something.
+    Files of a clustered table that its engine has clustered are left alone.
+
+    Raises:
+        InvalidRequestError: the condition is none on partition columns, or a column cannot be
+            ordered by; on a clustered table neither is allowed.
+        ConflictError: another writer deleted one of the files.
+        UnsupportedError: the table needs a feature that is not implemented.
+    """
+    command = start_command(spark, log, Capability.MERGE, on_phase=on_phase)
+    snapshot = command.snapshot
+    settings = OptimizeSettings.parse(command.session.settings)
+    if snapshot.config.supports(CLUSTERING):
+        _require_plain(spec)
+    if spec.full:
+        _refuse_full(snapshot)
+    considered = files_where(spark, snapshot, spec.predicates)
+    columns = resolve_z_columns(
+        spec.z_order_by,
+        snapshot.config,
+        case_sensitive=command.session.case_sensitive,
+        checks_statistics=settings.checks_statistics,
+    )
+    if columns:
+        bins = plan_z_order(considered.adds(), settings.limits)
+        z_order = ZOrder(
+            columns=columns,
+            sampled_share=_sampled_share(considered),
+        )
+    else:
+        bins = plan_compaction(compactable_files(snapshot, considered).adds(), settings.limits)
+        z_order = None
+    run = Optimization(
+        command=command,
+        bins=bins,
+        operation=optimize(predicates=spec.predicates, z_order_by=spec.z_order_by),
+        num_considered=len(considered),
+        z_order=z_order,
+    )
+    return run.run()
+
+
+def _require_plain(spec: OptimizeSpec) -> None:
+    if spec.predicates:
+        raise InvalidRequestError(
+            "OPTIMIZE command for Delta table with clustering doesn't support partition "
+            f"predicates. Please remove the predicates: {', '.join(spec.predicates)}.",
+            code=ErrorCode.CLUSTERING_WITH_PARTITION_PREDICATE,
+            predicates=spec.predicates,
+        )
+    if spec.z_order_by:
+        raise InvalidRequestError(
+            "OPTIMIZE command for Delta table with clustering cannot specify ZORDER BY. Please "
+            f"remove ZORDER BY ({', '.join(spec.z_order_by)}).",
+            code=ErrorCode.CLUSTERING_WITH_ZORDER_BY,
+            columns=spec.z_order_by,
+        )
+
+
+def _refuse_full(snapshot: Snapshot) -> NoReturn:
+    if clustering_columns(snapshot.config, snapshot.domain_metadata):
+        raise UnsupportedError(
+            "OPTIMIZE FULL clusters a table anew, and puredelta does not cluster. OPTIMIZE without "
+            "FULL brings the files together that no engine has clustered.",
+            code=ErrorCode.OPTIMIZE_FULL_NOT_SUPPORTED,
+        )
+    raise InvalidRequestError(
+        "OPTIMIZE FULL is only supported for clustered tables with non-empty clustering columns.",
+        code=ErrorCode.OPTIMIZE_FULL_NOT_SUPPORTED,
+    )
+
+
+def _sampled_share(files: FileTable) -> float:
+    rows = files.num_records()
+    if rows is None:
+        rows = files.total_size_bytes // _ROW_SIZE_LEAST
+    return min(1.0, SAMPLE_ROWS_MAX / max(rows, 1))

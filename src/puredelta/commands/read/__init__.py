@@ -1,0 +1,1 @@
+"""What a table shows without being changed: rows of a version, changes, history, descriptions."""

@@ -1,1 +1,0 @@
-"""What MERGE, UPDATE and DELETE share: from a resolved statement to the commit of its rows."""

@@ -1,0 +1,212 @@
+"""INSERT: rows go into a table by position, or by name, each value stored as its column's type.
+
+Unlike a DataFrame write, which takes columns by name and casts nothing: Spark's own rules for
+INSERT (``spark.sql.storeAssignmentPolicy``) say which value fits. Classic sessions only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from puredelta.commands.write.options import SaveMode, replaces_partitions
+from puredelta.commands.write.planned_write import WriteOutcome
+from puredelta.commands.write.write_table import WriteRequest, write_table
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.types import (
+    INTEGRAL,
+    STRING,
+    StructField,
+    StructType,
+)
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.identifiers import display_name
+from puredelta.spark.session.types import quoted_text, to_spark, to_spark_type
+from puredelta.spark.values.inserted_rows import stored_as
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsertRequest:
+    """What an INSERT says beside its rows."""
+
+    columns: tuple[str, ...] = ()
+    """Those the values are for; by default all of the table."""
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+    """Partition columns with the value, as text, that they have in every row."""
+    open_partition: tuple[str, ...] = ()
+    """Partition columns that are named and whose values are in the rows."""
+    by_name: bool = False
+    overwrite: bool = False
+    """Whether what is there is replaced: all of it, or the partitions that are named."""
+    replace_where: str | None = None
+    """Replaces the rows of this condition instead."""
+    evolves: bool = False
+    """Columns of the rows that the table lacks are added to it, after its own."""
+
+
+EVERY_COLUMN = InsertRequest()
+
+_INTEGER = re.compile(r"[+-]?\d{1,18}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedInsert:
+    """An INSERT whose rows fit the table's columns: nothing has been changed yet."""
+
+    rows: DataFrame
+    log: TableLog
+    mode: SaveMode
+    options: Mapping[str, object]
+
+    def run(self) -> WriteOutcome:
+        """Insert the rows; runs one Spark job. Errors as `write_table`."""
+        return write_table(self.rows, self.log, WriteRequest(mode=self.mode, options=self.options))
+
+
+def insert_rows(
+    rows: DataFrame, log: TableLog, request: InsertRequest = EVERY_COLUMN
+) -> WriteOutcome:
+    """Insert rows into a table; runs one Spark job. Errors as `plan_insert` and `write_table`."""
+    return plan_insert(rows, log, request).run()
+
+
+def plan_insert(
+    rows: DataFrame, log: TableLog, request: InsertRequest = EVERY_COLUMN
+) -> PlannedInsert:
+    """Return the write that an INSERT is; runs no job.
+
+    Columns without a value get their default, or NULL. ``overwrite`` replaces what a
+    DataFrame write in mode ``overwrite`` does; with ``partition`` only those partitions,
+    unless ``spark.sql.sources.partitionOverwriteMode`` is dynamic.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        InvalidRequestError: a column is unknown.
+        pyspark.errors.AnalysisException: too many or too few values, or one of a type that
+            does not fit.
+    """
+    config = log.snapshot().config
+    chosen = value_columns(config, request)
+    if request.by_name and not request.columns:
+        given = {name.lower() for name in rows.columns}
+        chosen = [f for f in chosen if f.name.lower() in given]
+    known = to_spark(StructType(tuple(chosen)))
+    stored = stored_as(
+        rows,
+        T.StructType([*known.fields, *_new_columns(rows, config, chosen, request)]),
+        table=f"delta.`{log.root_uri}`",
+        by_name=request.by_name,
+    )
+    fixed = _fixed_columns(config, request)
+    values = {f.name: F.lit(value).cast(to_spark_type(f.type)) for f, value in fixed}
+    options: dict[str, object] = {"mergeSchema": True} if request.evolves else {}
+    where = request.replace_where
+    if request.overwrite and fixed and not replaces_partitions(rows.sparkSession):
+        where = _all_of([_is_value(f, value) for f, value in fixed])
+    if where is not None:
+        options["replaceWhere"] = where
+    overwrites = request.overwrite or where is not None
+    return PlannedInsert(
+        rows=stored.withColumns(values) if values else stored,
+        log=log,
+        mode=SaveMode.OVERWRITE if overwrites else SaveMode.APPEND,
+        options=options,
+    )
+
+
+def _new_columns(
+    rows: DataFrame, config: TableConfig, chosen: Sequence[StructField], request: InsertRequest
+) -> list[T.StructField]:
+    """Return the columns of the rows that are to be added to the table."""
+    if not request.evolves or request.columns:
+        return []
+    fields = list(rows.schema.fields)
+    if request.by_name:
+        return [f for f in fields if config.schema.find_ignoring_case(f.name) is None]
+    return fields[len(chosen) :]
+
+
+def value_columns(config: TableConfig, request: InsertRequest) -> list[StructField]:
+    """Return the columns that the values of each row are for, in their order.
+
+    Raises:
+        InvalidRequestError: a name is unknown or stands there twice, or PARTITION names
+            what does not partition the table (NON_PARTITION_COLUMN).
+    """
+    _require_partition_columns(config, (*request.partition, *request.open_partition))
+    fixed = {f.name for f, _ in _fixed_columns(config, request)}
+    if request.columns:
+        return _named(request.columns, config.schema, taken=fixed)
+    return [f for f in config.schema.fields if f.name not in fixed]
+
+
+def _fixed_columns(
+    config: TableConfig, request: InsertRequest
+) -> list[tuple[StructField, str | None]]:
+    found = ((config.schema.find_ignoring_case(k), v) for k, v in request.partition.items())
+    return [(field, value) for field, value in found if field is not None]
+
+
+def _all_of(conditions: Sequence[str]) -> str:
+    """Return conditions joined as Spark's own text of them is."""
+    return reduce(lambda one, other: f"({one} AND {other})", conditions)
+
+
+def _is_value(column: StructField, value: str | None) -> str:
+    name = display_name((column.name,))
+    if value is None:
+        return f"({name} IS NULL)"
+    if column.type == STRING:
+        literal = quoted_text(value)
+    elif column.type in INTEGRAL and _INTEGER.fullmatch(value):
+        literal = str(int(value))
+    else:
+        kind = to_spark_type(column.type).simpleString()
+        literal = f"CAST({quoted_text(value)} AS {kind})"
+    return f"({name} <=> {literal})"
+
+
+def _require_partition_columns(config: TableConfig, names: Iterable[str]) -> None:
+    known = {column.lower() for column in config.partition_columns}
+    for name in names:
+        if name.lower() not in known:
+            raise InvalidRequestError(
+                f"PARTITION clause cannot contain the non-partition column: `{name}`. The table is "
+                f"partitioned by {list(config.partition_columns)}.",
+                code=ErrorCode.NON_PARTITION_COLUMN,
+                column=name,
+            )
+
+
+def _named(
+    columns: Sequence[str], schema: StructType, *, taken: Iterable[str]
+) -> list[StructField]:
+    """Return the fields of a column list.
+
+    Raises:
+        InvalidRequestError: a name is unknown, or stands there twice.
+    """
+    found = [schema.find_ignoring_case(name) for name in columns]
+    fields = [field for field in found if field is not None]
+    if len(fields) < len(columns):
+        unknown = columns[found.index(None)]
+        raise InvalidRequestError(
+            f"The table has no column {unknown!r}, only {list(schema.names)}.",
+            code=ErrorCode.UNRESOLVED_COLUMN,
+            column=unknown,
+        )
+    names = [*taken, *(field.name for field in fields)]
+    if len(set(names)) < len(names):
+        raise InvalidRequestError(
+            f"A column is named twice in the column list {list(columns)}.",
+            code=ErrorCode.COLUMN_ALREADY_EXISTS,
+            columns=tuple(columns),
+        )
+    return fields

@@ -1,0 +1,179 @@
+"""How a write was asked for: its mode, and its options by Spark's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.definition.schema_change import SchemaChange
+from puredelta.commands.settings import CommitSettings, set_transaction_of
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.spark.session.delta_conf import AUTO_MERGE, DYNAMIC_OVERWRITE, REPLACE_WHERE_CHECK
+from puredelta.spark.session.session import settings_of
+
+WRITE_OPTIONS = (
+    "mergeSchema",
+    "overwriteSchema",
+    "replaceWhere",
+    "partitionOverwriteMode",
+    "userMetadata",
+    "txnAppId",
+    "txnVersion",
+)
+"""By delta-spark's names."""
+
+_PROPERTY_PREFIX = "delta."
+_PARTITION_OVERWRITE = "spark.sql.sources.partitionOverwriteMode"
+
+
+class SaveMode(Enum):
+    """What to do about a table that is already there; Spark's words."""
+
+    ERROR = "error"
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    IGNORE = "ignore"
+
+    @classmethod
+    def parse(cls, text: str) -> SaveMode:
+        """Read a mode, also under the other names Spark has for ``error``.
+
+        Raises:
+            InvalidRequestError: no such mode.
+        """
+        name = {"errorifexists": "error", "default": "error"}.get(text.lower(), text.lower())
+        try:
+            return cls(name)
+        except ValueError:
+            raise InvalidRequestError(
+                f"There is no write mode {text!r}. Use one of "
+                f"{', '.join(mode.value for mode in cls)}.",
+                code=ErrorCode.INVALID_WRITE_OPTION,
+                mode=text,
+            ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """The options of one write."""
+
+    change: SchemaChange
+    replace_where: str | None
+    """An overwrite replaces the rows of this condition only."""
+    checks_replaced: bool
+    """``replaceWhere.constraintCheck.enabled``: the new rows must satisfy it, too."""
+    replaces_partitions: bool
+    """An overwrite replaces only the partitions it has rows for."""
+    settings: CommitSettings
+    """Those of the session, and what options say instead (user metadata, application id)."""
+    properties: Mapping[str, str]
+    """``delta.*`` options: properties of the table if this write creates it."""
+
+    @classmethod
+    def of(cls, spark: SparkSession, options: Mapping[str, object]) -> WriteOptions:
+        """Read options of a write through ``spark``; errors as `parse`."""
+        return cls.parse(settings_of(spark), options)
+
+    @classmethod
+    def parse(cls, conf: Mapping[str, str], options: Mapping[str, object]) -> WriteOptions:
+        """Read options (names in any case), with the session's settings as their defaults.
+
+        Raises:
+            InvalidRequestError: an option this library does not have, a value it cannot
+                have, or options that exclude each other.
+        """
+        given, properties = _split_options(options)
+        settings = CommitSettings.parse_idempotent(conf)
+        if "txnAppId" in given or "txnVersion" in given:
+            settings = replace(
+                settings,
+                set_transaction=set_transaction_of(given.get("txnAppId"), given.get("txnVersion")),
+                resets_set_transaction=False,
+            )
+        if "userMetadata" in given:
+            settings = replace(settings, user_metadata=given["userMetadata"])
+        merges = given.get("mergeSchema") or AUTO_MERGE.text(conf)
+        options_of_write = cls(
+            change=SchemaChange(
+                merge=_flag("mergeSchema", merges),
+                overwrite=_flag("overwriteSchema", given.get("overwriteSchema", "false")),
+            ),
+            replace_where=given.get("replaceWhere"),
+            checks_replaced=REPLACE_WHERE_CHECK.flag(conf),
+            replaces_partitions=_is_dynamic(conf, given) and DYNAMIC_OVERWRITE.flag(conf),
+            settings=settings,
+            properties=properties,
+        )
+        options_of_write._require_possible(given)
+        return options_of_write
+
+    def _require_possible(self, given: Mapping[str, str]) -> None:
+        if not self.replaces_partitions:
+            return
+        if self.replace_where is not None and "partitionOverwriteMode" in given:
+            raise InvalidRequestError(
+                "A 'replaceWhere' expression and 'partitionOverwriteMode'='dynamic' cannot both be "
+                "set in the DataFrameWriter options.",
+                code=ErrorCode.REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE,
+            )
+        if self.change.overwrite and "partitionOverwriteMode" in given:
+            raise InvalidRequestError(
+                "'overwriteSchema' cannot be used in dynamic partition overwrite mode.",
+                code=ErrorCode.OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE,
+            )
+
+
+def replaces_partitions(spark: SparkSession) -> bool:
+    """Return whether the session's overwrites replace only the partitions they have rows for."""
+    conf = settings_of(spark)
+    return _is_dynamic(conf, {}) and DYNAMIC_OVERWRITE.flag(conf)
+
+
+def _split_options(options: Mapping[str, object]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the options of the write, by their own names, and the table properties."""
+    known = {name.lower(): name for name in WRITE_OPTIONS}
+    given: dict[str, str] = {}
+    properties: dict[str, str] = {}
+    for key, value in options.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if key.lower() in known:
+            given[known[key.lower()]] = text
+        elif key.startswith(_PROPERTY_PREFIX):
+            properties[key] = text
+        else:
+            raise InvalidRequestError(
+                f"There is no write option {key!r}. Options are {', '.join(WRITE_OPTIONS)} and "
+                "table properties (delta.*).",
+                code=ErrorCode.INVALID_WRITE_OPTION,
+                option=key,
+            )
+    return given, properties
+
+
+def _is_dynamic(conf: Mapping[str, str], given: Mapping[str, str]) -> bool:
+    """Return whether partitions are replaced; the session's mode gives way to other options."""
+    mode = given.get("partitionOverwriteMode")
+    if mode is None:
+        mode = conf.get(_PARTITION_OVERWRITE) or "static"
+        if "replaceWhere" in given or given.get("overwriteSchema", "").lower() == "true":
+            return False
+    if mode.lower() not in {"static", "dynamic"}:
+        raise InvalidRequestError(
+            f"The write option 'partitionOverwriteMode' is static or dynamic, not {mode!r}.",
+            code=ErrorCode.INVALID_WRITE_OPTION,
+            option="partitionOverwriteMode",
+        )
+    return mode.lower() == "dynamic"
+
+
+def _flag(option: str, text: str | None) -> bool:
+    if text is not None and text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    raise InvalidRequestError(
+        f"The write option {option!r} is true or false, not {text!r}.",
+        code=ErrorCode.INVALID_WRITE_OPTION,
+        option=option,
+    )

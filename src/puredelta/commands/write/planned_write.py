@@ -1,0 +1,245 @@
+"""A write that has been decided: one Spark job, one commit.
+
+The job writes files that no version names yet, the commit makes them part of the table. If
+anything fails before the commit has landed, the files are removed and the table is as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from pyspark.sql import DataFrame
+
+from puredelta.commands.cleanup import discarded_on_failure
+from puredelta.commands.command import Command
+from puredelta.commands.compaction.auto import AUTO_COMPACTION
+from puredelta.commands.definition.identity_marks import identity_tags
+from puredelta.commands.dml.replace_where import replace_rows
+from puredelta.commands.dml.replaced_rows import (
+    only_where,
+    partition_predicate,
+    partitions_of,
+    resolve_replaced,
+)
+from puredelta.commands.dml.spec.replace_where import ReplaceSpec
+from puredelta.commands.finish import finish
+from puredelta.commands.write.complete_rows import complete_rows
+from puredelta.commands.write.options import SaveMode, WriteOptions
+from puredelta.log.commit.commit_request import CommitRequest, IfCreated, changed_definition
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.files.tombstones import remove_file
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.actions.actions import DomainMetadata, Remove
+from puredelta.protocol.actions.operations import Operation
+from puredelta.protocol.actions.table_operations import STREAMING_UPDATE
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.table.stats import without_statistics
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.delta_conf import STATS_COLLECT
+from puredelta.spark.write.writer import write_rows
+from puredelta.spark.write.written_files import WriteResult, discard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOutcome:
+    """What a write did."""
+
+    version: int | None
+    """The version it made; None if there was nothing to do."""
+    num_files: int = 0
+    num_rows: int = 0
+    size_bytes: int = 0
+    num_removed_files: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedWrite:
+    """A write that is allowed: nothing has been changed yet."""
+
+    rows: DataFrame
+    command: Command
+    config: TableConfig
+    """The table after the write, but for high water marks."""
+    mode: SaveMode
+    options: WriteOptions
+    operation: Operation
+    """What the history is to say."""
+    domains: tuple[DomainMetadata, ...] = ()
+    """Set by this write, too."""
+
+    def run(self) -> WriteOutcome:
+        """Write the files and commit them; high water marks of identity columns move.
+
+        Raises:
+            InvalidRequestError: a row breaks a rule of the table or of ``replaceWhere``.
+            ConflictError: another writer changed what this write relies on.
+            DeltaError: the storage refused (WRITE_FAILED).
+        """
+        command = self.command
+        self.config.require(write_capability(self.mode))
+        done = command.already_committed()
+        outcome = WriteOutcome(version=None) if done else self._replace()
+        if outcome.version is None:
+            command.settings.reset_set_transaction(command.spark)
+        return outcome
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether anything is replaced."""
+        return self.mode is SaveMode.OVERWRITE
+
+    @property
+    def replaces_partitions(self) -> bool:
+        """Whether the partitions of the new rows are; a table without any is replaced whole."""
+        partitioned = bool(self.config.partition_columns)
+        return self.overwrites and self.options.replaces_partitions and partitioned
+
+    def _replace(self) -> WriteOutcome:
+        """Find out what goes, as far as that is known before the new rows are."""
+        where = self.options.replace_where if self.overwrites else None
+        existing, transaction = self.command.existing, self.command.transaction
+        if where is not None:
+            spark = self.command.spark
+            replaced = resolve_replaced(spark, where, self.config)
+            if existing is None:
+                return self._commit_rows(None, where=where)
+            if not replaced.goes_by_file(self.config):
+                return self._replace_rows(existing, where)
+            files = replaced.files(spark, existing)
+            transaction.read_files(replaced.predicate, files)
+            return self._commit_rows(files, where=where)
+        if existing is None or not self.overwrites or self.replaces_partitions:
+            return self._commit_rows(None)
+        transaction.read_files(None, existing.files)
+        return self._commit_rows(existing.files)
+
+    def _commit_rows(self, replaced: FileTable | None, *, where: str | None = None) -> WriteOutcome:
+        command, config = self.command, self.config
+        store = command.log.store
+        complete = complete_rows(self.rows, config, store=store)
+        if not STATS_COLLECT.flag(command.session.settings):
+            config = without_statistics(config)
+        try:
+            rows = self._checked(complete.rows, where)
+            written = write_rows(rows, store=store, config=config)
+        finally:
+            complete.remove(store)
+        discard_files = partial(discard, written, store)
+        with discarded_on_failure(discard_files):
+            if self.replaces_partitions and command.existing is not None:
+                replaced = self._replaced_partitions(written, command.existing)
+            removes = _removes(replaced, now_ms=command.clock())
+            more = {} if where is None else _replaced_metrics(replaced)
+            request = self._request(written, removes, complete.config, more)
+        if not request.actions and command.settings.set_transaction is None:
+            return WriteOutcome(version=None)
+        committed = finish(command, request, discard=discard_files)
+        return WriteOutcome(
+            version=committed.version,
+            num_files=len(written.adds),
+            num_rows=written.num_rows,
+            size_bytes=written.size_bytes,
+            num_removed_files=len(removes),
+        )
+
+    def _replaced_partitions(self, written: WriteResult, existing: Snapshot) -> FileTable:
+        """Return the files of the partitions that got rows, and depend on those partitions."""
+        replaced = partitions_of(written.adds, existing.files, self.config)
+        predicate = partition_predicate(written.adds, self.config)
+        self.command.transaction.read_files(predicate, replaced)
+        return replaced
+
+    def _request(
+        self,
+        written: WriteResult,
+        removes: Sequence[Remove],
+        after: TableConfig,
+        more_metrics: Mapping[str, int | str],
+    ) -> CommitRequest:
+        before = None if self.command.existing is None else self.command.existing.config
+        return CommitRequest(
+            actions=(
+                *changed_definition(before, after),
+                *self.domains,
+                *written.adds,
+                *removes,
+            ),
+            operation=self.operation,
+            metrics={**self._metrics(written, removes), **more_metrics},
+            is_blind_append=False if self.overwrites else None,
+            tags=None if before is None else identity_tags(before, after),
+            if_created=IfCreated.APPEND if self.mode is SaveMode.APPEND else IfCreated.FAIL,
+        )
+
+    def _metrics(self, written: WriteResult, removes: Sequence[Remove]) -> dict[str, int | str]:
+        if self.operation.name == STREAMING_UPDATE:
+            return _streamed_metrics(written, removes)
+        return _metrics(written, removes, overwrites=self.overwrites)
+
+    def _replace_rows(self, existing: Snapshot, where: str) -> WriteOutcome:
+        """Replace rows of a condition that files do not decide: they are split."""
+        rows = self._checked(self.rows, where)
+        spec = ReplaceSpec(
+            where=where,
+            columns=tuple(rows.columns),
+            evolves=self.config is not existing.config,
+            operation=self.operation,
+        )
+        outcome = replace_rows(self.command, rows, spec)
+        return WriteOutcome(
+            version=outcome.version,
+            num_files=outcome.metrics["numFiles"],
+            num_rows=outcome.rows.inserted,
+            size_bytes=outcome.metrics["numOutputBytes"],
+            num_removed_files=outcome.metrics["numRemovedFiles"],
+        )
+
+    def _checked(self, rows: DataFrame, where: str | None) -> DataFrame:
+        if where is None or not self.options.checks_replaced:
+            return rows
+        return only_where(rows, where)
+
+
+def with_write_settings(command: Command, options: WriteOptions) -> Command:
+    """Give a command what a write of rows has: its options' settings, and auto compaction."""
+    return replace(command, settings=options.settings, hooks=(AUTO_COMPACTION,))
+
+
+def write_capability(mode: SaveMode) -> Capability:
+    """Return what a write in a mode does to a table."""
+    return Capability.OVERWRITE if mode is SaveMode.OVERWRITE else Capability.APPEND
+
+
+def _removes(files: FileTable | None, *, now_ms: int) -> list[Remove]:
+    return [] if files is None else [remove_file(a, deleted_ms=now_ms) for a in files.adds()]
+
+
+def _metrics(
+    written: WriteResult, removes: Sequence[Remove], *, overwrites: bool
+) -> dict[str, int | str]:
+    metrics: dict[str, int | str] = {"numFiles": len(written.adds)}
+    if overwrites:
+        metrics["numRemovedFiles"] = len(removes)
+        metrics["numRemovedBytes"] = sum(remove.size_bytes or 0 for remove in removes)
+    metrics["numOutputRows"] = written.num_rows
+    metrics["numOutputBytes"] = written.size_bytes
+    return metrics
+
+
+def _streamed_metrics(written: WriteResult, removes: Sequence[Remove]) -> dict[str, int | str]:
+    """Return what is counted of a batch of a stream."""
+    return {
+        "numAddedFiles": len(written.adds),
+        "numRemovedFiles": len(removes),
+        "numOutputRows": written.num_rows,
+        "numOutputBytes": written.size_bytes,
+    }
+
+
+def _replaced_metrics(replaced: FileTable | None) -> dict[str, int | str]:
+    """Return what is counted, too, where the files of a condition are replaced."""
+    deleted = 0 if replaced is None else replaced.num_records()
+    counted = {} if deleted is None else {"numDeletedRows": deleted}
+    return {"numCopiedRows": 0, "numAddedChangeFiles": 0, **counted}

@@ -1,0 +1,171 @@
+"""Write a DataFrame into a table: create, append, overwrite, in one commit.
+
+The order is the promise: everything that can be refused is refused first, then one Spark job
+writes files that no version names yet, then one commit makes them part of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame
+
+from puredelta.commands.command import Command, command_on
+from puredelta.commands.definition.new_table import (
+    NOTHING_BUT_COLUMNS,
+    NewTableProperties,
+    plan_new_table,
+)
+from puredelta.commands.definition.schema_change import (
+    SchemaChange,
+    config_for_rows,
+    require_storable_types,
+    resolve_columns,
+)
+from puredelta.commands.write.complete_rows import require_no_explicit_identity
+from puredelta.commands.write.options import SaveMode, WriteOptions
+from puredelta.commands.write.planned_write import (
+    PlannedWrite,
+    WriteOutcome,
+    with_write_settings,
+    write_capability,
+)
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.commit.commit_checks import require_removable
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.operations import Operation, WriteMode, write
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.helper_columns import require_no_helper_names
+from puredelta.spark.session.types import from_spark, struct_as_nullable, without_table_metadata
+
+__all__ = ["WriteOutcome", "WriteRequest", "columns_of", "write_table"]
+
+_RECORDED_MODE = {
+    SaveMode.ERROR: WriteMode.ERROR_IF_EXISTS,
+    SaveMode.APPEND: WriteMode.APPEND,
+    SaveMode.OVERWRITE: WriteMode.OVERWRITE,
+    SaveMode.IGNORE: WriteMode.IGNORE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRequest:
+    """What a write says beside its rows."""
+
+    mode: SaveMode = SaveMode.ERROR
+    partition_by: Sequence[str] = ()
+    options: Mapping[str, object] = field(default_factory=dict)
+    created: NewTableProperties = NOTHING_BUT_COLUMNS
+    """Of a table that this write creates; one that is there keeps its own."""
+    record: Callable[[TableConfig], Operation] | None = None
+    """What the history is to say of the table that comes out, if not WRITE."""
+
+
+def write_table(
+    rows: DataFrame, log: TableLog, request: WriteRequest = WriteRequest()
+) -> WriteOutcome:
+    """Write ``rows`` into the table at ``log``, which is created if it is not there.
+
+    Runs one Spark job, none if there is nothing to do; another one if values of identity
+    columns are to be generated. An append or overwrite without effect commits nothing, and
+    neither does a write that its application (``txnAppId``, ``txnVersion``) has done before.
+    With ``replaceWhere`` or ``partitionOverwriteMode=dynamic`` an overwrite replaces a part of
+    the table.
+
+    Raises:
+        InvalidRequestError: the table is there (TABLE_ALREADY_EXISTS), the rows do not fit
+            (SCHEMA_MISMATCH, FAILED_TO_MERGE_FIELDS), break a constraint or do not satisfy
+            ``replaceWhere`` (REPLACE_WHERE_MISMATCH), a table must not lose rows
+            (CANNOT_MODIFY_APPEND_ONLY), an option is unknown.
+        UnsupportedError: the table needs a feature this library cannot write.
+        ConflictError: another writer changed what this write relies on.
+        DeltaError: the storage refused (WRITE_FAILED).
+    """
+    mode = request.mode
+    require_no_helper_names(rows.columns)
+    existing = log.snapshot() if log.exists() else None
+    if existing is not None and mode is SaveMode.IGNORE:
+        return WriteOutcome(version=None)
+    if existing is not None and mode is SaveMode.ERROR:
+        raise InvalidRequestError(
+            f"Cannot write to already existent path {log.root_uri} without setting OVERWRITE = "
+            "'true': a Delta table is there. Use mode 'append' or 'overwrite'.",
+            code=ErrorCode.TABLE_ALREADY_EXISTS,
+            path=log.root_uri,
+        )
+    command = command_on(rows.sparkSession, log, existing, write_capability(mode))
+    options = WriteOptions.parse(command.session.settings, request.options)
+    config = _planned_config(command, columns_of(rows), request, options)
+    planned = PlannedWrite(
+        rows=rows,
+        command=with_write_settings(command, options),
+        config=config,
+        mode=mode,
+        options=options,
+        operation=_operation(request, options, config)
+        if request.record is None
+        else request.record(config),
+    )
+    return planned.run()
+
+
+def _planned_config(
+    command: Command, schema: StructType, request: WriteRequest, options: WriteOptions
+) -> TableConfig:
+    """Return the table that the write makes or keeps, if rows of the schema may go into it."""
+    existing, case_sensitive = command.existing, command.session.case_sensitive
+    if existing is None:
+        created = request.created
+        return plan_new_table(
+            command.session.settings,
+            schema,
+            resolve_columns(request.partition_by, schema, case_sensitive=case_sensitive),
+            wanted=replace(created, properties={**options.properties, **created.properties}),
+        )
+    overwrites = request.mode is SaveMode.OVERWRITE
+    if overwrites and len(existing.files):
+        require_removable(existing.config)
+    require_no_explicit_identity(schema, existing.config)
+    return config_for_rows(
+        existing.config,
+        schema,
+        request.partition_by,
+        change=SchemaChange(
+            merge=options.change.merge,
+            overwrite=options.change.overwrite and overwrites and options.replace_where is None,
+        ),
+        case_sensitive=case_sensitive,
+    )
+
+
+def _operation(request: WriteRequest, options: WriteOptions, config: TableConfig) -> Operation:
+    overwrites = request.mode is SaveMode.OVERWRITE
+    return write(
+        _RECORDED_MODE[request.mode],
+        partition_by=request.partition_by,
+        replace_where=options.replace_where if overwrites else None,
+        merges_schema=options.change.merge,
+        overwrites_schema=options.change.overwrite,
+        overwrites_partitions=overwrites
+        and options.replaces_partitions
+        and bool(config.partition_columns),
+    )
+
+
+def columns_of(rows: DataFrame) -> StructType:
+    """Return the rows' schema as a table would have it: everything nullable (as delta-spark).
+
+    Raises:
+        InvalidRequestError: there is no column, or one of a type no table can have.
+    """
+    plain = without_table_metadata(struct_as_nullable(rows.schema))
+    schema = from_spark(plain)
+    if not schema.fields:
+        raise InvalidRequestError(
+            "Data used in creating the Delta table doesn't have any columns.",
+            code=ErrorCode.EMPTY_DATA,
+        )
+    require_storable_types(schema)
+    return schema

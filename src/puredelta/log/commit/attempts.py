@@ -1,0 +1,138 @@
+"""The attempts of a commit: one version after the other, until one is free or a conflict is found.
+
+Each attempt builds the content for its version and tries to create the commit file. Where
+another writer was faster, the staged commit is checked against every winning commit and
+bound to the version after the last. The command itself is never run again (X-09).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.commit.commit import Created, LostRace, create_version
+from puredelta.log.commit.commit_checks import require_valid_actions
+from puredelta.log.commit.commit_content import (
+    CommitBase,
+    StagedCommit,
+    build_actions,
+    encode_commit,
+    next_config,
+)
+from puredelta.log.commit.commit_request import Committed, IfCreated
+from puredelta.log.commit.conflict_errors import conflict_error, creation_conflict, retries_exceeded
+from puredelta.log.commit.conflicts import find_conflicts
+from puredelta.log.commit.environment import Environment, Phase
+from puredelta.log.commit.read_set import ReadSet
+from puredelta.log.commit.winning_commit import WinningCommit
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.table.table_config import TableConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempts:
+    """What stays the same while a commit tries for one version after the other."""
+
+    log: TableLog
+    txn_id: str
+    read_version: int
+    reads: ReadSet
+    capability: Capability
+    if_created: IfCreated
+    environment: Environment
+
+    def run(self, staged: StagedCommit, base: CommitBase) -> Committed:
+        """Commit on the base, or on whatever compatible version comes after it."""
+        first_version = base.version + 1
+        config = self._require_committable(staged, base)
+        self.environment.on_phase(Phase.STAGED)
+        for _ in range(self.environment.attempts_max):
+            actions = build_actions(staged, base, config)
+            content = encode_commit(actions)
+            match create_version(self.log.store, base.version + 1, content, txn_id=self.txn_id):
+                case Created(version):
+                    return Committed(version=version, actions=actions, config=config)
+                case LostRace():
+                    self.environment.on_phase(Phase.LOST_RACE)
+            checked_for = base.config
+            staged, base = self._rebase(staged, base)
+            if base.config is not checked_for:
+                config = self._require_committable(staged, base)
+            self.environment.on_phase(Phase.REBASED)
+        raise retries_exceeded(
+            table=self._table_name(base.config),
+            attempts=self.environment.attempts_max,
+            first_version=first_version,
+            last_version=base.version + 1,
+            num_actions=len(staged.actions),
+        )
+
+    def _require_committable(self, staged: StagedCommit, base: CommitBase) -> TableConfig:
+        """Return the table as the commit leaves it, if the commit may be made on the base."""
+        after = next_config(base.config, staged.protocol, staged.metadata)
+        if after is None:
+            missing = "metaData" if staged.metadata is None else "protocol"
+            raise InvalidRequestError(
+                f"Couldn't find Metadata while committing the first version of the Delta table: "
+                f"the {missing} action is missing.",
+                code=ErrorCode.METADATA_ABSENT,
+                missing=missing,
+            )
+        after.require(self.capability)
+        require_valid_actions(
+            staged.actions, before=base.config, after=after, operation=staged.info.operation
+        )
+        return after
+
+    def _rebase(self, staged: StagedCommit, base: CommitBase) -> tuple[StagedCommit, CommitBase]:
+        """Check the commit against every commit since the base and move it after the last."""
+        for winner in map(WinningCommit.of, self.log.commits_after(base.version)):
+            after = base.after(winner)
+            if base.config is None:
+                staged = self._join(staged, winner, after.table)
+            self._require_no_conflict(staged, winner, base.config or after.table)
+            base = after
+        return staged, base
+
+    def _require_no_conflict(
+        self, staged: StagedCommit, winner: WinningCommit, config: TableConfig
+    ) -> None:
+        conflicts = find_conflicts(
+            staged.for_conflicts(), winner, read_set=self.reads, config=config
+        )
+        if conflicts:
+            raise conflict_error(
+                conflicts, winner, table=self._table_name(config), read_version=self.read_version
+            )
+
+    def _join(
+        self, staged: StagedCommit, winner: WinningCommit, theirs: TableConfig
+    ) -> StagedCommit:
+        """Turn the creation of a table into an append to the one another writer created."""
+        reason = _why_not_joined(staged, theirs, self.if_created)
+        if reason is not None:
+            raise creation_conflict(winner, table=self._table_name(theirs), reason=reason)
+        return staged.without_table_definition()
+
+    def _table_name(self, config: TableConfig | None) -> str:
+        name = None if config is None else config.metadata.name
+        return name or f"delta.`{self.log.root_uri.removeprefix('file:')}`"
+
+
+def _why_not_joined(staged: StagedCommit, theirs: TableConfig, if_created: IfCreated) -> str | None:
+    """Say why rows written for our table cannot go into the other writer's, if they cannot."""
+    if if_created is IfCreated.FAIL:
+        return "this operation was to create the table"
+    if not staged.is_blind_append:
+        return "this operation does more than append"
+    ours = next_config(None, staged.protocol, staged.metadata)
+    if ours is None:
+        return "it has no metadata"
+    if ours.schema != theirs.schema:
+        return "its schema is another one"
+    if ours.partition_columns != theirs.partition_columns:
+        return f"it is partitioned by {list(theirs.partition_columns)}"
+    if dict(ours.metadata.configuration) != dict(theirs.metadata.configuration):
+        return "its table properties are others"
+    return None

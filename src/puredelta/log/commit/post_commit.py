@@ -1,0 +1,90 @@
+"""What follows a commit in the log: a checkpoint where one is due, and removal of what expired.
+
+The commit stands whatever happens here: an exception would tell the caller to remove files
+that the table has. No ``.crc`` is written: it is optional, and a wrong one costs readers the
+table.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum
+
+from puredelta.log.checkpoint.checkpoint_write import write_checkpoint
+from puredelta.log.checkpoint.cleanup import clean_up_log
+from puredelta.log.commit.commit_request import Committed
+from puredelta.log.commit.environment import DEFAULT_ENVIRONMENT, Environment, Phase
+from puredelta.log.replay.load import first_snapshot
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+
+logger = logging.getLogger(__name__)
+
+
+class CheckpointWish(Enum):
+    """When to write a checkpoint after the commit."""
+
+    AT_INTERVAL = "at interval"
+    """At every multiple of ``delta.checkpointInterval`` but 0 (X-32)."""
+    ALWAYS = "always"
+    """Also now: CONVERT lists many files in version 0 (C-58)."""
+
+
+def write_due_checkpoint(
+    log: TableLog,
+    committed: Committed,
+    *,
+    wish: CheckpointWish = CheckpointWish.AT_INTERVAL,
+    environment: Environment = DEFAULT_ENVIRONMENT,
+) -> None:
+    """Write a checkpoint of a commit if it is due; then remove log files beyond the retention."""
+    if _is_written(log, committed, wish, environment):
+        _clean_up(log, committed, environment)
+    environment.on_phase(Phase.FINISHED)
+
+
+def _is_written(
+    log: TableLog, committed: Committed, wish: CheckpointWish, environment: Environment
+) -> bool:
+    version = committed.version
+    try:
+        interval = committed.config.properties.checkpoint_interval
+        due = version != 0 and version % interval == 0
+        if not due and wish is not CheckpointWish.ALWAYS:
+            return False
+        write_checkpoint(log.store, _snapshot_of(log, committed), now_ms=environment.clock())
+    except Exception as error:
+        logger.warning(
+            "Version %d of %s is committed, but no checkpoint was written for it: %s",
+            version,
+            log.root_uri,
+            error,
+            exc_info=True,
+        )
+        return False
+    return True
+
+
+def _snapshot_of(log: TableLog, committed: Committed) -> Snapshot:
+    """Return the committed version; the first one, which may list many files, is not read."""
+    if committed.version == 0:
+        return first_snapshot(
+            log.root_uri,
+            committed.config,
+            committed.actions,
+            timestamp_ms=committed.timestamp_ms,
+        )
+    return log.snapshot(version=committed.version)
+
+
+def _clean_up(log: TableLog, committed: Committed, environment: Environment) -> None:
+    """Remove expired log files; what cannot be removed now is found again next time."""
+    try:
+        clean_up_log(log.store, committed.config.properties, now_ms=environment.clock())
+    except Exception as error:
+        logger.warning(
+            "Expired log files of %s could not all be removed: %s",
+            log.root_uri,
+            error,
+            exc_info=True,
+        )

@@ -1,0 +1,3 @@
+"""The Py4J edge: everything that touches the driver's JVM lives here, and nothing else does."""
+
+from __future__ import annotations

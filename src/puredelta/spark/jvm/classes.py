@@ -1,0 +1,181 @@
+"""Classes, objects and collections of the driver's JVM.
+
+A class is looked up once by its full name: ``jvm.org.apache...`` would ask the JVM at every dot,
+and a class asks it for a static method every time that is called, which takes as long as the
+calls themselves. Wherever a function here takes a ``jvm``, any object of that JVM will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from py4j.java_gateway import JavaClass, JavaMember
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+CATALYST = "org.apache.spark.sql.catalyst"
+JVM_ERRORS = (Py4JError, PySparkException)
+"""What a call into the JVM raises; PySpark knows the classes of some errors."""
+_CLASSES: dict[Any, dict[str, KnownClass]] = {}
+"""By connection to a JVM, and by name."""
+
+
+class KnownClass:
+    """A class of the JVM that keeps what stays the same: static methods, and Scala's objects."""
+
+    def __init__(self, java: JavaClass) -> None:
+        self._java = java
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Return a new object of the class."""
+        return self._java(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a static member."""
+        found = getattr(self._java, name)
+        if isinstance(found, JavaMember) or name == "MODULE$":
+            self.__dict__[name] = found
+        return found
+
+
+def jvm_of(spark: SparkSession) -> Any:
+    """Return PySpark's view of the JVM of a classic session."""
+    session: Any = spark
+    return session._jvm
+
+
+def session_of(spark: SparkSession) -> Any:
+    """Return the JVM's own session behind a classic session."""
+    session: Any = spark
+    return session._jsparkSession
+
+
+def has_jvm(spark: SparkSession) -> bool:
+    """Return whether a session has a JVM in reach; one of Spark Connect has none."""
+    return getattr(spark, "_jvm", None) is not None
+
+
+def gateway_of(spark: SparkSession) -> Any:
+    """Return Py4J's gateway of a classic session."""
+    session: Any = spark
+    return session.sparkContext._gateway
+
+
+def java_class(jvm: Any, name: str) -> Any:
+    """Return a class by its full name, ``$`` before the name of one that another holds."""
+    client = jvm._gateway_client
+    known = _CLASSES.setdefault(client, {})
+    if name not in known:
+        known[name] = KnownClass(JavaClass(name, client))
+    return known[name]
+
+
+def java_constant(jvm: Any, name: str, method: str) -> Any:
+    """Return what a static method without arguments gives, which is the same every time."""
+    known = java_class(jvm, name).__dict__
+    key = f"{method}()"
+    if key not in known:
+        known[key] = getattr(java_class(jvm, name), method)()
+    return known[key]
+
+
+def has_class(spark: SparkSession, name: str) -> bool:
+    """Return whether a class is on the class path of a classic session."""
+    thread = java_class(jvm_of(spark), "java.lang.Thread").currentThread()
+    try:
+        thread.getContextClassLoader().loadClass(name)
+    except Py4JError:
+        return False
+    return True
+
+
+def java_array(spark: SparkSession, element: str, items: Sequence[Any]) -> Any:
+    """Return a Java array; ``element`` is the full name of its class, or of a primitive type."""
+    gateway = gateway_of(spark)
+    made = gateway.new_array(java_class(gateway.jvm, element), len(items))
+    for n, item in enumerate(items):
+        made[n] = item
+    return made
+
+
+def java_type(jvm: Any, data_type: T.DataType) -> Any:
+    """Return the JVM's type."""
+    return java_class(jvm, "org.apache.spark.sql.types.DataType").fromJson(data_type.json())
+
+
+def class_name(java: Any) -> str:
+    """Return the class of an object without its package."""
+    return str(java.getClass().getSimpleName())
+
+
+def java_messages(error: BaseException) -> Iterator[str]:
+    """Yield the messages of the Java exceptions behind an exception of PySpark or Py4J."""
+    origin: Any = getattr(error, "_origin", None)
+    if origin is None and isinstance(error, Py4JJavaError):
+        origin = error.java_exception
+    while origin is not None:
+        yield str(origin.getMessage())
+        origin = origin.getCause()
+
+
+# --- Scala ----------------------------------------------------------------------------------
+
+
+def scala_object(jvm: Any, name: str) -> Any:
+    """Return a Scala ``object`` by its full name."""
+    return getattr(java_class(jvm, f"{name}$"), "MODULE$")
+
+
+def scala_seq(jvm: Any, items: Sequence[Any]) -> Any:
+    """Return a Scala ``Seq``: a call per element, while a Python list takes three on top."""
+    cons = java_class(jvm, "scala.collection.immutable.$colon$colon")
+    made = scala_object(jvm, "scala.collection.immutable.Nil")
+    for item in reversed(items):
+        made = cons(item, made)
+    return made
+
+
+def scala_map(jvm: Any, entries: Any) -> Any:
+    """Return a Scala ``Map`` of a Python dictionary or of a Java map."""
+    return java_class(jvm, "org.apache.spark.api.python.PythonUtils").toScalaMap(entries)
+
+
+def java_map(jvm: Any, entries: Sequence[tuple[Any, Any]]) -> Any:
+    """Return a Java map of objects of the JVM."""
+    made = java_class(jvm, "java.util.HashMap")()
+    for key, value in entries:
+        made.put(key, value)
+    return made
+
+
+def scala_none(jvm: Any) -> Any:
+    """Return Scala's ``None``."""
+    return scala_object(jvm, "scala.None")
+
+
+def scala_some(jvm: Any, value: Any) -> Any:
+    """Return a Scala ``Option``, an empty one for ``None``."""
+    return java_class(jvm, "scala.Option").apply(value)
+
+
+def seq_items(seq: Any) -> tuple[Any, ...]:
+    """Return the elements of a Scala ``Seq``."""
+    return tuple(seq.apply(n) for n in range(seq.size()))
+
+
+def text_items(seq: Any) -> tuple[str, ...]:
+    """Return the elements of a Scala ``Seq`` of text."""
+    return tuple(str(item) for item in seq_items(seq))
+
+
+def text_option(option: Any) -> str | None:
+    """Return the text in a Scala ``Option``, ``None`` if it is empty."""
+    return str(option.get()) if option.isDefined() else None
+
+
+def text_map(mapping: Any) -> Mapping[str, str]:
+    """Return a Scala ``Map`` of texts."""
+    return {str(pair._1()): str(pair._2()) for pair in seq_items(mapping.toSeq())}

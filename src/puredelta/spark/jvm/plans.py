@@ -1,0 +1,194 @@
+"""Logical plans of Spark: opaque outside of this room, like expressions.
+
+Nothing here knows what a command is: plans go in, plans come out. Classic sessions only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import Any
+
+from puredelta.spark.jvm.classes import (
+    CATALYST,
+    class_name,
+    java_class,
+    java_constant,
+    java_map,
+    scala_map,
+    scala_none,
+    scala_object,
+    scala_seq,
+    seq_items,
+)
+from puredelta.spark.jvm.expressions import (
+    Attributes,
+    Expression,
+    aliased,
+    seq_texts,
+)
+
+
+class Plan:
+    """A logical plan in the JVM."""
+
+    __slots__ = ("java",)
+
+    def __init__(self, java: Any) -> None:
+        self.java = java
+
+    @property
+    def kind(self) -> str:
+        """The name of its class, such as ``Project``."""
+        return class_name(self.java)
+
+    @property
+    def class_name(self) -> str:
+        """The full name of its class."""
+        return str(self.java.getClass().getName())
+
+    def text(self) -> str:
+        """Return what the plan prints."""
+        return str(self.java.toString())
+
+    def child(self) -> Plan:
+        """Return the one plan below."""
+        return Plan(self.java.child())
+
+    def children(self) -> tuple[Plan, ...]:
+        """Return the plans below."""
+        return tuple(map(Plan, seq_items(self.java.children())))
+
+    def subqueries(self) -> tuple[Plan, ...]:
+        """Return the plans inside of its expressions."""
+        return tuple(map(Plan, seq_items(self.java.subqueries())))
+
+    def output(self, length: int | None = None) -> Attributes:
+        """Return its columns; ``length`` is how many there are, if that is known."""
+        return Attributes(self.java.output(), length)
+
+    def output_texts(self) -> list[str]:
+        """Return what each of its columns prints."""
+        return seq_texts(self.java.output())
+
+    def projections(self) -> Projections:
+        """Return the expressions of a ``Project``."""
+        return Projections(self.java.projectList())
+
+    def is_deterministic(self) -> bool:
+        """Return whether it gives the same rows each time it is run."""
+        return bool(self.java.deterministic())
+
+    def is_same(self, other: Plan) -> bool:
+        """Return whether both are equal, expression ids included."""
+        return bool(self.java.fastEquals(other.java))
+
+    def new_instance(self) -> Plan:
+        """Return the same relation with other expression ids."""
+        return Plan(self.java.newInstance())
+
+    def with_children(self, *children: Plan) -> Plan:
+        """Return the same operator over other plans."""
+        return Plan(self.java.withNewChildren(scala_seq(self.java, [c.java for c in children])))
+
+    def moved(self, moves: AttributeMoves) -> Plan:
+        """Return the operator with other attributes in its expressions."""
+        return Plan(self.java.rewriteAttrs(moves.java))
+
+    def with_replaced(self, parts: Sequence[tuple[Plan, Plan]]) -> Plan:
+        """Return the plan with parts of it replaced by others, subqueries included."""
+        # A Scala Map is a PartialFunction.
+        replace = java_map(self.java, [(part.java, new.java) for part, new in parts])
+        return Plan(self.java.transformDownWithSubqueries(scala_map(self.java, replace)))
+
+    # tags: a text per name, which Spark carries along and never compares
+
+    def find_tag(self, name: str) -> str | None:
+        """Return the text that was put on the plan under a name."""
+        value = self.java.getTagValue(_tag(self.java, name))
+        return str(value.get()) if value.isDefined() else None
+
+    def set_tag(self, name: str, text: str) -> None:
+        """Put a text on the plan under a name."""
+        self.java.setTagValue(_tag(self.java, name), text)
+
+
+def _tag(jvm: Any, name: str) -> Any:
+    return java_class(jvm, f"{CATALYST}.trees.TreeNodeTag")(name)
+
+
+class Projections:
+    """The expressions of a ``Project``; each is fetched when it is asked for."""
+
+    def __init__(self, java: Any) -> None:
+        self._java = java
+
+    def texts(self) -> list[str]:
+        """Return what each of them prints: one call."""
+        return seq_texts(self._java)
+
+    def __len__(self) -> int:
+        return int(self._java.size())
+
+    def __getitem__(self, place: int) -> Expression:
+        return Expression(self._java.apply(place))
+
+    def __iter__(self) -> Iterator[Expression]:
+        return (self[place] for place in range(len(self)))
+
+
+class AttributeMoves:
+    """Which attribute takes the place of which: found by expression id, however it is spelt."""
+
+    __slots__ = ("java",)
+
+    def __init__(self, known: Sequence[Attributes], new: Sequence[Attributes]) -> None:
+        """The attributes of a relation give way to those of another, place by place."""
+        first, *others = (k.java.zip(n.java) for k, n in zip(known, new, strict=True))
+        pairs = reduce(lambda all_pairs, more: all_pairs.concat(more), others, first)
+        maps = scala_object(pairs, f"{CATALYST}.expressions.AttributeMap")
+        self.java = maps.apply(pairs)
+
+
+def empty_relation(attributes: Attributes) -> Plan:
+    """Return a relation of no rows with these very attributes: ids, names, qualifiers."""
+    java = attributes.java
+    nothing, streaming = scala_seq(java, []), False
+    relation = _operator(java, "LocalRelation")
+    return Plan(relation(java, nothing, streaming, scala_none(java)))
+
+
+def cross_join(left: Plan, right: Plan) -> Plan:
+    """Return the plan of a cross join."""
+    cross = scala_object(left.java, f"{CATALYST}.plans.Cross")
+    hint = java_constant(left.java, f"{CATALYST}.plans.logical.JoinHint", "NONE")
+    join = _operator(left.java, "Join")
+    return Plan(join(left.java, right.java, cross, scala_none(left.java), hint))
+
+
+def projected(expressions: Sequence[Expression], plan: Plan) -> Plan:
+    """Return the plan of a projection."""
+    java = [expression.java for expression in expressions]
+    return Plan(_operator(plan.java, "Project")(scala_seq(plan.java, java), plan.java))
+
+
+def named_plan(name: str, plan: Plan, *, qualifier: Sequence[str] = ()) -> Plan:
+    """Return the plan under a name, which may have parts before it (``catalog.db.name``)."""
+    java = plan.java
+    if not qualifier:
+        aliases = scala_object(java, f"{CATALYST}.plans.logical.SubqueryAlias")
+        return Plan(aliases.apply(name, java))
+    identifier = java_class(java, f"{CATALYST}.AliasIdentifier")
+    parts = identifier(name, scala_seq(java, qualifier))
+    return Plan(_operator(java, "SubqueryAlias")(parts, java))
+
+
+def collected_metrics(expressions: Sequence[Expression], plan: Plan) -> Plan:
+    """Return ``CollectMetrics(expressions)`` over a plan, see `puredelta.spark.jvm.analyzer`."""
+    named = [aliased(e, f"_{n}").java for n, e in enumerate(expressions)]
+    metrics = _operator(plan.java, "CollectMetrics")
+    return Plan(metrics("puredelta", scala_seq(plan.java, named), plan.java, 0))
+
+
+def _operator(jvm: Any, name: str) -> Any:
+    return java_class(jvm, f"{CATALYST}.plans.logical.{name}")

@@ -1,0 +1,125 @@
+"""The session catalog: its entries, and its cache of the relations they stand for.
+
+Classic sessions only: the catalog has no public way to most of this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from puredelta.spark.jvm.classes import (
+    CATALYST,
+    java_class,
+    java_type,
+    jvm_of,
+    scala_some,
+    session_of,
+    text_items,
+    text_option,
+)
+from puredelta.spark.jvm.plans import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableEntry:
+    """An entry of a table."""
+
+    database: str
+    name: str
+    location: str
+    """An absolute, decoded URI or path."""
+    table_type: str
+    """``MANAGED`` or ``EXTERNAL``."""
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewEntry:
+    """An entry of a view of SQL text: the tables it names are looked up where it was made."""
+
+    text: str
+    namespace: tuple[str, ...]
+
+
+def find_entry(
+    spark: SparkSession, database: str | None, name: str, *, provider: str
+) -> TableEntry | ViewEntry | None:
+    """Return the entry of a table of this provider, or of a view; None for anything else.
+
+    Without a database it is the current one, after temporary views.
+    """
+    catalog, identifier = _catalog(spark), _identifier(spark, database, name)
+    if not catalog.isTempView(identifier) and not catalog.tableExists(identifier):
+        return None
+    table = catalog.getTempViewOrPermanentTableMetadata(identifier)
+    if (text := text_option(table.viewText())) is not None:
+        return ViewEntry(text=text, namespace=text_items(table.viewCatalogAndNamespace()))
+    if (text_option(table.provider()) or "").lower() != provider:
+        return None
+    full = table.identifier()
+    return TableEntry(
+        database=str(full.database().get()),
+        name=str(full.table()),
+        location=_decoded(spark, table.location()),
+        table_type=str(table.tableType().name()),
+        owner=str(table.owner() or ""),
+    )
+
+
+def has_entry(spark: SparkSession, database: str, name: str) -> bool:
+    """Return whether there is a table or a view of the name."""
+    return bool(_catalog(spark).tableExists(_identifier(spark, database, name)))
+
+
+def default_location(spark: SparkSession, database: str, name: str) -> str:
+    """Return where a table that names no location belongs, as a decoded URI."""
+    return _decoded(spark, _catalog(spark).defaultTablePath(_identifier(spark, database, name)))
+
+
+def update_entry_columns(
+    spark: SparkSession, database: str, name: str, columns: T.StructType
+) -> None:
+    """List other columns for an entry."""
+    catalog = session_of(spark).sharedState().externalCatalog()
+    catalog.alterTableDataSchema(database, name, java_type(jvm_of(spark), columns))
+
+
+def run_command(spark: SparkSession, text: str) -> None:
+    """Run a statement without ``spark.sql``, which an activated session has replaced."""
+    session_of(spark).sql(text)
+
+
+class RelationSlot:
+    """The place of one table in the session's cache of relations, from which Spark takes them."""
+
+    def __init__(self, spark: SparkSession, catalog: str, database: str, name: str) -> None:
+        jvm = jvm_of(spark)
+        self._catalog = _catalog(spark)
+        self._name = java_class(jvm, f"{CATALYST}.QualifiedTableName")(catalog, database, name)
+        self.session_id = str(session_of(spark).sessionUUID())
+        """Of the session whose cache it is."""
+
+    def fill(self, plan: Plan) -> None:
+        """Let the table stand for a plan."""
+        self._catalog.cacheTable(self._name, plan.java)
+
+    def clear(self) -> None:
+        """Let Spark find out again what the table is."""
+        self._catalog.invalidateCachedTable(self._name)
+
+
+def _catalog(spark: SparkSession) -> Any:
+    return session_of(spark).sessionState().catalog()
+
+
+def _identifier(spark: SparkSession, database: str | None, name: str) -> Any:
+    jvm = jvm_of(spark)
+    return java_class(jvm, f"{CATALYST}.TableIdentifier")(name, scala_some(jvm, database))
+
+
+def _decoded(spark: SparkSession, uri: Any) -> str:
+    return str(java_class(jvm_of(spark), "org.apache.hadoop.fs.Path")(uri).toString())

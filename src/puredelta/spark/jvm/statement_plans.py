@@ -1,0 +1,311 @@
+"""Statements on tables as Spark's own parser reads them: what they name and say, as plain values.
+
+Classic sessions only. Nothing is analyzed here; the query inside a statement comes out as the
+plan that Spark has parsed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from puredelta.spark.jvm.classes import (
+    class_name,
+    scala_seq,
+    seq_items,
+    text_items,
+    text_map,
+    text_option,
+)
+from puredelta.spark.jvm.parser import parsed_plan
+from puredelta.spark.jvm.plans import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedIdentity:
+    """``GENERATED ... AS IDENTITY (START WITH start INCREMENT BY step)``."""
+
+    start: int
+    step: int
+    allows_explicit_insert: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedColumn:
+    """A column of ``CREATE TABLE``."""
+
+    name: str
+    type: T.DataType
+    """``char(n)`` and ``varchar(n)`` included."""
+    nullable: bool
+    comment: str | None
+    default: str | None
+    """The text behind DEFAULT."""
+    generated_as: str | None
+    """The text behind GENERATED ALWAYS AS."""
+    identity: StatedIdentity | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedTable:
+    """``[CREATE [OR]] [REPLACE] TABLE [IF NOT EXISTS] name ...``, with a query or without."""
+
+    name: tuple[str, ...]
+    provider: str | None
+    creates: bool
+    """Whether there may be no such table."""
+    replaces: bool
+    """Whether there may be one."""
+    if_not_exists: bool
+    columns: tuple[StatedColumn, ...]
+    partition_by: tuple[str, ...]
+    cluster_by: tuple[tuple[str, ...], ...] | None
+    other_layout: str | None
+    """A transform that is neither a plain column nor CLUSTER BY, as Spark describes it."""
+    buckets: bool
+    location: str | None
+    comment: str | None
+    properties: Mapping[str, str]
+    options: Mapping[str, str]
+    has_constraints: bool
+    query: Plan | None
+    """Behind AS."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsertInto:
+    """``INSERT INTO | OVERWRITE name [PARTITION (...)] [(columns)] [BY NAME] query``."""
+
+    name: tuple[str, ...]
+    columns: tuple[str, ...]
+    partition: Mapping[str, str | None]
+    """``PARTITION (p = 'value')``: the values of columns as text, None for NULL."""
+    open_partition: tuple[str, ...]
+    """``PARTITION (p)``: columns without a value."""
+    by_name: bool
+    overwrite: bool
+    replace_where: str | None
+    """The condition of ``REPLACE WHERE``."""
+    if_not_exists: bool
+    evolves: bool
+    """``WITH SCHEMA EVOLUTION``."""
+    beyond: str | None
+    """A clause that is more than this, by its words."""
+    query: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralInserts:
+    """``FROM rows INSERT ... INSERT ...``, in their order."""
+
+    inserts: tuple[InsertInto, ...]
+
+
+_INSERTS = frozenset({"InsertIntoStatement", "OverwriteByExpression"})
+
+
+def parse_plan(spark: SparkSession, text: str) -> StatedTable | InsertInto | SeveralInserts | None:
+    """Return what a text says; None if it is another statement.
+
+    Raises:
+        pyspark.errors.ParseException: Spark's parser refuses the text.
+    """
+    plan = parsed_plan(spark, text).java
+    ctes = None
+    if class_name(plan) == "UnresolvedWith":
+        plan, ctes = plan.child(), plan
+    match class_name(plan):
+        case "CreateTable" | "ReplaceTable":
+            return _table(plan, tuple(_columns(plan.columns())), None)
+        case "CreateTableAsSelect" | "ReplaceTableAsSelect":
+            return _table(plan, (), Plan(plan.query()))
+        case kind if kind in _INSERTS:
+            return _one_insert(plan, ctes)
+        case "Union":
+            return _several(plan, ctes)
+        case _:
+            return None
+
+
+def _one_insert(plan: Any, ctes: Any) -> InsertInto | None:
+    query = _with_ctes(ctes, plan.query())
+    if class_name(plan) == "InsertIntoStatement":
+        return _insert(plan, query)
+    return _replace_where(plan, query)  # before 4.3: INSERT INTO ... REPLACE WHERE
+
+
+def _several(plan: Any, ctes: Any) -> SeveralInserts | None:
+    children = list(seq_items(plan.children()))
+    if any(class_name(child) not in _INSERTS for child in children):
+        return None
+    inserts = [_one_insert(child, ctes) for child in children]
+    known = tuple(insert for insert in inserts if insert is not None)
+    return SeveralInserts(known) if len(known) == len(inserts) else None
+
+
+def _with_ctes(ctes: Any, query: Any) -> Plan:
+    """Return the query with the common table expressions that stand before its statement."""
+    return Plan(query if ctes is None else ctes.withNewChildren(scala_seq(query, [query])))
+
+
+# --- CREATE and REPLACE ---------------------------------------------------------------------
+
+
+def _table(plan: Any, columns: tuple[StatedColumn, ...], query: Plan | None) -> StatedTable | None:
+    name = plan.name()
+    if class_name(name) != "UnresolvedIdentifier":
+        return None  # IDENTIFIER(...)
+    said = plan.tableSpec()
+    replaces = class_name(plan).startswith("Replace")
+    layout = [_Layout.of(transform) for transform in seq_items(plan.partitioning())]
+    return StatedTable(
+        name=text_items(name.nameParts()),
+        provider=text_option(said.provider()),
+        creates=not replaces or bool(plan.orCreate()),
+        replaces=replaces,
+        if_not_exists=not replaces and bool(plan.ignoreIfExists()),
+        columns=columns,
+        partition_by=tuple(at.column for at in layout if at.column is not None),
+        cluster_by=next((at.cluster_by for at in layout if at.cluster_by is not None), None),
+        other_layout=next((at.words for at in layout if at.is_other), None),
+        buckets=any(str(t.name()).endswith("bucket") for t in seq_items(plan.partitioning())),
+        location=text_option(said.location()),
+        comment=text_option(said.comment()),
+        properties=text_map(said.properties()),
+        options=_options(said),
+        has_constraints="constraints" in _fields(said) and said.constraints().nonEmpty(),
+        query=query,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """One part of PARTITIONED BY or CLUSTER BY."""
+
+    words: str
+    column: str | None = None
+    cluster_by: tuple[tuple[str, ...], ...] | None = None
+
+    @property
+    def is_other(self) -> bool:
+        return self.column is None and self.cluster_by is None
+
+    @classmethod
+    def of(cls, transform: Any) -> _Layout:
+        words = str(transform.toString())  # CLUSTER BY has no description
+        kind = str(transform.name())
+        if kind == "identity":
+            [reference] = transform.references()
+            parts = tuple(map(str, reference.fieldNames()))
+            return cls(words=words, column=parts[0] if len(parts) == 1 else None)
+        if not kind.endswith("cluster_by"):  # delta-spark has a kind of its own
+            return cls(words=words)
+        references = seq_items(transform.columnNames())
+        paths = tuple(tuple(map(str, reference.fieldNames())) for reference in references)
+        return cls(words=words, cluster_by=paths)
+
+
+def _columns(columns: Any) -> Iterator[StatedColumn]:
+    for column in seq_items(columns):
+        kind = json.loads(str(column.dataType().json()))
+        default, generated = column.defaultValue(), column.generationExpression()
+        yield StatedColumn(
+            name=str(column.name()),
+            type=T._parse_datatype_json_value(kind),
+            nullable=bool(column.nullable()),
+            comment=text_option(column.comment()),
+            default=str(default.get().originalSQL()) if default.isDefined() else None,
+            generated_as=_sql(generated.get()) if generated.isDefined() else None,
+            identity=_identity(column.identityColumnSpec()),
+        )
+
+
+def _sql(expression: Any) -> str:
+    """Return the text of a generation expression; before 4.2 it is nothing else."""
+    return expression if isinstance(expression, str) else str(expression.originalSQL())
+
+
+def _identity(spec: Any) -> StatedIdentity | None:
+    if not spec.isDefined():
+        return None
+    said = spec.get()
+    return StatedIdentity(
+        start=int(said.getStart()),
+        step=int(said.getStep()),
+        allows_explicit_insert=bool(said.isAllowExplicitInsert()),
+    )
+
+
+def _options(said: Any) -> dict[str, str]:
+    """Return what stands behind OPTIONS; values that are no literals are left out."""
+    options = {}
+    for pair in seq_items(said.optionExpression().options()):
+        value = pair._2()
+        if class_name(value) == "Literal":
+            options[str(pair._1())] = str(value.toString())
+    return options
+
+
+# --- INSERT ---------------------------------------------------------------------------------
+
+
+def _insert(plan: Any, query: Plan) -> InsertInto | None:
+    table = plan.table()
+    if class_name(table) != "UnresolvedRelation":
+        return None
+    where, beyond = None, None
+    # 4.2 has REPLACE ON | USING and WITH SCHEMA EVOLUTION here, 4.3 REPLACE WHERE, too.
+    fields = _fields(plan)
+    if "replaceCriteriaOpt" in fields and plan.replaceCriteriaOpt().isDefined():
+        criteria = plan.replaceCriteriaOpt().get()
+        if class_name(criteria) == "InsertReplaceWhere":
+            where = str(criteria.cond().sql())
+        else:
+            beyond = "REPLACE ON or REPLACE USING"
+    evolves = "withSchemaEvolution" in fields and bool(plan.withSchemaEvolution())
+    partition = {str(pair._1()): pair._2() for pair in seq_items(plan.partitionSpec().toSeq())}
+    return InsertInto(
+        name=text_items(table.multipartIdentifier()),
+        columns=text_items(plan.userSpecifiedCols()),
+        partition={
+            name: None if value.get() is None else str(value.get())
+            for name, value in partition.items()
+            if value.isDefined()
+        },
+        open_partition=tuple(name for name, value in partition.items() if value.isEmpty()),
+        by_name=bool(plan.byName()),
+        overwrite=bool(plan.overwrite()) and where is None,
+        replace_where=where,
+        if_not_exists=bool(plan.ifPartitionNotExists()),
+        evolves=evolves,
+        beyond=beyond,
+        query=query,
+    )
+
+
+def _replace_where(plan: Any, query: Plan) -> InsertInto | None:
+    if class_name(plan.table()) != "UnresolvedRelation":
+        return None
+    return InsertInto(
+        name=text_items(plan.table().multipartIdentifier()),
+        columns=(),
+        partition={},
+        open_partition=(),
+        by_name=bool(plan.isByName()),
+        overwrite=False,
+        replace_where=str(plan.deleteExpr().sql()),
+        if_not_exists=False,
+        evolves=False,
+        beyond=None,
+        query=query,
+    )
+
+
+def _fields(product: Any) -> set[str]:
+    """Return the names of the fields that a Scala case class has in this version of Spark."""
+    return set(text_items(product.productElementNames().toSeq()))

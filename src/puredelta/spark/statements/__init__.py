@@ -1,3 +1,0 @@
-"""Statements that Spark's own parser reads."""
-
-from __future__ import annotations

@@ -1,0 +1,106 @@
+"""CREATE and REPLACE of a table, a clone or a view; CACHE TABLE, which makes a view, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from puredelta.sql.parse.statement import (
+    CloneStatement,
+    LikeStatement,
+    Rejected,
+    SparkParsedStatement,
+    TableInText,
+    ViewLifetime,
+    ViewStatement,
+    read_or_reject,
+)
+from puredelta.sql.text.cursor import Cursor
+from puredelta.sql.text.property_text import read_properties
+from puredelta.sql.text.table_name import TableReference, read_table
+from puredelta.sql.text.text_literal import read_text
+from puredelta.sql.text.time_travel import accept_time_travel
+
+
+def read_create(
+    cursor: Cursor,
+) -> CloneStatement | LikeStatement | ViewStatement | SparkParsedStatement | Rejected | None:
+    """Read ``CREATE [OR REPLACE]`` or ``REPLACE``; None if it makes no table and no view.
+
+    Columns, partitions and the query of a table are left to Spark's parser.
+    """
+    start = cursor.start
+    creates = cursor.accept("CREATE")
+    replaces = cursor.accept("OR", "REPLACE") if creates else cursor.accept("REPLACE")
+    lifetime = _lifetime(cursor)
+    if creates and cursor.sees("VIEW"):
+        return ViewStatement(lifetime=lifetime)
+    cursor.accept("EXTERNAL")
+    if lifetime is not ViewLifetime.PERMANENT or not cursor.accept("TABLE"):
+        return None
+    if_not_exists = not replaces and cursor.accept("IF", "NOT", "EXISTS")
+    target = read_target(cursor)
+    if not replaces and cursor.accept("LIKE"):
+        return _like(cursor, target.name, if_not_exists=if_not_exists)
+    shallow = cursor.accept("SHALLOW", "CLONE")
+    if not (shallow or cursor.accept("DEEP", "CLONE") or cursor.accept("CLONE")):
+        return SparkParsedStatement(defines=True, targets=(target,), start=start)
+
+    def read_clone(cursor: Cursor) -> CloneStatement:
+        return CloneStatement(
+            target=target.name,
+            source=read_table(cursor),
+            shallow=shallow,
+            creates=creates,
+            replaces=replaces,
+            if_not_exists=if_not_exists,
+            state=accept_time_travel(cursor),
+            properties=read_properties(cursor) if cursor.accept("TBLPROPERTIES") else {},
+            location=read_text(cursor) if cursor.accept("LOCATION") else None,
+        )
+
+    return read_or_reject(cursor, read_clone, known_to_spark=False)
+
+
+def read_cache(cursor: Cursor) -> ViewStatement | None:
+    """Read ``CACHE [LAZY] TABLE``."""
+    cursor.expect("CACHE")
+    cursor.accept("LAZY")
+    return ViewStatement(lifetime=ViewLifetime.SESSION) if cursor.sees("TABLE") else None
+
+
+def read_target(cursor: Cursor) -> TableInText:
+    """Read the name of a table, and where in the text it stands."""
+    start = cursor.start
+    return TableInText(name=read_table(cursor), start=start, end=cursor.end)
+
+
+def _lifetime(cursor: Cursor) -> ViewLifetime:
+    is_global = cursor.accept("GLOBAL")
+    if not (cursor.accept("TEMP") or cursor.accept("TEMPORARY")):
+        return ViewLifetime.PERMANENT
+    return ViewLifetime.GLOBAL if is_global else ViewLifetime.SESSION
+
+
+def _like(cursor: Cursor, target: TableReference, *, if_not_exists: bool) -> LikeStatement | None:
+    """Read the rest of LIKE; None for ``STORED AS`` and ``ROW FORMAT``."""
+    source = read_table(cursor)
+    provider, location = None, None
+    properties: Mapping[str, str] = {}
+    while not (cursor.is_done or cursor.sees(";")):
+        if provider is None and cursor.accept("USING"):
+            provider = cursor.identifier()
+        elif location is None and cursor.accept("LOCATION"):
+            location = read_text(cursor)
+        elif not properties and cursor.accept("TBLPROPERTIES"):
+            properties = read_properties(cursor)
+        else:
+            return None
+    cursor.expect_end()
+    return LikeStatement(
+        target=target,
+        source=source,
+        if_not_exists=if_not_exists,
+        provider=provider,
+        properties=properties,
+        location=location,
+    )

@@ -1,0 +1,79 @@
+"""The table behind a ``DeltaTable``: how it is opened, and its columns as statements see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.resolve.table_attributes import renewed_identity, table_identity, with_identity
+from puredelta.spark.scan.table_rows import table_rows
+from puredelta.sql.relations.table_argument import require_table
+
+
+class OpenTable:
+    """A table's log, and its columns under the user's alias.
+
+    A column that was taken from the table keeps its identity over later versions, so that a
+    statement made later still knows it.
+    """
+
+    def __init__(self, spark: SparkSession, log: TableLog, columns: DataFrame) -> None:
+        self.spark = spark
+        self.log = log
+        self._columns = self._latest = columns
+        self._alias: str | None = None
+
+    @classmethod
+    def open(cls, spark: SparkSession, path: str) -> OpenTable:
+        """Open the table at a path.
+
+        Raises:
+            TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
+        """
+        log = require_table(path, f"`{path}`")
+        return cls(spark, log, table_identity(spark, log.snapshot().config.schema))
+
+    def under(self, alias: str) -> OpenTable:
+        """Return the same table under an alias."""
+        other = OpenTable(self.spark, self.log, self._columns)
+        other._alias = alias
+        return other
+
+    def columns(self) -> DataFrame:
+        """Return no rows, with the columns that the table had when it was opened."""
+        return self._aliased(self._columns)
+
+    def latest_columns(self) -> DataFrame:
+        """Return no rows, with the columns of the latest version."""
+        return self._aliased(self._renewed())
+
+    def rows(self) -> DataFrame:
+        """Return the rows of the latest version."""
+        rows = table_rows(self.spark, self.log.snapshot(), time_travel=False)
+        return self._aliased(with_identity(rows, self._renewed()))
+
+    def _renewed(self) -> DataFrame:
+        self._latest = renewed_identity(self._latest, self.log.snapshot().config.schema)
+        return self._latest
+
+    def _aliased(self, rows: DataFrame) -> DataFrame:
+        return rows if self._alias is None else rows.alias(self._alias)
+
+
+def require_storage_options(options: Mapping[str, str]) -> None:
+    """Refuse options of a file system that delta-spark refuses.
+
+    Raises:
+        InvalidRequestError: a key begins neither with ``fs.`` nor with ``dfs.``.
+    """
+    odd = {key: value for key, value in options.items() if not key.startswith(("fs.", "dfs."))}
+    if odd:
+        raise InvalidRequestError(
+            "Currently DeltaTable.forPath only supports hadoop configuration keys starting with "
+            f"[fs.,dfs.] but got {odd}. Leave them out.",
+            code=ErrorCode.TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF,
+            unsupported_options=odd,
+        )

@@ -1,0 +1,178 @@
+"""Merges through a Spark Connect session, run as a program of its own by `test_connect`.
+
+A process cannot hold a classic and a Connect session. The answers are one JSON object on
+the last line: what each merge counted, and the sum of the ids and values it left.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import puredelta
+from puredelta.commands.dml.spec.merge import Clause
+from puredelta.errors import InvalidRequestError
+from puredelta.protocol.schema.types import LONG, STRING, StructField
+from puredelta.protocol.table.table_config import CHAR_VARCHAR
+from puredelta.tables import DeltaTable
+from tests.commands.dml.features import (
+    FEED,
+    TRACKING,
+    is_explained,
+    make_table,
+    source,
+    tracked_rows,
+)
+from tests.commands.dml.tables import (
+    data_files,
+    delete,
+    delete_by_source,
+    insert,
+    lay_table,
+    merge,
+    table_rows,
+    update,
+    update_by_source,
+)
+from tests.commands.filled import defaulted, generated, identity, lay_empty
+
+SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int64())])
+MERGES: dict[str, tuple[Clause, ...]] = {
+    "upsert": (update(), insert()),
+    "keeping_columns": (update(v="s.v"), insert("s.v = 3")),
+    "deleting": (delete("s.v = 1"),),
+    "by_source": (
+        update("s.v = 1", v="t.v + s.v"),
+        delete_by_source("id > 35"),  # unqualified: the target is meant
+        update_by_source("v = 30", v="v + 1"),
+    ),
+}
+
+
+def main(directory: Path) -> None:
+    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    answers = {}
+    for name, clauses in MERGES.items():
+        root = directory / name
+        rows = [[{"id": n, "p": "a", "v": n} for n in range(k, k + 10)] for k in range(0, 40, 10)]
+        log = lay_table(root, SCHEMA, rows)
+        before = data_files(root)
+        source = spark.createDataFrame(
+            [(3, "b", 1), (12, "b", 2), (50, "b", 3)], "id long, p string, v long"
+        )
+        counts = merge(spark, log, source, "t.id = s.id", *clauses).rows
+        left = table_rows(spark, log)
+        active = {add.path for add in log.snapshot().files.adds()}
+        answers[name] = [
+            [counts.updated, counts.deleted, counts.inserted, counts.copied],
+            [len(left), sum(r["id"] for r in left), sum(r["v"] for r in left)],
+            sorted(data_files(root) - before - active),
+        ]
+    answers["changes"] = changes(spark, directory / "changes")
+    answers["with_features"] = with_features(spark, directory / "with_features")
+    answers["filled_columns"] = filled_columns(spark, directory / "filled_columns")
+    answers["refused"] = refused(spark, directory / "refused")
+    answers["moments"] = moments(spark, directory / "moments")
+    spark.stop()
+    print(json.dumps(answers))  # noqa: T201 - how the test is answered
+
+
+def changes(spark: SparkSession, root: Path) -> list[object]:
+    """UPDATE and DELETE; ends with what is refused."""
+    rows = [[{"id": n, "p": p, "v": n} for n in range(k, k + 3)] for k, p in ((0, "a"), (3, "b"))]
+    log = lay_table(root, SCHEMA, rows, partition_by=["p"])
+    target, table = f"delta.`{root}`", DeltaTable.forPath(spark, str(root))
+    puredelta.sql(
+        spark,
+        f"UPDATE {target} AS t SET t.v = v + (SELECT max(x) FROM VALUES (7) AS u(x)) WHERE id = 1",
+    )
+    table.alias("t").update("t.id = 4", {"t.v": "t.id * 10", "p": "'c'"})
+    [deleted] = puredelta.sql(spark, f"DELETE FROM {target} WHERE p = 'b'").collect()
+    table.delete("v = 2")
+    wrong = ("nope = 1", "rand() > 2", "sum(id) > 1", "id IN (SELECT 1)", "id")
+    refusals = [refusal(table, condition) for condition in wrong]
+    left = [[r["id"], r["p"], r["v"]] for r in table_rows(spark, log)]
+    return [left, deleted.num_affected_rows, refusals]
+
+
+def refusal(table: DeltaTable, condition: str) -> str | None:
+    try:
+        table.delete(condition)
+    except (InvalidRequestError, AnalysisException) as error:
+        return error.getCondition()
+    return None
+
+
+def moments(spark: SparkSession, root: Path) -> list[int]:
+    """How many moments there are in the rows of one MERGE, and of one UPDATE (M-24)."""
+    rows = "SELECT id, {0} AS a, {0} AS b, {0} AS c, {0} AS d FROM range({1})"
+    puredelta.write(spark.sql(rows.format("timestamp'2020-01-01'", 3)), root)
+    source = spark.sql("SELECT id, now() AS x, current_timestamp() AS y FROM range(1, 9)")
+    puredelta.sql(
+        spark,
+        f"MERGE INTO delta.`{root}` t USING {{s}} s ON t.id = s.id AND t.a < current_timestamp "
+        "WHEN MATCHED THEN UPDATE SET a = s.x, b = s.y, c = s.z, d = current_timestamp() "
+        "WHEN NOT MATCHED THEN INSERT (id, a, b, c, d) VALUES (s.id, s.x, s.y, s.z, now()) "
+        "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET a = now(), b = now(), c = now(), d = now()",
+        s=source.withColumn("z", F.current_timestamp()),
+    )
+    table = DeltaTable.forPath(spark, root)
+    found = [{moment for row in table.toDF().collect() for moment in list(row)[1:]}]
+    table.update(set={"a": "now()", "b": F.now(), "c": "current_timestamp", "d": "now()"})
+    found.append({moment for row in table.toDF().collect() for moment in list(row)[1:]})
+    return [*map(len, found), len(found[0] & found[1])]
+
+
+def with_features(spark: SparkSession, root: Path) -> list[object]:
+    """With a change data feed and row ids: delete 1, update 2, copy 3, insert 9."""
+    rows = [(n, "x", "a") for n in (1, 2, 3)]
+    log = make_table(spark, root, rows, properties={**FEED, **TRACKING})
+    changes = source(spark, (1, "y", "a"), (2, "y", "a"), (9, "y", "a"))
+    merge(spark, log, changes, "t.k = s.k", delete("t.k = 1"), update(), insert())
+    ids = tracked_rows(spark, log)
+    return [is_explained(spark, log, 1), [ids[key] for key in (2, 3)], ids[9][0] > 2]
+
+
+def filled_columns(spark: SparkSession, root: Path) -> list[object]:
+    """Defaults, a generated and an identity column, ``char(n)``: append, then merge."""
+    log = lay_empty(
+        root,
+        identity("id", start=10, step=5),
+        StructField("k", LONG),
+        defaulted("d", LONG, "1 + 1"),
+        generated("g", LONG, "K * d"),
+        StructField("c", STRING, metadata={CHAR_VARCHAR: "char(2)", "CURRENT_DEFAULT": "'x'"}),
+    )
+    puredelta.write(spark.range(3).withColumnRenamed("id", "k"), log.root_uri, mode="append")
+    table = DeltaTable.forPath(spark, log.root_uri).alias("t")
+    new = spark.range(2, 5, 1, 1).withColumnRenamed("id", "k").alias("s")
+    (
+        table.merge(new, "t.k = s.k")
+        .whenMatchedUpdate(set={"k": "t.k + 10", "d": "DEFAULT"})
+        .whenNotMatchedInsert("s.k = 3", values={"k": "s.k", "d": "7"})
+        .whenNotMatchedInsert(values={"k": "s.k", "d": "DEFAULT"})
+        .execute()
+    )
+    mark = log.snapshot().config.identity_columns["id"].high_water_mark
+    return [*(list(row) for row in table.toDF().sort("k").collect()), mark]
+
+
+def refused(spark: SparkSession, root: Path) -> list[object]:
+    log = lay_table(root, SCHEMA, [[{"id": 1, "p": "a", "v": 1}]])
+    twice = spark.createDataFrame([(1, "b", 1), (1, "b", 2)], "id long, p string, v long")
+    try:
+        merge(spark, log, twice, "t.id = s.id", update())
+    except InvalidRequestError as error:
+        return [error.code.name, "(id = 1) matches 2 source rows" in error.message]
+    return []
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

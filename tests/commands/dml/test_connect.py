@@ -1,0 +1,71 @@
+"""MERGE over Spark Connect: public API only, the same answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.connect_session import ask
+
+ALL_IDS = sum(range(40))
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return ask("tests.commands.dml.connect_merges", tmp_path_factory.mktemp("connect"))
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "left"),
+    [
+        ("upsert", [2, 0, 1, 18], [41, ALL_IDS + 50, ALL_IDS - 3 - 12 + 1 + 2 + 3]),
+        ("keeping_columns", [2, 0, 1, 18], [41, ALL_IDS + 50, ALL_IDS - 3 - 12 + 1 + 2 + 3]),
+        ("deleting", [0, 1, 0, 9], [39, ALL_IDS - 3, ALL_IDS - 3]),
+        (
+            "by_source",
+            [2, 4, 0, 14],
+            [36, ALL_IDS - 36 - 37 - 38 - 39, ALL_IDS - 36 - 37 - 38 - 39 + 1 + 1],
+        ),
+    ],
+)
+def test_a_merge(answers: dict[str, Any], name: str, counts: list[int], left: list[int]) -> None:
+    assert answers[name] == [counts, left, []]
+
+
+def test_several_matches(answers: dict[str, Any]) -> None:
+    assert answers["refused"] == ["MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW", True]
+
+
+def test_update_and_delete(answers: dict[str, Any]) -> None:
+    left, deleted, refusals = answers["changes"]
+    assert left == [[0, "a", 0], [1, "a", 8], [4, "c", 40]]
+    assert deleted == 2
+    assert refusals == [
+        "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+        "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+        "UNSUPPORTED_EXPR_FOR_OPERATOR",
+        "DELTA_UNSUPPORTED_SUBQUERY",
+        "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
+    ]
+
+
+def test_one_moment(answers: dict[str, Any]) -> None:
+    """M-24: the clock is read once a statement, in the source, too."""
+    assert answers["moments"] == [1, 1, 0]
+
+
+def test_a_table_with_a_change_data_feed_and_row_ids(answers: dict[str, Any]) -> None:
+    """Row 3 keeps its id and the version that wrote it, row 2 its id."""
+    assert answers["with_features"] == [True, [[1, 1], [2, 0]], True]
+
+
+def test_m100_to_m106_columns_that_fill_themselves(answers: dict[str, Any]) -> None:
+    assert answers["filled_columns"] == [
+        [10, 0, 2, 0, "x "],
+        [15, 1, 2, 2, "x "],
+        [30, 3, 7, 21, "x "],
+        [35, 4, 2, 8, "x "],
+        [20, 12, 2, 24, "x "],
+        35,
+    ]

@@ -1,7 +1,0 @@
-"""Fixtures of UPDATE and DELETE."""
-
-from __future__ import annotations
-
-from tests.spark.conftest import conf
-
-__all__ = ["conf"]
