@@ -23,6 +23,7 @@ from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import Clock, wall_clock
 from puredelta.log.files.file_table import FileTable, file_keys
 from puredelta.log.files.tombstones import remove_file
+from puredelta.log.maintenance.running_vacuums import require_kept
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Action, Add, DomainMetadata, Metadata
@@ -93,7 +94,8 @@ def restore_table(
         InvalidRequestError: there is no such version (CANNOT_RESTORE_TABLE_VERSION), the
             time is none or outside of the history (CANNOT_RESTORE_TIMESTAMP_...), or files
             of the version are gone (FILE_NOT_FOUND).
-        ConflictError: another writer changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile, or a VACUUM that may delete
+            files of the version has not ended.
     """
     if (version is None) == (timestamp is None):
         raise ValueError("RESTORE takes a version or a timestamp, one of both")
@@ -104,6 +106,7 @@ def restore_table(
     if target.version == latest.version:
         return None
     restored, removed = differing_files(target.files, latest.files)
+    require_kept(log.store, latest, restored, now_ms=command.clock())
     if command.session.settings.get(IGNORE_MISSING_SETTING, "false").lower() != "true":
         _require_present(restored, target)
     outcome = RestoreOutcome(

@@ -195,10 +195,7 @@ class LocalStore:
 
     @contextlib.contextmanager
     def _temporary(self, target: Path, content: bytes) -> Iterator[Path]:
-        """Yield a flushed file with this content next to the target; it is removed afterwards.
-
-        One that cannot be removed stays: what was to be done with it is done, or has failed.
-        """
+        """Yield a flushed file with this content next to the target; remove it if possible."""
         _make_directories(target.parent)
         temporary = target.parent / f".{uuid.uuid4().hex}.tmp"
         try:
