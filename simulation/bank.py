@@ -16,7 +16,13 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from puredelta.protocol.actions.actions import Add, Metadata, Protocol
+from puredelta.protocol.actions.actions import (
+    Add,
+    DeletionVectorDescriptor,
+    Metadata,
+    Protocol,
+)
+from puredelta.protocol.actions.deletion_vector import decode_block, vector_range
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.schema.types import INTEGER, LONG, STRING, StructField, StructType
 from puredelta.protocol.values.predicates import (
@@ -90,6 +96,13 @@ def encode_rows(rows: Sequence[Row]) -> bytes:
 def decode_rows(content: bytes) -> tuple[Row, ...]:
     """Read the content of a data file."""
     return tuple(Row(*row) for row in json.loads(content))
+
+
+@lru_cache(10_000)
+def hidden_positions(content: bytes, vector: DeletionVectorDescriptor) -> frozenset[int]:
+    """Return the positions of rows that a deletion vector of a file hides."""
+    start, length = vector_range(vector)
+    return frozenset(decode_block(content[start : start + length], vector).tolist())
 
 
 def of_accounts(*accounts: int) -> Predicate:

@@ -21,20 +21,22 @@ from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command
 from puredelta.commands.settings import CommitSettings
 from puredelta.errors import CommitUnknownError, TableNotFoundError
-from puredelta.log.commit.commit_request import CommitRequest
-from puredelta.log.commit.transaction import CheckpointWish, Committed, Transaction
+from puredelta.log.commit.commit_request import CommitRequest, Committed
+from puredelta.log.commit.environment import Environment
+from puredelta.log.commit.post_commit import CheckpointWish
+from puredelta.log.commit.transaction import Transaction
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.tombstones import remove_file
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.log.vectors.write import DeletionVectorUpdate, discard_vectors, write_vectors
 from puredelta.protocol.actions.actions import Action, Add, SetTransaction
-from puredelta.protocol.actions.deletion_vector import decode_file, vector_path
+from puredelta.protocol.actions.deletion_vector import vector_path
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.values.predicates import Predicate
 from puredelta.spark.session.session import SessionInfo, StoreAssignment
 from puredelta.store.base import Store
-from simulation.bank import Row, TableTraits, decode_rows, encode_rows
+from simulation.bank import Row, TableTraits, decode_rows, encode_rows, hidden_positions
 from simulation.ledger import Effect
 from simulation.mutants import Safety
 from simulation.process import Process
@@ -128,6 +130,7 @@ class Client:
         self.store: Store = safety.store(self._disk_store)
         self.log: TableLog = safety.log(self.store)
         self.random = Random(0)
+        self._txn_id = ""
 
     def begin(self, statement: int, seed: int) -> None:
         """Start a statement, whose chances are those of the seed alone."""
@@ -193,7 +196,7 @@ class Client:
         if vector is None:
             return frozenset()
         content = self.store.read(str(vector_path(vector)))
-        return frozenset(decode_file(content, vector).tolist())
+        return hidden_positions(content, vector)
 
     # --- writing ----------------------------------------------------------------------------
 
@@ -206,24 +209,28 @@ class Client:
         batch: SetTransaction | None = None,
     ) -> Command:
         """Start a call on a version; ``effect`` is what it does when it runs alone."""
-        transaction = Transaction(
-            self.log,
-            existing,
-            engine_info=_ENGINE,
-            capability=capability,
-            on_phase=lambda phase: self.process.reach(phase.name),
+        self._txn_id = self.new_id()
+        self.ledger.begin(self._txn_id, effect)
+        first = iter((self._txn_id,))  # a transaction asks for its own id before any other
+        environment = Environment(
             clock=self.clock,
-            new_id=self.new_id,
+            new_id=lambda: next(first, None) or self.new_id(),
+            on_phase=lambda phase: self.process.reach(phase.name),
         )
-        self.ledger.begin(transaction.txn_id, effect)
         return Command(
             spark=_NO_SPARK,
             session=_SESSION,
             settings=CommitSettings(set_transaction=batch),
             log=self.log,
             existing=existing,
-            transaction=transaction,
-            clock=self.clock,
+            transaction=Transaction(
+                self.log,
+                existing,
+                engine_info=_ENGINE,
+                capability=capability,
+                environment=environment,
+            ),
+            environment=environment,
         )
 
     def declare(self, command: Command, predicate: Predicate | None, files: FileTable) -> None:
@@ -289,7 +296,6 @@ class Client:
         checkpoint: CheckpointWish = CheckpointWish.AT_INTERVAL,
     ) -> Committed:
         """Commit, and tell the ledger what the answer was."""
-        txn_id = command.transaction.txn_id
         try:
             committed = self._safety.finish(
                 command,
@@ -300,9 +306,9 @@ class Client:
         except CommitUnknownError:
             raise
         except Exception as error:
-            self.ledger.denied(txn_id, error)
+            self.ledger.denied(self._txn_id, error)
             raise
-        self.ledger.acknowledged(txn_id, committed.version)
+        self.ledger.acknowledged(self._txn_id, committed.version)
         return committed
 
     def writing(self, written: Written) -> AbstractContextManager[None]:

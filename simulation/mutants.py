@@ -9,8 +9,8 @@ from typing import Any
 from puredelta.commands.command import Command
 from puredelta.commands.finish import finish
 from puredelta.errors import CommitUnknownError
-from puredelta.log.commit.commit_request import CommitRequest
-from puredelta.log.commit.transaction import CheckpointWish, Committed
+from puredelta.log.commit.commit_request import CommitRequest, Committed
+from puredelta.log.commit.post_commit import CheckpointWish
 from puredelta.log.replay.commit_files import Commit
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import CommitInfo, DomainMetadata, Metadata, Protocol

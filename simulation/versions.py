@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from puredelta.protocol.actions.actions import DeletionVectorDescriptor
-from puredelta.protocol.actions.deletion_vector import decode_file, vector_path
-from simulation.bank import Row, Rows, decode_rows
+from puredelta.protocol.actions.deletion_vector import vector_path
+from simulation.bank import Row, Rows, decode_rows, hidden_positions
 from simulation.disk import Disk
 from simulation.violation import Violation
 
@@ -71,7 +71,6 @@ class CommitReader:
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self._physical: dict[str, tuple[Row, ...]] = {}
 
     def after(self, before: Version, content: bytes, *, now_ms: int) -> Version:
         """Return the version after ``before``.
@@ -128,14 +127,11 @@ class CommitReader:
         if (vector := _vector(add)) is None:
             return LiveFile(rows, None)
         path = str(vector_path(vector))
-        hidden = set(decode_file(self._content(path), vector).tolist())
+        hidden = hidden_positions(self._content(path), vector)
         return LiveFile(tuple(row for n, row in enumerate(rows) if n not in hidden), path)
 
     def _rows(self, path: str) -> tuple[Row, ...]:
-        content = self._content(path)
-        if path not in self._physical:
-            self._physical[path] = decode_rows(content)
-        return self._physical[path]
+        return decode_rows(self._content(path))
 
     def _content(self, path: str) -> bytes:
         try:

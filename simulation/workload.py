@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import TypeAlias
 
-from puredelta.log.commit.transaction import CheckpointWish
+from puredelta.log.commit.post_commit import CheckpointWish
 from simulation.bank import ACCOUNTS, TableTraits
 from simulation.statements.creation import Append, CreateTable, OpenBank
 from simulation.statements.payments import Batch, Cancel, Deposit, Overwrite, Sweep, Transfer

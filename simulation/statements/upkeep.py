@@ -10,9 +10,10 @@ from puredelta.commands.restore import differing_files, restored_config
 from puredelta.commands.vacuum.garbage import find_garbage, visible_to_vacuum
 from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
-from puredelta.log.commit.transaction import CheckpointWish
+from puredelta.log.commit.post_commit import CheckpointWish
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.maintenance.referenced_files import referenced_files
+from puredelta.log.maintenance.running_vacuums import require_kept
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import (
     restore,
@@ -106,6 +107,8 @@ class Vacuum:
             client, vacuum_start(retention_check=True, default_retention=RETENTION, retention=None)
         )
         try:
+            newest = client.snapshot()
+            garbage = garbage.without(referenced_files(newest, removed_since_ms=before_ms))
             for file in garbage.files:
                 client.store.delete(file.path)
         except OSError:
@@ -136,6 +139,7 @@ class Restore:
         except TableNotFoundError:  # the log is cleaned up
             return Outcome.REFUSED
         restored, removed = differing_files(target.files, latest.files)
+        require_kept(client.store, latest, restored, now_ms=client.clock())
         adds = list(restored.adds())
         if not all(client.store.exists(add.path) for add in adds):
             return Outcome.REFUSED
