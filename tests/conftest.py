@@ -66,6 +66,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture
+def without_workers(spark: SparkSession) -> Iterator[None]:
+    """Let Spark do what Python workers do otherwise."""
+    spark.conf.set("spark.puredelta.workers.enabled", "false")
+    yield
+    spark.conf.unset("spark.puredelta.workers.enabled")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _views_end_with_their_file() -> Iterator[None]:
     """A temporary view hides tables of its name, so none outlives the file that made it."""

@@ -14,11 +14,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.spark.offload.source_copy import RowGroup, dealt
 from puredelta.spark.session.row_bitmap import RowBitmap
-from puredelta.worker import copy_rows, read_rows, write_file
-from puredelta.worker.copy_rows import CopyOrder, Rows, by_partition, copy_source_rows
-from puredelta.worker.write_file import FileAnswer
+from puredelta.worker.copy_rows import (
+    COPY_ORDERS,
+    CopyOrder,
+    RowGroups,
+    by_partition,
+    copy,
+    copy_source_rows,
+)
+from puredelta.worker.limits import LIMITS, Limits
+from puredelta.worker.read_rows import OnlySparkError
+from puredelta.worker.write_file import FILE_ANSWERS, FileAnswer, MaskedBatch, coalesced
 
 KINDS = {
     "i": pa.int32(),
@@ -29,9 +36,11 @@ KINDS = {
 }
 
 
-def rows_of(path: Path, marked: tuple[int, ...], groups: tuple[int, ...], first_row: int) -> Rows:
+def rows_of(
+    path: Path, marked: tuple[int, ...], groups: tuple[int, ...], first_row: int
+) -> RowGroups:
     rows = RowBitmap.of_rows(np.array(marked, np.int64))
-    return Rows(
+    return RowGroups(
         path=str(path),
         groups=groups,
         first_row=first_row,
@@ -42,22 +51,24 @@ def rows_of(path: Path, marked: tuple[int, ...], groups: tuple[int, ...], first_
 
 def order_of(
     tmp_path: Path,
-    *rows: Rows,
-    keeps: bool = True,
+    *sources: RowGroups,
+    include: bool = True,
     columns: dict[str, pa.DataType] | None = None,
+    limits: Limits = LIMITS,
 ) -> CopyOrder:
     return CopyOrder(
         ordinal=3,
-        rows=rows,
-        keeps=keeps,
+        sources=sources,
+        include=include,
         columns=tuple((name, f"new_{name}", kind) for name, kind in (columns or KINDS).items()),
         directory=str(tmp_path / "new"),
         name_prefix="part-00003",
         codec="snappy",
+        limits=limits,
     )
 
 
-def gathered(order: CopyOrder) -> FileAnswer:
+def copied(order: CopyOrder) -> FileAnswer:
     (answer,) = copy_source_rows(order)
     return answer
 
@@ -93,25 +104,22 @@ def table(dice: random.Random, count: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("keeps", [True, False])
-def test_chosen_rows_keep_order_and_values(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch, *, keeps: bool
-) -> None:
-    monkeypatch.setattr(read_rows, "BATCH_ROWS", (7, 64, 1000)[seed % 3])
-    monkeypatch.setattr(write_file, "GROUP_BYTES_MAX", (500, 1 << 27)[seed % 2])
+@pytest.mark.parametrize("include", [True, False])
+def test_chosen_rows_keep_order_and_values(tmp_path: Path, seed: int, *, include: bool) -> None:
+    limits = Limits(read_rows=(7, 64, 1000)[seed % 3], row_group_bytes=(500, 1 << 27)[seed % 2])
     dice = random.Random(seed)
-    tables, pieces, expected = [table(dice, 200), table(dice, 90)], [], []
+    tables, sources, expected = [table(dice, 200), table(dice, 90)], [], []
     for n, one in enumerate(tables):
         path = tmp_path / f"{n}.parquet"
         pq.write_table(one, path, row_group_size=50, use_deprecated_int96_timestamps=n == 1)
         marked = tuple(sorted(dice.sample(range(one.num_rows), 40)))
         groups = (1, 2) if n == 0 else (0, 1)
         first_row = 50 * groups[0]
-        pieces.append(rows_of(path, marked, groups, first_row))
+        sources.append(rows_of(path, marked, groups, first_row))
         read = range(first_row, min(first_row + 100, one.num_rows))
-        chosen = [r for r in read if (r in marked) is keeps]
+        chosen = [r for r in read if (r in marked) is include]
         expected.append(one.take(chosen).select(list(KINDS)))
-    answer = gathered(order_of(tmp_path, *pieces, keeps=keeps))
+    answer = copied(order_of(tmp_path, *sources, include=include, limits=limits))
     names = [f"new_{name}" for name in KINDS]
     assert written(tmp_path, answer).equals(pa.concat_tables(expected).rename_columns(names))
     assert answer.nan_columns == ()
@@ -121,10 +129,10 @@ def test_few_rows_of_many_files_are_written_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each column's rows of all files lie together: a writer pays for every piece."""
-    pieces = []
+    sources = []
     for n in range(50):
         pq.write_table(table(random.Random(n), 20), tmp_path / f"{n}.parquet")
-        pieces.append(rows_of(tmp_path / f"{n}.parquet", (n % 20,), (0,), 0))
+        sources.append(rows_of(tmp_path / f"{n}.parquet", (n % 20,), (0,), 0))
     chunks: list[int] = []
     write = pq.ParquetWriter.write_table
 
@@ -133,46 +141,43 @@ def test_few_rows_of_many_files_are_written_at_once(
         write(self, rows, *args, **options)
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", counted)
-    assert gathered(order_of(tmp_path, *pieces)).kept_rows == 50
+    assert copied(order_of(tmp_path, *sources)).kept_rows == 50
     assert set(chunks) == {1}
 
 
 @pytest.mark.parametrize(("rows", "size"), [(8, 1 << 20), (1 << 20, 300)])
-def test_merged_batches_are_bounded(rows: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write_file, "_MERGED_ROWS", rows)
-    monkeypatch.setattr(write_file, "_MERGED_BYTES", size)
+def test_coalesced_batches_are_bounded(rows: int, size: int) -> None:
+    limits = Limits(coalesced_rows=rows, coalesced_bytes=size)
     some = [pa.record_batch({"n": [n, n]}) for n in range(50)]
-    merged = list(write_file.merged(map(write_file.Part, some)))
-    assert pa.Table.from_batches(merged) == pa.Table.from_batches(some)
-    assert 3 <= len(merged) <= 50 / 3
-    assert list(write_file.merged([])) == []
+    found = list(coalesced(map(MaskedBatch, some), limits=limits))
+    assert pa.Table.from_batches(found) == pa.Table.from_batches(some)
+    assert 3 <= len(found) <= 50 / 3
+    assert list(coalesced([])) == []
 
 
 @pytest.mark.parametrize("rows", [1, 10, 1 << 20])
-def test_only_rows_that_stay_are_merged(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_kept_rows_are_coalesced(rows: int) -> None:
     """Whether a batch is filtered alone or with others; some have no mask, some keep nothing."""
-    monkeypatch.setattr(write_file, "_MERGED_ROWS", rows)
+    limits = Limits(coalesced_rows=rows)
     chance = random.Random(5)
-    parts, due = [], []
+    batches, due = [], []
     for n in range(40):
         numbers = list(range(10 * n, 10 * n + chance.randrange(1, 10)))
         share = (0.0, 0.5, 1.0)[n % 3]
-        stays = None if n % 4 == 0 else np.array([chance.random() < share for _ in numbers])
-        parts.append(write_file.Part(pa.record_batch({"n": numbers}), stays))
+        mask = None if n % 4 == 0 else np.array([chance.random() < share for _ in numbers])
+        batches.append(MaskedBatch(pa.record_batch({"n": numbers}), mask))
         due += (
-            numbers
-            if stays is None
-            else [k for k, kept in zip(numbers, stays, strict=True) if kept]
+            numbers if mask is None else [k for k, kept in zip(numbers, mask, strict=True) if kept]
         )
-    merged = list(write_file.merged(parts))
-    assert [k for batch in merged for k in batch["n"].to_pylist()] == due
-    nothing = [write_file.Part(part.batch, np.zeros(len(part.batch), bool)) for part in parts]
-    assert sum(batch.num_rows for batch in write_file.merged(nothing)) == 0
+    found = list(coalesced(batches, limits=limits))
+    assert [k for batch in found for k in batch["n"].to_pylist()] == due
+    nothing = [MaskedBatch(one.batch, np.zeros(len(one.batch), bool)) for one in batches]
+    assert sum(batch.num_rows for batch in coalesced(nothing, limits=limits)) == 0
 
 
 def test_no_row_makes_no_file(tmp_path: Path) -> None:
     pq.write_table(table(random.Random(1), 10), tmp_path / "0.parquet")
-    answer = gathered(order_of(tmp_path, rows_of(tmp_path / "0.parquet", (), (0,), 0)))
+    answer = copied(order_of(tmp_path, rows_of(tmp_path / "0.parquet", (), (0,), 0)))
     assert (answer.name, answer.kept_rows, answer.refusal) == (None, 0, None)
     assert list((tmp_path / "new").iterdir()) == []
 
@@ -182,7 +187,7 @@ def test_nan_is_reported(tmp_path: Path) -> None:
     order = order_of(
         tmp_path, rows_of(tmp_path / "0.parquet", (1,), (0,), 0), columns={"f": pa.float64()}
     )
-    assert gathered(order).nan_columns == (("new_f",),)
+    assert copied(order).nan_columns == (("new_f",),)
 
 
 @pytest.mark.parametrize(
@@ -200,14 +205,14 @@ def test_what_spark_might_read_otherwise_is_refused(
 ) -> None:
     pq.write_table(pa.table({"c" if kind else "C": stored}), tmp_path / "0.parquet")
     rows = rows_of(tmp_path / "0.parquet", (0,), (0,), 0)
-    answer = gathered(order_of(tmp_path, rows, columns={"c": kind or pa.int64()}))
+    answer = copied(order_of(tmp_path, rows, columns={"c": kind or pa.int64()}))
     assert answer.refusal is not None
     assert reason in answer.refusal
     assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_a_file_out_of_reach_is_refused(tmp_path: Path) -> None:
-    answer = gathered(order_of(tmp_path, rows_of(tmp_path / "gone", (0,), (0,), 0)))
+    answer = copied(order_of(tmp_path, rows_of(tmp_path / "gone", (0,), (0,), 0)))
     assert answer.refusal is not None
     assert "FileNotFoundError" in answer.refusal
 
@@ -222,7 +227,7 @@ def test_a_source_that_arrow_cannot_read_is_refused(tmp_path: Path) -> None:
     path.write_bytes(damaged)
     for n in range(2):
         rows = rows_of(tmp_path / f"{n}.parquet", (0,), (0,), 0)
-        answer = gathered(order_of(tmp_path, rows, keeps=False))
+        answer = copied(order_of(tmp_path, rows, include=False))
         assert answer.refusal is not None
         assert list((tmp_path / "new").iterdir()) == []
 
@@ -240,21 +245,8 @@ def test_a_failed_write_removes_its_file_and_is_raised(
     rows = rows_of(tmp_path / "0.parquet", (0,), (0,), 0)
     monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
     with pytest.raises(type(failure), match="No space left"):
-        gathered(order_of(tmp_path, rows))
+        copied(order_of(tmp_path, rows))
     assert list((tmp_path / "new").iterdir()) == []
-
-
-def test_rows_are_dealt_out_in_order() -> None:
-    pieces = [RowGroup(n // 4, n % 4, 100 * (n % 4), 100) for n in range(10)]
-    for num_runs in (1, 2, 3, 10, 50):
-        runs = dealt(pieces, num_runs)
-        assert [piece for run in runs for piece in run] == pieces
-        assert all(runs)
-        assert len(runs) == min(num_runs, len(pieces))
-        assert max(map(len, runs)) - min(map(len, runs)) <= 1
-    skewed = [RowGroup(0, 0, 0, 1000), *(RowGroup(1, n, n, 1) for n in range(5))]
-    assert [len(run) for run in dealt(skewed, 2)] in ([1, 5], [6])
-    assert dealt([], 3) == []
 
 
 PARTS = {"p": pa.int32(), "q": pa.string()}
@@ -266,7 +258,7 @@ def parted(tmp_path: Path, rows: pa.Table) -> CopyOrder:
     order = order_of(
         tmp_path,
         rows_of(tmp_path / "0.parquet", (), groups, 0),
-        keeps=False,
+        include=False,
         columns={"i": pa.int32(), **PARTS},
     )
     return dataclasses.replace(order, num_partition_columns=len(PARTS))
@@ -317,18 +309,25 @@ def test_a_file_per_partition(tmp_path: Path, seed: int) -> None:
 def test_only_plain_partitions_are_named(value: Any, text: str | None) -> None:
     rows = pa.table({"i": [1], "p": [value]})
     if text is None:
-        with pytest.raises(read_rows.OnlySparkError, match="named by Spark"):
+        with pytest.raises(OnlySparkError, match="named by Spark"):
             list(by_partition(rows, 1))
     else:
         ((values, stored),) = by_partition(rows, 1)
         assert (values, stored.to_pylist()) == ((text,), [{"i": 1}])
 
 
-def test_partitions_of_too_many_rows_are_left_to_spark(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(copy_rows, "AT_ONCE_BYTES_MAX", 100)
+def test_partitions_of_too_many_rows_are_left_to_spark(tmp_path: Path) -> None:
     rows = pa.table({"i": pa.array(range(100), pa.int32()), "p": [1] * 100, "q": ["a"] * 100})
-    answer = gathered(parted(tmp_path, rows.cast(pa.schema({"i": pa.int32(), **PARTS}))))
-    assert answer.refusal == "too many rows to deal out to partitions"
+    order = parted(tmp_path, rows.cast(pa.schema({"i": pa.int32(), **PARTS})))
+    few = dataclasses.replace(order, limits=Limits(partitioned_bytes=100))
+    assert copied(few).refusal == "too many rows to distribute over partitions"
     assert not (tmp_path / "new").exists()
+
+
+def test_an_order_is_the_same_in_a_worker(tmp_path: Path) -> None:
+    rows = pa.table({"i": pa.array([1, 2], pa.int32()), "p": [1, 2], "q": ["a", "b"]})
+    order = parted(tmp_path, rows.cast(pa.schema({"i": pa.int32(), **PARTS})))
+    fields = COPY_ORDERS.encode(order)
+    assert COPY_ORDERS.decode(fields) == order
+    answers = [FILE_ANSWERS.decode(answer) for answer in copy(fields)]
+    assert [answer.partition for answer in answers] == [("1", "a"), ("2", "b")]

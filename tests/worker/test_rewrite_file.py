@@ -14,18 +14,24 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.spark.session.row_bitmap import RowBitmap
-from puredelta.worker import read_rows, rewrite_file, write_file
+from puredelta.worker.limits import LIMITS, LIMITS_CODEC, Limits
 from puredelta.worker.rewrite_file import (
-    ORDER_SCHEMA,
+    ANSWER_SCHEMA,
+    REWRITE_TASKS,
+    TASK_SCHEMA,
     RewriteTask,
-    rewrite_tuples,
-    split_file,
-    split_together,
+    merge_small,
+    rewrite,
+    rewrite_batches,
+    rewrite_together,
 )
-from puredelta.worker.write_file import FileAnswer
+from puredelta.worker.write_file import FILE_ANSWERS, FileAnswer
 
 ROWS = 1000
 DROPPED = [0, 1, 63, 64, 500, 999]
+
+
+ONE_BY_ONE = Limits(small_file_rows=0)
 
 
 def order(source: Path, dropped: list[int], directory: Path | None = None) -> RewriteTask:
@@ -38,6 +44,11 @@ def order(source: Path, dropped: list[int], directory: Path | None = None) -> Re
         words=bitmap.words.tobytes(),
         bits=bitmap.bits.tobytes(),
     )
+
+
+def rewritten(task: RewriteTask, limits: Limits = LIMITS) -> FileAnswer:
+    (answer,) = rewrite_together([task], limits)
+    return answer
 
 
 def kept(answer: FileAnswer, directory: Path) -> pa.Table:
@@ -79,7 +90,7 @@ def test_every_row_but_the_dropped_ones_stays(
 ) -> None:
     source = tmp_path / "old.parquet"
     pq.write_table(table, source, row_group_size=group_rows)
-    answer = split_file(order(source, DROPPED))
+    answer = rewritten(order(source, DROPPED))
     new, wanted = kept(answer, tmp_path), without(table, DROPPED)
     assert new.schema == wanted.schema
     assert repr(new.to_pylist()) == repr(wanted.to_pylist())  # NaN is not equal to itself
@@ -97,7 +108,7 @@ def test_every_row_but_the_dropped_ones_stays(
 def test_nothing_is_written_when_no_row_stays(tmp_path: Path) -> None:
     source = tmp_path / "old.parquet"
     pq.write_table(pa.table({"id": range(10)}), source)
-    answer = split_file(order(source, list(range(10))))
+    answer = rewritten(order(source, list(range(10))))
     assert (answer.name, answer.physical_rows, answer.kept_rows) == (None, 10, 0)
     assert [p.name for p in tmp_path.iterdir()] == ["old.parquet"]
 
@@ -105,18 +116,14 @@ def test_nothing_is_written_when_no_row_stays(tmp_path: Path) -> None:
 def test_a_row_group_that_loses_all_rows_vanishes(tmp_path: Path) -> None:
     source = tmp_path / "old.parquet"
     pq.write_table(pa.table({"id": range(30)}), source, row_group_size=10)
-    answer = split_file(order(source, list(range(10, 20))))
+    answer = rewritten(order(source, list(range(10, 20))))
     assert kept(answer, tmp_path)["id"].to_pylist() == [*range(10), *range(20, 30)]
 
 
-def test_memory_is_bounded_by_cutting_huge_row_groups(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(write_file, "GROUP_BYTES_MAX", 8000)
-    monkeypatch.setattr(read_rows, "BATCH_ROWS", 500)
+def test_memory_is_bounded_by_cutting_huge_row_groups(tmp_path: Path) -> None:
     source = tmp_path / "old.parquet"
     pq.write_table(pa.table({"id": range(10_000)}), source)
-    answer = split_file(order(source, [5000]))
+    answer = rewritten(order(source, [5000]), Limits(row_group_bytes=8000, read_rows=500))
     footer = pq.read_metadata(tmp_path / (answer.name or ""))
     assert footer.num_row_groups == 10
     assert kept(answer, tmp_path)["id"].to_pylist() == [n for n in range(10_000) if n != 5000]
@@ -131,7 +138,7 @@ def test_properties_of_the_old_file_live_on(tmp_path: Path) -> None:
     table = pa.table([[n % 10 for n in range(100)], [f"v{n}" for n in range(100)]], schema=schema)
     source = tmp_path / "old.parquet"
     pq.write_table(table, source, compression="zstd", use_dictionary=["id"], write_page_index=True)
-    answer = split_file(order(source, [3]))
+    answer = rewritten(order(source, [3]))
     assert answer.name is not None
     assert answer.name.endswith(".c000.zstd.parquet")
     file = pq.ParquetFile(tmp_path / answer.name)
@@ -155,7 +162,7 @@ def test_int96_becomes_an_instant_in_microseconds(tmp_path: Path) -> None:
     source = tmp_path / "old.parquet"
     pq.write_table(table, source, use_deprecated_int96_timestamps=True)
     assert pq.ParquetFile(source).schema.column(0).physical_type == "INT96"
-    answer = split_file(order(source, [0]))
+    answer = rewritten(order(source, [0]))
     new = kept(answer, tmp_path)
     assert new.schema.field("ts").type == pa.timestamp("us", "UTC")
     assert new["ts"].to_pylist() == [instants[1]]
@@ -171,17 +178,17 @@ def test_what_does_not_survive_arrow_is_refused_and_nothing_written(tmp_path: Pa
         source,
         use_deprecated_int96_timestamps=True,
     )
-    answer = split_file(order(source, [0]))
+    answer = rewritten(order(source, [0]))
     assert "hybrid calendar" in (answer.refusal or "")
     assert [p.name for p in tmp_path.iterdir()] == ["old.parquet"]
 
 
 def test_storage_out_of_reach_is_refused(tmp_path: Path) -> None:
-    absent = split_file(order(tmp_path / "absent.parquet", [0]))
+    absent = rewritten(order(tmp_path / "absent.parquet", [0]))
     assert (absent.refusal or "").startswith("FileNotFoundError")
     source = tmp_path / "old.parquet"
     pq.write_table(pa.table({"id": range(10)}), source)
-    nowhere = split_file(order(source, [0], directory=tmp_path / "nowhere"))
+    nowhere = rewritten(order(source, [0], directory=tmp_path / "nowhere"))
     assert (nowhere.refusal or "").startswith("FileNotFoundError")
 
 
@@ -196,7 +203,7 @@ def test_a_failed_copy_removes_its_file_and_is_raised(
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
     with pytest.raises(OSError, match="No space left"):
-        split_file(order(source, [0]))
+        rewritten(order(source, [0]))
     assert [p.name for p in tmp_path.iterdir()] == ["old.parquet"]
 
 
@@ -204,12 +211,12 @@ def test_a_file_that_arrow_cannot_read_is_refused(tmp_path: Path) -> None:
     """Spark copies it, or says what is wrong with it."""
     source = tmp_path / "old.parquet"
     source.write_bytes(b"PAR1 is no Parquet file")
-    assert split_file(order(source, [0])).refusal
+    assert rewritten(order(source, [0])).refusal
     pq.write_table(pa.table({"id": range(10_000)}), source, row_group_size=5_000)
     damaged, half = bytearray(source.read_bytes()), source.stat().st_size // 2
     damaged[half : half + 10_000] = bytes(10_000)
     source.write_bytes(damaged)
-    assert split_file(order(source, [0])).refusal
+    assert rewritten(order(source, [0])).refusal
     assert [p.name for p in tmp_path.iterdir()] == ["old.parquet"]
 
 
@@ -228,7 +235,7 @@ def test_rows_write_down_what_the_log_said_of_them(tmp_path: Path, group_rows: i
     """M-110: a second copy does not write over what the first one noted."""
     old, other = tmp_path / "old.parquet", tmp_path / "other"
     pq.write_table(pa.table({"id": range(ROWS)}), old, row_group_size=group_rows)
-    first = kept(split_file(tracking(old, DROPPED, base=10_000)), tmp_path)
+    first = kept(rewritten(tracking(old, DROPPED, base=10_000)), tmp_path)
     stays = [n for n in range(ROWS) if n not in DROPPED]
     assert first.column_names == ["id", "_id", "_version"]
     assert first["_id"].to_pylist() == [10_000 + n for n in stays]
@@ -237,7 +244,7 @@ def test_rows_write_down_what_the_log_said_of_them(tmp_path: Path, group_rows: i
     other.mkdir()
     known = [None if n % 2 else n for n in range(len(stays))]
     pq.write_table(first.set_column(1, "_id", pa.array(known, pa.int64())), other / "new.parquet")
-    again = split_file(tracking(other / "new.parquet", [3], base=70_000))
+    again = rewritten(tracking(other / "new.parquet", [3], base=70_000))
     ids = kept(again, other)["_id"].to_pylist()
     wanted = [70_000 + n if n % 2 else n for n in range(len(stays))]
     assert ids == [*wanted[:3], *wanted[4:]]
@@ -245,7 +252,7 @@ def test_rows_write_down_what_the_log_said_of_them(tmp_path: Path, group_rows: i
 
 def test_without_a_base_there_is_no_id_to_note(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "old.parquet")
-    new = kept(split_file(tracking(tmp_path / "old.parquet", [0], base=None)), tmp_path)
+    new = kept(rewritten(tracking(tmp_path / "old.parquet", [0], base=None)), tmp_path)
     assert new.to_pylist() == [{"id": 2, "_id": None, "_version": 5}]
 
 
@@ -260,16 +267,38 @@ def test_alike_files_become_one(tmp_path: Path) -> None:
     orders = [
         replace(order(tmp_path / f"{n}.parquet", [n], new), ordinal=n, group=9) for n in range(4)
     ]
-    first, second, third = split_together(orders)
+    first, second, third = rewrite_together(orders)
     assert [(a.ordinal, a.others) for a in (first, second, third)] == [(0, (1,)), (2, ()), (3, ())]
     assert kept(first, new)["id"].to_pylist() == [1, 2, 3, 4, 10, 12, 13, 14]
     assert (first.physical_rows, first.kept_rows) == (10, 8)
     assert kept(second, new).equals(without(tables[2], [2]))
     assert kept(third, new).equals(without(tables[3], [3]))
     assert pq.read_metadata(new / str(first.name)).num_row_groups == 1
-    fields = [tuple(getattr(one, name) for name in ORDER_SCHEMA.names) for one in orders]
-    apart = [(*some[:-1], None) for some in fields]
-    assert [len(rewrite_tuples(some)) for some in (fields, apart)] == [3, 4]
+    apart = [replace(one, group=None) for one in orders]
+    assert [len(sent(some)) for some in (orders, apart)] == [3, 4]
+
+
+def sent(tasks: list[RewriteTask]) -> list[FileAnswer]:
+    """Carry tasks out as a worker does that gets tuples."""
+    message = (LIMITS_CODEC.encode(LIMITS), [REWRITE_TASKS.encode(task) for task in tasks])
+    return [FILE_ANSWERS.decode(fields) for fields in rewrite(message)]
+
+
+def test_rows_of_arrow_are_answered_as_tuples_are(table: pa.Table, tmp_path: Path) -> None:
+    pq.write_table(table, tmp_path / "old.parquet")
+    tasks = [
+        tracking(tmp_path / "old.parquet", DROPPED, base=7),
+        replace(order(tmp_path / "absent.parquet", [0]), ordinal=8),
+    ]
+    columns = zip(*map(REWRITE_TASKS.encode, tasks), strict=True)
+    batch = pa.record_batch(
+        [pa.array(v, f.type) for v, f in zip(columns, TASK_SCHEMA, strict=True)], TASK_SCHEMA
+    )
+    answers = list(rewrite_batches(LIMITS_CODEC.encode(LIMITS), [batch]))
+    assert [answer.schema for answer in answers] == [ANSWER_SCHEMA] * 2
+    rows = [row for answer in answers for row in answer.to_pylist()]
+    for row, other in zip(rows, sent(tasks), strict=True):
+        assert alike(FILE_ANSWERS.decode(row.values()), other)
 
 
 def alike(one: FileAnswer, other: FileAnswer) -> bool:
@@ -299,19 +328,11 @@ NESTED = {"list": pa.array([[n] * (n % 3) for n in range(50)]), **KINDS}
 @pytest.mark.parametrize("metadata", [{b"org.apache.spark.version": b"4.0"}, None], ids=str)
 def test_files_decoded_as_one_become_what_they_become_one_by_one(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    opened: list[object],
     columns: dict[str, pa.Array],
     codec: str,
     metadata: dict[bytes, bytes] | None,
 ) -> None:
-    opened: list[object] = []
-    open_file = read_rows.OpenFile.__init__
-
-    def note(file: read_rows.OpenFile, source: object) -> None:
-        opened.append(source)
-        open_file(file, source)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(read_rows.OpenFile, "__init__", note)
     field = pa.field("id", pa.int64(), nullable=False, metadata={b"PARQUET:field_id": b"7"})
     schema = pa.schema([field], metadata)
     for name, column in columns.items():
@@ -325,13 +346,12 @@ def test_files_decoded_as_one_become_what_they_become_one_by_one(
         rows = pa.table([ids, *cut], schema=schema)
         pq.write_table(rows, path, compression=codec, store_schema=metadata is not None)
         orders.append(replace(order(path, [*range(n % 4)]), ordinal=n))
-    (joined,) = split_together(orders)
+    (merged,) = rewrite_together(orders)
     assert len(opened) == (4 if columns is KINDS else 20)
-    monkeypatch.setattr(rewrite_file, "_joined", lambda _: None)
-    (one_by_one,) = split_together(orders)
-    assert joined.kept_rows == sum(50 - n - n % 4 for n in range(20))
-    assert alike(joined, one_by_one)
-    contents = [(tmp_path / str(one.name)).read_bytes() for one in (joined, one_by_one)]
+    (one_by_one,) = rewrite_together(orders, ONE_BY_ONE)
+    assert merged.kept_rows == sum(50 - n - n % 4 for n in range(20))
+    assert alike(merged, one_by_one)
+    contents = [(tmp_path / str(one.name)).read_bytes() for one in (merged, one_by_one)]
     assert contents[0] == contents[1]
 
 
@@ -342,17 +362,17 @@ def test_files_decoded_as_one_become_what_they_become_one_by_one(
     ids=lambda options: next(iter(options)),
 )
 def test_files_that_differ_are_not_decoded_as_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], unlike_one: int
+    tmp_path: Path, options: dict[str, Any], unlike_one: int
 ) -> None:
     table = pa.table({"id": range(9), "text": ["a"] * 9})
     for n in range(3):
         unlike = n == unlike_one
         pq.write_table(table, tmp_path / f"{n}.parquet", **(options if unlike else {}))
     orders = [replace(order(tmp_path / f"{n}.parquet", [n]), ordinal=n) for n in range(3)]
-    assert rewrite_file._joined(orders) is None
-    found = split_together(orders)
-    monkeypatch.setattr(rewrite_file, "_joined", lambda _: None)
-    for one, other in zip(found, split_together(orders), strict=True):
+    assert merge_small(orders, LIMITS) is None
+    for one, other in zip(
+        rewrite_together(orders), rewrite_together(orders, ONE_BY_ONE), strict=True
+    ):
         assert alike(one, other)
         assert kept(one, tmp_path).equals(kept(other, tmp_path))
 
@@ -364,8 +384,8 @@ def test_many_rows_have_the_dictionaries_that_few_did_not_need(tmp_path: Path) -
         one = pa.table({"amount": numbers, "kind": [number % 70 for number in numbers]})
         pq.write_table(one, tmp_path / f"{n}.parquet")
     paths = [tmp_path / f"{n}.parquet" for n in range(40)]
-    (apart, *_) = [split_file(order(path, [0])) for path in paths]
-    (together,) = split_together([order(path, [0]) for path in paths])
+    (apart, *_) = [rewritten(order(path, [0])) for path in paths]
+    (together,) = rewrite_together([order(path, [0]) for path in paths])
     encodings = [
         ["RLE_DICTIONARY" in footer.row_group(0).column(n).encodings for n in range(2)]
         for footer in (
@@ -381,7 +401,7 @@ def test_a_group_with_an_unreadable_file_is_refused_and_leaves_nothing(tmp_path:
     (tmp_path / "1.parquet").write_bytes(b"no Parquet")
     new = tmp_path / "new"
     new.mkdir()
-    (answer,) = split_together([order(tmp_path / f"{n}.parquet", [0], new) for n in range(2)])
+    (answer,) = rewrite_together([order(tmp_path / f"{n}.parquet", [0], new) for n in range(2)])
     assert answer.refusal is not None
     assert list(new.iterdir()) == []
 
@@ -390,5 +410,5 @@ def test_rows_of_a_group_keep_their_ids(tmp_path: Path) -> None:
     paths = [tmp_path / f"{n}.parquet" for n in range(2)]
     for path in paths:
         pq.write_table(pa.table({"id": [1, 2, 3]}), path)
-    (answer,) = split_together([tracking(p, [1], base=100 * n) for n, p in enumerate(paths)])
+    (answer,) = rewrite_together([tracking(p, [1], base=100 * n) for n, p in enumerate(paths)])
     assert kept(answer, tmp_path)["_id"].to_pylist() == [0, 2, 100, 102]

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import gc
+import io
+import os
 import pickle
 import socket
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
-from puredelta.spark.offload import workers
-from puredelta.spark.offload.workers import collect_if_fit
-from puredelta.worker import tcp_quickack
-from puredelta.worker.tcp_quickack import Prompt, acknowledge_at_once
+from puredelta.spark.offload.worker_settings import WorkerSettings
+from puredelta.spark.offload.workers import low_latency
+from puredelta.worker.tcp_quickack import Quickack, acknowledge
 
 PYSPARK = tuple(map(int, version("pyspark").split(".")[:2]))
 linux = pytest.mark.skipif(sys.platform != "linux", reason="an option of Linux")
 
 
 @pytest.fixture
-def connection() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Return both ends of a connection; nothing is acknowledged at once by the second."""
+def connections() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Return two connections of this process that acknowledge nothing at once."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        near = socket.create_connection(server.getsockname())
-        far, _ = server.accept()
-    with near, far:
-        if sys.platform == "linux":
-            far.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
-        yield near, far
+        near = [socket.create_connection(server.getsockname()) for _ in range(2)]
+        one, other = (server.accept()[0] for _ in range(2))
+    with near[0], near[1], one, other:
+        for connection in (one, other):
+            if sys.platform == "linux":
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+        yield one, other
 
 
 def is_quick(connection: socket.socket) -> bool:
@@ -42,100 +42,98 @@ def is_quick(connection: socket.socket) -> bool:
     return bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK))
 
 
+def main(infile: BinaryIO, unpack: Callable[[], None]) -> None:
+    """Stand for what PySpark's workers run: a task is unpacked below a function of this name."""
+    unpack()
+
+
+def worker(connection: socket.socket, unpack: Callable[[], None]) -> None:
+    """Unpack something as a worker does that has this connection to Spark."""
+    with os.fdopen(os.dup(connection.fileno()), "rb") as infile:
+        main(infile, unpack)
+
+
 def open_files() -> set[str]:
     return {path.name for path in Path("/proc/self/fd").iterdir()}
 
 
 @linux
-def test_what_is_unpacked_acknowledges(connection: tuple[socket.socket, socket.socket]) -> None:
-    _, far = connection
-    payload: bytes = cloudpickle.dumps(Prompt())  # type: ignore[no-untyped-call]
-    assert not is_quick(far)
+def test_what_is_unpacked_acknowledges_for_its_worker_only(
+    connections: tuple[socket.socket, socket.socket],
+) -> None:
+    """Other connections of a worker belong to the user."""
+    own, other = connections
+    payload: bytes = cloudpickle.dumps(Quickack())  # type: ignore[no-untyped-call]
     before = open_files()
-    try:
-        assert pickle.loads(payload) is None
-    finally:
-        gc.unfreeze()
-        sys.modules.pop(tcp_quickack.SPARED, None)
-    assert is_quick(far)
+    worker(own, lambda: pickle.loads(payload))
+    assert (is_quick(own), is_quick(other)) == (True, False)
     assert open_files() == before
-
-
-@pytest.mark.parametrize(("loaded", "spared"), [("json", False), ("pyarrow", True)])
-def test_what_stays_is_looked_through_no_more(loaded: str, spared: bool) -> None:
-    """Once a worker has the libraries, and once only: what comes later may be garbage."""
-    program = f"""
-import gc, runpy, {loaded}
-make_prompt = runpy.run_path({tcp_quickack.__file__!r})["make_prompt"]
-count, asked, counts = gc.get_freeze_count, [], []
-gc.get_freeze_count = lambda: asked.append(1) or count()
-for _ in range(2):
-    make_prompt()
-    counts.append(count())
-    kept = [[] for _ in range(100)]
-print(counts[0] > 10_000, counts[0] == counts[1], asked)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    # To ask how many they are takes as long as to look through them.
-    assert done.stdout.decode().split() == [str(spared), "True", "[]"]
+    assert own.getblocking()
 
 
 @linux
-def test_what_comes_next_comes_at_once(connection: tuple[socket.socket, socket.socket]) -> None:
-    near, far = connection
-    near.sendall(b"one")
-    assert far.recv(10) == b"one"
-    acknowledge_at_once()
-    near.sendall(b"two")
-    time.sleep(0.01)
-    assert far.recv(10, socket.MSG_DONTWAIT) == b"two"
-    assert far.getblocking()
-    pair = socket.socketpair()
-    with pair[0], pair[1]:
-        acknowledge_at_once()  # no TCP
-        pair[0].sendall(b"x")
-        assert pair[1].recv(1) == b"x"
+def test_outside_of_a_worker_nothing_happens(
+    connections: tuple[socket.socket, socket.socket],
+) -> None:
+    acknowledge()
+    assert not any(map(is_quick, connections))
 
 
 @linux
 def test_a_default_timeout_keeps_hands_off(
-    connection: tuple[socket.socket, socket.socket],
+    connections: tuple[socket.socket, socket.socket],
 ) -> None:
-    _, far = connection
+    own, _ = connections
     socket.setdefaulttimeout(5)
     try:
-        acknowledge_at_once()
+        worker(own, acknowledge)
     finally:
         socket.setdefaulttimeout(None)
-    assert not is_quick(far)
-    assert far.getblocking()
+    assert not is_quick(own)
+    assert own.getblocking()
 
 
-def test_elsewhere_nothing_happens(
-    connection: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+def test_without_the_option_nothing_happens(
+    connections: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(socket, "TCP_QUICKACK", raising=False)
-    acknowledge_at_once()
-    _, far = connection
-    assert far.getblocking()
+    own, _ = connections
+    worker(own, acknowledge)
+    assert own.getblocking()
+
+
+def test_what_is_no_connection_is_left_alone(tmp_path: Path) -> None:
+    before = open_files() if sys.platform == "linux" else set()
+    pair = socket.socketpair()
+    with pair[0], pair[1]:
+        worker(pair[0], acknowledge)  # no TCP
+        pair[1].sendall(b"x")
+        assert pair[0].recv(1) == b"x"
+    (tmp_path / "file").write_bytes(b"")
+    with (tmp_path / "file").open("rb") as infile:
+        main(infile, acknowledge)
+    assert sys.platform != "linux" or open_files() == before
+
+
+def quick_tasks(spark: SparkSession, settings: WorkerSettings, num_tasks: int) -> int:
+    """Count the tasks that begin to work on an acknowledged connection."""
+
+    def ask(batches: Iterator[int]) -> list[bool]:
+        frame = sys._getframe()
+        while frame.f_code.co_name != "main" or "infile" not in frame.f_locals:
+            assert frame.f_back is not None
+            frame = frame.f_back
+        infile = frame.f_locals["infile"]
+        assert isinstance(infile, io.BufferedReader)
+        with socket.socket(fileno=os.dup(infile.fileno())) as connection:
+            return [bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK))]
+
+    tasks = spark.sparkContext.parallelize(range(num_tasks), num_tasks)
+    return sum(tasks.mapPartitions(low_latency(ask, settings)).collect())
 
 
 @linux
 @pytest.mark.skipif(PYSPARK < (4, 3), reason="tasks come in one piece there")
-def test_tasks_of_workers_do_not_wait(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others wait for 40 ms each, whatever else a task takes on this machine."""
-    numbers = [[n] for n in range(60)]
-
-    def seconds() -> float:
-        started = time.perf_counter()
-        assert collect_if_fit(spark.sparkContext, numbers, list) == list(range(60))
-        return time.perf_counter() - started
-
-    prompt, waiting = [], []
-    for _ in range(3):
-        prompt.append(seconds())
-        with monkeypatch.context() as patch:
-            patch.setattr(workers, "promptly", lambda work: work)
-            waiting.append(seconds())
-    saved_per_task = (min(waiting) - min(prompt)) / 60 * spark.sparkContext.defaultParallelism
-    assert saved_per_task > 0.02
+def test_tasks_of_workers_are_acknowledged(spark: SparkSession) -> None:
+    """A task that is not waits for 40 ms, whatever else it takes on this machine."""
+    assert quick_tasks(spark, WorkerSettings(), 20) == 20

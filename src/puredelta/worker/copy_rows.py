@@ -1,8 +1,8 @@
-"""The code that brings rows of several files together in a new one, inside a Spark worker.
+"""Copies chosen rows of several files to a new file, inside a Spark worker.
 
-Shipped by value: it knows the standard library, numpy, pyarrow and modules like it only. Rows
-keep their order and their values, only the names of columns change; what Arrow might read
-otherwise than Spark is refused.
+Rows keep their order and their values; only the names of columns change. What Arrow might read
+otherwise than Spark is refused. Shipped by value: this module knows the standard library, numpy,
+pyarrow and modules of this package only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from puredelta.worker.dictionaries import worthwhile_dictionaries
-from puredelta.worker.lookup_read import require_one_calendar
+from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.read_rows import (
     Mask,
     OnlySparkError,
@@ -28,35 +28,35 @@ from puredelta.worker.read_rows import (
     dropped_rows,
     opened,
     read_batches,
+    require_one_calendar,
     unfaithful,
 )
+from puredelta.worker.wire import Fields, codec_of
 from puredelta.worker.write_file import (
+    FILE_ANSWERS,
     OUT_OF_REACH,
     FileAnswer,
-    Part,
-    as_tuples,
-    grouped,
+    MaskedBatch,
+    coalesced,
     known_options,
-    merged,
     refused,
+    row_groups,
     write_file,
 )
 
-AT_ONCE_BYTES_MAX = 256 * 1024 * 1024
-"""Decoded bytes that are dealt out to partitions at a time."""
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """The directory that stands for NULL."""
 _SIMPLE = re.compile(r"[A-Za-z0-9_.-]([A-Za-z0-9_. -]*[A-Za-z0-9_.-])?", re.ASCII)
 """Names and texts that are spelled alike in a directory and in the log."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows of one file."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowGroups:
+    """Row groups of one file that follow each other, and which of their rows are marked."""
 
     path: str
     groups: tuple[int, ...]
-    """Row groups that follow each other; no others are read."""
+    """No others are read."""
     first_row: int
     """The position of their first row in the file."""
     words: bytes
@@ -64,14 +64,14 @@ class Rows:
     bits: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CopyOrder:
-    """Write rows of some files to one new file in ``directory``."""
+    """Copy rows of some files to one new file in ``directory``."""
 
     ordinal: int
-    rows: tuple[Rows, ...]
-    keeps: bool
-    """Whether bitmaps say which rows are written, or which are not."""
+    sources: tuple[RowGroups, ...]
+    include: bool
+    """Whether marked rows are those that are copied, or those that are not."""
     columns: tuple[tuple[str, str, pa.DataType], ...]
     """Name inside the files, name and type in the new one."""
     directory: str
@@ -79,6 +79,15 @@ class CopyOrder:
     codec: str
     num_partition_columns: int = 0
     """How many of ``columns``, the last ones, are not stored but make a file per value."""
+    limits: Limits = LIMITS
+
+
+COPY_ORDERS = codec_of(CopyOrder)
+
+
+def copy(message: Fields) -> list[Fields]:
+    """Carry out the fields of a `CopyOrder`; return those of its `FileAnswer`s."""
+    return [FILE_ANSWERS.encode(answer) for answer in copy_source_rows(COPY_ORDERS.decode(message))]
 
 
 def copy_source_rows(order: CopyOrder) -> list[FileAnswer]:
@@ -88,15 +97,19 @@ def copy_source_rows(order: CopyOrder) -> list[FileAnswer]:
     nothing is left behind; a full disk is raised.
     """
     schema = pa.schema([(written, kind) for _, written, kind in order.columns])
-    every = itertools.chain.from_iterable(_batches(rows, order, schema) for rows in order.rows)
+    batches = itertools.chain.from_iterable(
+        _batches(source, order, schema) for source in order.sources
+    )
     if not order.num_partition_columns:
-        return [_written(order, "", grouped(merged(map(Part, every))), schema)]
+        rows = coalesced(map(MaskedBatch, batches), limits=order.limits)
+        return [_written(order, "", row_groups(rows, limits=order.limits), schema)]
     answers: list[FileAnswer] = []
     try:
-        for values, rows in by_partition(_at_once(every, schema), order.num_partition_columns):
+        every = _at_once(batches, schema, bytes_max=order.limits.partitioned_bytes)
+        for values, stored in by_partition(every, order.num_partition_columns):
             names = schema.names[-order.num_partition_columns :]
             directory = "/".join(map(_directory, names, values))
-            answer = _written(order, directory, [rows], rows.schema)
+            answer = _written(order, directory, [stored], stored.schema)
             answers.append(replace(answer, partition=values))
     except OnlySparkError as failure:
         return [refused(order.ordinal, failure)]
@@ -118,20 +131,20 @@ def _written(
     return replace(answer, name=posixpath.join(directory, answer.name))
 
 
-def _at_once(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+def _at_once(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, bytes_max: int) -> pa.Table:
     """Return all rows.
 
     Raises:
         OnlySparkError: they are too many.
     """
-    parts: list[pa.RecordBatch] = []
+    read: list[pa.RecordBatch] = []
     size_bytes = 0
     for batch in batches:
-        parts.append(batch)
+        read.append(batch)
         size_bytes += batch.nbytes
-        if size_bytes > AT_ONCE_BYTES_MAX:
-            raise OnlySparkError("too many rows to deal out to partitions")
-    return pa.Table.from_batches(parts, schema)
+        if size_bytes > bytes_max:
+            raise OnlySparkError("too many rows to distribute over partitions")
+    return pa.Table.from_batches(read, schema)
 
 
 def by_partition(
@@ -180,24 +193,25 @@ def _directory(column: str, value: str | None) -> str:
     return f"{column}={HIVE_NULL if value is None else value}"
 
 
-def _batches(rows: Rows, order: CopyOrder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(source: RowGroups, order: CopyOrder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     stored = list(dict.fromkeys(name for name, _, _ in order.columns))
-    first_row = rows.first_row
-    file = opened(rows.path)
+    first_row = source.first_row
+    file = opened(source.path)
     _require_alike(file, order)
-    for batch in read_batches(file, rows.groups, columns=stored):
-        marked = dropped_rows(rows.words, rows.bits, first_row, batch.num_rows)
+    batches = read_batches(file, source.groups, columns=stored, batch_rows=order.limits.read_rows)
+    for batch in batches:
+        marked = dropped_rows(source.words, source.bits, first_row, batch.num_rows)
         first_row += batch.num_rows
-        chosen = _chosen(batch, marked, keeps=order.keeps)
+        chosen = _chosen(batch, marked, include=order.include)
         if chosen.num_rows:
             columns = [_of_type(kind, chosen[name]) for name, _, kind in order.columns]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _chosen(batch: pa.RecordBatch, marked: Mask | None, *, keeps: bool) -> pa.RecordBatch:
+def _chosen(batch: pa.RecordBatch, marked: Mask | None, *, include: bool) -> pa.RecordBatch:
     if marked is None:
-        return batch.slice(0, 0) if keeps else batch
-    return batch.filter(pa.array(marked if keeps else ~marked))
+        return batch.slice(0, 0) if include else batch
+    return batch.filter(pa.array(marked if include else ~marked))
 
 
 def _of_type(kind: pa.DataType, column: pa.Array) -> pa.Array:
@@ -232,12 +246,3 @@ def _writer_options(rows: pa.Table) -> dict[str, Any]:
         "store_schema": False,
         **known_options(store_decimal_as_integer=True, write_page_index=True),
     }
-
-
-def copy_tuples(orders: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Answer the fields of each `CopyOrder` with the fields of a `FileAnswer`."""
-    return as_tuples(
-        answer
-        for ordinal, rows, *rest in orders
-        for answer in copy_source_rows(CopyOrder(ordinal, tuple(Rows(*one) for one in rows), *rest))
-    )

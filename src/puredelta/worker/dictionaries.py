@@ -1,6 +1,6 @@
 """Which columns of a new file get a dictionary, inside a Spark worker.
 
-Shipped by value: it knows the standard library and pyarrow only.
+Shipped by value: this module knows the standard library and pyarrow only.
 
 A dictionary of a column whose values are nearly all different is as large as the column, and
 making it takes more than half of the time of writing a file. Writers differ in what they do about

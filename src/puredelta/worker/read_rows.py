@@ -1,6 +1,6 @@
 """Reads rows of a data file as Arrow batches, inside a Spark worker.
 
-Shipped by value: it knows the standard library, numpy and pyarrow only.
+Shipped by value: this module knows the standard library, numpy and pyarrow only.
 
 Traps this module knows:
 
@@ -9,6 +9,8 @@ Traps this module knows:
 * ``ParquetFile`` looks at every column's name and asks which file system a path is of, which
   takes as long as to parse the footer; its reader alone does neither. It must be told that
   Arrow has extension types, which Arrow 20 and before cannot be.
+* Dates and timestamps may be stored in the hybrid calendar, which Spark converts; they are used
+  only where none is old enough for the calendars to differ.
 * What Arrow cannot read or does not implement comes as an error of Arrow or of the system
   alike: either says that Spark has to do it, or to say what is wrong with the file.
 """
@@ -21,14 +23,18 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-BATCH_ROWS = 65_536
+from puredelta.worker.limits import LIMITS
 
 LEGACY_INT96 = b"org.apache.spark.legacyINT96"
 _UNFAITHFUL_TYPES = frozenset(
     {"ENUM", "BSON", "JSON", "INTERVAL", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
 )
+_CALENDARS_AGREE_DAYS = -25_567
+"""1900-01-01: long after the last country changed its calendar, and before zones had rules."""
+_DAY_US = 86_400_000_000
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -101,7 +107,11 @@ def opened(path: str) -> OpenFile:
 
 
 def read_batches(
-    file: OpenFile, groups: Sequence[int] | None, *, columns: Sequence[str] | None = None
+    file: OpenFile,
+    groups: Sequence[int] | None,
+    *,
+    columns: Sequence[str] | None = None,
+    batch_rows: int = LIMITS.read_rows,
 ) -> Iterator[pa.RecordBatch]:
     """Read the rows of some row groups; ``None``: all of them, and all columns.
 
@@ -110,7 +120,7 @@ def read_batches(
     """
     try:
         leaves = None if columns is None else file.leaves_of(columns)
-        yield from file.read(BATCH_ROWS, groups=groups, leaves=leaves)
+        yield from file.read(batch_rows, groups=groups, leaves=leaves)
     except (OSError, pa.ArrowException) as failure:
         raise OnlySparkError(f"{type(failure).__name__}: {failure}") from failure
 
@@ -148,3 +158,20 @@ def unfaithful(source: OpenFile) -> str | None:
     if LEGACY_INT96 in marks and any(leaf.physical_type == "INT96" for leaf in leaves):
         return "INT96 timestamps in the hybrid calendar"
     return None
+
+
+def require_one_calendar(column: pa.Array) -> None:
+    """Refuse dates and timestamps of a time in which calendars differ.
+
+    Raises:
+        OnlySparkError: there is one.
+    """
+    if pa.types.is_date(column.type):
+        earliest = pc.min(column.cast(pa.int32())).as_py()
+    elif pa.types.is_timestamp(column.type):
+        micros = pc.min(column.cast(pa.int64())).as_py()
+        earliest = None if micros is None else micros // _DAY_US
+    else:
+        return
+    if earliest is not None and earliest < _CALENDARS_AGREE_DAYS:
+        raise OnlySparkError(f"a value is {earliest} days from 1970-01-01")

@@ -1,10 +1,11 @@
-"""The code that copies one data file without some of its rows, inside a Spark worker.
+"""Rewrites data files without some of their rows, inside a Spark worker.
 
-It is shipped by value and knows the standard library, numpy, pyarrow and modules like it only:
-executors need no puredelta. No expression is evaluated; what stays is copied column by column in
-Arrow, so order, row groups, codecs, dictionaries, field ids and the key-value metadata of
-the old file (Spark's schema, calendar marks) live on. INT96 timestamps carry no mark of being
-instants: they get one.
+No expression is evaluated. What is kept is copied column by column in Arrow, so order, row groups,
+codecs, dictionaries, field ids and the key-value metadata of the old file (Spark's schema, calendar
+marks) live on. INT96 timestamps carry no mark of being instants: they get one.
+
+Shipped by value: this module knows the standard library, numpy, pyarrow and modules of this package
+only.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from puredelta.worker.dictionaries import (
     saving_dictionaries,
     worthwhile_dictionaries,
 )
-from puredelta.worker.merged_parquet import FooterTemplate, MergedParquet
+from puredelta.worker.limits import LIMITS, LIMITS_CODEC, Limits
 from puredelta.worker.read_rows import (
     Mask,
     OnlySparkError,
@@ -34,34 +35,21 @@ from puredelta.worker.read_rows import (
     read_batches,
     unfaithful,
 )
+from puredelta.worker.small_files.footer_template import FooterTemplate
+from puredelta.worker.small_files.merged_parquet import MergedParquet
+from puredelta.worker.wire import Fields, arrow_schema, codec_of
 from puredelta.worker.write_file import (
-    ANSWER_SCHEMA,
+    FILE_ANSWERS,
     FileAnswer,
-    Part,
-    as_tuples,
-    grouped,
+    MaskedBatch,
+    coalesced,
     known_options,
-    merged,
     refused,
+    row_groups,
     write_file,
 )
 
 _CODECS = frozenset({"SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4"})
-ORDER_SCHEMA = pa.schema(
-    [
-        ("ordinal", pa.int32()),
-        ("source", pa.string()),
-        ("directory", pa.string()),
-        ("name_prefix", pa.string()),
-        ("words", pa.binary()),
-        ("bits", pa.binary()),
-        ("row_id_column", pa.string()),
-        ("base_row_id", pa.int64()),
-        ("version_column", pa.string()),
-        ("default_version", pa.int64()),
-        ("group", pa.int32()),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,43 +76,69 @@ class RewriteTask:
     """Small files of one group, if they are alike, become one."""
 
 
-def split_file(order: RewriteTask) -> FileAnswer:
-    """Copy the rows of ``order.source`` that stay; memory is bounded by one row group's share.
+REWRITE_TASKS = codec_of(RewriteTask)
+TASK_SCHEMA = arrow_schema(RewriteTask)
+ANSWER_SCHEMA = arrow_schema(FileAnswer)
 
-    What another way of copying could still do (storage this worker cannot see, a file that
-    Arrow cannot read, a type that does not survive it) is answered as a refusal; a full disk
-    is raised.
+
+def rewrite(message: tuple[Fields, Sequence[Fields]]) -> list[Fields]:
+    """Carry out the fields of `RewriteTask`s under those of `Limits`; return `FileAnswer`s' fields.
+
+    Tasks of a group, if they follow each other, are carried out together.
     """
-    (answer,) = split_together([order])
-    return answer
+    limits = LIMITS_CODEC.decode(message[0])
+    tasks = [REWRITE_TASKS.decode(fields) for fields in message[1]]
+    units = itertools.groupby(tasks, key=lambda t: -1 - t.ordinal if t.group is None else t.group)
+    answers = (one for _, unit in units for one in rewrite_together(list(unit), limits))
+    return [FILE_ANSWERS.encode(answer) for answer in answers]
 
 
-def split_together(orders: Sequence[RewriteTask]) -> list[FileAnswer]:
-    """Copy what stays of several files, one after the other, into one new file.
+def rewrite_batches(limits: Fields, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Carry out every row of the batches, alone, and answer it with a row.
 
-    Where files differ in columns, codec or metadata another one begins. Memory and refusals are
-    those of `split_file`.
+    Rows are the fields of `RewriteTask` and of `FileAnswer`: sessions without RDDs have no tuples.
     """
-    if len(orders) > 1 and (joined := _joined(orders)) is not None:
-        return [_copied_at_once(orders, *joined)]
+    decoded = LIMITS_CODEC.decode(limits)
+    for batch in batches:
+        for row in batch.to_pylist():
+            (answer,) = rewrite_together([REWRITE_TASKS.decode(row.values())], decoded)
+            fields = [
+                pa.array([value], kind)
+                for value, kind in zip(
+                    FILE_ANSWERS.encode(answer), ANSWER_SCHEMA.types, strict=True
+                )
+            ]
+            yield pa.RecordBatch.from_arrays(fields, schema=ANSWER_SCHEMA)
+
+
+def rewrite_together(tasks: Sequence[RewriteTask], limits: Limits = LIMITS) -> list[FileAnswer]:
+    """Copy the kept rows of several files, one after the other, into one new file.
+
+    Where files differ in columns, codec or metadata another one begins. Memory is bounded by one
+    row group's share. What another way of copying could still do (storage this worker cannot see,
+    a file that Arrow cannot read, a type that does not survive it) is answered as a refusal; a full
+    disk is raised.
+    """
+    if len(tasks) > 1 and (merged := merge_small(tasks, limits)) is not None:
+        return [_rewritten_at_once(tasks, *merged, limits)]
     files: list[_File] = []
-    for order in orders:
+    for task in tasks:
         try:
-            source = opened(order.source)
+            source = opened(task.source)
         except OnlySparkError as failure:
-            return [refused(order.ordinal, failure)]
+            return [refused(task.ordinal, failure)]
         if (reason := unfaithful(source)) is not None:
-            return [refused(order.ordinal, f"{order.source}: {reason}")]
-        files.append(_File(order=order, source=source))
+            return [refused(task.ordinal, f"{task.source}: {reason}")]
+        files.append(_File(task=task, source=source))
     alike = itertools.groupby(files, key=_File.form if len(files) > 1 else id)
-    return [_copied(list(some)) for _, some in alike]
+    return [_rewritten(list(some), limits) for _, some in alike]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
     """An open file, and what becomes of it."""
 
-    order: RewriteTask
+    task: RewriteTask
     source: OpenFile
 
     def form(self) -> tuple[bytes, str]:
@@ -136,121 +150,124 @@ class _File:
         return int(self.source.metadata.num_rows)
 
 
-def _copied(files: Sequence[_File]) -> FileAnswer:
+def _rewritten(files: Sequence[_File], limits: Limits) -> FileAnswer:
     # A file without row groups says nothing of how its rows were written.
     first = next((file for file in files if file.source.num_row_groups), files[0])
     tables: Iterable[pa.Table]
     if len(files) == 1:
-        groups = (map(Part.kept, group) for group in _groups(first))
-        tables = itertools.chain.from_iterable(map(grouped, groups))
+        groups = (map(MaskedBatch.kept, group) for group in _groups(first, limits))
+        tables = itertools.chain.from_iterable(row_groups(group, limits=limits) for group in groups)
     else:
-        every = itertools.chain.from_iterable(map(_groups, files))
-        tables = grouped(merged(itertools.chain.from_iterable(every)))
+        every = itertools.chain.from_iterable(_groups(file, limits) for file in files)
+        batches = coalesced(itertools.chain.from_iterable(every), limits=limits)
+        tables = row_groups(batches, limits=limits)
     answer = _written(first, tables, grows=len(files) > 1)
     return replace(
         answer,
         physical_rows=sum(file.num_rows for file in files),
-        others=tuple(file.order.ordinal for file in files if file is not first),
+        others=tuple(file.task.ordinal for file in files if file is not first),
     )
 
 
 def _written(first: _File, tables: Iterable[pa.Table], *, grows: bool) -> FileAnswer:
     return write_file(
-        first.order,
+        first.task,
         tables,
-        schema=hidden_schema(target_schema(first.source), first.order),
+        schema=hidden_schema(target_schema(first.source), first.task),
         codec=_codec(first.source),
         options=functools.partial(_writer_options, first.source, grows=grows),
     )
 
 
-def _joined(orders: Sequence[RewriteTask]) -> tuple[_File, MergedParquet] | None:
-    """Take small files that can be decoded as one; ``None`` if one of them is unlike the first.
+def merge_small(tasks: Sequence[RewriteTask], limits: Limits) -> tuple[_File, MergedParquet] | None:
+    """Merge small files that can be decoded as one; ``None`` if one of them is unlike the first.
 
-    Rows that are told their ids and versions need to know their file: those are not joined.
+    Rows whose ids and versions are written down need to know their file: those are not merged.
     """
-    order = orders[0]
-    if order.row_id_column is not None or order.version_column is not None:
+    task = tasks[0]
+    if not limits.small_file_rows or task.row_id_column or task.version_column:
         return None
     try:
-        likeness = FooterTemplate.of(order.source, None)
-        if likeness is None or not likeness.has_one_codec:
+        template = FooterTemplate.of(task.source, None)
+        if template is None or not template.has_one_codec:
             return None
-        first = _File(order=order, source=OpenFile(order.source))
+        first = _File(task=task, source=OpenFile(task.source))
         if unfaithful(first.source) is not None:
             return None
-        files = MergedParquet(likeness)
-        taken = all(files.add_path(one.source) for one in orders)
+        merged = MergedParquet(template, rows_max=limits.small_file_rows)
+        all_added = all(merged.add_path(one.source) for one in tasks)
     except (OSError, pa.ArrowException):
-        return None  # whoever opens them one by one says what is wrong
-    return (first, files) if taken else None
+        return None  # opening them one by one says what is wrong
+    return (first, merged) if all_added else None
 
 
-def _copied_at_once(
-    orders: Sequence[RewriteTask], first: _File, files: MergedParquet
+def _rewritten_at_once(
+    tasks: Sequence[RewriteTask], first: _File, merged: MergedParquet, limits: Limits
 ) -> FileAnswer:
-    answer = _written(first, grouped(merged(_parts(orders, files))), grows=True)
-    others = tuple(order.ordinal for order in orders[1:])
-    return replace(answer, physical_rows=files.num_rows, others=others)
+    batches = coalesced(_masked(tasks, merged, limits), limits=limits)
+    answer = _written(first, row_groups(batches, limits=limits), grows=True)
+    others = tuple(task.ordinal for task in tasks[1:])
+    return replace(answer, physical_rows=merged.num_rows, others=others)
 
 
-def _parts(orders: Sequence[RewriteTask], files: MergedParquet) -> Iterator[Part]:
-    """Yield the rows of joined files, and which of them stay."""
-    stays: Mask = np.ones(files.num_rows, np.bool_)
+def _masked(
+    tasks: Sequence[RewriteTask], merged: MergedParquet, limits: Limits
+) -> Iterator[MaskedBatch]:
+    """Yield the rows of merged files, and which of them are kept."""
+    kept: Mask = np.ones(merged.num_rows, np.bool_)
     first_row = 0
-    for order, num_rows in zip(orders, files.rows_of_files, strict=True):
-        dropped = dropped_rows(order.words, order.bits, 0, num_rows)
+    for task, num_rows in zip(tasks, merged.rows_of_files, strict=True):
+        dropped = dropped_rows(task.words, task.bits, 0, num_rows)
         if dropped is not None:
-            stays[first_row : first_row + num_rows] = ~dropped
+            kept[first_row : first_row + num_rows] = ~dropped
         first_row += num_rows
     first_row = 0
-    for batch in read_batches(files.opened(), None):
-        yield Part(batch, stays[first_row : first_row + batch.num_rows])
+    for batch in read_batches(merged.opened(), None, batch_rows=limits.read_rows):
+        yield MaskedBatch(batch, kept[first_row : first_row + batch.num_rows])
         first_row += batch.num_rows
-    if first_row != files.num_rows:
-        raise OnlySparkError(f"{first_row} rows where footers say {files.num_rows}")
+    if first_row != merged.num_rows:
+        raise OnlySparkError(f"{first_row} rows where footers say {merged.num_rows}")
 
 
-def _groups(file: _File) -> Iterator[Iterator[Part]]:
-    """Yield the rows of each row group, and which of them stay."""
+def _groups(file: _File, limits: Limits) -> Iterator[Iterator[MaskedBatch]]:
+    """Yield the rows of each row group, and which of them are kept."""
     first_row = 0
     for group in range(file.source.num_row_groups):
-        yield _group(file.source, file.order, group, first_row)
+        yield _group(file, group, first_row, limits)
         first_row += file.source.metadata.row_group(group).num_rows
 
 
-def _group(source: OpenFile, order: RewriteTask, group: int, first_row: int) -> Iterator[Part]:
-    for batch in read_batches(source, [group]):
-        dropped = dropped_rows(order.words, order.bits, first_row, batch.num_rows)
-        known = with_hidden_columns(batch, order, first_row)
+def _group(file: _File, group: int, first_row: int, limits: Limits) -> Iterator[MaskedBatch]:
+    task = file.task
+    for batch in read_batches(file.source, [group], batch_rows=limits.read_rows):
+        dropped = dropped_rows(task.words, task.bits, first_row, batch.num_rows)
+        known = with_hidden_columns(batch, task, first_row)
         first_row += batch.num_rows
-        yield Part(known, None if dropped is None else ~dropped)
+        yield MaskedBatch(known, None if dropped is None else ~dropped)
 
 
-def hidden_schema(schema: pa.Schema, order: RewriteTask) -> pa.Schema:
+def hidden_schema(schema: pa.Schema, task: RewriteTask) -> pa.Schema:
     """Append the columns of row tracking, unless the file has them already."""
-    for name in (order.row_id_column, order.version_column):
+    for name in (task.row_id_column, task.version_column):
         if name is not None and name not in schema.names:
             schema = schema.append(pa.field(name, pa.int64()))
     return schema
 
 
-def with_hidden_columns(
-    batch: pa.RecordBatch, order: RewriteTask, first_row: int
-) -> pa.RecordBatch:
+def with_hidden_columns(batch: pa.RecordBatch, task: RewriteTask, first_row: int) -> pa.RecordBatch:
     """Write down what the log says of rows that do not say it themselves.
 
     In another file the log would say something else of them.
     """
-    if order.row_id_column is not None:
+    if task.row_id_column is not None:
         ids = None
-        if order.base_row_id is not None:
-            start = order.base_row_id + first_row
+        if task.base_row_id is not None:
+            start = task.base_row_id + first_row
             ids = pa.array(np.arange(start, start + batch.num_rows, dtype=np.int64))
-        batch = _filled(batch, order.row_id_column, ids)
-    if order.version_column is not None:
-        version = pa.scalar(order.default_version, pa.int64())
-        batch = _filled(batch, order.version_column, pa.repeat(version, batch.num_rows))
+        batch = _filled(batch, task.row_id_column, ids)
+    if task.version_column is not None:
+        version = pa.scalar(task.default_version, pa.int64())
+        batch = _filled(batch, task.version_column, pa.repeat(version, batch.num_rows))
     return batch
 
 
@@ -295,7 +312,7 @@ def _as_instant(kind: pa.DataType) -> pa.DataType:
 def _writer_options(source: OpenFile, rows: pa.Table, *, grows: bool) -> dict[str, Any]:
     """Choose what the old file chose: dictionaries that were worth it, page index, decimals.
 
-    ``grows``: the new file has rows of others, too.
+    ``grows``: the new file has rows of other files, too.
     """
     if grows:
         dictionaries = worthwhile_dictionaries(rows, kept=kept_dictionaries(source.metadata))
@@ -318,25 +335,3 @@ def _codec(source: OpenFile) -> str:
     if codec == "UNCOMPRESSED":
         return "none"
     return codec.lower() if codec in _CODECS else "snappy"
-
-
-# --- the two ways into a worker: plain tuples (RDD), Arrow batches (sessions without RDDs) ----
-
-
-def rewrite_tuples(orders: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Answer the fields of each `RewriteTask` with the fields of a `FileAnswer`.
-
-    Orders of a group, if they follow each other, are carried out together.
-    """
-    every = [RewriteTask(**dict(zip(ORDER_SCHEMA.names, order, strict=True))) for order in orders]
-    units = itertools.groupby(every, key=lambda o: -1 - o.ordinal if o.group is None else o.group)
-    return as_tuples(answer for _, unit in units for answer in split_together(list(unit)))
-
-
-def rewrite_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Answer every order of the batches (`ORDER_SCHEMA`) with one row of `ANSWER_SCHEMA`."""
-    for batch in batches:
-        for row in batch.to_pylist():
-            answer = split_file(RewriteTask(**row))
-            values = {name: [getattr(answer, name)] for name in ANSWER_SCHEMA.names}
-            yield pa.RecordBatch.from_pydict(values, schema=ANSWER_SCHEMA)

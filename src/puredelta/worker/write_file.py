@@ -1,7 +1,5 @@
 """Writes rows of Arrow to a new data file and describes it, inside a Spark worker.
 
-Shipped by value: it knows the standard library, numpy and pyarrow only.
-
 A task may run twice, at once or after a failure: every attempt writes a file of its own
 name, and only a name that was *returned* ever becomes part of a table.
 
@@ -11,7 +9,10 @@ Traps this module knows:
   (`puredelta.worker.dictionaries`), parquet-cpp tries one for every column: three times as
   slow, and files a quarter larger.
 * parquet-cpp leaves NaN out of float bounds: the columns that hold one are reported, so
-  that nobody takes the bounds for true.
+  that their bounds are not taken for true.
+
+Shipped by value: this module knows the standard library, numpy, pyarrow and modules of this package
+only.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from __future__ import annotations
 import inspect
 import io
 import os
-import pickle
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,32 +30,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.read_rows import Mask, OnlySparkError
+from puredelta.worker.wire import codec_of
 
 OUT_OF_REACH = (FileNotFoundError, PermissionError, NotADirectoryError)
 """What storage raises that this worker cannot see."""
-
-GROUP_BYTES_MAX = 128 * 1024 * 1024
-"""Decoded bytes after which a row group is closed early: what bounds a task's memory."""
-_MERGED_ROWS = 16_384
-_MERGED_BYTES = 16 * 1024 * 1024
-"""Of batches with fewer rows and bytes, several become one."""
-
-ANSWER_SCHEMA = pa.schema(
-    [
-        ("ordinal", pa.int32()),
-        ("name", pa.string()),
-        ("physical_rows", pa.int64()),
-        ("kept_rows", pa.int64()),
-        ("size_bytes", pa.int64()),
-        ("modified_ms", pa.int64()),
-        ("footer", pa.binary()),
-        ("nan_columns", pa.list_(pa.list_(pa.string()))),
-        ("refusal", pa.string()),
-        ("partition", pa.list_(pa.string())),
-        ("others", pa.list_(pa.int32())),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +56,12 @@ class FileAnswer:
     refusal: str | None = None
     """Why this worker cannot do it; nothing was written then."""
     partition: tuple[str | None, ...] = ()
-    """The partition of a file that was dealt out by partition, as the log spells values."""
+    """The partition of a file that holds one, as the log spells values."""
     others: tuple[int, ...] = ()
     """The orders besides ``ordinal`` whose rows are in the same file."""
+
+
+FILE_ANSWERS = codec_of(FileAnswer)
 
 
 class FileOrder(Protocol):
@@ -178,7 +161,7 @@ def refused(ordinal: int, failure: Exception | str) -> FileAnswer:
     return FileAnswer(ordinal=ordinal, refusal=reason)
 
 
-def grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def row_groups(batches: Iterable[pa.RecordBatch], *, limits: Limits = LIMITS) -> Iterator[pa.Table]:
     """Bring batches together, each table as large as a row group may be."""
     parts: list[pa.RecordBatch] = []
     size_bytes = 0
@@ -187,7 +170,7 @@ def grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
             continue
         parts.append(batch)
         size_bytes += batch.nbytes
-        if size_bytes >= GROUP_BYTES_MAX:
+        if size_bytes >= limits.row_group_bytes:
             yield pa.Table.from_batches(parts)
             parts, size_bytes = [], 0
     if parts:
@@ -195,45 +178,47 @@ def grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Rows that were read."""
+class MaskedBatch:
+    """Rows that were read, and which of them are kept."""
 
     batch: pa.RecordBatch
-    stays: Mask | None = None
-    """Which of its rows go on; ``None``: all."""
+    mask: Mask | None = None
+    """Whether each row is kept; ``None``: all are."""
 
     def kept(self) -> pa.RecordBatch:
-        """Return the rows that stay."""
-        return self.batch if self.stays is None else self.batch.filter(pa.array(self.stays))
+        """Return the rows that are kept."""
+        return self.batch if self.mask is None else self.batch.filter(pa.array(self.mask))
 
     def flags(self) -> Mask:
-        """Tell of each row whether it stays."""
-        return np.ones(self.batch.num_rows, np.bool_) if self.stays is None else self.stays
+        """Return of each row whether it is kept."""
+        return np.ones(self.batch.num_rows, np.bool_) if self.mask is None else self.mask
 
 
-def merged(parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that stay, small batches that follow each other as one.
+def coalesced(
+    batches: Iterable[MaskedBatch], *, limits: Limits = LIMITS
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that are kept, small batches that follow each other as one.
 
-    Filtering and writing take longer the more there are.
+    Filtering and writing take longer the more batches there are.
     """
-    together: list[Part] = []
+    together: list[MaskedBatch] = []
     num_rows = size_bytes = 0
-    for part in parts:
-        together.append(part)
-        num_rows += part.batch.num_rows
-        size_bytes += part.batch.get_total_buffer_size()
-        if num_rows >= _MERGED_ROWS or size_bytes >= _MERGED_BYTES:
+    for one in batches:
+        together.append(one)
+        num_rows += one.batch.num_rows
+        size_bytes += one.batch.get_total_buffer_size()
+        if num_rows >= limits.coalesced_rows or size_bytes >= limits.coalesced_bytes:
             yield from _as_one(together)
             together, num_rows, size_bytes = [], 0, 0
     yield from _as_one(together)
 
 
-def _as_one(parts: Sequence[Part]) -> Iterable[pa.RecordBatch]:
-    if len(parts) < 2:  # noqa: PLR2004 - one is one already
-        return [part.kept() for part in parts]
-    rows = pa.Table.from_batches([part.batch for part in parts]).combine_chunks()
-    if any(part.stays is not None for part in parts):
-        rows = rows.filter(pa.array(np.concatenate([part.flags() for part in parts])))
+def _as_one(masked: Sequence[MaskedBatch]) -> Iterable[pa.RecordBatch]:
+    if len(masked) < 2:  # noqa: PLR2004 - one is one already
+        return [one.kept() for one in masked]
+    rows = pa.Table.from_batches([one.batch for one in masked]).combine_chunks()
+    if any(one.mask is not None for one in masked):
+        rows = rows.filter(pa.array(np.concatenate([one.flags() for one in masked])))
     batches: Sequence[pa.RecordBatch] = rows.to_batches()
     return batches
 
@@ -272,39 +257,3 @@ def _remove_file(path: str) -> None:
         os.remove(path)  # noqa: PTH107
     except OSError:
         return  # best effort: the job removes what no answer names
-
-
-# --- the way into a worker and back: plain tuples, as classes shipped by value stay there -----
-
-
-def answer_if_able(payload: bytes, orders: Iterable[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
-    """Unpack what answers orders from ``payload`` and run it; refuse if its libraries are missing.
-
-    Itself it needs the standard library only, so it can be unpacked anywhere.
-    """
-    try:
-        answer = pickle.loads(payload)  # noqa: S301 - our own code, on its way to us
-    except ImportError as missing:
-        reason = f"{type(missing).__name__} on a worker: {missing}"
-        return [(order[0], None, 0, 0, 0, 0, b"", (), reason, (), ()) for order in orders]
-    answers: Sequence[tuple[Any, ...]] = answer(orders)
-    return answers
-
-
-def answer_with(
-    payloads: Sequence[bytes], batch: tuple[int, Iterable[tuple[Any, ...]]]
-) -> list[tuple[int, tuple[Any, ...]]]:
-    """Answer the orders of a batch with the payload of its number, as `answer_if_able`."""
-    number, orders = batch
-    return [(number, answer) for answer in answer_if_able(payloads[number], orders)]
-
-
-def as_tuples(answers: Iterable[FileAnswer]) -> list[tuple[Any, ...]]:
-    """Return the fields of answers in the order of `ANSWER_SCHEMA`."""
-    return [tuple(getattr(answer, name) for name in ANSWER_SCHEMA.names) for answer in answers]
-
-
-def of_tuples(answers: Iterable[tuple[Any, ...]]) -> list[FileAnswer]:
-    """Return the answers again."""
-    names = ANSWER_SCHEMA.names
-    return [FileAnswer(**dict(zip(names, fields, strict=True))) for fields in answers]

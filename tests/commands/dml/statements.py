@@ -33,7 +33,7 @@ from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.schema.types import LONG
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import And, Predicate, Ref, Side
-from puredelta.spark.offload.key_lookup import WorkerMemory
+from puredelta.spark.offload.worker_settings import WorkerMemory, WorkerSettings
 from puredelta.spark.scan.bitmaps import CountedWords
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.session.session import SessionInfo, StoreAssignment
@@ -143,7 +143,9 @@ def context_of(
     memory = WorkerMemory(task_max=1_000_000)
     return StatementContext(
         command=command,
-        settings=ExecutionSettings(worker_memory=memory) if settings is None else settings,
+        settings=ExecutionSettings(workers=WorkerSettings(memory=memory))
+        if settings is None
+        else settings,
         statement=of if isinstance(of, ResolvedStatement) else of(config),
         source=StagedSource(
             staged=None,

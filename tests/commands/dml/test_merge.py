@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,8 +24,6 @@ from puredelta.errors import (
 )
 from puredelta.log.commit.environment import Phase
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.offload.write_job import WritePlan
-from puredelta.spark.rewrite.arrow_rewriter import ArrowRewriter
 from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.fallback import NotApplicable
 from tests.commands.dml.tables import (
@@ -426,7 +425,7 @@ def test_a_failure_after_one_job_wrote_everything_leaves_nothing(
         written.append(len(data_files(root)))
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(ArrowRewriter, "_rewritten", fail)
+    monkeypatch.setattr(pq, "read_metadata", fail)
     with pytest.raises(OSError, match="No space left"):
         merge(spark, log, source((3, "b", 1), (77, "c", 2)), "t.id = s.id", update(), insert())
     assert written == [len(before) + 3], "a copy, new rows and the staged source"
@@ -448,12 +447,10 @@ def test_a_failure_on_the_way_leaves_nothing(
     value = "s.v"
     if broken == "split":
 
-        def fail(self: ArrowRewriter, orders: Any) -> None:
-            rewrite(self, orders)
+        def fail(*_: Any) -> None:
             raise OSError(28, "No space left on device")
 
-        rewrite = ArrowRewriter.rewrite
-        monkeypatch.setattr(ArrowRewriter, "rewrite", fail)
+        monkeypatch.setattr(pq, "read_metadata", fail)
     else:
         value = "raise_error('no such value')"
     with pytest.raises(Exception, match=r"No space left|no such value"):
@@ -464,21 +461,14 @@ def test_a_failure_on_the_way_leaves_nothing(
 
 
 @pytest.mark.smoke
+@pytest.mark.usefixtures("without_workers")
 def test_spark_copies_where_workers_cannot(
-    spark: SparkSession,
-    root: Path,
-    source: Callable[..., DataFrame],
-    monkeypatch: pytest.MonkeyPatch,
+    spark: SparkSession, root: Path, source: Callable[..., DataFrame]
 ) -> None:
     files = [[row(n, n, p) for n in range(k, k + 5)] for k, p in ((0, "a"), (10, "b"), (20, "b"))]
     log = lay_table(root, SCHEMA, files, partition_by=["p"])
     before = data_files(root)
 
-    def refuse(*_: Any) -> WritePlan[NotApplicable]:
-        return NotApplicable(reason="no pyarrow on the workers")
-        yield
-
-    monkeypatch.setattr(ArrowRewriter, "plan", refuse)
     new = source((2, "a", -2), (11, "b", -11), (20, "b", -20), (77, "c", 77))
     outcome = merge(spark, log, new, "t.id = s.id", update(), insert())
     changed = {2: row(2, -2), 11: row(11, -11, "b"), 20: row(20, -20, "b")}
@@ -555,6 +545,7 @@ def test_how_many_spark_jobs_an_upsert_runs(
     assert len(jobs) == JOBS_OF_AN_UPSERT
 
 
+@pytest.mark.usefixtures("without_workers")
 def test_spark_joins_where_workers_cannot_look_keys_up(
     spark: SparkSession,
     log: TableLog,

@@ -10,8 +10,6 @@ from pyspark.sql import SparkSession
 
 from puredelta.log.commit.row_ids import PRESERVED_TAG, high_water_mark
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.rewrite.arrow_rewriter import ArrowRewriter
-from puredelta.spark.session.fallback import NotApplicable
 from tests.commands.dml.features import (
     FEED,
     MAPPED,
@@ -66,11 +64,8 @@ def test_ids_survive_two_merges(
         assert is_explained(spark, log, 1)
 
 
-def test_the_copy_by_spark_keeps_ids_too(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    refusing = lambda *_: NotApplicable(reason="no Python there")  # noqa: E731
-    monkeypatch.setattr(ArrowRewriter, "rewrite", refusing)
+@pytest.mark.usefixtures("without_workers")
+def test_the_copy_by_spark_keeps_ids_too(spark: SparkSession, tmp_path: Path) -> None:
     old = [(n, "x", A if n % 2 else B) for n in range(1, 7)]
     files = [[row for row in old if row[2] == part] for part in (A, B)]
     log = make_table(spark, tmp_path, *files, properties=TRACKING, partition_by=["p"])

@@ -1,4 +1,4 @@
-"""What a gathering leaves behind where workers cannot do it, without Spark."""
+"""What a copy of source rows leaves behind, and what its tasks read, without Spark."""
 
 from __future__ import annotations
 
@@ -10,14 +10,21 @@ import pyarrow as pa
 import pytest
 
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.offload import source_copy
-from puredelta.spark.offload.source_copy import Selection, plan_copy
+from puredelta.spark.offload.source_copy import (
+    RowGroup,
+    SourceCopy,
+    copy_orders,
+    cut_into_runs,
+    plan_copy,
+)
+from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.offload.write_job import write_alone
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.write.written_files import WriteResult
-from tests.commands.dml.tables import lay_table
+from puredelta.worker.copy_rows import CopyOrder
+from tests.commands.merge.tables import lay_table
 from tests.spark.files import write_file
 from tests.spark.local_workers import LocalWorkers
 
@@ -27,27 +34,31 @@ def log(tmp_path: Path) -> TableLog:
     return lay_table(tmp_path / "t", pa.schema([("id", pa.int64())]), [])
 
 
-def gathered(log: TableLog, workers: LocalWorkers) -> WriteResult | NotApplicable:
-    """Gather all rows of two files in a task each."""
+SETTINGS = WorkerSettings()
+
+
+def copied(log: TableLog, workers: LocalWorkers) -> WriteResult | NotApplicable:
+    """Copy all rows of two files in a task each."""
     outside = Path(log.root_uri.removeprefix("file:")).parent
     files = tuple(write_file(outside / f"{n}.parquet", {"id": [n, n + 10]}) for n in range(2))
-    selection = Selection(
+    chosen = SourceCopy(
         files=files,
         group_rows=((2,), (2,)),
         size_bytes=1 << 30,
         rows={},
-        keeps=False,
+        include=False,
         columns=(("id", "id", pa.int64()),),
     )
     context: Any = workers.sparkContext
     plan = plan_copy(
-        selection,
+        chosen,
+        SETTINGS,
         store=log.store,
         config=log.snapshot().config,
         codec="snappy",
         parallelism=context.defaultParallelism,
     )
-    return write_alone(context, plan)
+    return write_alone(context, plan, SETTINGS)
 
 
 def files_of(log: TableLog) -> list[str]:
@@ -56,7 +67,7 @@ def files_of(log: TableLog) -> list[str]:
 
 
 def test_all_rows_are_written(log: TableLog) -> None:
-    done = gathered(log, LocalWorkers())
+    done = copied(log, LocalWorkers())
     assert isinstance(done, WriteResult)
     assert done.num_rows == 4
     assert sorted(files_of(log)) == sorted(
@@ -66,53 +77,59 @@ def test_all_rows_are_written(log: TableLog) -> None:
 
 @pytest.mark.parametrize("able_tasks", [0, 1])
 def test_workers_without_the_libraries_leave_nothing(log: TableLog, able_tasks: int) -> None:
-    refused = gathered(log, LocalWorkers(able_tasks=able_tasks))
+    refused = copied(log, LocalWorkers(able_tasks=able_tasks))
     assert isinstance(refused, NotApplicable)
     assert "ModuleNotFoundError" in refused.reason
     assert files_of(log) == []
 
 
-def selected(rows: dict[int, list[int]], *, keeps: bool, size_bytes: int = 1 << 20) -> Selection:
+def selected(rows: dict[int, list[int]], *, include: bool, size_bytes: int = 1 << 20) -> SourceCopy:
     """Choose among the rows of two files, of three row groups each, a hundred rows a group."""
-    return Selection(
+    return SourceCopy(
         files=tuple(DataFile(uri=f"file:///s/{n}.parquet", size_bytes=1) for n in range(2)),
         group_rows=((100, 100, 100), (100, 0, 100)),
         size_bytes=size_bytes,
         rows={n: RowBitmap.of_rows(np.array(some, np.int64)) for n, some in rows.items()},
-        keeps=keeps,
+        include=include,
         columns=(("id", "id", pa.int64()),),
     )
 
 
-def groups_read(selection: Selection, parallelism: int = 1) -> list[list[tuple[str, Any, int]]]:
+def orders_of(chosen: SourceCopy, parallelism: int = 1) -> list[CopyOrder]:
+    return copy_orders(
+        chosen, SETTINGS, parallelism=parallelism, directory="/t/new", codec="snappy"
+    )
+
+
+def groups_read(chosen: SourceCopy, parallelism: int = 1) -> list[list[tuple[str, Any, int]]]:
     """Return what every task reads: path, row groups, first row."""
-    made: list[Any] = source_copy._orders(selection, parallelism, "/t/new", "snappy")
     return [
-        [(Path(path).name, groups, first) for path, groups, first, *_ in one[1]] for one in made
+        [(Path(one.path).name, one.groups, one.first_row) for one in order.sources]
+        for order in orders_of(chosen, parallelism)
     ]
 
 
 def test_row_groups_without_a_chosen_row_are_not_read() -> None:
-    chosen = selected({0: [5, 299]}, keeps=True)
+    chosen = selected({0: [5, 299]}, include=True)
     assert groups_read(chosen) == [[("0.parquet", (0,), 0), ("0.parquet", (2,), 200)]]
-    left_out = selected({0: list(range(100, 300)), 1: list(range(199))}, keeps=False)
+    left_out = selected({0: list(range(100, 300)), 1: list(range(199))}, include=False)
     assert groups_read(left_out) == [[("0.parquet", (0,), 0), ("1.parquet", (2,), 100)]]
-    assert groups_read(selected({}, keeps=True)) == []
+    assert groups_read(selected({}, include=True)) == []
 
 
 def test_tasks_get_the_marks_of_their_rows_only() -> None:
     """A file of many row groups may be read in many places."""
 
-    def words(selection: Selection) -> list[list[int]]:
-        made: list[Any] = source_copy._orders(selection, 1, "/t/new", "snappy")
-        return [np.frombuffer(some, "<i8").tolist() for one in made for *_, some, _ in one[1]]
+    def words(chosen: SourceCopy) -> list[list[int]]:
+        sources = [one for order in orders_of(chosen) for one in order.sources]
+        return [np.frombuffer(one.words, "<i8").tolist() for one in sources]
 
-    assert words(selected({0: [5, 150, 250, 299]}, keeps=True)) == [[0, 2, 3, 4]]
-    assert words(selected({0: [5, 250, 299]}, keeps=True)) == [[0], [3, 4]]
+    assert words(selected({0: [5, 150, 250, 299]}, include=True)) == [[0, 2, 3, 4]]
+    assert words(selected({0: [5, 250, 299]}, include=True)) == [[0], [3, 4]]
 
 
 @pytest.mark.parametrize(
-    ("megabytes", "keeps", "tasks"),
+    ("megabytes", "include", "tasks"),
     [
         (1, False, 1),  # not worth two
         (100, False, 2),  # as many as run at a time
@@ -120,7 +137,20 @@ def test_tasks_get_the_marks_of_their_rows_only() -> None:
         (4000, True, 4),  # few rows, but no task reads more than 1 GB
     ],
 )
-def test_tasks_are_few_and_none_is_long(megabytes: int, *, keeps: bool, tasks: int) -> None:
-    rows = {0: [1, 101, 201], 1: [1, 101]} if keeps else {}
-    chosen = selected(rows, keeps=keeps, size_bytes=megabytes << 20)
+def test_tasks_are_few_and_none_is_long(megabytes: int, *, include: bool, tasks: int) -> None:
+    rows = {0: [1, 101, 201], 1: [1, 101]} if include else {}
+    chosen = selected(rows, include=include, size_bytes=megabytes << 20)
     assert len(groups_read(chosen, parallelism=2)) == tasks
+
+
+def test_row_groups_are_cut_into_runs_in_order() -> None:
+    groups = [RowGroup(n // 4, n % 4, 100 * (n % 4), 100) for n in range(10)]
+    for num_runs in (1, 2, 3, 10, 50):
+        runs = cut_into_runs(groups, num_runs)
+        assert [group for run in runs for group in run] == groups
+        assert all(runs)
+        assert len(runs) == min(num_runs, len(groups))
+        assert max(map(len, runs)) - min(map(len, runs)) <= 1
+    skewed = [RowGroup(0, 0, 0, 1000), *(RowGroup(1, n, n, 1) for n in range(5))]
+    assert [len(run) for run in cut_into_runs(skewed, 2)] in ([1, 5], [6])
+    assert cut_into_runs([], 3) == []

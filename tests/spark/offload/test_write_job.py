@@ -1,63 +1,66 @@
-"""Two plans, one job: what each makes of answers, refusals and failures."""
+"""Two plans, one job: what becomes of answers, refusals and failures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from puredelta.spark.offload.workers import Fields
-from puredelta.spark.offload.write_job import (
-    WriteAnswers,
-    WriteOrders,
-    WritePlan,
-    write_alone,
-    write_both,
-)
+from puredelta.spark.offload.worker_settings import WorkerSettings
+from puredelta.spark.offload.workers import WorkerCalls
+from puredelta.spark.offload.write_job import PlannedFiles, write_alone, write_both
 from puredelta.spark.session.fallback import NotApplicable
-from puredelta.worker import write_file
-from puredelta.worker.write_file import FileAnswer, as_tuples
+from puredelta.worker.write_file import FILE_ANSWERS, FileAnswer
 from tests.spark.local_workers import LocalWorkers
 
+SETTINGS = WorkerSettings()
+Order = tuple[int, str | None]
 
-def write(orders: Iterable[Fields]) -> Sequence[Fields]:
+
+def write(orders: Sequence[Order]) -> list[tuple[Any, ...]]:
     """Answer each order with its own number; the second field is what goes wrong."""
     answers = []
     for ordinal, problem in orders:
         if problem == "disk full":
-            raise OSError(28, "No space left on device")
+            raise OSError(28, "disk full")
         answers.append(FileAnswer(ordinal=ordinal, name=f"{ordinal}", refusal=problem))
-    return as_tuples(answers)
+    return [FILE_ANSWERS.encode(answer) for answer in answers]
 
 
-def write_again(orders: Iterable[Fields]) -> Sequence[Fields]:
+def write_again(orders: Sequence[Order]) -> list[tuple[Any, ...]]:
     """Answer as another function, which workers must not mistake for the first."""
-    return as_tuples(FileAnswer(ordinal=-ordinal, name="again") for ordinal, _ in orders)
+    return [
+        FILE_ANSWERS.encode(FileAnswer(ordinal=-ordinal, name="again")) for ordinal, _ in orders
+    ]
 
 
 class Plans:
     """Plans that note what happens to them."""
 
     def __init__(self) -> None:
-        self.notes: list[tuple[str, str]] = []
+        self.notes: list[str] = []
 
     def plan(
         self,
         name: str,
-        *batches: Sequence[Fields],
-        by: Any = write,
+        *messages: Sequence[Order],
+        by: Callable[[Any], Any] = write,
         ends: Callable[[], None] = lambda: None,
-    ) -> WritePlan[WriteAnswers]:
-        try:
-            answers = yield WriteOrders(batches, by)
+    ) -> PlannedFiles[list[int]]:
+        def finish(answers: list[FileAnswer]) -> list[int]:
             ends()
-        except Exception as failure:
-            self.notes.append((name, type(failure).__name__))
-            raise RuntimeError(f"{name} failed") from failure
-        self.notes.append((name, "NotApplicable" if isinstance(answers, NotApplicable) else "done"))
-        return answers
+            self.notes.append(f"{name} is finished")
+            return sorted(answer.ordinal for answer in answers)
+
+        return PlannedFiles(
+            calls=WorkerCalls(function=by, messages=messages),
+            finish=finish,
+            discard=partial(self.notes.append, f"{name} is discarded"),
+            location=f"where {name} lies",
+        )
 
 
 @pytest.fixture
@@ -70,105 +73,148 @@ def context() -> Any:
     return LocalWorkers().sparkContext
 
 
-def ordinals(answers: WriteAnswers) -> list[int]:
-    assert not isinstance(answers, NotApplicable)
-    return sorted(answer.ordinal for answer in answers)
-
-
 def test_each_plan_gets_its_own_answers(context: Any, plans: Plans) -> None:
-    first, second = write_both(
+    both = write_both(
         context,
         plans.plan("first", [(1, None), (2, None)], [(3, None)]),
         plans.plan("second", [(1, None)], [(2, None)], by=write_again),
+        SETTINGS,
     )
-    assert (ordinals(first), ordinals(second)) == ([1, 2, 3], [-2, -1])
+    assert both == ([1, 2, 3], [-2, -1])
+    alone = write_alone(context, plans.plan("third", [(4, None)]), SETTINGS)
+    assert alone == [4]
+    assert not [note for note in plans.notes if "discarded" in note]
+
+
+def test_tasks_of_the_second_plan_begin_first(plans: Plans) -> None:
+    """New rows make few tasks, and long ones: copies fill what they leave."""
+    workers = LocalWorkers()
+    context: Any = workers.sparkContext
+    write_both(
+        context,
+        plans.plan("copies", [(1, None)], [(2, None)]),
+        plans.plan("new rows", [(3, None)]),
+        SETTINGS,
+    )
+    found = [FILE_ANSWERS.decode(one) for _, _, answers in workers.collect() for one in answers]
+    assert [answer.ordinal for answer in found] == [3, 1, 2]
 
 
 def test_one_spark_job_does_both(spark: SparkSession, plans: Plans) -> None:
+    def shipped(orders: Sequence[Order]) -> list[tuple[Any, ...]]:
+        """Answer inside a worker, which has none of the code of tests."""
+        return [(ordinal, None, 0, 0, 0, 0, b"", (), None, (), ()) for ordinal, _ in orders]
+
     context = spark.sparkContext
     context.setJobGroup("write job test", "")
     try:
-        first, second = write_both(
+        both = write_both(
             context,
-            plans.plan("first", [(1, None)], [(2, None)], by=_shipped),
-            plans.plan("second", [(7, None)], by=_shipped),
+            plans.plan("first", [(1, None)], [(2, None)], by=shipped),
+            plans.plan("second", [(7, None)], by=shipped),
+            SETTINGS,
         )
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-    assert (ordinals(first), ordinals(second)) == ([1, 2], [7])
+    assert both == ([1, 2], [7])
     assert len(context.statusTracker().getJobIdsForGroup("write job test")) == 1
 
 
-def _shipped(orders: Iterable[Fields]) -> Sequence[Fields]:
-    """Answer inside a worker, which has none of the code of tests."""
-    return [(ordinal, None, 0, 0, 0, 0, b"", (), None, (), ()) for ordinal, _ in orders]
-
-
-def test_a_plan_that_refuses_does_not_keep_the_other(context: Any, plans: Plans) -> None:
+def test_a_plan_that_is_refused_does_not_keep_the_other(context: Any, plans: Plans) -> None:
     first, second = write_both(
         context,
         plans.plan("first", [(1, None)], [(2, "cannot read it")]),
         plans.plan("second", [(3, None)]),
+        SETTINGS,
     )
     assert first == NotApplicable(reason="cannot read it")
-    assert ordinals(second) == [3]
+    assert second == [3]
+    assert plans.notes == ["second is finished", "first is discarded"]
+
+
+def test_a_plan_that_was_refused_before_does_not_keep_the_other(context: Any, plans: Plans) -> None:
+    refused = NotApplicable(reason="no local file system")
+    plan = partial(plans.plan, "other", [(3, None)])
+    assert write_both(context, refused, plan(), SETTINGS) == (refused, [3])
+    assert write_both(context, plan(), refused, SETTINGS) == ([3], refused)
+    no_context: Any = None
+    assert write_both(no_context, refused, refused, SETTINGS) == (refused, refused)
+    assert write_alone(no_context, refused, SETTINGS) == refused
 
 
 def test_unfit_workers_refuse_both(plans: Plans) -> None:
     context: Any = LocalWorkers(able_tasks=1).sparkContext
-    both = write_both(context, plans.plan("first", [(1, None)]), plans.plan("second", [(3, None)]))
+    both = write_both(
+        context, plans.plan("first", [(1, None)]), plans.plan("second", [(3, None)]), SETTINGS
+    )
     assert [isinstance(one, NotApplicable) for one in both] == [True, True]
-    assert plans.notes == [("first", "NotApplicable"), ("second", "NotApplicable")]
+    assert plans.notes == ["second is discarded", "first is discarded"]
 
 
-def test_a_failed_job_fails_both_and_the_first_names_it(context: Any, plans: Plans) -> None:
-    with pytest.raises(RuntimeError, match="first failed"):
+def test_a_session_that_wants_no_workers_has_none(plans: Plans) -> None:
+    no_context: Any = None
+    settings = WorkerSettings(enabled=False)
+    refused = write_alone(no_context, plans.plan("only", [(1, None)]), settings)
+    assert refused == NotApplicable(reason="spark.puredelta.workers.enabled is false")
+
+
+def test_a_failed_job_discards_both(context: Any, plans: Plans) -> None:
+    with pytest.raises(OSError, match="disk full"):
         write_both(
             context,
             plans.plan("first", [(1, None)]),
             plans.plan("second", [(3, "disk full")]),
+            SETTINGS,
         )
-    assert plans.notes == [("first", "OSError"), ("second", "OSError")]
+    assert plans.notes == ["second is discarded", "first is discarded"]
 
 
-def test_a_plan_that_fails_in_the_end_fails_the_next(context: Any, plans: Plans) -> None:
+@pytest.mark.parametrize("failing", ["first", "second"])
+def test_a_plan_that_cannot_be_finished_discards_both(
+    context: Any, plans: Plans, failing: str
+) -> None:
     def incomplete() -> None:
         raise ValueError("a row is missing")
 
-    with pytest.raises(RuntimeError, match="first failed"):
-        write_both(
-            context,
-            plans.plan("first", [(1, None)], ends=incomplete),
-            plans.plan("second", [(3, None)]),
-        )
-    assert plans.notes == [("first", "ValueError"), ("second", "RuntimeError")]
+    first, second = (
+        plans.plan(name, [(1, None)], ends=incomplete if name == failing else lambda: None)
+        for name in ("first", "second")
+    )
+    with pytest.raises(ValueError, match="a row is missing"):
+        write_both(context, first, second, SETTINGS)
+    assert plans.notes[-2:] == ["second is discarded", "first is discarded"]
 
 
-def test_a_plan_that_cannot_begin_fails_the_one_before(context: Any, plans: Plans) -> None:
-    def cannot() -> WritePlan[WriteAnswers]:
-        raise ValueError("no such directory")
-        yield
+def test_what_cannot_be_discarded_hides_no_failure(context: Any) -> None:
+    def cannot() -> None:
+        raise OSError(13, "not allowed")
 
-    with pytest.raises(RuntimeError, match="first failed"):
-        write_both(context, plans.plan("first", [(1, None)]), cannot())
-    assert plans.notes == [("first", "ValueError")]
+    plan: PlannedFiles[None] = PlannedFiles(
+        calls=WorkerCalls(function=write, messages=[[(1, "disk full")]]),
+        finish=lambda _: None,
+        discard=cannot,
+        location="",
+    )
+    with pytest.raises(OSError, match="disk full"):
+        write_alone(context, plan, SETTINGS)
 
 
-def test_plans_without_orders_run_nothing(plans: Plans) -> None:
-    def nothing() -> WritePlan[str]:
-        return "nothing to do"
-        yield
-
+def test_plans_without_calls_run_nothing(plans: Plans) -> None:
     no_context: Any = None
-    assert write_alone(no_context, nothing()) == "nothing to do"
-    assert write_both(no_context, nothing(), nothing()) == ("nothing to do",) * 2
+    assert write_alone(no_context, plans.plan("nothing"), SETTINGS) == []
+    nothing = plans.plan("first"), plans.plan("second")
+    assert write_both(no_context, *nothing, SETTINGS) == ([], [])
     context: Any = LocalWorkers().sparkContext
-    found, answers = write_both(context, nothing(), plans.plan("second", [(3, None)]))
-    assert (found, ordinals(answers)) == ("nothing to do", [3])
+    one = plans.plan("second", [(3, None)])
+    assert write_both(context, plans.plan("first"), one, SETTINGS) == ([], [3])
 
 
-def test_a_worker_without_the_libraries_says_so_for_each_order() -> None:
-    no_such_module = b"cno_such_module\nsplit\n."
-    answers = write_file.answer_with([b"", no_such_module], (1, [(3, None), (4, None)]))
-    assert [(number, fields[0]) for number, fields in answers] == [(1, 3), (1, 4)]
-    assert all("no_such_module" in str(fields) for _, fields in answers)
+def test_what_the_storage_refuses_is_named(plans: Plans) -> None:
+    context: Any = LocalWorkers().sparkContext
+    full = plans.plan("only", [(1, "disk full")], by=_no_space)
+    with pytest.raises(Exception, match="could not be written to where only lies"):
+        write_alone(context, full, SETTINGS)
+
+
+def _no_space(_: Any) -> None:
+    raise OSError(28, "No space left on device")

@@ -1,9 +1,8 @@
-"""The two ways to copy files without some rows answer alike."""
+"""The two ways to rewrite files without some rows answer alike."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,14 @@ from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.offload import deal, workers, write_job
+from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.rewrite.arrow_rewriter import ArrowRewriter
 from puredelta.spark.rewrite.contract import RewriteOrder, Rewriter, Rewritten
 from puredelta.spark.rewrite.grouping import SMALL_FILES_MIN
 from puredelta.spark.rewrite.spark_rewriter import SparkRewriter
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
-from puredelta.worker import rewrite_file, write_file
-from tests.commands.dml.tables import lay_table
+from tests.commands.merge.tables import lay_table
 from tests.spark.local_workers import LocalWorkers
 
 SCHEMA = pa.schema(
@@ -85,7 +83,7 @@ def test_rows_that_are_not_dropped_keep_their_partition(
     assert len(list(root.rglob("part-*.parquet"))) == 3
 
 
-def test_a_split_file_lies_beside_the_old_one_and_is_described(
+def test_a_new_file_lies_beside_the_old_one_and_is_described(
     spark: SparkSession, log: TableLog
 ) -> None:
     done = rewriter(ArrowRewriter, spark, log).rewrite(orders(log, [0], [1, 5, 9], [2]))
@@ -155,20 +153,11 @@ def test_rows_the_file_does_not_have_are_an_error(spark: SparkSession, log: Tabl
         rewriter(ArrowRewriter, spark, log).rewrite(orders(log, [0, 77]))
 
 
-def test_files_of_attempts_that_lost_are_deleted(
-    spark: SparkSession, log: TableLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """W-9: of a task that ran twice only the file that was returned stays and counts."""
-    run = write_job.collect_if_fit
-
-    def twice(*arguments: Any) -> Any:
-        run(*arguments)
-        return run(*arguments)
-
-    monkeypatch.setattr(write_job, "collect_if_fit", twice)
-    done = rewriter(ArrowRewriter, spark, log).rewrite(orders(log, [0], [0], [0]))
+def test_files_of_attempts_that_lost_are_deleted(log: TableLog) -> None:
+    """W-9: a task that ran twice leaves two files; only the one that was returned stays."""
+    session: Any = LocalWorkers(attempts=2)
+    done = rewriter(ArrowRewriter, session, log).rewrite(orders(log, [0], [0], [0]))
     assert isinstance(done, Rewritten)
-    assert (len(done.adds), done.num_rows) == (3, 27)
     root = Path(log.root_uri.removeprefix("file:"))
     assert len(list(root.rglob("part-*.parquet"))) == 6
 
@@ -183,41 +172,12 @@ def test_missing_storage_is_refused_and_leaves_nothing(spark: SparkSession, log:
     assert len(list(root.rglob("part-*.parquet"))) == 2
 
 
-@pytest.fixture
-def packs_code() -> Iterator[None]:
-    """Let workers get the code as it is now."""
-    workers.packed_code.cache_clear()
-    yield
-    workers.packed_code.cache_clear()
-
-
-@pytest.mark.usefixtures("packs_code")
-def test_workers_without_the_libraries_are_refused(
-    spark: SparkSession, log: TableLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_arrow(_: Any) -> Any:
-        raise ModuleNotFoundError("No module named 'pyarrow'")
-
-    monkeypatch.setattr(rewrite_file, "split_together", no_arrow)
-    answer = rewriter(ArrowRewriter, spark, log).rewrite(orders(log, [0]))
-    assert isinstance(answer, NotApplicable)
-    assert "ModuleNotFoundError" in answer.reason
-
-
 def test_files_of_tasks_before_a_worker_failed_are_deleted(log: TableLog) -> None:
     session: Any = LocalWorkers(able_tasks=1)
     answer = rewriter(ArrowRewriter, session, log).rewrite(orders(log, [0], [0]))
     assert isinstance(answer, NotApplicable)
     root = Path(log.root_uri.removeprefix("file:"))
     assert len(list(root.rglob("part-*.parquet"))) == 3
-
-
-def test_a_worker_without_the_libraries_says_so_quietly() -> None:
-    no_such_module = b"cno_such_module\nsplit\n."
-    (answer,) = write_file.answer_if_able(no_such_module, [(3, "old", "dir", "part", b"", b"")])
-    fields = dict(zip(write_file.ANSWER_SCHEMA.names, answer, strict=True))
-    assert (fields["ordinal"], fields["name"]) == (3, None)
-    assert "No module named 'no_such_module'" in fields["refusal"]
 
 
 def test_local_workers_are_the_drivers_own_python(
@@ -230,25 +190,13 @@ def test_local_workers_are_the_drivers_own_python(
     assert spark.sparkContext.pythonExec == "/usr/bin/no-such-python"
 
 
-@pytest.mark.usefixtures("packs_code")
-def test_another_failure_is_raised(
-    spark: SparkSession, log: TableLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(_: Any) -> Any:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(rewrite_file, "split_together", broken)
-    with pytest.raises(Exception, match="No space left on device"):
-        rewriter(ArrowRewriter, spark, log).rewrite(orders(log, [0]))
-
-
-def test_tasks_are_dealt_by_size() -> None:
-    tasks = [(n,) for n in range(5)]
-    assert deal.balanced(tasks, [10, 1, 1, 1, 7], num_batches=2) == [
-        [(0,)],
-        [(4,), (1,), (2,), (3,)],
-    ]
-    assert deal.balanced(tasks[:1], [5], num_batches=4) == [[(0,)]]
-    assert deal.num_tasks([100] * 64, 2) == 2
-    assert deal.num_tasks([8_000_000] * 64, 2) == 62
-    assert deal.num_tasks([1], 8) == 1
+def test_a_session_that_wants_no_workers_has_none(log: TableLog) -> None:
+    session: Any = LocalWorkers()
+    made = ArrowRewriter(
+        spark=session,
+        store=log.store,
+        config=log.snapshot().config,
+        settings=WorkerSettings(enabled=False),
+    )
+    answer = made.rewrite(orders(log, [0]))
+    assert answer == NotApplicable(reason="spark.puredelta.workers.enabled is false")

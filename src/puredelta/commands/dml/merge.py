@@ -9,7 +9,6 @@ from puredelta.commands.dml.spec.merge import MergeSpec
 from puredelta.commands.dml.spec.statement import InputRows
 from puredelta.commands.dml.start import start_statement
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.jvm.py4j_quickack import quick_answers
 from puredelta.spark.session.small_frames import count_row
 from puredelta.spark.session.ui_metrics import shown_in_ui
 
@@ -28,7 +27,6 @@ def run_merge(
     ``num_inserted_rows``; no row if the session's ``txnVersion`` had been executed (M-92).
     """
     with (
-        quick_answers(spark),
         shown_in_ui(spark, f"MERGE INTO delta.`{log.root_uri}`") as shown,
     ):
         command = start_statement(spark, log)

@@ -9,7 +9,6 @@ from puredelta.commands.dml.spec.statement import InputRows
 from puredelta.commands.dml.spec.update_delete import RowSpec, UpdateSpec
 from puredelta.commands.dml.start import start_statement
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.jvm.py4j_quickack import quick_answers
 from puredelta.spark.session.small_frames import count_row
 from puredelta.spark.session.ui_metrics import shown_in_ui
 
@@ -24,7 +23,6 @@ def run_rows(
     """
     name = "UPDATE" if isinstance(spec, UpdateSpec) else "DELETE FROM"
     with (
-        quick_answers(spark),
         shown_in_ui(spark, f"{name} delta.`{log.root_uri}`") as shown,
     ):
         command = start_statement(spark, log)

@@ -29,7 +29,7 @@ from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.table.stats import without_statistics
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.offload.source_copy import COPY_CODECS, plan_copy
-from puredelta.spark.offload.write_job import WritePlan, write_alone, write_both
+from puredelta.spark.offload.write_job import Planned, write_alone, write_both
 from puredelta.spark.rewrite.arrow_rewriter import ArrowRewriter
 from puredelta.spark.rewrite.contract import RewriteOrder, Rewriter, Rewritten
 from puredelta.spark.rewrite.spark_rewriter import SparkRewriter
@@ -96,7 +96,12 @@ class Rewriters:
         """Return the rewriters of one statement."""
         spark, store, snapshot = context.spark, context.store, context.snapshot
         return cls(
-            arrow=ArrowRewriter(spark=spark, store=store, config=snapshot.config),
+            arrow=ArrowRewriter(
+                spark=spark,
+                store=store,
+                config=snapshot.config,
+                settings=context.settings.workers,
+            ),
             spark=SparkRewriter(spark=spark, store=store, snapshot=snapshot),
         )
 
@@ -187,11 +192,13 @@ class _Writing:
     def _both(
         self,
         orders: Sequence[RewriteOrder],
-        source_copy: WritePlan[WriteResult | NotApplicable],
+        source_copy: Planned[WriteResult],
     ) -> tuple[Rewritten | None, _NewFiles | NotApplicable]:
         """Let workers write copies and new rows in one job, as far as they can."""
         rewriting = self.rewriters.arrow.plan(orders)
-        copied, new = write_both(self.context.spark.sparkContext, rewriting, source_copy)
+        copied, new = write_both(
+            self.context.spark.sparkContext, rewriting, source_copy, self.context.settings.workers
+        )
         if isinstance(copied, NotApplicable):
             _log_fallback(self.rewriters.arrow, copied)
             return None, self._by_workers(new)
@@ -212,12 +219,16 @@ class _Writing:
     def _new_rows(
         self,
         frame: Callable[[], DataFrame],
-        source_copy: WritePlan[WriteResult | NotApplicable] | None,
+        source_copy: Planned[WriteResult] | None,
         *,
         fallback: str | None = None,
     ) -> _NewFiles:
         if source_copy is not None:
-            new = self._by_workers(write_alone(self.context.spark.sparkContext, source_copy))
+            new = self._by_workers(
+                write_alone(
+                    self.context.spark.sparkContext, source_copy, self.context.settings.workers
+                )
+            )
             if isinstance(new, _NewFiles):
                 return new
             fallback = new.reason
@@ -241,7 +252,7 @@ class _Writing:
         self.cleanups.append(partial(discard, written, self.context.store))
         return _NewFiles(written, SPARK if fallback is None else f"{SPARK}: {fallback}")
 
-    def _planned_copy(self) -> WritePlan[WriteResult | NotApplicable] | None:
+    def _planned_copy(self) -> Planned[WriteResult] | None:
         """Plan to write new rows that are rows of the source; ``None``: Spark makes them."""
         context, selection = self.context, self.rows.copy
         properties = context.statement.config.properties
@@ -252,6 +263,7 @@ class _Writing:
             return None  # several tasks would write a file each for every partition
         return plan_copy(
             selection,
+            context.settings.workers,
             store=context.store,
             config=self._config_of_new_files(),
             codec=codec,

@@ -13,7 +13,7 @@ import functools
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
@@ -42,10 +42,7 @@ from puredelta.protocol.values.predicates import (
     Side,
     StartsWith,
 )
-
-Call: TypeAlias = tuple[Any, ...]
-"""``("target", place)``, ``("source", place)``, ``("value", value, kind)``, or the name of a
-function of `pyarrow.compute` with calls as its arguments."""
+from puredelta.worker.lookup.conditions import Call
 
 ALWAYS: Call = ("value", True, pa.bool_())
 NEVER: Call = ("value", False, pa.bool_())
@@ -108,9 +105,9 @@ class Translation:
         below: Callable[[Predicate], Call] = functools.partial(self._call, depth=depth + 1)
         match predicate:
             case And(parts):
-                return _joined("and_kleene", [below(p) for p in parts], ALWAYS)
+                return _combined("and_kleene", [below(p) for p in parts], ALWAYS)
             case Or(parts):
-                return _joined("or_kleene", [below(p) for p in parts], NEVER)
+                return _combined("or_kleene", [below(p) for p in parts], NEVER)
             case Not(child):
                 return "invert", below(child)
             case Ref():
@@ -123,7 +120,7 @@ class Translation:
                 return self._compare(op, left, right)
             case OneOf(ref, values) if len(values) <= _LISTED_MAX:
                 equal = [self._compare(CompareOp.EQUAL, ref, Const(v)) for v in values]
-                return _joined("or_kleene", equal, NEVER)
+                return _combined("or_kleene", equal, NEVER)
             case Compare() | OneOf() | StartsWith() | Opaque():
                 raise _InexactError
 
@@ -161,7 +158,7 @@ def _kind(ref: Ref) -> pa.DataType:
     return kind
 
 
-def _joined(function: str, calls: list[Call], empty: Call) -> Call:
+def _combined(function: str, calls: list[Call], empty: Call) -> Call:
     return functools.reduce(lambda one, other: (function, one, other), calls) if calls else empty
 
 

@@ -1,4 +1,4 @@
-"""Brings rows that files already hold together in new data files, in Arrow, inside Spark tasks.
+"""Copies rows of a statement's source to new data files, in Arrow, inside Spark tasks.
 
 Where new rows are rows of the source as they are, only renamed, Spark has nothing to compute:
 analysing, planning and compiling a query would take longer than the copy. Needs workers with
@@ -12,25 +12,28 @@ import itertools
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
 from puredelta.errors import DeltaError, ErrorCode
-from puredelta.log.files.clock import Clock, IdSource, random_id, wall_clock
+from puredelta.log.files.clock import random_id, wall_clock
 from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.offload.new_files import added_file
-from puredelta.spark.offload.write_job import WriteOrders, WritePlan
+from puredelta.spark.offload.worker_settings import WorkerSettings
+from puredelta.spark.offload.workers import WorkerCalls
+from puredelta.spark.offload.write_job import Planned, PlannedFiles
 from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
-from puredelta.spark.write.parquet_job import named_failures, removed_on_failure
+from puredelta.spark.write.parquet_job import named_failures
 from puredelta.spark.write.writer import job_directory
 from puredelta.spark.write.written_files import WriteResult
 from puredelta.store.base import Store
 from puredelta.store.local_files import local_path
-from puredelta.worker import copy_rows
+from puredelta.worker.copy_rows import COPY_ORDERS, CopyOrder, RowGroups, copy
 from puredelta.worker.write_file import FileAnswer
 
 COPY_CODECS: Mapping[str, str] = {
@@ -49,7 +52,7 @@ _FILE_BYTES_MAX = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class SourceCopy:
     """Rows of some files, to be written under other names."""
 
     files: tuple[DataFile, ...]
@@ -59,7 +62,7 @@ class Selection:
     """Of the columns that are read."""
     rows: RowsByFile
     """By place in ``files``."""
-    keeps: bool
+    include: bool
     """Whether ``rows`` are those to write, or those to leave out."""
     columns: tuple[tuple[str, str, pa.DataType], ...]
     """Name inside the files, name in the table's files and type there."""
@@ -70,49 +73,51 @@ class Selection:
     def num_rows(self) -> int:
         """How many rows are written."""
         marked = sum(map(len, self.rows.values()))
-        return marked if self.keeps else sum(map(sum, self.group_rows)) - marked
+        return marked if self.include else sum(map(sum, self.group_rows)) - marked
 
 
 def plan_copy(
-    selection: Selection,
+    copied: SourceCopy,
+    settings: WorkerSettings,
     *,
     store: Store,
     config: TableConfig,
     codec: str,
     parallelism: int,
-    clock: Clock = wall_clock,
-    new_id: IdSource = random_id,
-) -> WritePlan[WriteResult | NotApplicable]:
-    """Plan to write the rows into a new directory of the store, by one Spark job.
+) -> Planned[WriteResult]:
+    """Plan to write the rows into a new directory of the store.
 
-    Nothing is left behind where the answer is `NotApplicable`, or an error.
-
-    Raises:
-        DeltaError: the storage refused (WRITE_FAILED), or other rows were written than were
-            chosen (NUM_RECORDS_MISMATCH).
+    To finish raises a DeltaError if other rows were written than were chosen
+    (NUM_RECORDS_MISMATCH), or if the storage refuses (WRITE_FAILED).
     """
     root = local_path(store.root_uri)
-    if root is None or any(local_path(file.uri) is None for file in selection.files):
+    if root is None or any(local_path(file.uri) is None for file in copied.files):
         return NotApplicable(reason=f"no local file system under {store.root_uri}")
-    directory = job_directory(config, clock(), new_id())
-    orders = _orders(selection, parallelism, posixpath.join(root, directory), codec)
-    if not orders:
-        return WriteResult.nothing()
-    with removed_on_failure(directory, store), named_failures(f"{store.root_uri}/{directory}"):
-        answers = yield WriteOrders([[order] for order in orders], copy_rows.copy_tuples)
-        if isinstance(answers, NotApplicable):
-            store.delete_tree(directory)
-            return answers
-        return _written(answers, selection, directory, config, store)
+    directory = job_directory(config, wall_clock(), random_id())
+    orders = copy_orders(
+        copied,
+        settings,
+        parallelism=parallelism,
+        directory=posixpath.join(root, directory),
+        codec=codec,
+    )
+    return PlannedFiles(
+        calls=WorkerCalls(function=copy, messages=[COPY_ORDERS.encode(one) for one in orders]),
+        finish=partial(_finished, copied, directory, config, store),
+        discard=partial(store.delete_tree, directory),
+        location=f"{store.root_uri}/{directory}",
+    )
 
 
-def _written(
-    answers: Sequence[FileAnswer],
-    selection: Selection,
+def _finished(
+    copied: SourceCopy,
     directory: str,
     config: TableConfig,
     store: Store,
+    answers: list[FileAnswer],
 ) -> WriteResult:
+    if not answers:
+        return WriteResult.nothing()
     statistics = TableStatistics(config)
     adds = [
         added_file(
@@ -125,13 +130,14 @@ def _written(
         if answer.name is not None
     ]
     num_rows = sum(answer.kept_rows for answer in answers)
-    if num_rows != selection.num_rows:
+    if num_rows != copied.num_rows:
         raise DeltaError(
-            f"{selection.num_rows} rows of the source were to be written and {num_rows} were. "
+            f"{copied.num_rows} rows of the source were to be written and {num_rows} were. "
             "Nothing was committed. This is a bug or a file that changed while it was read.",
             code=ErrorCode.NUM_RECORDS_MISMATCH,
         )
-    _remove_all_but({f"{directory}/{answer.name}" for answer in answers}, directory, store)
+    with named_failures(f"{store.root_uri}/{directory}"):
+        _remove_all_but({f"{directory}/{answer.name}" for answer in answers}, directory, store)
     return WriteResult(directory=directory, adds=tuple(adds), num_rows=num_rows)
 
 
@@ -142,7 +148,7 @@ def _remove_all_but(kept: set[str], directory: str, store: Store) -> None:
             store.delete(file.path)
 
 
-# --- dealing rows out ------------------------------------------------------------------------
+# --- how rows are assigned to tasks ----------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,33 +161,39 @@ class RowGroup:
     num_rows: int
 
 
-def _orders(
-    selection: Selection, parallelism: int, directory: str, codec: str
-) -> list[tuple[object, ...]]:
-    """Say for every task what it writes, in the terms of `puredelta.worker.copy_rows`."""
-    pieces = list(_pieces(selection))
+def copy_orders(
+    copied: SourceCopy,
+    settings: WorkerSettings,
+    *,
+    parallelism: int,
+    directory: str,
+    codec: str,
+) -> list[CopyOrder]:
+    """Return for every task what it writes."""
+    groups = list(_groups(copied))
     wanted = 1
-    if not selection.num_partition_columns:
-        wanted = _num_tasks(selection, sum(piece.num_rows for piece in pieces), parallelism)
+    if not copied.num_partition_columns:
+        wanted = _count_tasks(copied, sum(group.num_rows for group in groups), parallelism)
     return [
-        (
-            ordinal,
-            tuple(_rows(selection, run)),
-            selection.keeps,
-            selection.columns,
-            directory,
-            f"part-{ordinal:05d}",
-            codec,
-            selection.num_partition_columns,
+        CopyOrder(
+            ordinal=ordinal,
+            sources=tuple(_sources(copied, run)),
+            include=copied.include,
+            columns=copied.columns,
+            directory=directory,
+            name_prefix=f"part-{ordinal:05d}",
+            codec=codec,
+            num_partition_columns=copied.num_partition_columns,
+            limits=settings.limits,
         )
-        for ordinal, run in enumerate(dealt(pieces, wanted))
+        for ordinal, run in enumerate(cut_into_runs(groups, wanted))
     ]
 
 
-def _num_tasks(selection: Selection, rows_read: int, parallelism: int) -> int:
+def _count_tasks(copied: SourceCopy, rows_read: int, parallelism: int) -> int:
     """Say how many tasks there are, each of which writes a file: few, but none for too long."""
-    row_bytes = selection.size_bytes / max(1, sum(map(sum, selection.group_rows)))
-    read, written = int(rows_read * row_bytes), int(selection.num_rows * row_bytes)
+    row_bytes = copied.size_bytes / max(1, sum(map(sum, copied.group_rows)))
+    read, written = int(rows_read * row_bytes), int(copied.num_rows * row_bytes)
     return max(
         1,
         min(parallelism, read // _TASK_BYTES_MIN),
@@ -190,44 +202,46 @@ def _num_tasks(selection: Selection, rows_read: int, parallelism: int) -> int:
     )
 
 
-def _pieces(selection: Selection) -> Iterator[RowGroup]:
+def _groups(copied: SourceCopy) -> Iterator[RowGroup]:
     """Yield the row groups that have a row to write."""
-    for number, groups in enumerate(selection.group_rows):
-        marked = selection.rows.get(number, RowBitmap.empty())
+    for number, groups in enumerate(copied.group_rows):
+        marked = copied.rows.get(number, RowBitmap.empty())
         first_row = 0
         for group, num_rows in enumerate(groups):
             count = marked.count(first_row, first_row + num_rows) if num_rows else 0
-            if count if selection.keeps else num_rows - count:
+            if count if copied.include else num_rows - count:
                 yield RowGroup(number, group, first_row, num_rows)
             first_row += num_rows
 
 
-def dealt(pieces: Sequence[RowGroup], num_runs: int) -> list[list[RowGroup]]:
-    """Cut pieces into runs of about as many rows, none of them empty; their order stays."""
-    total = sum(piece.num_rows for piece in pieces)
+def cut_into_runs(groups: Sequence[RowGroup], num_runs: int) -> list[list[RowGroup]]:
+    """Cut row groups into runs of about as many rows, none of them empty; their order stays."""
+    total = sum(group.num_rows for group in groups)
     runs: list[list[RowGroup]] = []
     before, run = 0, -1
-    for piece in pieces:
-        # By the middle of a piece, so that halves of what is cut fall to both sides.
-        place = (2 * before + piece.num_rows) * num_runs // (2 * total)
+    for group in groups:
+        # By the middle of a row group, so that halves of what is cut fall to both sides.
+        place = (2 * before + group.num_rows) * num_runs // (2 * total)
         if place != run:
             runs.append([])
             run = place
-        runs[-1].append(piece)
-        before += piece.num_rows
+        runs[-1].append(group)
+        before += group.num_rows
     return runs
 
 
-def _rows(selection: Selection, run: Sequence[RowGroup]) -> Iterator[tuple[object, ...]]:
+def _sources(copied: SourceCopy, run: Sequence[RowGroup]) -> Iterator[RowGroups]:
     adjacent = itertools.groupby(enumerate(run), key=lambda p: (p[1].file, p[1].group - p[0]))
-    for (number, _), pieces in adjacent:
-        groups = [piece for _, piece in pieces]
+    for (number, _), some in adjacent:
+        groups = [group for _, group in some]
         first, last = groups[0], groups[-1]
-        every = selection.rows.get(number, RowBitmap.empty())
+        every = copied.rows.get(number, RowBitmap.empty())
         marked = every.around(first.first_row, last.first_row + last.num_rows)
-        yield (
-            local_path(selection.files[number].uri),
-            tuple(piece.group for piece in groups),
-            first.first_row,
-            *marked.packed(),
+        words, bits = marked.packed()
+        yield RowGroups(
+            path=local_path(copied.files[number].uri) or "",
+            groups=tuple(group.group for group in groups),
+            first_row=first.first_row,
+            words=words,
+            bits=bits,
         )

@@ -1,61 +1,35 @@
 """Spark's Python workers: what code they are sent, and what keeps them from running it.
 
-Executors have no puredelta, so its code travels with the task. The modules that may travel,
-those in `puredelta.worker`, import the standard library, numpy and pyarrow only. A local session
-runs them with the driver's own interpreter: by default its workers are whatever ``python3`` is
-on the PATH, without the libraries of the virtual environment that the driver lives in. Elsewhere
-the worker looks for the libraries before the code that needs them is unpacked, so that a worker
-without them says so in one line instead of a stack trace in its log.
+Executors have no puredelta, so its code travels with the task: `puredelta.worker`, which imports
+the standard library, numpy and pyarrow only. A local session runs it with the driver's own
+interpreter: by default its workers are whatever ``python3`` is on the PATH, without the libraries
+of the virtual environment that the driver lives in. Elsewhere a worker without the libraries
+says so in one line (`puredelta.worker.bootstrap`).
 """
 
 from __future__ import annotations
 
 import functools
+import pickle
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from types import ModuleType
-from typing import Any, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from pyspark import SparkContext, cloudpickle
 
+from puredelta import worker
 from puredelta.spark.jvm.python_workers import worker_context
+from puredelta.spark.offload.worker_settings import ENABLED, WorkerSettings
 from puredelta.spark.session.fallback import NotApplicable
-from puredelta.worker import (
-    copy_rows,
-    dictionaries,
-    key_index,
-    key_lookup,
-    lookup_batch,
-    lookup_read,
-    merged_parquet,
-    read_rows,
-    rewrite_file,
-    tcp_quickack,
-    thrift_compact,
-    write_file,
-)
+from puredelta.worker.bootstrap import Task, TaskAnswer, after_arrival, run_task
+from puredelta.worker.gc_freeze import Freeze
+from puredelta.worker.tcp_quickack import Quickack
 
-Fields: TypeAlias = tuple[Any, ...]
 _Batch = TypeVar("_Batch")
 _Answer = TypeVar("_Answer")
-_Answers = TypeVar("_Answers")
 
-WORKER_MODULES: tuple[ModuleType, ...] = (
-    thrift_compact,
-    dictionaries,
-    read_rows,
-    copy_rows,
-    merged_parquet,
-    key_index,
-    write_file,
-    lookup_batch,
-    lookup_read,
-    key_lookup,
-    tcp_quickack,
-    rewrite_file,
-)
-for _module in WORKER_MODULES:
-    cloudpickle.register_pickle_by_value(_module)  # type: ignore[no-untyped-call]
+cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]
 
 _UNFIT_WORKER = (
     "ModuleNotFoundError",
@@ -66,9 +40,45 @@ _UNFIT_WORKER = (
 """What an error names when the workers' Python is not up to the task."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerCalls:
+    """Calls of one function, each in a task of its own."""
+
+    function: Callable[[Any], Any]
+    """Of a module of `puredelta.worker`; takes one message."""
+    messages: Sequence[Any]
+    """Tuples, lists and other plain values (`puredelta.worker.wire`)."""
+
+
+def run_in_workers(
+    context: SparkContext, calls: Sequence[WorkerCalls], settings: WorkerSettings
+) -> list[list[Any]] | NotApplicable:
+    """Return the answers to all calls. Runs one Spark job, whose tasks begin in the order given.
+
+    Refuses if the workers' Python is not up to it, or the session does not want them.
+    """
+    if not settings.enabled:
+        return NotApplicable(reason=f"{ENABLED.key} is false")
+    tasks: list[Task] = [
+        (number, pickle.dumps(message))
+        for number, one in enumerate(calls)
+        for message in one.messages
+    ]
+    if not tasks:
+        return [[] for _ in calls]
+    functions = tuple(packed_code(one.function) for one in calls)
+    work = low_latency(functools.partial(run_task, functions), settings)
+    answers = if_fit(functools.partial(_collected, context, tasks, work))
+    if isinstance(answers, NotApplicable):
+        return answers
+    if (reason := next((refusal for _, refusal, _ in answers if refusal), None)) is not None:
+        return NotApplicable(reason=reason)
+    return [[answer for of, _, answer in answers if of == number] for number, _ in enumerate(calls)]
+
+
 @functools.cache
 def packed_code(function: Callable[..., Any]) -> bytes:
-    """Return a function of a worker module with all the code of ours that it needs.
+    """Return a function of a worker module with all the code of this package that it needs.
 
     Packed once: it takes milliseconds, and the code does not change.
     """
@@ -76,30 +86,19 @@ def packed_code(function: Callable[..., Any]) -> bytes:
     return payload
 
 
-def promptly(work: Callable[[_Batch], _Answers]) -> Callable[[_Batch], _Answers]:
-    """Return ``work`` as workers do it without waiting (`puredelta.worker.tcp_quickack`)."""
-    return functools.partial(tcp_quickack.answered, tcp_quickack.Prompt(), work)
-
-
-def collect_if_fit(
-    context: SparkContext,
-    batches: Sequence[_Batch],
-    work: Callable[[_Batch], Iterable[_Answer]],
-) -> list[_Answer] | NotApplicable:
-    """Do ``work`` in one task per batch and return all its answers. Runs one Spark job.
-
-    Refuses if the workers' Python is not up to it. ``work`` is a function of a worker module,
-    perhaps with some of its arguments.
-    """
-    return if_fit(functools.partial(_collected, context, batches, work))
+def low_latency(work: Callable[[_Batch], Any], settings: WorkerSettings) -> Callable[[_Batch], Any]:
+    """Return ``work`` as workers do it without waiting, as far as the session wants that."""
+    arrivals = [
+        *([Quickack()] if settings.quickack else []),
+        *([Freeze()] if settings.gc_freeze else []),
+    ]
+    return functools.partial(after_arrival, arrivals, work)
 
 
 def _collected(
-    context: SparkContext,
-    batches: Sequence[_Batch],
-    work: Callable[[_Batch], Iterable[_Answer]],
-) -> list[_Answer]:
-    answers = context.parallelize(batches, len(batches)).flatMap(promptly(work))
+    context: SparkContext, tasks: Sequence[Task], work: Callable[[Task], Iterable[TaskAnswer]]
+) -> list[TaskAnswer]:
+    answers = context.parallelize(tasks, len(tasks)).flatMap(work)
     # In a local session the workers are the driver's own Python.
     is_local = (context.master or "").startswith("local")
     answers.ctx = worker_context(context, python=sys.executable if is_local else None)

@@ -1,136 +1,112 @@
 """Files that Python workers write: planned apart, written by one Spark job.
 
-Whoever wants files yields what workers shall write and is sent their answers (`WritePlan`). In
-between another plan may join, so that the copies of touched files and the new rows of a statement
-are one job: one start, one set of tasks that the cores share.
+The copies of touched files and the new rows of a statement are planned by modules that know
+nothing of each other. Written by one job they share its start and its tasks, which fill the cores.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Generator, Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from pyspark import SparkContext
 
-from puredelta.spark.offload.workers import Fields, collect_if_fit, packed_code
+from puredelta.errors import DeltaError
+from puredelta.spark.offload.worker_settings import WorkerSettings
+from puredelta.spark.offload.workers import WorkerCalls, run_in_workers
 from puredelta.spark.session.fallback import NotApplicable
-from puredelta.worker.write_file import FileAnswer, answer_with, of_tuples
+from puredelta.spark.write.parquet_job import named_failures
+from puredelta.worker.wire import Fields
+from puredelta.worker.write_file import FILE_ANSWERS, FileAnswer
 
 A = TypeVar("A")
 B = TypeVar("B")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class WriteOrders:
-    """What workers shall write, in one task per batch."""
-
-    batches: Sequence[Sequence[Fields]]
-    write: Callable[[Iterable[Fields]], Sequence[Fields]]
-    """A function of a worker module; it answers with the fields of `FileAnswer`."""
-
+T_co = TypeVar("T_co", covariant=True)
 
 WriteAnswers: TypeAlias = "list[FileAnswer] | NotApplicable"
 """In no fixed order. After a refusal files of tasks that succeeded may be there."""
-WritePlan: TypeAlias = Generator[WriteOrders, WriteAnswers, T]
-"""Yields once, or not at all if there is nothing to write. If the job raises, or nothing can be
-made of the answers, it removes what was written, or says who does.
-"""
 
 
-def write_alone(context: SparkContext, plan: WritePlan[T]) -> T:
-    """Carry a plan out. Runs one Spark job, none if the plan asks for nothing."""
-    started = _Started(plan)
-    _carry_out(context, [started])
-    return started.result
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedFiles(Generic[T_co]):
+    """Files that workers will write, and what becomes of their answers."""
+
+    calls: WorkerCalls
+    """Answered with the fields of `FileAnswer`s."""
+    finish: Callable[[list[FileAnswer]], T_co]
+    """Returns what was written."""
+    discard: Callable[[], None]
+    """Removes whatever workers have written; may be called twice."""
+    location: str
+    """What an error of the storage names."""
 
 
-def write_both(context: SparkContext, first: WritePlan[A], second: WritePlan[B]) -> tuple[A, B]:
-    """Carry two plans out by one Spark job; tasks of the second come first in it.
+Planned: TypeAlias = "PlannedFiles[T] | NotApplicable"
+"""Files that workers will write, or why they cannot."""
 
-    If the second makes nothing of its answers, the files of the first stay: whoever asked for
-    them removes them.
+
+def write_alone(
+    context: SparkContext, planned: Planned[T], settings: WorkerSettings
+) -> T | NotApplicable:
+    """Write planned files, or leave nothing behind. Runs one Spark job, none without calls."""
+    (written,) = _written(context, [planned], settings)
+    return cast("T | NotApplicable", written)
+
+
+def write_both(
+    context: SparkContext, first: Planned[A], second: Planned[B], settings: WorkerSettings
+) -> tuple[A | NotApplicable, B | NotApplicable]:
+    """Write the files of two plans by one Spark job; either may be refused.
+
+    If anything fails, nothing of either is left behind. Tasks of the second begin first: new rows
+    make few tasks, and long ones; copies fill what they leave.
     """
-    plans = _Started(first), _Started(second)
-    _carry_out(context, plans)
-    return plans[0].result, plans[1].result
+    new, copied = _written(context, [second, first], settings)
+    return cast("A | NotApplicable", copied), cast("B | NotApplicable", new)
 
 
-class _Started(Generic[T]):
-    """A plan, and how far it got."""
-
-    def __init__(self, steps: WritePlan[T]) -> None:
-        self._steps = steps
-        self._results: list[T] = []
-        self.orders: WriteOrders | None = None
-        """What it waits for."""
-
-    @property
-    def result(self) -> T:
-        return self._results[0]
-
-    def start(self) -> None:
-        try:
-            self.orders = next(self._steps)
-        except StopIteration as end:
-            self._results.append(end.value)
-
-    def go_on(self, answers: WriteAnswers) -> None:
-        self.orders = None
-        try:
-            self._steps.send(answers)
-        except StopIteration as end:
-            self._results.append(end.value)
-        else:
-            raise AssertionError("a plan yields once")
-
-    def fail(self, failure: BaseException) -> BaseException | None:
-        """Let the plan clean up if it waits; return what it makes of the failure."""
-        if self.orders is None:
-            return None
-        self.orders = None
-        try:
-            self._steps.throw(failure)
-        except BaseException as error:  # noqa: BLE001 - the caller raises it
-            return error
-        raise AssertionError("a plan yields once")
-
-
-def _carry_out(context: SparkContext, plans: Sequence[_Started[Any]]) -> None:
+def _written(
+    context: SparkContext, every: Sequence[Planned[Any]], settings: WorkerSettings
+) -> list[Any]:
+    """Return what became of each plan."""
+    plans = [planned for planned in every if isinstance(planned, PlannedFiles)]
     try:
-        for plan in plans:
-            plan.start()
-        waiting = [(plan, plan.orders) for plan in plans if plan.orders is not None]
-        answers = _answers(context, [orders for _, orders in waiting]) if waiting else []
-        for (plan, _), answered in zip(waiting, answers, strict=True):
-            plan.go_on(answered)
-    except BaseException as failure:  # noqa: BLE001 - raised again
-        _fail(plans, failure)
+        answers = iter(_answers(context, plans, settings))
+        return [
+            _finished(planned, next(answers)) if isinstance(planned, PlannedFiles) else planned
+            for planned in every
+        ]
+    except BaseException:
+        for planned in plans:
+            with contextlib.suppress(OSError, DeltaError):
+                planned.discard()
+        raise
 
 
-def _fail(plans: Sequence[_Started[Any]], failure: BaseException) -> NoReturn:
-    """Let plans that wait clean up; the first, if it waits, has the name for what happened."""
-    named, *_ = [plan.fail(failure) for plan in plans]
-    raise named or failure
-
-
-def _answers(context: SparkContext, orders: Sequence[WriteOrders]) -> list[WriteAnswers]:
-    payloads = tuple(packed_code(one.write) for one in orders)
-    # New rows make few tasks, and long ones: copies fill what they leave.
-    numbered = list(enumerate(one.batches for one in orders))
-    batches = [(number, batch) for number, some in reversed(numbered) for batch in some]
-    found = collect_if_fit(context, batches, functools.partial(answer_with, payloads))
+def _answers(
+    context: SparkContext, plans: Sequence[PlannedFiles[Any]], settings: WorkerSettings
+) -> list[WriteAnswers]:
+    if not plans:
+        return []
+    with named_failures(plans[-1].location):
+        found = run_in_workers(context, [planned.calls for planned in plans], settings)
     if isinstance(found, NotApplicable):
-        return [found] * len(orders)
-    return [
-        all_done(of_tuples(fields for of, fields in found if of == number))
-        for number in range(len(orders))
-    ]
+        return [found] * len(plans)
+    return [all_done(fields for task in tasks for fields in task) for tasks in found]
 
 
-def all_done(answers: list[FileAnswer]) -> WriteAnswers:
+def all_done(answers: Iterable[Fields]) -> WriteAnswers:
     """Return the answers, or the refusal of one of them."""
-    reason = next((answer.refusal for answer in answers if answer.refusal), None)
-    return answers if reason is None else NotApplicable(reason=reason)
+    decoded = [FILE_ANSWERS.decode(fields) for fields in answers]
+    reason = next((answer.refusal for answer in decoded if answer.refusal), None)
+    return decoded if reason is None else NotApplicable(reason=reason)
+
+
+def _finished(planned: PlannedFiles[T], answers: WriteAnswers) -> T | NotApplicable:
+    if isinstance(answers, NotApplicable):
+        planned.discard()
+        return answers
+    return planned.finish(answers)

@@ -1,4 +1,4 @@
-"""Copies files without some of their rows, file to file in Arrow, inside Spark tasks.
+"""Rewrites files without some of their rows, file to file in Arrow, inside Spark tasks.
 
 No row crosses between JVM and Python, nothing is shuffled, and order and clustering stay as
 they were: a third of the time of reading and writing the same files with Spark. The old
@@ -16,6 +16,7 @@ import logging
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -32,10 +33,11 @@ from puredelta.protocol.actions.paths import (
 from puredelta.protocol.table.row_tracking import RowTrackingColumns, tracked_columns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.offload.new_files import added_file
-from puredelta.spark.offload.write_job import WriteAnswers, WritePlan, write_alone
+from puredelta.spark.offload.worker_settings import WorkerSettings
+from puredelta.spark.offload.write_job import Planned, PlannedFiles, write_alone
 from puredelta.spark.rewrite.contract import RewriteOrder, Rewriting, Rewritten
 from puredelta.spark.rewrite.grouping import small_groups
-from puredelta.spark.rewrite.orders import rewrite_on_connect, rewrite_orders
+from puredelta.spark.rewrite.orders import rewrite_calls, rewrite_on_connect
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import count_rows
 from puredelta.spark.session.session import is_connect
@@ -53,44 +55,51 @@ _NAMED_MAX = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrowRewriter:
-    """Splits files of one table for one command; every file it writes bears ``job_id``."""
+    """Rewrites files of one table for one command; every file it writes bears ``job_id``."""
 
     spark: SparkSession
     store: Store
     config: TableConfig
+    settings: WorkerSettings = field(default_factory=WorkerSettings)
     job_id: str = field(default_factory=random_id)
     _directories: set[str] = field(default_factory=set, init=False)
 
     def rewrite(self, orders: Sequence[RewriteOrder]) -> Rewriting:
-        """Copy all files in one Spark job (two on Connect), or refuse and leave nothing behind.
+        """Rewrite all files in one Spark job (two on Connect), or refuse and leave nothing behind.
 
         Raises:
             DeltaError: a file does not hold the rows it should (NUM_RECORDS_MISMATCH), or the
                 storage is full (WRITE_FAILED).
         """
         if not is_connect(self.spark):
-            return write_alone(self.spark.sparkContext, self.plan(orders))
+            return write_alone(self.spark.sparkContext, self.plan(orders), self.settings)
         directories = [self._directory(order.add) for order in orders]
         tasks = self._tasks(orders, directories)
         if isinstance(tasks, NotApplicable):
             return tasks
         with named_failures(self.store.root_uri):
-            answers = rewrite_on_connect(self.spark, tasks, _sizes(orders))
-        return self._finished(orders, directories, answers)
+            answers = rewrite_on_connect(self.spark, tasks, _sizes(orders), self.settings)
+        if isinstance(answers, NotApplicable):
+            self.discard()
+            return answers
+        return self._rewritten(orders, directories, answers)
 
-    def plan(self, orders: Sequence[RewriteOrder]) -> WritePlan[Rewriting]:
-        """Plan to copy all files, in a session that has RDDs; what it raises is as above.
+    def plan(self, orders: Sequence[RewriteOrder]) -> Planned[Rewritten]:
+        """Plan to rewrite all files, in a session that has RDDs.
 
-        What a failure leaves is removed by `discard`.
+        To finish raises a DeltaError if a file does not hold the rows it should.
         """
         directories = [self._directory(order.add) for order in orders]
         tasks = self._tasks(orders, directories)
         if isinstance(tasks, NotApplicable):
             return tasks
         parallelism = self.spark.sparkContext.defaultParallelism
-        with named_failures(self.store.root_uri):
-            answers = yield rewrite_orders(tasks, _sizes(orders), parallelism=parallelism)
-        return self._finished(orders, directories, answers)
+        return PlannedFiles(
+            calls=rewrite_calls(tasks, _sizes(orders), self.settings, parallelism=parallelism),
+            finish=partial(self._rewritten, orders, directories),
+            discard=self.discard,
+            location=self.store.root_uri,
+        )
 
     def _tasks(
         self, orders: Sequence[RewriteOrder], directories: Sequence[str]
@@ -119,14 +128,6 @@ class ArrowRewriter:
             for words, bits in (order.dropped.packed(),)
         ]
 
-    def _finished(
-        self, orders: Sequence[RewriteOrder], directories: Sequence[str], answers: WriteAnswers
-    ) -> Rewriting:
-        if isinstance(answers, NotApplicable):
-            self.discard()
-            return answers
-        return self._rewritten(orders, directories, answers)
-
     def discard(self) -> None:
         """Delete every file of this job; best effort."""
         self._delete_all_but(frozenset())
@@ -152,7 +153,7 @@ class ArrowRewriter:
                 )
             )
         if len(done) != len(orders):
-            raise _mismatch(f"{len(orders)} files were to be split and {len(done)} were")
+            raise _mismatch(f"{len(orders)} files were to be rewritten and {len(done)} were")
         self._delete_all_but(frozenset(decode_path(add.path) for add in adds))
         return Rewritten(adds=tuple(adds), num_rows=sum(a.kept_rows for a in answers))
 

@@ -1,4 +1,4 @@
-"""The seam between a command that drops rows and the two ways to copy the rest.
+"""The seam between a command that drops rows and the two ways to rewrite files without them.
 
 A rewriter replaces each file by one or more new ones without the dropped rows. What a row
 was dropped for, and what becomes of it, is unknown here.
@@ -37,10 +37,10 @@ Rewriting: TypeAlias = Rewritten | NotApplicable
 
 
 class Rewriter(Protocol):
-    """One way to copy, for one command."""
+    """One way to rewrite files, for one command."""
 
     def rewrite(self, orders: Sequence[RewriteOrder]) -> Rewriting:
-        """Copy all files or none."""
+        """Rewrite all files or none."""
         ...
 
     def discard(self) -> None:

@@ -1,8 +1,8 @@
-"""Which small files become one when they are copied anyway. Pure.
+"""Which small files become one when they are rewritten anyway. Pure.
 
-Copying a file of some kilobytes costs what opening, encoding and describing a new one costs, and
+Rewriting a file of some kilobytes costs what opening, encoding and describing a new one costs, and
 leaves the next reader as many files as before. Small files of one partition that follow each
-other are copied into one instead, up to a size at which statistics still skip much.
+other are rewritten into one instead, up to a size at which statistics still skip much.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SMALL_FILES_MIN = 16
 
 
 def small_groups(adds: Sequence[Add], directories: Sequence[str]) -> list[int | None]:
-    """Return for each file the number of its group, ``None`` if it is copied alone.
+    """Return for each file the number of its group, ``None`` if it is rewritten alone.
 
     ``directories`` are where new files go. Files that bear tags or were clustered stay alone:
     what is said of them is not true of another file.

@@ -1,7 +1,7 @@
-"""Copies files without some of their rows by letting Spark read and write them.
+"""Rewrites files without some of their rows by letting Spark read and write them.
 
 The other implementation of `puredelta.spark.rewrite.contract.Rewriter`: slower, but it needs no
-Python workers, reaches whatever storage the JVM reaches and copies any type Spark knows.
+Python workers, reaches whatever storage the JVM reaches and rewrites any type Spark knows.
 Copied rows are not checked against constraints: they were in the table before (W-17).
 """
 
@@ -29,7 +29,7 @@ from puredelta.store.base import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkRewriter:
-    """Copies files of one snapshot for one command."""
+    """Rewrites files of one snapshot for one command."""
 
     spark: SparkSession
     store: Store
@@ -37,7 +37,7 @@ class SparkRewriter:
     _written: list[WriteResult] = field(default_factory=list, init=False)
 
     def rewrite(self, orders: Sequence[RewriteOrder]) -> Rewritten:
-        """Copy all files in one Spark job; rows keep their partition, not their file."""
+        """Rewrite all files in one Spark job; rows keep their partition, not their file."""
         files = FileTable.of(order.add for order in orders)
         config = self.snapshot.config
         tracked = tracked_columns(config)

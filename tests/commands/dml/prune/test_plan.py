@@ -63,7 +63,9 @@ from puredelta.protocol.values.predicates import (
     Side,
 )
 from puredelta.spark.offload.arrow_predicate import ALWAYS
-from puredelta.spark.offload.key_lookup import Judgement, KeyColumn, WorkerMemory
+from puredelta.spark.offload.worker_settings import WorkerMemory
+from puredelta.worker.lookup.conditions import ResidualConditions
+from puredelta.worker.lookup.lookup_request import KeyColumn
 
 SCHEMA = StructType((StructField("id", LONG), StructField("part", STRING), StructField("v", LONG)))
 ID = Ref(Side.TARGET, ("id",), LONG)
@@ -337,14 +339,14 @@ def test_keys_are_looked_up(files: FileTable, config: TableConfig) -> None:
         plan = planned(statement, files, config)
         assert plan.lookup is not None
         assert plan.lookup.keys == found
-        assert plan.lookup.judgement is None  # every pair has the same fate
+        assert plan.lookup.conditions is None  # every pair has the same fate
         assert plan.lookup.clause == (0 if statement.matched else -1)
         assert "keys looked up" in plan.describe()
     assert planned(merge(on), files, config, source(num_rows=0)).lookup is None
     assert planned(merge(condition(V_IS_SMALL)), files, config).lookup is None
 
 
-def test_what_else_decides_is_judged_in_arrow(files: FileTable, config: TableConfig) -> None:
+def test_residual_conditions_are_arrows(files: FileTable, config: TableConfig) -> None:
     changed = condition(other=(Not(Compare(CompareOp.EQUAL, V, SOURCE_V)),))
     conditional = MatchedClause(action=update(), condition=changed)
     reach = NotMatchedBySourceClause(action=ResolvedDelete(), condition=condition(V_IS_SMALL))
@@ -358,7 +360,7 @@ def test_what_else_decides_is_judged_in_arrow(files: FileTable, config: TableCon
     assert plan.lookup is not None
     small = ("less", ("target", 0), ("value", 9, pa.int64()))
     differs = ("invert", ("equal", ("target", 0), ("source", 0)))
-    assert plan.lookup.judgement == Judgement(
+    assert plan.lookup.conditions == ResidualConditions(
         on=small,
         matched=(differs, ALWAYS),
         by_source=(small,),
@@ -368,9 +370,9 @@ def test_what_else_decides_is_judged_in_arrow(files: FileTable, config: TableCon
     names = ColumnNames(in_files={"s0": "key", "s1": "value"})
     renamed = plan_lookup(statement, 3, names, WorkerMemory(task_max=1_000_000))
     assert renamed is not None
-    assert renamed.judgement is not None
+    assert renamed.conditions is not None
     assert [key.source for key in renamed.keys] == ["key"]
-    assert renamed.judgement.source_columns == (("value", pa.int64()),)
+    assert renamed.conditions.source_columns == (("value", pa.int64()),)
     unknown = Opaque(frozenset({ID, KEY}))
     for statement in (
         merge(condition(other=(unknown,), pairs=(PAIR,))),

@@ -13,7 +13,7 @@ from puredelta.commands.dml.spec.settings import ExecutionSettings
 from puredelta.log.skipping.pruning import SkippedBy
 from puredelta.protocol.table.stats import LeafStatistics
 from puredelta.protocol.values.predicates import TRUE
-from puredelta.spark.offload.key_lookup import WorkerMemory
+from puredelta.spark.offload.worker_settings import WorkerMemory, WorkerSettings
 from tests.commands.dml.statements import (
     PAIR,
     by_source,
@@ -72,14 +72,14 @@ def test_files_that_only_a_by_source_clause_reaches_have_their_statistics_too() 
 
 def test_statistics_that_do_not_count_skip_nothing() -> None:
     memory = WorkerMemory(task_max=1_000_000)
-    settings = ExecutionSettings(skips_by_statistics=False, worker_memory=memory)
+    settings = ExecutionSettings(skips_by_statistics=False, workers=WorkerSettings(memory=memory))
     context = context_of(statement(matched()), *FILES, settings=settings)
     plan = prune(replace(context, source=SOURCE))
     assert (len(plan.candidates), plan.skipped) == (6, ())
 
 
 def test_workers_with_little_memory_leave_the_search_to_a_join() -> None:
-    settings = ExecutionSettings(worker_memory=WorkerMemory(task_max=1))
+    settings = ExecutionSettings(workers=WorkerSettings(memory=WorkerMemory(task_max=1)))
     context = context_of(statement(matched()), *FILES, settings=settings)
     plan = prune(replace(context, source=SOURCE))
     assert (plan.lookup, plan.search) == (None, Search.INNER)

@@ -11,7 +11,7 @@ from puredelta.commands.dml.search.positions import SOURCE_SETS, RowPositions, p
 from puredelta.commands.dml.search.search import search
 from puredelta.protocol.values.predicates import TRUE
 from puredelta.spark.offload.key_lookup import KeyLookup
-from puredelta.worker.key_lookup import IDLE
+from puredelta.worker.lookup.conditions import NO_CLAUSE
 from tests.commands.dml.statements import DELETE as DELETED
 from tests.commands.dml.statements import (
     by_source,
@@ -52,7 +52,7 @@ def test_target_rows_are_sorted_by_the_clause_that_fires() -> None:
 
 
 def test_source_rows_are_named_where_the_plan_asks_for_them() -> None:
-    found = words((1, 0, 5, 1), (SOURCE_SETS + 1, 0, 2, 1), (SOURCE_SETS + IDLE, 0, 4, 1))
+    found = words((1, 0, 5, 1), (SOURCE_SETS + 1, 0, 2, 1), (SOURCE_SETS + NO_CLAUSE, 0, 4, 1))
     positions = positions_of(found, STATEMENT, finds_source_rows=True)
     assert shown([positions.matched_source]) == [{0: [2, 4]}]
     assert positions.source_of is not None

@@ -17,7 +17,8 @@ from puredelta.commands.dml.source.context import StatementContext
 from puredelta.commands.dml.spec.settings import ExecutionSettings
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.offload.key_lookup import KeyLookup, WorkerMemory
+from puredelta.spark.offload.key_lookup import KeyLookup
+from puredelta.spark.offload.worker_settings import WorkerMemory, WorkerSettings
 from puredelta.spark.session.fallback import NotApplicable
 from tests.commands.dml.tables import (
     data_files,
@@ -66,7 +67,9 @@ def lookups() -> Lookups:
 
 
 def scarce(settings: ExecutionSettings) -> ExecutionSettings:
-    return replace(settings, worker_memory=WorkerMemory(task_max=1024, parts_max=12))
+    return replace(
+        settings, workers=WorkerSettings(memory=WorkerMemory(task_max=1024, parts_max=12))
+    )
 
 
 def test_rows_and_conditions(
@@ -129,7 +132,7 @@ def test_rows_without_a_partner_are_left_to_a_join(
 
 
 def test_workers_of_a_cluster_may_hold_little() -> None:
-    here, there = WorkerMemory.on("local[4]"), WorkerMemory.on("spark://head:7077")
+    here, there = WorkerMemory.of("local[4]"), WorkerMemory.of("spark://head:7077")
     assert (here.parts_max, here.all_max) == (1, here.task_max)
     assert there.task_max < here.task_max
     assert there.parts_max > 1

@@ -18,7 +18,7 @@ from puredelta.commands.dml.new_rows.frame import frame_of_new_rows
 from puredelta.commands.dml.new_rows.source_copy import copied_rows
 from puredelta.commands.dml.prune.plan import SearchPlan
 from puredelta.commands.dml.source.context import StatementContext
-from puredelta.spark.offload.source_copy import Selection
+from puredelta.spark.offload.source_copy import SourceCopy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class NewRows:
 
     frame: Callable[[], DataFrame] | None = field(default=None, repr=False)
     """Makes the frame; ``None`` if nothing is to be written."""
-    copy: Selection | None = None
+    copy: SourceCopy | None = None
     """The same rows as rows of the source, if they are."""
 
     def describe(self) -> str:

@@ -20,7 +20,7 @@ from puredelta.commands.dml.source.context import StatementContext
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import BOOLEAN, DATE, INTEGRAL, STRING
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.offload.source_copy import Selection
+from puredelta.spark.offload.source_copy import SourceCopy
 from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.session.arrow_types import stored_type
 from puredelta.spark.session.session import is_connect
@@ -29,7 +29,7 @@ _PARTITION_TYPES = INTEGRAL | {BOOLEAN, DATE, STRING}
 """Types whose values are spelled in one way only."""
 
 
-def copied_rows(context: StatementContext, decision: Decision) -> Selection | None:
+def copied_rows(context: StatementContext, decision: Decision) -> SourceCopy | None:
     """Return the rows of the source that are written as they are; ``None`` if Spark has to
     make new rows.
     """
@@ -43,13 +43,13 @@ def copied_rows(context: StatementContext, decision: Decision) -> Selection | No
     stored = stored_types(statement.config)
     if columns is None or stored is None:
         return None
-    rows, keeps = _rows(decision.positions, row_plan)
-    return Selection(
+    rows, include = _rows(decision.positions, row_plan)
+    return SourceCopy(
         files=staged.files,
         group_rows=staged.group_rows,
         size_bytes=source.profile.size_bytes,
         rows=rows,
-        keeps=keeps,
+        include=include,
         columns=tuple(
             (source.names.in_file(columns[name]), name, kind) for name, kind in stored.items()
         ),

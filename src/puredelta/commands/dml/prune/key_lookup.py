@@ -27,9 +27,11 @@ from puredelta.protocol.schema.types import (
 )
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import And
-from puredelta.spark.offload.arrow_predicate import ALWAYS, Call, Translation
-from puredelta.spark.offload.key_lookup import Judgement, KeyColumn, KeyLookup, WorkerMemory
-from puredelta.worker.key_lookup import IDLE
+from puredelta.spark.offload.arrow_predicate import ALWAYS, Translation
+from puredelta.spark.offload.key_lookup import KeyLookup
+from puredelta.spark.offload.worker_settings import WorkerMemory
+from puredelta.worker.lookup.conditions import NO_CLAUSE, Call, ResidualConditions
+from puredelta.worker.lookup.lookup_request import KeyColumn
 
 _ROW_BYTES = 64
 """Of a source row in a task: its key, its place, and what sorting them needs for a moment."""
@@ -60,29 +62,27 @@ def plan_lookup(
         )
         for pair in pairs
     )
-    judgement = None
+    conditions = None
     if not _has_one_clause(statement):
-        judgement = _judgement(statement, names)
-        if judgement is None:
+        conditions = _residual_conditions(statement, names)
+        if conditions is None:
             return None
     texts = sum(pair.source.type == STRING for pair in pairs)
-    judged = () if judgement is None else judgement.source_columns
-    values = len(keys) + len(judged)
+    read = () if conditions is None else conditions.source_columns
+    values = len(keys) + len(read)
     task_bytes = num_source_rows * (
         _ROW_BYTES + values * _VALUE_BYTES + texts * (_TEXT_BYTES - _VALUE_BYTES)
     )
     parts = -(-task_bytes // max(1, memory.task_max))
-    # What has a partner in no part is known at the end only.
+    # Which rows are unmatched in all parts is known at the end only.
     if parts > (1 if statement.not_matched_by_source else memory.parts_max):
         return None
-    part_bytes = -(-task_bytes // parts)
     return KeyLookup(
         keys=keys,
-        judgement=judgement,
-        clause=0 if statement.matched else IDLE,
-        task_bytes=part_bytes,
+        conditions=conditions,
+        clause=0 if statement.matched else NO_CLAUSE,
+        task_bytes=-(-task_bytes // parts),
         parts=parts,
-        tasks_max=memory.tasks_max(part_bytes),
     )
 
 
@@ -94,7 +94,9 @@ def _has_one_clause(statement: ResolvedStatement) -> bool:
     return not statement.matched or statement.matched[0].condition is None
 
 
-def _judgement(statement: ResolvedStatement, names: ColumnNames) -> Judgement | None:
+def _residual_conditions(
+    statement: ResolvedStatement, names: ColumnNames
+) -> ResidualConditions | None:
     """Translate what decides besides keys; ``None`` if Arrow might decide otherwise."""
     parts = statement.on.parts
     translation = Translation(inexact=_inexact_columns(statement.config))
@@ -103,7 +105,7 @@ def _judgement(statement: ResolvedStatement, names: ColumnNames) -> Judgement | 
     by_source = _conditions(translation, statement.not_matched_by_source)
     if on is None or matched is None or by_source is None:
         return None
-    return Judgement(
+    return ResidualConditions(
         on=on,
         matched=matched,
         by_source=by_source,

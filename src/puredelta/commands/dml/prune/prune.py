@@ -15,7 +15,6 @@ from puredelta.log.files.file_table import FileTable
 from puredelta.log.skipping import pruning
 from puredelta.log.skipping.pruning import Pruning
 from puredelta.protocol.values.predicates import Predicate
-from puredelta.spark.offload.key_lookup import WorkerMemory
 
 
 def prune(context: StatementContext) -> SearchPlan:
@@ -28,7 +27,7 @@ def prune(context: StatementContext) -> SearchPlan:
         (clause,) = statement.not_matched_by_source
         if decides_by_file(clause.condition, context.snapshot.config):
             return _whole_files(context)
-    memory = settings.worker_memory or WorkerMemory.of(context.spark)
+    memory = settings.workers.memory
 
     def prune_files(files: FileTable, predicate: Predicate, known: FileStatistics) -> Pruning:
         return pruning.prune(

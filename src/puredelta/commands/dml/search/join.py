@@ -24,7 +24,7 @@ from puredelta.spark.session.helper_columns import (
     SOURCE_ROW,
 )
 from puredelta.spark.session.session import is_connect
-from puredelta.worker.key_lookup import IDLE
+from puredelta.worker.lookup.conditions import NO_CLAUSE
 
 _BY_SOURCE = f"{CLAUSE}_by_source"
 
@@ -61,7 +61,7 @@ def _pairs(context: StatementContext, plan: SearchPlan) -> DataFrame:
         joined = target.join(
             F.broadcast(source) if plan.broadcast_source else source, statement.on.column, how=how
         )
-        clause = first_clause(statement.matched, start=0, otherwise=F.lit(IDLE))
+        clause = first_clause(statement.matched, start=0, otherwise=F.lit(NO_CLAUSE))
         if plan.search is Search.LEFT_OUTER:
             clause = F.when(F.col(SOURCE_ROW).isNotNull(), clause).otherwise(by_source)
     pairs = joined.select(

@@ -12,7 +12,7 @@ from puredelta.commands.dml.resolve.statement import (
 )
 from puredelta.spark.scan.bitmaps import CountedWords, RowsByFile
 from puredelta.spark.session.row_bitmap import RowBitmap, count_rows
-from puredelta.worker.key_lookup import IDLE
+from puredelta.worker.lookup.conditions import NO_CLAUSE
 
 SOURCE_SETS = 1 << 20
 """Added to the number of a clause where a record names the source row of a pair."""
@@ -69,7 +69,7 @@ def positions_of(
     return RowPositions(
         matched=tuple(words.select(n).files() for n in range(first_by_source)),
         by_source=tuple(words.select(n).files() for n in by_source),
-        matched_source=words.select(*_source_sets(range(IDLE, first_by_source))).files(),
+        matched_source=words.select(*_source_sets(range(NO_CLAUSE, first_by_source))).files(),
         source_of=_source_of(words, statement.matched) if finds_source_rows else None,
     )
 

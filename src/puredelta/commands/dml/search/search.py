@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 from puredelta.commands.dml.prune.plan import Search, SearchPlan
@@ -22,10 +23,10 @@ from puredelta.commands.dml.search.positions import (
     positions_of,
 )
 from puredelta.commands.dml.source.context import StatementContext
-from puredelta.spark.offload.key_lookup import KeyLookup, look_up_keys
+from puredelta.spark.offload.key_lookup import KeyLookup, LookupTarget, look_up_keys
 from puredelta.spark.scan.bitmaps import CountedWords
 from puredelta.spark.session.fallback import NotApplicable
-from puredelta.worker.key_lookup import IDLE
+from puredelta.worker.lookup.conditions import NO_CLAUSE
 
 logger = logging.getLogger(__name__)
 
@@ -38,16 +39,19 @@ def look_up(
     context: StatementContext, plan: SearchPlan, lookup: KeyLookup
 ) -> CountedWords | NotApplicable:
     """Look the keys of the source up in the candidates, in Python workers. Runs one Spark job."""
-    return look_up_keys(
-        context.spark,
-        context.snapshot.config,
-        plan.candidates,
-        context.source.files,
+    wanted = replace(
         lookup,
-        root_uri=context.snapshot.root_uri,
         finds_target=not context.statement.is_insert_only,
         source_base=SOURCE_SETS if plan.finds_source_rows else None,
+    )
+    target = LookupTarget(
+        config=context.snapshot.config,
+        files=plan.candidates,
+        root_uri=context.snapshot.root_uri,
         statistics=plan.statistics if context.settings.skips_by_statistics else None,
+    )
+    return look_up_keys(
+        context.spark, wanted, target, context.source.files, context.settings.workers
     )
 
 
@@ -69,7 +73,7 @@ def search(
     if isinstance(found, NotApplicable):
         logger.info("Spark joins instead of looking keys up: %s", found.reason)
     words = found if isinstance(found, CountedWords) else joined_words(context, plan)
-    on_target = words.select(IDLE, *range(len(statement.matched)))
+    on_target = words.select(NO_CLAUSE, *range(len(statement.matched)))
     if plan.checks_multiple_matches and len(repeated := on_target.repeated()):
         raise multiple_match_error(context, plan, repeated)
     return positions_of(words, statement, finds_source_rows=plan.finds_source_rows)

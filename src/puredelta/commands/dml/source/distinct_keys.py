@@ -19,7 +19,7 @@ from puredelta.protocol.table.stats import LeafPath
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.source.in_place import plain_type
 from puredelta.spark.source.staging import StagedRows
-from puredelta.worker.key_index import run_starts
+from puredelta.worker.lookup.key_index import run_starts
 
 
 def read_distinct_keys(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from puredelta.commands.settings import parse_bytes
-from puredelta.spark.offload.key_lookup import WorkerMemory
 from puredelta.spark.offload.source_copy import COPY_CODECS
+from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.session import delta_conf
 
 _BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
@@ -65,8 +65,8 @@ class ExecutionSettings:
     must_stage: str | None = None
     """Why a source is never read where it lies, if the session says so."""
     key_limits: KeyLimits = KeyLimits()
-    worker_memory: WorkerMemory | None = None
-    """What Python workers may hold of a source; ``None``: what those of the session may."""
+    workers: WorkerSettings = field(default_factory=WorkerSettings)
+    """What Python workers may be used for."""
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> ExecutionSettings:
@@ -84,6 +84,7 @@ class ExecutionSettings:
             collects_statistics=delta_conf.STATS_COLLECT.flag(settings),
             codec=writer_codec(settings),
             must_stage=why_staged(settings),
+            workers=WorkerSettings.parse(settings),
         )
 
 

@@ -15,10 +15,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.spark.session.row_bitmap import RowBitmap, popcount
-from puredelta.worker import key_lookup, lookup_read
-from puredelta.worker.key_lookup import IDLE, Judgement, LookupColumn, Probe, look_up_files
-from puredelta.worker.lookup_batch import FileLookup
-from tests.spark.probe_orders import orders_of
+from puredelta.worker.limits import LIMITS, Limits
+from puredelta.worker.lookup.conditions import NO_CLAUSE, ResidualConditions
+from puredelta.worker.lookup.key_lookup import look_up, look_up_keys
+from puredelta.worker.lookup.lookup_batch import LOOKUP_BATCHES, FileLookup
+from puredelta.worker.lookup.lookup_request import (
+    FOUND_ROWS,
+    LOOKUP_REQUESTS,
+    KeyColumn,
+    LookupRequest,
+)
+from tests.worker.lookup.batches import batch_of
 
 Hits = list[tuple[int, int, int]]
 
@@ -49,31 +56,32 @@ def laid_out(
     return orders, tuple(str(tmp_path / f"source{n}.parquet") for n in range(len(sources)))
 
 
-def answered(probe: Probe, orders: list[FileLookup]) -> dict[tuple[bool, int], Hits]:
+def answered(request: LookupRequest, orders: list[FileLookup]) -> dict[tuple[bool, int], Hits]:
     """Return (file, row, hits of its word) by side and clause, in order."""
-    refusal, found = look_up_files(probe, orders_of(orders))
+    refusal, found = look_up_keys(request, batch_of(orders))
     if refusal is not None:
         raise LookupError(refusal)
     sets: dict[tuple[bool, int], Hits] = {}
     hits_of_word: dict[tuple[bool, int, int, int], int] = {}
-    for of_source, clause, file, (words, bits, hits) in found:
-        bitmap = RowBitmap(np.frombuffer(words, "<i8"), np.frombuffer(bits, "<u8"))
-        counted = np.frombuffer(hits, "<i8")
+    for some in found:
+        of_source, clause, file = some.of_source, some.clause, some.file
+        bitmap = RowBitmap(np.frombuffer(some.words, "<i8"), np.frombuffer(some.bits, "<u8"))
+        counted = np.frombuffer(some.hits, "<i8")
         assert (counted >= popcount(bitmap.bits)).all()
         for word, count in zip(bitmap.words.tolist(), counted.tolist(), strict=True):
             place = of_source, clause, file, word
             hits_of_word[place] = hits_of_word.get(place, 0) + count
         known = sets.setdefault((of_source, clause), [])
         rows = [(file, row, 0) for row in bitmap.rows().tolist()]
-        # A row of the target may have partners in several parts of the source.
-        known += rows if probe.parts == 1 else [row for row in rows if row not in known]
+        # A row of the target may be matched in several parts of the source.
+        known += rows if request.parts == 1 else [row for row in rows if row not in known]
     return {
         (side, clause): sorted((f, r, hits_of_word[side, clause, f, r >> 6]) for f, r, _ in rows)
         for (side, clause), rows in sets.items()
     }
 
 
-def probed(
+def looked_up(
     tmp_path: Path,
     targets: list[pa.Table],
     sources: list[pa.Table],
@@ -82,22 +90,20 @@ def probed(
     deleted: tuple[int, ...] = (),
     constants: tuple[tuple[str, Any], ...] = (),
     parts: int = 1,
+    limits: Limits = LIMITS,
 ) -> tuple[Hits, Hits]:
     """Return (file, row, hits of its word) of both sides."""
     orders, files = laid_out(tmp_path, targets, sources, deleted=deleted, constants=constants)
-    keys = tuple(LookupColumn(*column) for column in columns)
-    probe = Probe(columns=keys, source_files=files, parts=parts)
-    found = answered(probe, orders)
+    keys = tuple(KeyColumn(target=t, source=s, null_safe=n) for t, s, n in columns)
+    request = LookupRequest(keys=keys, source_files=files, parts=parts, limits=limits)
+    found = answered(request, orders)
     return found.get((False, 0), []), found.get((True, 0), [])
 
 
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_answer_is_that_of_a_join(
-    tmp_path: Path, seed: int, parts: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lookup_read, "_ROWS_AT_ONCE", (7, 10_000)[seed % 2])
-    monkeypatch.setattr(key_lookup, "BATCH_ROWS", (50, 100, 10_000)[seed % 3])
+def test_the_answer_is_that_of_a_join(tmp_path: Path, seed: int, parts: int) -> None:
+    limits = Limits(lookup_rows=(7, 50, 100, 10_000)[seed % 4])
     dice = random.Random(seed)
     kinds: list[list[Any]] = [
         [None, *range(8)],
@@ -137,7 +143,9 @@ def test_the_answer_is_that_of_a_join(
         for q, other in enumerate(source.to_pylist())
         if matches(row, other)
     ]
-    both = probed(tmp_path, targets, sources, columns, deleted=deleted, parts=parts)
+    both = looked_up(
+        tmp_path, targets, sources, columns, deleted=deleted, parts=parts, limits=limits
+    )
     for side, found in enumerate(both):
         wanted = [pair[side] for pair in pairs]
         words = [(file, row >> 6) for file, row in wanted]
@@ -146,11 +154,10 @@ def test_the_answer_is_that_of_a_join(
 
 @pytest.mark.parametrize("parts", [1, 4])
 @pytest.mark.parametrize("seed", range(8))
-def test_pairs_and_rows_without_a_partner_are_judged(
-    tmp_path: Path, seed: int, parts: int, monkeypatch: pytest.MonkeyPatch
+def test_conditions_decide_about_pairs_and_unmatched_rows(
+    tmp_path: Path, seed: int, parts: int
 ) -> None:
-    asks_lonely = parts == 1  # else nobody may
-    monkeypatch.setattr(key_lookup, "BATCH_ROWS", (50, 64, 10_000)[seed % 3])
+    asks_unmatched = parts == 1  # in parts it cannot be asked
     dice = random.Random(seed)
     schema = pa.schema([("k", pa.int64()), ("v", pa.int32()), ("d", pa.decimal128(7, 2))])
 
@@ -167,43 +174,44 @@ def test_pairs_and_rows_without_a_partner_are_judged(
     targets, sources, deleted = [table(150), table(90)], [table(40), table(30)], (3, 64, 65)
     orders, files = laid_out(tmp_path, targets, sources, deleted=deleted)
     found = answered(
-        Probe(
-            columns=(LookupColumn("k", "k", null_safe=seed % 2 == 0),),
+        LookupRequest(
+            keys=(KeyColumn(target="k", source="k", null_safe=seed % 2 == 0),),
             source_files=files,
-            judgement=Judgement(
+            conditions=ResidualConditions(
                 on=("less_equal", ("source", 0), ("value", 2, pa.int64())),
                 matched=(
                     ("invert", ("equal", ("target", 1), ("source", 1))),
                     ("and_kleene", ("greater", ("target", 0), ("source", 0)), ("target", 2)),
                 ),
-                by_source=(("equal", ("target", 0), ("value", 3, pa.int64())),) * asks_lonely,
+                by_source=(("equal", ("target", 0), ("value", 3, pa.int64())),) * asks_unmatched,
                 target_columns=(("v", pa.int64()), ("d", pa.decimal128(7, 2)), ("f", pa.bool_())),
                 source_columns=(("v", pa.int64()), ("d", pa.decimal128(7, 2))),
             ),
             parts=parts,
+            limits=Limits(lookup_rows=(50, 64, 10_000)[seed % 3]),
         ),
         [replace(order, constants=(("f", True),)) for order in orders],
     )
     wanted: dict[tuple[bool, int], list[tuple[int, int]]] = {}
     for f, target in enumerate(targets):
         for r, row in enumerate(target.to_pylist()):
-            lonely = r not in deleted
+            unmatched = r not in deleted
             for g, source in enumerate(sources):
                 for q, other in enumerate(source.to_pylist()):
                     same = row["k"] == other["k"] and (seed % 2 == 0 or row["k"] is not None)
                     if r in deleted or not same or not (other["v"] or 9) <= 2:
                         continue
-                    lonely, clause = False, IDLE
+                    unmatched, clause = False, NO_CLAUSE
                     if None not in (row["d"], other["d"]) and row["d"] != other["d"]:
                         clause = 0
                     elif row["v"] is not None and row["v"] > other["v"]:
                         clause = 1
                     wanted.setdefault((False, clause), []).append((f, r))
                     wanted.setdefault((True, clause), []).append((g, q))
-            if lonely and row["v"] == 3 and asks_lonely:
+            if unmatched and row["v"] == 3 and asks_unmatched:
                 wanted.setdefault((False, 2), []).append((f, r))
     of_pairs = {(side, n) for side in (True, False) for n in (-1, 0, 1)}
-    assert set(wanted) == of_pairs | ({(False, 2)} if asks_lonely else set())
+    assert set(wanted) == of_pairs | ({(False, 2)} if asks_unmatched else set())
     for place, rows in wanted.items():
         words = [(file, row >> 6) for file, row in rows]
         counted = [(f, r, words.count((f, r >> 6))) for f, r in sorted(set(rows))]
@@ -211,18 +219,21 @@ def test_pairs_and_rows_without_a_partner_are_judged(
     assert found == {}
 
 
-def test_too_many_pairs_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_lookup, "PAIRS_MAX", 99)
+def test_too_many_pairs_are_left_to_spark(tmp_path: Path) -> None:
+    few = Limits(lookup_pairs=99)
     same = pa.table({"k": pa.array([1] * 10, pa.int64())})
     orders, files = laid_out(tmp_path, [same], [same])
     always = ("value", True, pa.bool_())
-    judgement = Judgement(
+    conditions = ResidualConditions(
         on=always, matched=(always,), by_source=(), target_columns=(), source_columns=()
     )
-    columns = (LookupColumn("k", "k", null_safe=False),)
+    columns = (KeyColumn(target="k", source="k", null_safe=False),)
     with pytest.raises(LookupError, match="more than 99 pairs"):
-        answered(Probe(columns=columns, source_files=files, judgement=judgement), orders)
-    plain = answered(Probe(columns=columns, source_files=files), orders)
+        answered(
+            LookupRequest(keys=columns, source_files=files, conditions=conditions, limits=few),
+            orders,
+        )
+    plain = answered(LookupRequest(keys=columns, source_files=files, limits=few), orders)
     assert plain[False, 0] == [(0, row, 100) for row in range(10)]  # counted, not made
 
 
@@ -238,10 +249,10 @@ def test_values_of_another_calendar_are_not_compared(tmp_path: Path, kind: pa.Da
     later = ("less", ("target", 0), ("source", 0))
     for target, source in ((old, new), (new, old)):
         orders, files = laid_out(tmp_path, [target], [source])
-        probe = Probe(
-            columns=(LookupColumn("k", "k", null_safe=False),),
+        request = LookupRequest(
+            keys=(KeyColumn(target="k", source="k", null_safe=False),),
             source_files=files,
-            judgement=Judgement(
+            conditions=ResidualConditions(
                 on=("value", True, pa.bool_()),
                 matched=(later,),
                 by_source=(),
@@ -250,7 +261,7 @@ def test_values_of_another_calendar_are_not_compared(tmp_path: Path, kind: pa.Da
             ),
         )
         with pytest.raises(LookupError, match="days from 1970"):
-            answered(probe, orders)
+            answered(request, orders)
 
 
 def test_int96_is_compared_as_an_instant(tmp_path: Path) -> None:
@@ -260,15 +271,16 @@ def test_int96_is_compared_as_an_instant(tmp_path: Path) -> None:
     pq.write_table(target, tmp_path / "target0.parquet", use_deprecated_int96_timestamps=True)
     limit = dt.datetime(2100, 1, 1, tzinfo=dt.timezone.utc)
     kind = pa.timestamp("us", "UTC")
-    judgement = Judgement(
+    conditions = ResidualConditions(
         on=("less", ("target", 0), ("value", limit, kind)),
         matched=(("value", True, pa.bool_()),),
         by_source=(),
         target_columns=(("at", kind),),
         source_columns=(),
     )
-    columns = (LookupColumn("k", "k", null_safe=False),)
-    found = answered(Probe(columns=columns, source_files=files, judgement=judgement), orders)
+    columns = (KeyColumn(target="k", source="k", null_safe=False),)
+    request = LookupRequest(keys=columns, source_files=files, conditions=conditions)
+    found = answered(request, orders)
     assert found == {(False, 0): [(0, 1, 1)], (True, 0): [(0, 1, 1)]}
 
 
@@ -278,9 +290,9 @@ def test_types_that_hold_the_same_values_are_one(tmp_path: Path) -> None:
         {"a": pa.array([300, 1], pa.int64()), "b": pa.array(["z", "x"], pa.large_string())}
     )
     columns = [("id", "a", False), ("t", "b", False)]
-    assert [r for _, r, _ in probed(tmp_path, [target], [source], columns)[0]] == [0, 2]
+    assert [r for _, r, _ in looked_up(tmp_path, [target], [source], columns)[0]] == [0, 2]
     stored = target.set_column(1, "t", target["t"].cast(pa.binary()))
-    assert [r for _, r, _ in probed(tmp_path, [stored], [source], columns)[0]] == [0, 2]
+    assert [r for _, r, _ in looked_up(tmp_path, [stored], [source], columns)[0]] == [0, 2]
 
 
 def test_files_of_other_types_are_looked_up_together(tmp_path: Path) -> None:
@@ -294,7 +306,7 @@ def test_files_of_other_types_are_looked_up_together(tmp_path: Path) -> None:
     ]
     source = pa.table({"id": pa.array([3, None], pa.int64()), "t": ["x", "y"]})
     columns = [("id", "id", True), ("t", "t", False)]
-    found, met = probed(tmp_path, targets, [source], columns)
+    found, met = looked_up(tmp_path, targets, [source], columns)
     assert [(file, row) for file, row, _ in found] == [(0, 2), (1, 0), (2, 1), (3, 0), (4, 1)]
     assert [row for _, row, _ in met] == [0, 1]
 
@@ -303,37 +315,37 @@ def test_partition_values_come_from_the_log_and_absent_columns_are_null(tmp_path
     target = pa.table({"id": [1, 2, 3]})
     source = pa.table({"id": [2, 3], "p": ["a", "b"], "n": pa.array([None, 1], pa.int64())})
     columns = [("id", "id", False), ("p", "p", False)]
-    found, met = probed(tmp_path, [target], [source], columns, constants=(("p", "a"),))
+    found, met = looked_up(tmp_path, [target], [source], columns, constants=(("p", "a"),))
     assert [row for _, row, _ in found] == [1]
     assert [row for _, row, _ in met] == [0]
     only = [("p", "p", False)]
-    found, met = probed(tmp_path, [target], [source], only, constants=(("p", "b"),))
+    found, met = looked_up(tmp_path, [target], [source], only, constants=(("p", "b"),))
     assert [row for _, row, _ in found] == [0, 1, 2]
     assert met == [(0, 1, 3)]
     stored = target.append_column("p", pa.array(["x", "y", "z"]))
-    found, met = probed(tmp_path, [stored], [source], columns, constants=(("p", "a"),))
+    found, met = looked_up(tmp_path, [stored], [source], columns, constants=(("p", "a"),))
     assert ([row for _, row, _ in found], met) == ([1], [(0, 0, 1)])
     for null_safe, wanted in ((True, [1]), (False, [])):
         columns = [("id", "id", False), ("added", "n", null_safe)]
-        assert [r for _, r, _ in probed(tmp_path, [target], [source], columns)[0]] == wanted
+        assert [r for _, r, _ in looked_up(tmp_path, [target], [source], columns)[0]] == wanted
 
 
 def test_what_only_spark_can_compare_is_refused(tmp_path: Path) -> None:
     old = pa.table({"d": [dt.date(1500, 1, 1)], "ID": [1]})
     with pytest.raises(LookupError, match="days from 1970"):
-        probed(tmp_path, [old], [old], [("d", "d", False)])
+        looked_up(tmp_path, [old], [old], [("d", "d", False)])
     with pytest.raises(LookupError, match="otherwise"):
-        probed(tmp_path, [old], [pa.table({"id": [1]})], [("id", "id", False)])
+        looked_up(tmp_path, [old], [pa.table({"id": [1]})], [("id", "id", False)])
     twice = pa.table([[1], [2]], names=["id", "id"])
     with pytest.raises(LookupError, match="several columns id"):
-        probed(tmp_path, [twice], [pa.table({"id": [1]})], [("id", "id", False)])
+        looked_up(tmp_path, [twice], [pa.table({"id": [1]})], [("id", "id", False)])
     missing = FileLookup(ordinal=0, path=str(tmp_path / "no"), constants=(), words=b"", bits=b"")
-    source = Probe(
-        columns=(LookupColumn("d", "ID", null_safe=False),),
+    source = LookupRequest(
+        keys=(KeyColumn(target="d", source="ID", null_safe=False),),
         source_files=(str(tmp_path / "source0.parquet"),),
     )
     pq.write_table(pa.table({"ID": [1]}), tmp_path / "source0.parquet")
-    refusal, found = look_up_files(source, orders_of([missing]))
+    refusal, found = look_up_keys(source, batch_of([missing]))
     assert refusal is not None
     assert "FileNotFoundError" in refusal
     assert found == []
@@ -342,15 +354,43 @@ def test_what_only_spark_can_compare_is_refused(tmp_path: Path) -> None:
 def test_parts_may_be_more_than_rows(tmp_path: Path) -> None:
     target = pa.table({"id": [1, 2, 3]})
     sources = [pa.table({"id": [3, 3]}), pa.table({"id": pa.array([], pa.int64())})]
-    found = probed(tmp_path, [target], sources, [("id", "id", False)], parts=4)
+    found = looked_up(tmp_path, [target], sources, [("id", "id", False)], parts=4)
     assert found == ([(0, 2, 2)], [(0, 0, 2), (0, 1, 2)])
 
 
 def test_a_source_of_nulls_matches_nothing(tmp_path: Path) -> None:
     source = pa.table({"id": pa.array([None, None], pa.int64())})
     target = pa.table({"id": pa.array([1, None], pa.int64())})
-    assert probed(tmp_path, [target], [source], [("id", "id", False)]) == ([], [])
-    assert probed(tmp_path, [target], [source], [("id", "id", True)]) == (
+    assert looked_up(tmp_path, [target], [source], [("id", "id", False)]) == ([], [])
+    assert looked_up(tmp_path, [target], [source], [("id", "id", True)]) == (
         [(0, 1, 2)],
         [(0, 0, 2), (0, 1, 2)],
     )
+
+
+def test_a_request_is_the_same_in_a_worker(tmp_path: Path) -> None:
+    rows = pa.table({"k": [1, 2, 3], "v": [5, 6, None]})
+    orders, files = laid_out(tmp_path, [rows], [rows.slice(1)])
+    request = LookupRequest(
+        keys=(KeyColumn(target="k", source="k", null_safe=False),),
+        source_files=files,
+        conditions=ResidualConditions(
+            on=("value", True, pa.bool_()),
+            matched=(("greater", ("target", 0), ("value", 5, pa.int64())),),
+            by_source=(),
+            target_columns=(("v", pa.int64()),),
+            source_columns=(),
+        ),
+        limits=Limits(lookup_rows=2),
+    )
+    fields = LOOKUP_REQUESTS.encode(request)
+    assert LOOKUP_REQUESTS.decode(fields) == request
+    batch = batch_of(orders)
+    refusal, found = look_up((fields, LOOKUP_BATCHES.encode(batch)))
+    assert (refusal, list(map(FOUND_ROWS.decode, found))) == look_up_keys(request, batch)
+    assert {(rows.of_source, rows.clause) for rows in map(FOUND_ROWS.decode, found)} == {
+        (False, 0),
+        (False, NO_CLAUSE),
+        (True, 0),
+        (True, NO_CLAUSE),
+    }

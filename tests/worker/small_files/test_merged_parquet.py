@@ -1,11 +1,10 @@
-"""Many small Parquet files as one: every value as if its file were alone, or not taken."""
+"""Many small Parquet files as one: every value as if its file were alone, or not added."""
 
 from __future__ import annotations
 
 import datetime as dt
 import decimal
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from puredelta.worker.merged_parquet import SMALL_ROWS, FooterFile, FooterTemplate, MergedParquet
+from puredelta.worker.small_files.footer_file import FooterFile
+from puredelta.worker.small_files.footer_template import FooterTemplate
+from puredelta.worker.small_files.merged_parquet import MergedParquet
 
 TABLE = pa.table(
     {
@@ -54,20 +55,12 @@ def written(path: Path, table: pa.Table, **options: Any) -> str:
     return str(path)
 
 
-def taken(joined: MergedParquet, path: str) -> bool:
-    file = FooterFile.opened(path)
-    if file is None:
-        return False
-    with closing(file):
-        return joined.add(file)
-
-
-def joined(paths: Sequence[str], names: Sequence[str]) -> list[pa.Table]:
-    """Read files that must all be taken."""
-    likeness = FooterTemplate.of(paths[0], set(names))
-    assert likeness is not None
-    files = MergedParquet(likeness)
-    assert [path for path in paths if not taken(files, path)] == []
+def merged(paths: Sequence[str], names: Sequence[str]) -> list[pa.Table]:
+    """Read files that must all be added."""
+    template = FooterTemplate.of(paths[0], set(names))
+    assert template is not None
+    files = MergedParquet(template)
+    assert [path for path in paths if not files.add_path(path)] == []
     return [pa.table(columns, list(names)) for columns in files.read(names)]
 
 
@@ -76,7 +69,7 @@ def alone(path: str, names: Sequence[str]) -> pa.Table:
 
 
 def assert_same(paths: Sequence[str], names: Sequence[str]) -> None:
-    for path, found in zip(paths, joined(paths, names), strict=True):
+    for path, found in zip(paths, merged(paths, names), strict=True):
         expected = alone(path, names)
         assert found.schema.types == expected.schema.types
         assert found.to_pydict() == expected.to_pydict()
@@ -159,7 +152,7 @@ UNLIKE: dict[str, Callable[[Path], str]] = {
     "another order": laid(TABLE.select(TABLE.column_names[::-1])),
     "two row groups": laid(TABLE, row_group_size=200),
     "no rows": laid(TABLE.slice(0, 0)),
-    "too many rows": laid(pa.concat_tables([TABLE] * (SMALL_ROWS // 300 + 1))),
+    "too many rows": laid(pa.concat_tables([TABLE, TABLE.slice(299)])),
     "a statistic that looks like a column": laid(with_text(PATH_OF_KEY)),
     "a statistic that looks like a column, and another codec": laid(
         with_text(PATH_OF_KEY + b"\x02\x16"), compression="zstd"
@@ -178,14 +171,14 @@ UNLIKE: dict[str, Callable[[Path], str]] = {
 
 
 @pytest.mark.parametrize("kind", UNLIKE)
-def test_a_file_that_is_unlike_the_first_is_not_taken(tmp_path: Path, kind: str) -> None:
+def test_a_file_that_is_unlike_the_first_is_not_added(tmp_path: Path, kind: str) -> None:
     like = [written(tmp_path / str(n), TABLE.slice(n)) for n in range(2)]
-    likeness = FooterTemplate.of(like[0], {"key", "text"})
-    assert likeness is not None
-    files = MergedParquet(likeness)
-    assert taken(files, like[0])
-    assert not taken(files, UNLIKE[kind](tmp_path / "unlike"))
-    assert taken(files, like[1])
+    template = FooterTemplate.of(like[0], {"key", "text"})
+    assert template is not None
+    files = MergedParquet(template, rows_max=300)
+    assert files.add_path(like[0])
+    assert not files.add_path(UNLIKE[kind](tmp_path / "unlike"))
+    assert files.add_path(like[1])
     found = [pa.table(columns, ["key"]) for columns in files.read(["key"])]
     assert found == [alone(path, ["key"]) for path in like]
 
@@ -206,9 +199,9 @@ def whole(tmp_path: Path, **metadata: str) -> str:
 def test_whole_files_are_alike_if_they_say_the_same_of_themselves(
     tmp_path: Path, metadata: dict[str, str]
 ) -> None:
-    likeness = FooterTemplate.of(whole(tmp_path, **metadata), None)
-    assert likeness is not None
-    files = MergedParquet(likeness)
+    template = FooterTemplate.of(whole(tmp_path, **metadata), None)
+    assert template is not None
+    files = MergedParquet(template)
     others: list[dict[str, str]] = [{}, {"a": "1"}, {"a": "2"}, {"a": "1", "b": "text"}, {"b": "1"}]
     assert [files.add_path(whole(tmp_path, **other)) for other in others] == [
         other == metadata for other in others
@@ -220,16 +213,16 @@ def test_whole_files_are_alike_if_they_say_the_same_of_themselves(
     assert found.to_pydict() == TABLE.select(["key", "text"]).to_pydict()
 
 
-def test_a_row_group_without_rows_is_not_taken(tmp_path: Path) -> None:
+def test_a_row_group_without_rows_is_not_added(tmp_path: Path) -> None:
     """Some writers leave one, with a page."""
     path = written(tmp_path / "one row", TABLE.select(["key"]).slice(1, 1))
-    likeness = FooterTemplate.of(path, {"key"})
-    assert likeness is not None
+    template = FooterTemplate.of(path, {"key"})
+    assert template is not None
     content = Path(path).read_bytes()
     assert content.count(b"\x16\x02") >= 3  # numbers of rows and of values
     (tmp_path / "none").write_bytes(content.replace(b"\x16\x02", b"\x16\x00"))
     assert pq.read_metadata(tmp_path / "none").row_group(0).num_rows == 0
-    assert not taken(MergedParquet(likeness), str(tmp_path / "none"))
+    assert not MergedParquet(template).add_path(str(tmp_path / "none"))
 
 
 @pytest.mark.parametrize(
@@ -243,7 +236,7 @@ def test_a_row_group_without_rows_is_not_taken(tmp_path: Path) -> None:
     ],
     ids=lambda column: str(column.type),
 )
-def test_types_that_parquet_alone_does_not_tell_are_not_joined(
+def test_types_that_parquet_alone_does_not_tell_are_not_merged(
     tmp_path: Path, column: pa.ChunkedArray
 ) -> None:
     path = written(tmp_path / "file", pa.table({"a": TABLE["key"], "b": column}))
@@ -256,13 +249,13 @@ def test_what_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         FooterFile.opened(str(tmp_path / "absent"))
     path = written(tmp_path / "file", TABLE)
-    likeness = FooterTemplate.of(path, {"key"})
-    assert likeness is not None
-    files = MergedParquet(likeness)
+    template = FooterTemplate.of(path, {"key"})
+    assert template is not None
+    files = MergedParquet(template)
     content = bytearray(Path(path).read_bytes())
     begin = pq.read_metadata(path).row_group(0).column(3).dictionary_page_offset
     content[begin : begin + 8] = b"\xff" * 8
     Path(path).write_bytes(content)
-    assert taken(files, path)
+    assert files.add_path(path)
     with pytest.raises((OSError, pa.ArrowException)):
         list(files.read(["key"]))

@@ -1,9 +1,9 @@
 """Thrift's compact protocol, as far as footers of Parquet files need it.
 
-Shipped by value: it knows the standard library only. The header of a field is its number less
-that of the field before, and its kind; whole numbers have seven bits in a byte, least ones first,
-and those that may be negative are doubled. Bytes that are no Thrift raise
-`UnsupportedLayoutError` or IndexError.
+The header of a field is its number less that of the field before, and its kind. Whole numbers have
+seven bits in a byte, least ones first; numbers that may be negative are doubled. Bytes that are no
+Thrift raise `UnsupportedLayoutError` or IndexError. Shipped by value: this module knows the
+standard library only.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ ONE_BINARY, ONE_I32, ONE_STRUCT = (bytes([1 << 4 | kind]) for kind in (BINARY, I
 ZERO = STOP = b"\x00"
 
 _LONG = 15
-"""The length of a list whose length stands behind its header."""
+"""The length of a list whose length stands after its header."""
 _BITS, _MORE = 0x7F, 0x80
 _KIND = 0x0F
 _DOUBLE_BYTES = 8
 
 
 class UnsupportedLayoutError(Exception):
-    """Something in a file that the code which reads it here does not deal with."""
+    """A file, or bytes of it, in a layout that this code does not read."""
 
 
 def varint(content: bytes, at: int) -> tuple[int, int]:
-    """Return a whole number and the place behind it."""
+    """Return a whole number and the place after it."""
     number = shift = 0
     while (byte := content[at]) & _MORE:
         number |= (byte & _BITS) << shift
@@ -44,7 +44,7 @@ def varint(content: bytes, at: int) -> tuple[int, int]:
 
 
 def i64_at(content: bytes, at: int) -> tuple[int, int]:
-    """Return a number that might be negative, and is not, and the place behind it."""
+    """Return a number that might be negative, and is not, and the place after it."""
     number, at = varint(content, at)
     return number >> 1, at
 
@@ -67,7 +67,7 @@ def list_at(content: bytes, at: int) -> tuple[int, int, int]:
 
 
 def passed(content: bytes, at: int, kind: int) -> int:
-    """Return the place behind a field's value."""
+    """Return the place after a field's value."""
     if kind in (TRUE, FALSE):
         return at
     if kind == BYTE:
@@ -90,7 +90,7 @@ def passed(content: bytes, at: int, kind: int) -> int:
 
 
 def struct_fields(content: bytes, at: int) -> tuple[dict[int, int], int]:
-    """Return where the values of a struct's fields are, by number, and the place behind it."""
+    """Return where the values of a struct's fields are, by number, and the place after it."""
     found: dict[int, int] = {}
     number = 0
     while header := content[at]:

@@ -10,11 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.worker import merged_parquet, read_rows
-from puredelta.worker.lookup_batch import FileLookup
-from puredelta.worker.lookup_read import read_pieces
-from puredelta.worker.merged_parquet import SMALL_ROWS
-from puredelta.worker.read_rows import OnlySparkError, OpenFile
+from puredelta.worker.limits import Limits
+from puredelta.worker.lookup.lookup_batch import FileLookup
+from puredelta.worker.lookup.lookup_read import read_ranges
+from puredelta.worker.read_rows import OnlySparkError
 
 K, V, X = pa.array([1, 2, None]), pa.array(["a", None, "c"]), pa.array([7, 8, 9])
 LIKE = pa.table({"k": K, "v": V, "x": X})
@@ -39,11 +38,15 @@ def written(path: Path, table: pa.Table, row_group_size: int | None = None) -> F
     return FileLookup(ordinal=0, path=str(path), constants=(("p", 5),), words=b"", bits=b"")
 
 
-def read(orders: Sequence[FileLookup], names: list[str]) -> list[list[list[object]]]:
+def at_a_time(lookup_rows: int) -> Limits:
+    return Limits(lookup_rows=lookup_rows)
+
+
+def read(files: Sequence[FileLookup], names: list[str]) -> list[list[list[object]]]:
     """Return the rows of every file, column by column."""
-    by_file: dict[str, list[list[object]]] = {order.path: [[] for _ in names] for order in orders}
-    for piece in read_pieces(orders, names, batch_rows=2):
-        for values, column in zip(by_file[piece.order.path], piece.columns, strict=True):
+    by_file: dict[str, list[list[object]]] = {file.path: [[] for _ in names] for file in files}
+    for rows in read_ranges(files, names, limits=at_a_time(2)):
+        for values, column in zip(by_file[rows.file.path], rows.columns, strict=True):
             values.extend(column.to_pylist())
     return list(by_file.values())
 
@@ -63,26 +66,11 @@ def test_a_file_is_read_as_if_it_were_alone(
     assert read(orders, wanted) == [rows for order in orders for rows in read([order], wanted)]
 
 
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What Arrow opens: paths, and files in memory."""
-    sources: list[object] = []
-
-    class Noted(OpenFile):
-        def __init__(self, source: object) -> None:
-            sources.append(source)
-            super().__init__(source)
-
-    for module in (read_rows, merged_parquet):
-        monkeypatch.setattr(module, "OpenFile", Noted)
-    return sources
-
-
 def test_small_files_are_opened_together(tmp_path: Path, opened: list[object]) -> None:
     orders = [written(tmp_path / str(n), LIKE) for n in range(40)]
-    pieces = list(read_pieces(orders, ["x", "p", "k"], batch_rows=30))
-    assert sorted(piece.order.path for piece in pieces) == sorted(o.path for o in orders)
-    assert all(p.columns == [X, pa.array([5, 5, 5]), K] for p in pieces)
+    ranges = list(read_ranges(orders, ["x", "p", "k"], limits=at_a_time(30)))
+    assert sorted(rows.file.path for rows in ranges) == sorted(o.path for o in orders)
+    assert all(rows.columns == [X, pa.array([5, 5, 5]), K] for rows in ranges)
     # Alone and to compare its types; an empty file for that; ten files at a time.
     assert [source == orders[0].path for source in opened] == [True, True, *[False] * 5]
 
@@ -91,7 +79,7 @@ def test_rows_that_a_vector_deletes_stay_those_of_their_file(tmp_path: Path) -> 
     orders = [written(tmp_path / str(n), LIKE) for n in range(3)]
     deleting = (1).to_bytes(8, "little")  # the first row
     orders[1] = FileLookup(1, orders[1].path, (), bytes(8), deleting)
-    gone = [piece.dropped() for piece in read_pieces(orders, ["k"], batch_rows=100)]
+    gone = [rows.deleted() for rows in read_ranges(orders, ["k"], limits=at_a_time(100))]
     assert [None if one is None else one.tolist() for one in gone] == [
         None,
         [True, False, False],
@@ -103,13 +91,13 @@ def test_files_of_many_kinds_or_rows_are_not_looked_at_again(
     tmp_path: Path, opened: list[object]
 ) -> None:
     kinds = [written(tmp_path / str(n), LIKE.append_column(f"y{n}", X)) for n in range(9)]
-    list(read_pieces([*kinds, *kinds], ["k"], batch_rows=100))
+    list(read_ranges([*kinds, *kinds], ["k"], limits=at_a_time(100)))
     assert len(opened) == 9 + 4 + 4 + (9 - 4) + 4  # alone, compared, and those of four kinds
     opened.clear()
-    large = pa.table({"k": pa.array(range(SMALL_ROWS + 1))})
-    orders = [written(tmp_path / f"large{n}", large) for n in range(3)]
-    list(read_pieces(orders, ["k"], batch_rows=100))
-    assert opened == [order.path for order in orders]
+    orders = [written(tmp_path / f"large{n}", LIKE) for n in range(3)]
+    list(read_ranges(orders, ["k"], limits=Limits(small_file_rows=LIKE.num_rows - 1)))
+    list(read_ranges(orders, ["k"], limits=Limits(small_file_rows=0)))
+    assert opened == 2 * [order.path for order in orders]
 
 
 def test_a_damaged_file_is_an_error_behind_good_ones(tmp_path: Path) -> None:
@@ -119,8 +107,8 @@ def test_a_damaged_file_is_an_error_behind_good_ones(tmp_path: Path) -> None:
     Path(orders[2].path).write_bytes(content)
     with pytest.raises(OSError, match="page header"):
         read([orders[2]], ["k"])
-    found = read_pieces(orders, ["k"], batch_rows=100)
-    assert next(found).order == orders[0]
+    found = read_ranges(orders, ["k"], limits=at_a_time(100))
+    assert next(found).file == orders[0]
     with pytest.raises(OSError, match="page header"):
         list(found)
     assert read([*orders[:2], orders[3]], ["k"]) == 3 * [[K.to_pylist()]]
@@ -132,4 +120,4 @@ def test_what_is_refused_is_refused_behind_a_good_file(tmp_path: Path) -> None:
     damaged = FileLookup(0, str(tmp_path / "absent"), (), b"", b"")
     for bad in (spelt, damaged):
         with pytest.raises(OnlySparkError):
-            list(read_pieces([good, bad], ["k"], batch_rows=2))
+            list(read_ranges([good, bad], ["k"], limits=at_a_time(2)))

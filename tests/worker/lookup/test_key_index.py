@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from puredelta.worker import key_index
-from puredelta.worker.key_index import KeyIndex
+from puredelta.worker.lookup.key_index import KeyIndex
 
 Key: TypeAlias = tuple[int | str | None, ...]
 
@@ -97,11 +96,10 @@ def test_keys_that_crowd_are_found(span: int) -> None:
     assert len(set(source_rows.tolist())) == 5_000
 
 
-def test_without_a_filter_the_same_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_index, "_FILTERED_KEYS_MAX", 0)
+def test_without_a_filter_the_same_is_found() -> None:
     rng = np.random.default_rng(3)
     keys = rng.choice(100_000, 20_000, replace=False)
-    index = KeyIndex([pa.array(keys)], [False])
+    index = KeyIndex([pa.array(keys)], [False], filtered_max=0)
     rows, numbers = index.lookup([pa.array(np.arange(100_000))])
     assert rows.tolist() == sorted(keys.tolist())
     _, source_rows = index.source_rows(numbers)

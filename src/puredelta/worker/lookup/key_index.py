@@ -1,6 +1,6 @@
 """The keys of a statement's source by number, inside a Spark worker.
 
-Shipped by value: it knows the standard library, numpy and pyarrow only.
+Shipped by value: this module knows the standard library, numpy and pyarrow only.
 
 A key of several columns becomes one integer: each column's value is a digit, by its distance
 from the least value where values are numbers, else by its place among the source's values. So
@@ -31,7 +31,8 @@ _STEPS_MAX = 3
 """Steps through a bucket, on average; a binary search takes as long as four (measured)."""
 _BUCKET_MAX = 32
 """Numbers in one bucket: each is a step for all rows together, however few they are."""
-_FILTERED_KEYS_MAX = 1 << 20
+FILTERED_KEYS_MAX = 1 << 20
+"""Among more keys a filter does not fit the processor's cache, and costs what it saves."""
 _FILTER_BITS = 4
 """Entries of the filter per key, as a power of two: it lets one row in 16 pass for nothing."""
 _MIX = 0x9E3779B97F4A7C15
@@ -44,7 +45,13 @@ class KeyIndex:
     Source rows that can match nothing, for a NULL in a column that is not null-safe, have none.
     """
 
-    def __init__(self, columns: Sequence[pa.Array], null_safe: Sequence[bool]) -> None:
+    def __init__(
+        self,
+        columns: Sequence[pa.Array],
+        null_safe: Sequence[bool],
+        *,
+        filtered_max: int = FILTERED_KEYS_MAX,
+    ) -> None:
         self._digits: list[_Digit] = []
         self._renumbered: list[_Ascending | None] = []
         rows: Numbers = np.arange(len(columns[0]))
@@ -75,7 +82,7 @@ class KeyIndex:
             numbers, self._starts = numbers[starts], starts.astype(small)
             self.counts = np.diff(self._starts, append=small(len(order)))
         self._keys = _Ascending(numbers, size)
-        self._filter = _Filter(numbers) if len(numbers) <= _FILTERED_KEYS_MAX else None
+        self._filter = _Filter(numbers) if len(numbers) <= filtered_max else None
 
     def __len__(self) -> int:
         """How many keys there are."""

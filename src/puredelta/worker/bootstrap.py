@@ -1,0 +1,35 @@
+"""The first code of this package that runs in a Spark task: it unpacks all other code, if it can.
+
+It needs the standard library only, so any worker can unpack it. A worker that lacks numpy or
+pyarrow says so in one line, instead of a stack trace in its log.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+Task: TypeAlias = tuple[int, bytes]
+"""The number of the function that is called, and its packed argument."""
+TaskAnswer: TypeAlias = tuple[int, str | None, Any]
+"""The number of the function, why this worker cannot run it, and what it returned."""
+
+
+def run_task(functions: Sequence[bytes], task: Task) -> list[TaskAnswer]:
+    """Unpack the function of a task and its argument, call it, and return its one answer."""
+    number, argument = task
+    try:
+        function, message = pickle.loads(functions[number]), pickle.loads(argument)  # noqa: S301
+    except ImportError as missing:
+        return [(number, f"{type(missing).__name__} on a worker: {missing}", None)]
+    return [(number, None, function(message))]
+
+
+def after_arrival(_arrivals: Sequence[object], work: Callable[[Any], Any], batch: Any) -> Any:
+    """Return what ``work`` answers to a batch.
+
+    The first argument matters on its way only: objects that act when a worker unpacks them, such
+    as `puredelta.worker.tcp_quickack.Quickack`.
+    """
+    return work(batch)

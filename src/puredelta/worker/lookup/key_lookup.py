@@ -1,0 +1,305 @@
+"""Looks the keys of a source up in data files, inside a Spark worker.
+
+Equality of plain columns finds pairs of a target row and a source row. What else decides about a
+pair, or about an unmatched target row, are `ResidualConditions`. Nothing is shuffled, and the
+answer is bitmaps.
+
+Memory is that of the source's keys, or of a part of them if files may be read several times, and
+of one batch of rows, be they of one file or of many small ones. Shipped by value: this module knows
+the standard library, numpy, pyarrow and modules of this package only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from puredelta.worker.lookup.conditions import NO_CLAUSE, Pairs, ResidualConditions
+from puredelta.worker.lookup.key_index import KeyIndex, Numbers, run_starts
+from puredelta.worker.lookup.lookup_batch import LOOKUP_BATCHES, FileLookup, LookupBatch
+from puredelta.worker.lookup.lookup_read import (
+    RowRange,
+    SourcePart,
+    cast_to,
+    coalesced,
+    compared_type,
+    one_array,
+    read_columns,
+    read_ranges,
+)
+from puredelta.worker.lookup.lookup_request import (
+    FOUND_ROWS,
+    LOOKUP_REQUESTS,
+    FoundRows,
+    LookupRequest,
+)
+from puredelta.worker.read_rows import Mask, OnlySparkError, require_one_calendar
+from puredelta.worker.wire import Fields
+
+
+def look_up(message: tuple[Fields, Fields]) -> tuple[str | None, list[Fields]]:
+    """Carry out the fields of a `LookupRequest` for those of a `LookupBatch`.
+
+    Return why this worker cannot do it, or the fields of every `FoundRows`.
+    """
+    request, batch = message
+    refusal, found = look_up_keys(LOOKUP_REQUESTS.decode(request), LOOKUP_BATCHES.decode(batch))
+    return refusal, [FOUND_ROWS.encode(rows) for rows in found]
+
+
+def look_up_keys(request: LookupRequest, batch: LookupBatch) -> tuple[str | None, list[FoundRows]]:
+    """Find the rows of files and of the source that are matched, or that some clause acts on."""
+    parts = [SourcePart(number=number, count=request.parts) for number in range(request.parts)]
+    try:
+        return None, [found for part in parts for found in _found_in_part(request, batch, part)]
+    except (OSError, pa.ArrowException, OnlySparkError) as reason:
+        return f"{type(reason).__name__}: {reason}", []
+
+
+def _found_in_part(request: LookupRequest, batch: LookupBatch, part: SourcePart) -> list[FoundRows]:
+    """Look one part of the source up; its memory is free afterwards."""
+    source = _Source.read(request, batch, part)
+    search = _Search(request=request, source=source)
+    ranges = read_ranges(source.candidates, search.target_names, limits=request.limits)
+    for together in coalesced(ranges, num_rows=source.batch_rows(request.limits.lookup_rows)):
+        search.look_up(together)
+    return [*search.found, *search.source_rows()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """Rows of the source, all or a part: their keys, and the columns that conditions read."""
+
+    index: KeyIndex
+    kinds: tuple[pa.DataType, ...]
+    """Of the key's columns."""
+    columns: tuple[pa.Array, ...]
+    starts: Numbers
+    """Where each file's rows begin, and where the last one's end."""
+    first_rows: Sequence[int]
+    """What place the first of them has in each file."""
+    candidates: Sequence[FileLookup]
+    """Files of the table that might hold one of its keys."""
+
+    @classmethod
+    def read(cls, request: LookupRequest, batch: LookupBatch, part: SourcePart) -> _Source:
+        read = () if request.conditions is None else request.conditions.source_columns
+        keys = [key.source for key in request.keys]
+        names = list(dict.fromkeys([*keys, *(name for name, _ in read)]))
+        limits = request.limits
+        found = [
+            read_columns(path, names, part, batch_rows=limits.lookup_rows)
+            for path in request.source_files
+        ]
+        first_rows, tables = [first for first, _ in found], [table for _, table in found]
+        starts = np.cumsum([0, *(table.num_rows for table in tables)])
+        whole = {name: one_array(tables, name) for name in names}
+        del found, tables  # memory is for the index now
+        kinds = tuple(compared_type(whole[name].type) for name in keys)
+        columns = [cast_to(kind, whole[name]) for kind, name in zip(kinds, keys, strict=True)]
+        for column in columns:
+            require_one_calendar(column)
+        return cls(
+            index=KeyIndex(columns, [key.null_safe for key in request.keys]),
+            kinds=kinds,
+            columns=tuple(_compared(kind, whole[name]) for name, kind in read),
+            starts=starts,
+            first_rows=first_rows,
+            candidates=batch.candidates(columns, sorted_max=limits.sorted_keys),
+        )
+
+    def batch_rows(self, usual: int) -> int:
+        """Return how many rows are looked up together at least, if there are as many."""
+        return max(usual, len(self.index)) if self.index.lookup_costs_all else usual
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """Looks rows of files up and keeps what was found."""
+
+    request: LookupRequest
+    source: _Source
+    found: list[FoundRows] = field(default_factory=list)
+    """Rows of files."""
+    _matched_keys: list[Numbers] = field(default_factory=list)
+    """Keys of pairs, where all pairs are for one clause."""
+    _matched_rows: dict[int, list[Numbers]] = field(default_factory=dict)
+    """Source rows of pairs by clause, where conditions decide."""
+
+    @property
+    def target_names(self) -> list[str]:
+        """The columns to read: those of the key, then those of the conditions."""
+        conditions = self.request.conditions
+        read = () if conditions is None else conditions.target_columns
+        return [*(key.target for key in self.request.keys), *(name for name, _ in read)]
+
+    def look_up(self, ranges: Sequence[RowRange]) -> None:
+        """Find the rows of some ranges that are matched, or that some clause acts on."""
+        keys = len(self.source.kinds)
+        columns = [_column(kind, n, ranges) for n, kind in enumerate(self.source.kinds)]
+        conditions = self.request.conditions
+        read = () if conditions is None else conditions.target_columns
+        batch = _Batch.of(
+            ranges,
+            [_compared(kind, _column(kind, keys + n, ranges)) for n, (_, kind) in enumerate(read)],
+        )
+        rows, numbers = batch.live(*self.source.index.lookup(columns))
+        if conditions is None:
+            if self.request.finds_target:
+                hits = self.source.index.counts[numbers]
+                self._keep(self.request.clause, batch, rows, hits)
+            self._matched_keys.append(numbers)
+        else:
+            self._decide(conditions, batch, rows, numbers)
+
+    def _decide(
+        self, conditions: ResidualConditions, batch: _Batch, rows: Numbers, numbers: Numbers
+    ) -> None:
+        """Pair rows with the source rows of their keys, and give every pair its clause."""
+        pairs_max = self.request.limits.lookup_pairs
+        if int(self.source.index.counts[numbers].sum()) > pairs_max:
+            raise OnlySparkError(f"more than {pairs_max} pairs of equal keys at a time")
+        at, source_rows = self.source.index.source_rows(numbers)
+        rows = rows[at]
+        pairs = Pairs.of(batch.columns, rows, self.source.columns, source_rows)
+        fits = pairs.is_true(conditions.on)
+        if not fits.all():
+            rows, source_rows = rows[fits], source_rows[fits]
+            pairs = Pairs.of(batch.columns, rows, self.source.columns, source_rows)
+        clauses = pairs.first_true(conditions.matched)
+        for clause in range(NO_CLAUSE, len(conditions.matched)):
+            fired = np.flatnonzero(clauses == clause)
+            if not len(fired):
+                continue
+            if self.request.finds_target:
+                self._keep(clause, batch, rows[fired], np.ones(len(fired), np.int64))
+            if self.request.finds_source:
+                self._matched_rows.setdefault(clause, []).append(source_rows[fired])
+        if conditions.by_source:
+            self._decide_unmatched(conditions, batch, batch.live_but(rows))
+
+    def _decide_unmatched(
+        self, conditions: ResidualConditions, batch: _Batch, rows: Numbers
+    ) -> None:
+        """Give unmatched rows their clause."""
+        clauses = Pairs.unmatched(batch.columns, rows).first_true(conditions.by_source)
+        for clause in range(len(conditions.by_source)):
+            fired = rows[clauses == clause]
+            ones: Numbers = np.ones(len(fired), np.int64)
+            self._keep(len(conditions.matched) + clause, batch, fired, ones)
+
+    def _keep(self, clause: int, batch: _Batch, rows: Numbers, hits: Numbers) -> None:
+        """Keep ascending rows of a batch, each with its file."""
+        cuts = np.searchsorted(rows, batch.starts).tolist()
+        for number, one in enumerate(batch.ranges):
+            low, high = cuts[number], cuts[number + 1]
+            if low < high:
+                within = rows[low:high] - batch.starts[number] + one.first_row
+                self.found.append(found_rows(clause, one.file.ordinal, within, hits[low:high]))
+
+    def source_rows(self) -> list[FoundRows]:
+        """Return the matched source rows, clause by clause and file by file."""
+        if not self.request.finds_source:
+            return []
+        index, found = self.source.index, []
+        if self._matched_keys:
+            by_key = np.bincount(np.concatenate(self._matched_keys), minlength=len(index))
+            hits = np.zeros(int(self.source.starts[-1]), np.int64)
+            hits[index.rows] = np.repeat(by_key, index.counts)
+            found += self._by_source_file(self.request.clause, hits)
+        for clause, rows in self._matched_rows.items():
+            hits = np.bincount(np.concatenate(rows), minlength=int(self.source.starts[-1]))
+            found += self._by_source_file(clause, hits)
+        return found
+
+    def _by_source_file(self, clause: int, hits: Numbers) -> list[FoundRows]:
+        rows = np.flatnonzero(hits)
+        cuts = np.searchsorted(rows, self.source.starts).tolist()
+        found: list[FoundRows] = []
+        for file, first_row in enumerate(self.source.first_rows):
+            some = rows[cuts[file] : cuts[file + 1]]
+            if len(some):
+                within = some - self.source.starts[file] + first_row
+                found.append(found_rows(clause, file, within, hits[some], of_source=True))
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    """Rows of several ranges, numbered through."""
+
+    ranges: Sequence[RowRange]
+    starts: Numbers
+    """Where each range begins, and where the last one ends."""
+    is_live: Mask | None
+    """Which rows no deletion vector deletes; ``None``: all."""
+    columns: Sequence[pa.Array]
+    """Those that conditions read."""
+
+    @classmethod
+    def of(cls, ranges: Sequence[RowRange], columns: Sequence[pa.Array]) -> _Batch:
+        starts = np.cumsum([0, *(one.num_rows for one in ranges)])
+        return cls(ranges=ranges, starts=starts, is_live=_live(ranges, starts), columns=columns)
+
+    def live(self, rows: Numbers, numbers: Numbers) -> tuple[Numbers, Numbers]:
+        """Keep those of some rows that are not deleted, and what runs parallel to them."""
+        if self.is_live is None:
+            return rows, numbers
+        kept = self.is_live[rows]
+        return rows[kept], numbers[kept]
+
+    def live_but(self, rows: Numbers) -> Numbers:
+        """Return all rows that are not deleted, but for some."""
+        rest: Mask = np.ones(int(self.starts[-1]), np.bool_)
+        if self.is_live is not None:
+            rest = self.is_live.copy()
+        rest[rows] = False
+        return np.flatnonzero(rest)
+
+
+def _live(ranges: Sequence[RowRange], starts: Numbers) -> Mask | None:
+    """Return which rows of all ranges no deletion vector deletes; ``None``: all."""
+    deleted = [(number, one.deleted()) for number, one in enumerate(ranges)]
+    if all(mask is None for _, mask in deleted):
+        return None
+    live: Mask = np.ones(int(starts[-1]), np.bool_)
+    for number, mask in deleted:
+        if mask is not None:
+            live[starts[number] : starts[number + 1]] = ~mask
+    return live
+
+
+def _column(kind: pa.DataType, place: int, ranges: Sequence[RowRange]) -> pa.Array:
+    """Return a column of several ranges, in the type of its values."""
+    parts = [one.columns[place] for one in ranges]
+    first = parts[0].type
+    if pa.types.is_dictionary(first) or any(part.type != first for part in parts):
+        return pa.concat_arrays([cast_to(kind, part) for part in parts])
+    return cast_to(kind, pa.concat_arrays(parts))
+
+
+def _compared(kind: pa.DataType, column: pa.Array) -> pa.Array:
+    """Return a column that conditions read: they may order it, so calendars matter."""
+    values = cast_to(kind, column)
+    require_one_calendar(values)
+    return values
+
+
+def found_rows(
+    clause: int, file: int, rows: Numbers, hits: Numbers, *, of_source: bool = False
+) -> FoundRows:
+    """Pack ascending rows of a file to words; hits of the rows of a word are added up."""
+    index = rows >> 6
+    starts = run_starts(index)
+    bits = np.left_shift(np.uint64(1), (rows & 63).astype(np.uint64))
+    return FoundRows(
+        of_source=of_source,
+        clause=clause,
+        file=file,
+        words=index[starts].astype("<i8").tobytes(),
+        bits=np.bitwise_or.reduceat(bits, starts).astype("<u8").tobytes(),
+        hits=np.add.reduceat(hits, starts).astype("<i8").tobytes(),
+    )

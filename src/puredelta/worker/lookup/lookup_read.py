@@ -1,0 +1,278 @@
+"""Reads columns of data files range by range, inside a Spark worker, to compare their values.
+
+Shipped by value: this module knows the standard library, pyarrow and modules of this package only.
+
+Trap this module knows: Spark finds columns of a file with case ignored. A file that spells one
+otherwise is refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from puredelta.worker.limits import LIMITS, Limits
+from puredelta.worker.lookup.lookup_batch import FileLookup
+from puredelta.worker.read_rows import Mask, OnlySparkError, dropped_rows, opened
+from puredelta.worker.small_files.footer_file import FooterFile
+from puredelta.worker.small_files.footer_template import FooterTemplate
+from puredelta.worker.small_files.merged_parquet import MergedParquet
+
+_TEMPLATES_MAX = 4
+"""Kinds of small files: tables have one, and one for every change of their columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowRange:
+    """Rows of one file that follow each other."""
+
+    file: FileLookup
+    first_row: int
+    columns: list[pa.Array]
+    """In the order asked for, in the types of the file."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows it has, deleted ones included."""
+        return len(self.columns[0])
+
+    def deleted(self) -> Mask | None:
+        """Return which of its rows are deleted; ``None`` if none is."""
+        return dropped_rows(self.file.words, self.file.bits, self.first_row, self.num_rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePart:
+    """One of the equal parts in which rows of the source are held, one after the other."""
+
+    number: int = 0
+    count: int = 1
+
+    def rows(self, num_rows: int) -> tuple[int, int]:
+        """Return where the part of a file begins and ends."""
+        return num_rows * self.number // self.count, num_rows * (self.number + 1) // self.count
+
+
+def read_columns(
+    path: str, names: Sequence[str], part: SourcePart, *, batch_rows: int
+) -> tuple[int, pa.Table]:
+    """Read columns of one part of a file, and return where it begins.
+
+    Of the other rows only a batch is held at a time.
+    """
+    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+        num_rows = file.metadata.num_rows
+        if part.count == 1 or not num_rows:
+            return 0, file.read(columns=list(names), use_threads=False)
+        start, stop = part.rows(num_rows)
+        batches = file.iter_batches(batch_rows, columns=list(names), use_threads=False)
+        return start, _between(batches, start, stop)
+
+
+def _between(batches: Iterator[pa.RecordBatch], start: int, stop: int) -> pa.Table:
+    """Return the rows from ``start`` on and below ``stop``; there is a batch at least."""
+    kept: list[pa.RecordBatch] = []
+    begin = 0
+    for batch in batches:
+        end = begin + batch.num_rows
+        if begin < stop and start < end:
+            low = max(start - begin, 0)
+            kept.append(batch.slice(low, min(stop, end) - begin - low))
+        begin = end
+    return pa.Table.from_batches(kept, batch.schema)
+
+
+def read_ranges(
+    files: Iterable[FileLookup], names: Sequence[str], *, limits: Limits = LIMITS
+) -> Iterator[RowRange]:
+    """Read columns of files; those that a file lacks are NULL.
+
+    Small files that are alike are decoded together, and therefore come later than others.
+    """
+    small = _SmallFiles(names, limits)
+    for file in files:
+        merged = small.add(file)
+        if merged is None:
+            num_rows = 0
+            for rows in _read_alone(file, names, limits.lookup_rows):
+                yield rows
+                num_rows += rows.num_rows
+            small.learn(file, num_rows)
+        elif merged.num_rows >= limits.lookup_rows:
+            yield from merged.read(names, limits.lookup_rows)
+    for merged in small.unread():
+        yield from merged.read(names, limits.lookup_rows)
+
+
+def coalesced(ranges: Iterable[RowRange], *, num_rows: int) -> Iterator[list[RowRange]]:
+    """Bring small ranges together, up to a number of rows."""
+    together: list[RowRange] = []
+    together_rows = 0
+    for rows in ranges:
+        if together and together_rows + rows.num_rows > num_rows:
+            yield together
+            together, together_rows = [], 0
+        together.append(rows)
+        together_rows += rows.num_rows
+    if together:
+        yield together
+
+
+class _SmallFiles:
+    """Files that are decoded together with others like them."""
+
+    def __init__(self, names: Sequence[str], limits: Limits) -> None:
+        self._names = names
+        self._rows_max = limits.small_file_rows
+        self._merged: list[_MergedFiles] = []
+        self._templates_left = _TEMPLATES_MAX if self._rows_max else 0
+
+    def add(self, file: FileLookup) -> _MergedFiles | None:
+        """Add a file to those that are like it; ``None`` if it has to be read alone."""
+        if not self._merged:
+            return None
+        stored = _stored_names(file, self._names)
+        try:
+            footer = FooterFile.opened(file.path)
+            if footer is None:
+                return None
+            with closing(footer):
+                for merged in self._merged:
+                    if merged.stored == stored and merged.add(file, footer):
+                        return merged
+        except OSError:
+            return None  # reading the file alone says what is wrong
+        return None
+
+    def learn(self, file: FileLookup, num_rows: int) -> None:
+        """Look at a file that was read alone: the next ones may be like it."""
+        stored = _stored_names(file, self._names)
+        if not self._templates_left or num_rows > self._rows_max or not stored:
+            return
+        self._templates_left -= 1
+        template = FooterTemplate.of(file.path, stored)
+        if template is not None:
+            self._merged.append(_MergedFiles(template, stored, self._rows_max))
+
+    def unread(self) -> Iterator[_MergedFiles]:
+        """Yield the files that were added and not read."""
+        return (merged for merged in self._merged if merged.num_rows)
+
+
+class _MergedFiles:
+    """Files that are alike, added but not read."""
+
+    def __init__(self, template: FooterTemplate, stored: set[str], rows_max: int) -> None:
+        self._template = template
+        self._rows_max = rows_max
+        self._parquet = MergedParquet(template, rows_max=rows_max)
+        self._files: list[FileLookup] = []
+        self.stored = stored
+        """The columns that are read from the files."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows they have."""
+        return self._parquet.num_rows
+
+    def add(self, file: FileLookup, footer: FooterFile) -> bool:
+        """Add a file, unless it is unlike the others."""
+        if not self._parquet.add(footer):
+            return False
+        self._files.append(file)
+        return True
+
+    def read(self, names: Sequence[str], batch_rows: int) -> list[RowRange]:
+        """Read the files, and begin anew."""
+        parquet, files = self._parquet, self._files
+        self._parquet, self._files = MergedParquet(self._template, rows_max=self._rows_max), []
+        stored = [name for name in names if name in self.stored]
+        try:
+            found = list(parquet.read(stored))
+        except (OSError, pa.ArrowException):  # reading each file alone says what is wrong
+            return [rows for file in files for rows in _read_alone(file, names, batch_rows)]
+        return [
+            RowRange(file, 0, _completed(file, names, dict(zip(stored, columns, strict=True)), n))
+            for file, columns in zip(files, found, strict=True)
+            if (n := len(columns[0]))
+        ]
+
+
+def _stored_names(file: FileLookup, names: Sequence[str]) -> set[str]:
+    """Return the columns that are read from the file itself."""
+    return set(names).difference(name for name, _ in file.constants)
+
+
+def _read_alone(file: FileLookup, names: Sequence[str], batch_rows: int) -> Iterator[RowRange]:
+    first_row = 0
+    for batch in _batches(file.path, _stored_names(file, names), batch_rows):
+        found = dict(zip(batch.schema.names, batch.columns, strict=True))
+        if batch.num_rows:
+            yield RowRange(file, first_row, _completed(file, names, found, batch.num_rows))
+        first_row += batch.num_rows
+
+
+def _batches(path: str, wanted: set[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """Read those of some columns that a file has; without any, batches still have rows."""
+    file = opened(path)
+    if wanted:
+        batches = file.read(batch_rows, leaves=file.leaves_of(wanted))
+        first = next(batches, None)
+        if first is not None and sorted(first.schema.names) == sorted(wanted):
+            return itertools.chain([first], batches)
+    # Asking for the schema takes as long as a column of a small file: only where one is missing.
+    every = file.schema_arrow.names
+    for name in wanted:
+        if name not in every and name.lower() in {column.lower() for column in every}:
+            raise OnlySparkError(f"{path} spells column {name} otherwise")
+        if every.count(name) > 1:
+            raise OnlySparkError(f"{path} has several columns {name}")
+    read = [name for name in every if name in wanted] or [every[0]]
+    return file.read(batch_rows, leaves=file.leaves_of(read))
+
+
+def _completed(
+    file: FileLookup, names: Sequence[str], found: Mapping[str, pa.Array], num_rows: int
+) -> list[pa.Array]:
+    """Return all columns, in their order, of which the file has some."""
+    constants = dict(file.constants)
+    return [
+        found[name]
+        if name in found and name not in constants
+        else _constant(constants.get(name), num_rows)
+        for name in names
+    ]
+
+
+def _constant(value: Any, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value), count)
+
+
+def one_array(tables: Sequence[pa.Table], name: str) -> pa.Array:
+    """Return a column of several tables as one array."""
+    column = pa.concat_tables([table.select([name]) for table in tables])[name]
+    return pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
+
+
+def compared_type(stored: pa.DataType) -> pa.DataType:
+    """Return the one type that values of a column stored as ``stored`` are compared in."""
+    if pa.types.is_dictionary(stored):
+        stored = stored.value_type
+    if pa.types.is_integer(stored):
+        return pa.int64()
+    if pa.types.is_binary(stored) or pa.types.is_large_string(stored):
+        return pa.string()
+    return stored
+
+
+def cast_to(kind: pa.DataType, column: pa.Array) -> pa.Array:
+    """Return a column in the type ``kind``; raises Arrow's error for a value that it lacks."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column if column.type == kind else column.cast(kind)

@@ -1,0 +1,3 @@
+"""Many small Parquet files decoded as one."""
+
+from __future__ import annotations

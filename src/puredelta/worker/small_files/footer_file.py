@@ -1,0 +1,70 @@
+"""A Parquet file whose footer is read as bytes, without parsing it, inside a Spark worker.
+
+Shipped by value: this module knows the standard library and modules of this package only.
+"""
+
+from __future__ import annotations
+
+import io
+
+from puredelta.worker.small_files.thrift_compact import UnsupportedLayoutError
+
+MAGIC = b"PAR1"
+_TRAILER_BYTES = 8
+_TAIL_BYTES = 8 * 1024
+"""Read at first from a file's end; most footers are smaller."""
+
+
+class FooterFile:
+    """An open file and the bytes of its footer; to be closed."""
+
+    def __init__(self, path: str) -> None:
+        self._file = io.FileIO(path)
+        try:
+            size = self._file.seek(0, io.SEEK_END)
+            self.tail = self._read_tail(size)
+        except BaseException:
+            self._file.close()
+            raise
+        self.footer_at = len(self.tail) - _footer_bytes(self.tail)
+        """Where it begins in ``tail``."""
+        self.data_end = size - len(self.tail) + self.footer_at
+        """Where it begins in the file."""
+
+    @classmethod
+    def opened(cls, path: str) -> FooterFile | None:
+        """Open a file; ``None`` if it has no footer that could be read.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        try:
+            return cls(path)
+        except UnsupportedLayoutError:
+            return None
+
+    def _read_tail(self, size: int) -> bytes:
+        tail = self.read(max(0, size - _TAIL_BYTES), size)
+        needed = _footer_bytes(tail)
+        if needed > size:
+            raise UnsupportedLayoutError
+        return tail if needed <= len(tail) else self.read(size - needed, size)
+
+    def read(self, begin: int, end: int) -> bytes:
+        """Return the bytes between two places."""
+        self._file.seek(begin)
+        content = self._file.read(end - begin)
+        if len(content) != end - begin:
+            raise UnsupportedLayoutError
+        return content
+
+    def close(self) -> None:
+        """Close the file; ``tail`` stays."""
+        self._file.close()
+
+
+def _footer_bytes(tail: bytes) -> int:
+    """Return how long a footer is with its length and the magic number after it."""
+    if not tail.endswith(MAGIC):
+        raise UnsupportedLayoutError
+    return int.from_bytes(tail[-_TRAILER_BYTES : -len(MAGIC)], "little") + _TRAILER_BYTES

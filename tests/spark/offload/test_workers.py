@@ -1,0 +1,55 @@
+"""What comes back from workers: answers, refusals and failures."""
+
+from __future__ import annotations
+
+import importlib
+from operator import neg
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from puredelta.spark.offload.worker_settings import WorkerSettings
+from puredelta.spark.offload.workers import WorkerCalls, run_in_workers
+from puredelta.spark.session.fallback import NotApplicable
+from tests.spark.local_workers import LocalWorkers
+
+SETTINGS = WorkerSettings()
+
+
+def test_answers_come_by_call(spark: SparkSession) -> None:
+    calls = [
+        WorkerCalls(function=abs, messages=[-1, 2, -3]),
+        WorkerCalls(function=neg, messages=[]),
+        WorkerCalls(function=neg, messages=[1]),
+    ]
+    for settings in (SETTINGS, WorkerSettings(quickack=False, gc_freeze=False)):
+        assert run_in_workers(spark.sparkContext, calls, settings) == [[1, 2, 3], [], [-1]]
+
+
+def test_workers_without_the_libraries_are_refused(spark: SparkSession) -> None:
+    calls = [WorkerCalls(function=importlib.import_module, messages=["no_such_module"])]
+    answer = run_in_workers(spark.sparkContext, calls, SETTINGS)
+    assert isinstance(answer, NotApplicable)
+    assert "ModuleNotFoundError" in answer.reason
+
+
+def test_another_failure_is_raised(spark: SparkSession) -> None:
+    calls = [WorkerCalls(function=int, messages=["a text"])]
+    with pytest.raises(Exception, match="a text"):
+        run_in_workers(spark.sparkContext, calls, SETTINGS)
+
+
+class Missing:
+    """Cannot be unpacked anywhere."""
+
+    def __reduce__(self) -> Any:
+        return importlib.import_module, ("no_such_module",)
+
+
+def test_a_worker_that_cannot_unpack_a_task_refuses_quietly() -> None:
+    context: Any = LocalWorkers().sparkContext
+    calls = [WorkerCalls(function=abs, messages=[1, Missing()])]
+    assert run_in_workers(context, calls, SETTINGS) == NotApplicable(
+        reason="ModuleNotFoundError on a worker: No module named 'no_such_module'"
+    )
