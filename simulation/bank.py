@@ -191,7 +191,6 @@ class TableTraits:
             stats=json.dumps(stats),
         )
 
-
     def may_hold(self, file: Add, accounts: Collection[int]) -> bool:
         """Tell by the log alone whether a file may hold a row of one of the accounts."""
         if self.partitioned:

@@ -29,7 +29,7 @@ from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.tombstones import remove_file
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.log.vectors.write import DeletionVectorUpdate, discard_vectors, write_vectors
+from puredelta.log.vectors.write import DeletionVectorUpdate, write_vectors
 from puredelta.protocol.actions.actions import Action, Add, SetTransaction
 from puredelta.protocol.actions.deletion_vector import vector_path
 from puredelta.protocol.features.feature_registry import Capability
@@ -238,18 +238,14 @@ class Client:
         if self._safety.declares_reads:
             command.transaction.read_files(predicate, files)
 
-    def add_rows(
-        self, written: Written, rows: Iterable[Row], *, data_change: bool = True
-    ) -> None:
+    def add_rows(self, written: Written, rows: Iterable[Row], *, data_change: bool = True) -> None:
         """Write rows to new files."""
         for group in self.traits.grouped(rows):
             path = f"part-{self.new_id()}.parquet"
             content = encode_rows(group)
             written.paths.append(path)
             self._disk_store.write_data(path, content)
-            add = self.traits.describe(
-                path, group, size_bytes=len(content), now_ms=self.clock()
-            )
+            add = self.traits.describe(path, group, size_bytes=len(content), now_ms=self.clock())
             written.actions.append(replace(add, data_change=data_change))
 
     def remove(self, written: Written, files: Iterable[Add], *, data_change: bool = True) -> None:

@@ -44,7 +44,7 @@ class Disk:
         except KeyError:
             raise FileNotFoundError(path) from None
 
-    def list(self, directory: str, start: str = "") -> Iterator[StoredFile]:
+    def list_from(self, directory: str, start: str = "") -> Iterator[StoredFile]:
         """Yield the files directly in a directory, by name."""
         names = self._names[directory]
         prefix = f"{directory}/" if directory else ""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
-from simulation.faults import FaultKind, Faults, DrawnFaults, ListedFaults, Place
-from simulation.interleaving import Schedule
+from simulation.faults import DrawnFaults, FaultKind, Faults, ListedFaults, Place
+from simulation.interleaving import Point, Schedule, Switch
 
 WRITERS = 4
 STATEMENTS = 50
@@ -43,8 +43,7 @@ class Plan:
     kept: frozenset[tuple[int, int]] | None = None
     """The statements that run, by writer and number; None for all."""
     faults: tuple[tuple[Place, FaultKind], ...] | None = None
-    switches: tuple[tuple[int, int], ...] | None = None
-    """At which steps another writer goes on, and which."""
+    switches: tuple[Switch, ...] | None = None
 
     def all_statements(self) -> tuple[tuple[int, int], ...]:
         """Return the statements that run, by writer and number."""
@@ -70,10 +69,10 @@ class DrawnSchedule:
         self._switching = self._random.choice((0.05, 0.2, 0.5, 0.9))
         self._weights = [self._random.choice((1, 1, 1, 8)) for _ in range(64)]
 
-    def choose(self, step: int, current: int | None, runnable: Sequence[int]) -> int:
+    def choose(self, point: Point, runnable: Sequence[int]) -> int:
         """Stay with the current writer or draw one, slow ones more seldom."""
-        del step
-        if current is not None and self._random.random() >= self._switching:
+        current = point.routine
+        if self._random.random() >= self._switching and current in runnable:
             return current
         if len(runnable) == 1:
             return runnable[0]
@@ -84,12 +83,10 @@ class DrawnSchedule:
 class ListedSchedule:
     """The switches of a list; in between, everybody runs to the end."""
 
-    def __init__(self, switches: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, switches: Sequence[Switch]) -> None:
         self._switches = dict(switches)
 
-    def choose(self, step: int, current: int | None, runnable: Sequence[int]) -> int:
+    def choose(self, point: Point, runnable: Sequence[int]) -> int:
         """Switch where the list says so, and when the current writer has ended."""
-        chosen = self._switches.get(step, current)
-        if chosen in runnable:
-            return chosen
-        return runnable[0] if current is None else current
+        chosen = self._switches.get(point, point.routine)
+        return chosen if chosen in runnable else runnable[0]

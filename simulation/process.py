@@ -7,14 +7,13 @@ has no effect, as after ``kill -9``.
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import timedelta
 from random import Random
 from zlib import crc32
 
 from simulation.disk import Disk
 from simulation.faults import Call, FaultKind, Faults, Place
-from simulation.interleaving import Interleaving
+from simulation.interleaving import Interleaving, Point
 from simulation.ledger import Ledger
 
 _BEGIN_MS = 1_700_000_000_000
@@ -35,8 +34,6 @@ class Machine:
         self.ledger = Ledger(self.disk, self.now_ms)
         self.faults = faults
         self.injected: list[tuple[Place, FaultKind]] = []
-        self.outcomes: Counter[tuple[str, str]] = Counter()
-        """How often a statement of a kind ended how."""
         self.trace: list[str] | None = None
         """What happened, in order, if somebody wants to know."""
         self.digest = 0
@@ -55,7 +52,7 @@ class Machine:
         self.digest = crc32(what.encode(), self.digest * 31 + process.writer & 0xFFFFFFFF)
         if self.trace is not None:
             self.note(process.writer, what)
-        self._interleaving.pause()
+        self._interleaving.pause(process.next_point())
         if process.is_dead:
             raise Killed
 
@@ -88,18 +85,23 @@ class Process:
         self.is_dead = False
         self.begun_ms: int | None = None
         """When the statement began that runs now."""
-        self._statement = self._call = 0
+        self._statement = self._call = self._pause = 0
         self._outage = 0
         machine.processes[writer] = self
 
     def begin(self, statement: int) -> None:
         """Start counting the calls of a statement."""
-        self._statement, self._call, self._outage = statement, 0, 0
+        self._statement, self._call, self._pause, self._outage = statement, 0, 0, 0
         self.begun_ms = self.machine.now_ms()
 
     def end(self) -> None:
         """Note that no statement runs."""
         self.begun_ms = None
+
+    def next_point(self) -> Point:
+        """Count a pause and return its place."""
+        self._pause += 1
+        return Point(self.writer, self._statement, self._pause)
 
     def reach(self, what: str) -> None:
         """Pause at a named point."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from puredelta.errors import CommitUnknownError, ConflictError, TableNotFoundErr
 from simulation.bank import STATEMENT_MAX
 from simulation.client import Client
 from simulation.faults import FaultKind, Place
-from simulation.interleaving import Interleaving
+from simulation.interleaving import Interleaving, Switch
 from simulation.ledger import SKEW_MAX
 from simulation.mutants import NoAnswerError, Safety
 from simulation.plan import Plan
@@ -38,10 +39,10 @@ class Run:
     outcomes: Mapping[tuple[str, Outcome], int]
     """How often a statement of a kind ended how."""
     faults: tuple[tuple[Place, FaultKind], ...]
-    switches: tuple[tuple[int, int], ...]
-    """At which step another writer went on, and which."""
+    switches: tuple[Switch, ...]
     num_versions: int
     num_steps: int
+    cpu_seconds: float
     digest: str
     """Equal for equal runs, step by step and byte by byte."""
     trace: Sequence[str]
@@ -68,10 +69,11 @@ class _Simulation:
         self._outcomes: Counter[tuple[str, Outcome]] = Counter()
 
     def run(self) -> Run:
+        started = time.process_time()
         violation: Violation | None = None
-        bodies: dict[int, list[int]] = {}
+        bodies: dict[int, list[int]] = {writer: [] for writer in range(self._plan.writers)}
         for writer, number in self._plan.all_statements():
-            bodies.setdefault(writer, []).append(number)
+            bodies[writer].append(number)
         try:
             self._interleaving.run([partial(self._live, w, n) for w, n in bodies.items()])
             self._machine.ledger.require_all_there()
@@ -86,6 +88,7 @@ class _Simulation:
             switches=tuple(self._interleaving.switches),
             num_versions=machine.ledger.num_checked,
             num_steps=self._interleaving.step,
+            cpu_seconds=time.process_time() - started,
             digest=self._digest(),
             trace=machine.trace or (),
         )

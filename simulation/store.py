@@ -40,7 +40,7 @@ class SimulatedStore:
         fault = self._process.call(Call.LIST, directory)
         if fault is FaultKind.FAILED:
             raise StorageError(fault.value)
-        files = list(self._disk.list(directory, start))
+        files = list(self._disk.list_from(directory, start))
         if fault is FaultKind.OLD_LISTING:
             self.has_old_listing = True
             horizon = self._process.machine.now_ms() - _HIDDEN_FOR_MS

@@ -9,9 +9,9 @@ from typing import TypeAlias
 from puredelta.log.commit.post_commit import CheckpointWish
 from simulation.bank import ACCOUNTS, TableTraits
 from simulation.statements.creation import Append, CreateTable, OpenBank
+from simulation.statements.maintenance import Compact, Read, Restore, SetProperty, Vacuum
 from simulation.statements.payments import Batch, Cancel, Deposit, Overwrite, Sweep, Transfer
 from simulation.statements.statement import Statement
-from simulation.statements.upkeep import Compact, Read, Restore, SetProperty, Vacuum
 
 _AMOUNT_MAX = 20
 _BACK_MAX = 40
@@ -68,7 +68,7 @@ def _transfer(random: Random) -> Transfer:
         target=target,
         amount=random.randint(1, _AMOUNT_MAX),
         by_file=random.random() < 0.5,
-        hides=random.random() < 0.6,
+        by_vector=random.random() < 0.6,
     )
 
 
@@ -82,7 +82,11 @@ def _sweep(random: Random) -> Sweep:
 
 
 def _cancel(random: Random) -> Cancel:
-    return Cancel(account=random.choice(ACCOUNTS), hides=random.random() < 0.6)
+    return Cancel(
+        account=random.choice(ACCOUNTS),
+        by_vector=random.random() < 0.6,
+        every=random.random() < 0.3,
+    )
 
 
 def _batch(random: Random) -> Batch:
@@ -107,9 +111,7 @@ def _compact(random: Random) -> Compact:
 def _set_property(random: Random) -> SetProperty:
     if random.random() < 0.5:
         return SetProperty(key="note", value=str(random.randint(0, 9)))
-    return SetProperty(
-        key="delta.checkpointInterval", value=str(random.choice((3, 5, 10)))
-    )
+    return SetProperty(key="delta.checkpointInterval", value=str(random.choice((3, 5, 10))))
 
 
 def _vacuum(_: Random) -> Vacuum:

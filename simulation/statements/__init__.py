@@ -1,1 +1,1 @@
-"""What writers do: payments, upkeep and the making of the table."""
+"""What writers do: payments, maintenance and the making of the table."""

@@ -56,7 +56,7 @@ class OpenBank:
         for _ in range(self.attempts - 1):
             try:
                 return self._append(client)
-            except ConflictError:
+            except ConflictError:  # noqa: PERF203 - a handful of tries
                 continue
         return self._append(client)
 

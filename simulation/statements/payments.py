@@ -45,7 +45,7 @@ class Transfer:
     target: int
     amount: int
     by_file: bool
-    hides: bool
+    by_vector: bool
 
     def run(self, client: Client) -> Outcome:
         """Move the money, if the source has it."""
@@ -65,7 +65,7 @@ class Transfer:
         written = Written()
         with client.writing(written):
             for file in touched:
-                if self.hides and snapshot.config.properties.enable_deletion_vectors:
+                if self.by_vector and snapshot.config.properties.enable_deletion_vectors:
                     client.hide(written, command, file, self._changed)
                 else:
                     client.rewrite(written, file, self._changed)
@@ -125,9 +125,9 @@ class Sweep:
 
         def effect(rows: Rows) -> Rows:
             amount = balance(rows.values(), self.source)
-            return _adding(
-                *payment(entry, source=self.source, target=self.target, amount=amount)
-            )(rows)
+            return _adding(*payment(entry, source=self.source, target=self.target, amount=amount))(
+                rows
+            )
 
         command = client.start(snapshot, effect)
         client.declare(command, of_accounts(self.source), read.candidates)
@@ -141,17 +141,19 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancel:
-    """DELETE of an account's first payment from the bank, while its money is still there."""
+    """DELETE of payments from the bank to an account, as long as their money is still there."""
 
     account: int
-    hides: bool
+    by_vector: bool
+    every: bool
+    """Not the first one alone."""
 
     def run(self, client: Client) -> Outcome:
-        """Delete both rows of the payment."""
+        """Delete both rows of each payment."""
         snapshot = client.snapshot()
         read = client.read_accounts(snapshot, self.account, BANK)
-        names = _first_payment(read.rows, self.account)
-        if names is None:
+        names = self._chosen(read.rows)
+        if not names:
             return Outcome.NOTHING_TO_DO
 
         def remaining(row: Row) -> Row | None:
@@ -167,12 +169,25 @@ class Cancel:
             for each in read.files:
                 if not each.holds(names):
                     continue
-                if self.hides and snapshot.config.properties.enable_deletion_vectors:
+                if self.by_vector and snapshot.config.properties.enable_deletion_vectors:
                     client.hide(written, command, each.file, remaining)
                 else:
                     client.rewrite(written, each.file, remaining)
         client.commit(command, written, CommitRequest(actions=(), operation=delete("...")))
         return Outcome.COMMITTED
+
+    def _chosen(self, rows: Rows) -> frozenset[str]:
+        """Return the entries of payments that the account can give back."""
+        available = balance(rows.values(), self.account)
+        names: set[str] = set()
+        for row in rows.values():
+            other = rows.get(f"{row.entry.removesuffix('-to')}-from")
+            if row.account != self.account or other is None or other.account != BANK:
+                continue
+            if row.amount <= available and (self.every or not names):
+                available -= row.amount
+                names |= {row.entry, other.entry}
+        return frozenset(names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,9 +208,7 @@ class Batch:
         batch = SetTransaction(app_id=self.query, version=number)
         entry = f"{self.query}-{number}"
         new = payment(entry, source=BANK, target=self.account, amount=self.amount)
-        command = client.start(
-            snapshot, _adding(*new), capability=Capability.APPEND, batch=batch
-        )
+        command = client.start(snapshot, _adding(*new), capability=Capability.APPEND, batch=batch)
         if command.already_committed():
             return Outcome.NOTHING_TO_DO
         written = Written()
@@ -239,14 +252,3 @@ class Overwrite:
 
 def _adding(*new: Row) -> Callable[[Rows], Rows]:
     return lambda rows: {**rows, **{row.entry: row for row in new}}
-
-
-def _first_payment(rows: Rows, account: int) -> frozenset[str] | None:
-    """Return the entries of a payment from the bank that the account can give back."""
-    available = balance(rows.values(), account)
-    for row in rows.values():
-        name = row.entry.removesuffix("-to")
-        other = rows.get(f"{name}-from")
-        if row.account == account and other is not None and other.account == BANK:
-            return frozenset({row.entry, other.entry}) if row.amount <= available else None
-    return None

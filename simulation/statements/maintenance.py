@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from puredelta.commands.restore import differing_files, restored_config
 from puredelta.commands.vacuum.garbage import find_garbage, visible_to_vacuum
-from puredelta.errors import ErrorCode, TableNotFoundError
+from puredelta.errors import TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.post_commit import CheckpointWish
-from puredelta.log.files.file_table import FileTable
 from puredelta.log.maintenance.referenced_files import referenced_files
 from puredelta.log.maintenance.running_vacuums import require_kept
 from puredelta.protocol.actions.operations import Operation
@@ -50,7 +48,7 @@ class Compact:
         for index, partition in enumerate(values):
             groups.setdefault(str(partition), []).append(index)
         largest = max(groups.values(), key=len, default=[])[:_FILES_MAX]
-        if len(largest) < 2:  # noqa: PLR2004 - one file is compact
+        if len(largest) < 2:
             return Outcome.NOTHING_TO_DO
         files = snapshot.files.take(largest)
         old = list(files.adds())
