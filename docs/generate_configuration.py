@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from puredelta.spark.offload.worker_settings import PREFIX as WORKERS_PREFIX
+from puredelta.spark.offload.worker_settings import WORKER_CONFS
 from puredelta.spark.session.delta_conf import HONOURED, PREFIX, WITHOUT_EFFECT, DeltaConf
 
 PAGE = Path(__file__).with_name("configuration.md")
@@ -45,6 +47,13 @@ def page() -> str:
             "## Honoured",
             "",
             *table("effect", HONOURED),
+            "",
+            "## Python workers",
+            "",
+            f"Settings of this library; keys begin with `{WORKERS_PREFIX}`. Python workers do a",
+            "part of a MERGE, an UPDATE or a DELETE.",
+            "",
+            *table("effect", WORKER_CONFS),
             "",
             "## Without effect",
             "",

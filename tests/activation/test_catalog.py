@@ -145,6 +145,21 @@ def test_an_interrupt_after_the_commit_keeps_a_managed_table(
     assert contents(database.table("kept")) == [(1,)]
 
 
+def test_names_with_capitals_are_the_same_tables(database: SparkSession) -> None:
+    spark = database
+    spark.range(2).write.format("delta").saveAsTable("MyTable")
+    spark.sql("ALTER TABLE MyTable ADD COLUMNS (x INT)")
+    assert spark.table("MYTABLE").columns == ["id", "x"]
+    assert [c.name for c in spark.catalog.listColumns("mytable")] == ["id", "x"]
+    spark.sql("CREATE OR REPLACE TABLE SHOP.MyTable USING delta AS SELECT 5 AS y")
+    assert contents(spark.table("mytable")) == [(5,)]
+    assert [c.name for c in spark.catalog.listColumns("mytable")] == ["y"]
+    spark.sql("ALTER TABLE Shop.MyTable SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    spark.sql("ALTER TABLE Shop.MyTable RENAME COLUMN y TO z")
+    assert [c.name for c in spark.catalog.listColumns("mytable")] == ["z"]
+    assert operations(spark, "mytable")[0] == "RENAME COLUMN"
+
+
 def test_what_does_not_fit(database: SparkSession) -> None:
     spark = database
     spark.sql("CREATE TABLE narrow (a INT, b INT) USING delta")

@@ -20,22 +20,10 @@ class Settings:
         return dict(self._values)
 
 
-class EmptyCache:
-    """The way to Spark's cache of frames, which holds none."""
-
-    def sharedState(self) -> EmptyCache:  # noqa: N802 - Spark's name
-        return self
-
-    def cacheManager(self) -> EmptyCache:  # noqa: N802 - Spark's name
-        return self
-
-    def isEmpty(self) -> bool:  # noqa: N802 - Spark's name
-        return True
-
-
 class FakeSession:
-    """A session that runs nothing."""
+    """A session that runs nothing and, like one of Spark Connect, has no JVM in reach."""
 
+    __module__ = "pyspark.sql.connect.fake"
     version = "4.1.0"
 
     def __init__(self, **settings: str) -> None:
@@ -43,4 +31,3 @@ class FakeSession:
         values = {key.replace("__", "."): value for key, value in settings.items()}
         values.setdefault("spark.sql.caseSensitive", "false")
         self.conf: Any = Settings(values)
-        self._jsparkSession = EmptyCache()

@@ -155,7 +155,8 @@ def test_provenance_has_the_keys_and_order_of_the_references_own(
     spark.range(3).write.format("delta").save(str(root))
     spark.range(3).write.format("delta").mode("append").save(str(root))
     log = TableLog(LocalStore(root))
-    transact(log).commit([], WRITE, metrics={"numFiles": 1})
+    words = spark.conf.get("spark.databricks.delta.commitInfo.userMetadata")
+    transact(log).commit([], WRITE, metrics={"numFiles": 1}, user_metadata=words)
     theirs, ours = (
         json.loads((root / log_path(commit_name(v))).read_text().splitlines()[0])["commitInfo"]
         for v in (1, 2)

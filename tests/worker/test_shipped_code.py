@@ -16,18 +16,17 @@ from puredelta import worker
 from puredelta.spark.offload import workers
 from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.offload.workers import packed_code
-from puredelta.worker.bootstrap import run_task
-from puredelta.worker.copy_rows import COPY_ORDERS, CopyOrder, RowGroups, copy
+from puredelta.worker.bootstrap import run_rows, run_task
+from puredelta.worker.data_files.copy_rows import COPY_ORDERS, CopyOrder, RowGroups, copy
+from puredelta.worker.data_files.rewrite_file import (
+    REWRITE_TASKS,
+    RewriteTask,
+    rewrite,
+)
 from puredelta.worker.limits import LIMITS, LIMITS_CODEC
 from puredelta.worker.lookup.key_lookup import look_up
 from puredelta.worker.lookup.lookup_batch import LOOKUP_BATCHES, FileLookup
 from puredelta.worker.lookup.lookup_request import LOOKUP_REQUESTS, KeyColumn, LookupRequest
-from puredelta.worker.rewrite_file import (
-    REWRITE_TASKS,
-    RewriteTask,
-    rewrite,
-    rewrite_batches,
-)
 from tests.worker.lookup.batches import batch_of
 from tests.worker.unpacking import run_without
 
@@ -88,12 +87,6 @@ def test_code_works_where_puredelta_is_not(function: Callable[..., Any], message
     assert "FileNotFound" in run_without("puredelta", packed_code(run_task), CALL, *sent)
 
 
-def test_code_for_rows_of_arrow_works_where_puredelta_is_not() -> None:
-    call = "list(code(*arguments))"
-    sent = LIMITS_CODEC.encode(LIMITS), []
-    assert run_without("puredelta", packed_code(rewrite_batches), call, *sent) == "[]"
-
-
 def test_what_looks_for_the_libraries_needs_none() -> None:
     sent = [b"", packed_code(look_up)], (1, pickle.dumps(None))
     answer = run_without("puredelta numpy pyarrow", packed_code(run_task), CALL, *sent)
@@ -102,13 +95,14 @@ def test_what_looks_for_the_libraries_needs_none() -> None:
     assert refusal.startswith("ModuleNotFoundError on a worker: ")
 
 
-def test_what_is_sent_with_every_job_needs_no_library() -> None:
-    work = workers.low_latency(run_task, WorkerSettings())
+@pytest.mark.parametrize("run", [run_task, run_rows])
+def test_what_is_sent_with_every_job_needs_no_library(run: Callable[..., Any]) -> None:
+    work = workers.low_latency(run, WorkerSettings())
     payload: bytes = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]
     assert run_without("puredelta numpy pyarrow", payload, "code.func.__name__") == "after_arrival"
 
 
-@pytest.mark.parametrize("function", [rewrite, copy, look_up, rewrite_batches])
+@pytest.mark.parametrize("function", [rewrite, copy, look_up])
 def test_packed_code_is_small(function: Callable[..., Any]) -> None:
     """It is sent to every task."""
     assert len(packed_code(function)) < 250_000

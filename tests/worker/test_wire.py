@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from puredelta.worker.wire import arrow_schema, codec_of
+from puredelta.worker.wire import codec_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,15 +27,6 @@ class Outer:
     some: tuple[Inner | None, ...]
     column: tuple[tuple[str, pa.DataType], ...]
     named: Mapping[int, tuple[bytes, bytes]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Flat:
-    flag: bool
-    number: int | None
-    texts: tuple[str | None, ...]
-    paths: tuple[tuple[str, ...], ...]
-    content: bytes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,17 +54,6 @@ def test_dataclasses_travel_as_tuples(perhaps: Inner | None) -> None:
         {7: (b"", b"x")},
     )
     assert codec.decode(codec.encode(outer)) == outer
-
-
-def test_rows_of_arrow_have_the_same_fields() -> None:
-    every = [
-        Flat(flag=True, number=None, texts=("a", None), paths=(("b", "c"), ()), content=b"\0"),
-        Flat(flag=False, number=2**62, texts=(), paths=(), content=b""),
-    ]
-    codec, schema = codec_of(Flat), arrow_schema(Flat)
-    rows = [dict(zip(schema.names, codec.encode(one), strict=True)) for one in every]
-    table = pa.Table.from_pylist(rows, schema)
-    assert [codec.decode(row.values()) for row in table.to_pylist()] == every
 
 
 def test_arrays_travel_as_bytes() -> None:

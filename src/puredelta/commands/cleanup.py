@@ -1,4 +1,4 @@
-"""What becomes of written files when their commit fails."""
+"""What happens to written files when their commit fails."""
 
 from __future__ import annotations
 

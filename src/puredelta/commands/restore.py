@@ -1,7 +1,7 @@
-"""RESTORE: the newest version becomes what an older one was.
+"""RESTORE: the newest version becomes what an older version was.
 
-Pure log work: files that the older version had and the newest lacks are added again, those
-it did not have are removed. Nothing is copied, so the files must still be there.
+RESTORE only writes to the log: files that only the older version had are added again, files that
+only the newest version has are removed. Nothing is copied, so the files must still exist.
 """
 
 from __future__ import annotations

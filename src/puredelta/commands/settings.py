@@ -1,4 +1,4 @@
-"""What a session, or the options of one write, say of the commits that are made."""
+"""What the session, or the options of one write, say about commits."""
 
 from __future__ import annotations
 

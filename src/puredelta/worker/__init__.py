@@ -1,3 +1,3 @@
-"""What executors run: standard library, numpy and pyarrow only."""
+"""What executors run, shipped by value with each task: standard library, numpy and pyarrow only."""
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ pyarrow says so in one line, instead of a stack trace in its log.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 Task: TypeAlias = tuple[int, bytes]
@@ -24,6 +24,14 @@ def run_task(functions: Sequence[bytes], task: Task) -> list[TaskAnswer]:
     except ImportError as missing:
         return [(number, f"{type(missing).__name__} on a worker: {missing}", None)]
     return [(number, None, function(message))]
+
+
+def run_rows(functions: Sequence[bytes], batches: Iterable[Any]) -> Iterator[Any]:
+    """Run the tasks that come as rows of Arrow, and yield each answer as a row."""
+    for batch in batches:
+        for row in batch.to_pylist():
+            (answer,) = run_task(functions, (row["function"], row["argument"]))
+            yield batch.from_pydict({"answer": [pickle.dumps(answer)]})
 
 
 def after_arrival(_arrivals: Sequence[object], work: Callable[[Any], Any], batch: Any) -> Any:

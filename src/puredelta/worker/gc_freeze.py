@@ -5,8 +5,7 @@ and Spark's own modules loaded that takes 30 to 45 ms of a core, while the drive
 that core. ``gc.freeze`` tells the collector that what is loaded by now stays.
 
 What other tasks of the same worker hold at that moment and drop later in cycles is never
-collected either: once per worker, no more than it held. Shipped by value: this module knows the
-standard library only.
+collected either: once per worker, no more than it held.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """Reads rows of a data file as Arrow batches, inside a Spark worker.
 
-Shipped by value: this module knows the standard library, numpy and pyarrow only.
-
 Traps this module knows:
 
 * INT96 timestamps are read as nanoseconds, which overflow outside 1677..2262: microseconds
   are asked for.
 * ``ParquetFile`` looks at every column's name and asks which file system a path is of, which
-  takes as long as to parse the footer; its reader alone does neither. It must be told that
-  Arrow has extension types, which Arrow 20 and before cannot be.
+  takes as long as to parse the footer; its reader alone does neither. Its option for
+  Arrow's extension types is unknown to Arrow 20 and before.
 * Dates and timestamps may be stored in the hybrid calendar, which Spark converts; they are used
   only where none is old enough for the calendars to differ.
 * What Arrow cannot read or does not implement comes as an error of Arrow or of the system
@@ -44,7 +42,7 @@ class OnlySparkError(Exception):
 
 
 class OpenFile:
-    """A Parquet file whose footer is parsed, by path or open; closed when nobody has it any more.
+    """A Parquet file whose footer is parsed, by path or open; closed with its last reference.
 
     Its methods raise Arrow's errors.
     """
@@ -128,7 +126,7 @@ def read_batches(
 def dropped_rows(
     packed_words: bytes, packed_bits: bytes, first_row: int, num_rows: int
 ) -> Mask | None:
-    """Tell which of the rows from ``first_row`` on have their bit set; ``None`` if none has.
+    """Return which of the rows from ``first_row`` on have their bit set; ``None`` if none has.
 
     Words (little-endian int64) say which runs of 64 rows have one, ascending, bits (uint64) which
     rows of each.

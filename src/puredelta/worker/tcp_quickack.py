@@ -7,8 +7,7 @@ Spark had the same between workers and its state server and mended it there (SPA
 worker's side it can be mended while the first piece is unpacked: `Quickack` sets ``TCP_QUICKACK``.
 
 Only the connection to Spark is touched, on Linux only. The kernel forgets the option after some
-messages, and nothing else about the connection changes. Shipped by value: this module knows the
-standard library only.
+messages, and nothing else about the connection changes.
 """
 
 from __future__ import annotations

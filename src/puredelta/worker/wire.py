@@ -1,9 +1,8 @@
-"""How orders travel to Spark workers and answers travel back: as tuples, or as rows of Arrow.
+"""How orders travel to Spark workers and answers travel back: as tuples of plain values.
 
 The classes of orders and answers do not travel. A worker has no puredelta, so nothing that it
 unpacks as data may name a class of this package. A `Codec` reads the fields of a dataclass once,
-in the driver, and turns its instances into tuples and back. Where rows of Arrow travel instead
-(``mapInArrow``), `arrow_schema` makes their schema of the same fields.
+in the driver, and turns its instances into tuples and back.
 """
 
 from __future__ import annotations
@@ -16,19 +15,12 @@ from typing import Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 T = TypeVar("T")
 Fields: TypeAlias = tuple[Any, ...]
 """The fields of an order or an answer, in the order in which its class declares them."""
 _Step: TypeAlias = Callable[[Any], Any]
-
-_ARROW_TYPES: Mapping[object, pa.DataType] = {
-    int: pa.int64(),
-    bool: pa.bool_(),
-    str: pa.string(),
-    bytes: pa.binary(),
-}
+_Way: TypeAlias = tuple[_Step, _Step]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +53,7 @@ class Codec(Generic[T]):
         return tuple(values)
 
     def decode(self, values: Iterable[Any]) -> T:
-        """Return what `encode` was given. Lists, which Arrow makes of tuples, are tuples again."""
+        """Return what `encode` was given."""
         found = list(values)
         for place, step in self.decoding.items():
             found[place] = step(found[place])
@@ -73,78 +65,43 @@ def codec_of(kind: type[T]) -> Codec[T]:
 
     A codec travels with the code that uses it; type hints cannot be read in a worker.
     """
-    steps = [_steps(hint) for _, hint in _hints(kind)]
+    hints, names = get_type_hints(kind), tuple(field.name for field in fields(kind))  # type: ignore[arg-type]
+    ways = {place: way for place, name in enumerate(names) if (way := _way(hints[name]))}
     return Codec(
         kind=kind,
-        names=tuple(name for name, _ in _hints(kind)),
-        encoding={n: encode for n, (encode, _) in enumerate(steps) if encode is not None},
-        decoding={n: decode for n, (_, decode) in enumerate(steps) if decode is not None},
+        names=names,
+        encoding={place: encode for place, (encode, _) in ways.items()},
+        decoding={place: decode for place, (_, decode) in ways.items()},
     )
 
 
-def arrow_schema(kind: type) -> pa.Schema:
-    """Return the schema of rows that hold the fields of a dataclass.
-
-    Fields are whole numbers, flags, texts, bytes, and tuples of them; each may be None.
-
-    >>> from puredelta.worker.write_file import FileAnswer
-    >>> arrow_schema(FileAnswer).field("nan_columns").type
-    ListType(list<item: list<item: string>>)
-    """
-    return pa.schema([(name, _arrow_type(hint)) for name, hint in _hints(kind)])
-
-
-def _hints(kind: type) -> list[tuple[str, Any]]:
-    hints = get_type_hints(kind)
-    return [(field.name, hints[field.name]) for field in fields(kind)]
-
-
-def _arrow_type(hint: Any) -> pa.DataType:
-    hint = _present(hint)
-    if get_origin(hint) is tuple:
-        return pa.list_(_arrow_type(get_args(hint)[0]))
-    return _ARROW_TYPES[hint]
-
-
-def _present(hint: Any) -> Any:
-    """Return the type of a value that is not None."""
-    if get_origin(hint) in (Union, types.UnionType):
-        (hint,) = (one for one in get_args(hint) if one is not types.NoneType)
-    return hint
-
-
-def _steps(hint: Any) -> tuple[_Step | None, _Step | None]:
-    """Return how values of a type are encoded and decoded; ``None``: they are not."""
-    present = _present(hint)
-    if present is not hint:
-        encode, decode = _steps(present)
-        return _unless_absent(encode), _unless_absent(decode)
+def _way(hint: Any) -> _Way | None:
+    """Return how values of a type are encoded and decoded; ``None``: they travel as they are."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        (present,) = (one for one in inner if one is not types.NoneType)
+        return _over(_if_present, _way(present))
+    if origin is tuple and inner[-1] is Ellipsis:
+        return _over(_each, _way(inner[0]))
+    if origin is np.ndarray:
+        return _array_bytes, _array_of
     if isinstance(hint, type) and is_dataclass(hint):
         codec = codec_of(hint)
         return codec.encode, codec.decode
-    if get_origin(hint) is np.ndarray:
-        return _array_bytes, _array_of
-    if get_origin(hint) is tuple:
-        elements = [_steps(element) for element in get_args(hint) if element is not Ellipsis]
-        encode, decode = elements[0] if len(elements) == 1 else (None, None)
-        return None if encode is None else _each(encode), _each(decode)
-    return None, None
+    return None
 
 
-def _each(step: _Step | None) -> _Step:
-    return tuple if step is None else functools.partial(_mapped, step)
-
-
-def _mapped(step: _Step, values: Sequence[Any]) -> Fields:
-    return tuple(map(step, values))
-
-
-def _unless_absent(step: _Step | None) -> _Step | None:
-    return None if step is None else functools.partial(_if_present, step)
+def _over(apply: Callable[[_Step, Any], Any], way: _Way | None) -> _Way | None:
+    """Return the way of values that hold others."""
+    return way and (functools.partial(apply, way[0]), functools.partial(apply, way[1]))
 
 
 def _if_present(step: _Step, value: Any) -> Any:
     return None if value is None else step(value)
+
+
+def _each(step: _Step, values: Sequence[Any]) -> Fields:
+    return tuple(map(step, values))
 
 
 def _array_bytes(array: npt.NDArray[Any]) -> tuple[str, bytes]:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.alter import column_change
 from puredelta.commands.alter.clustering import cluster_table_by
 from puredelta.commands.alter.column_change import (
     ColumnEdit,
@@ -349,16 +349,15 @@ def test_types_become_wider_where_that_is_enabled() -> None:
         change_table_column(SPARK, log, ("a",), ColumnEdit(data_type=T.IntegerType()))
 
 
-def test_defaults_need_their_feature(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_change, "require_valid_default", lambda *_, **__: None)
+def test_defaults_need_their_feature(spark: SparkSession) -> None:
     log = table()
     with pytest.raises(DeltaError) as error:
-        change_table_column(SPARK, log, ("b",), ColumnEdit(default="'x'"))
+        change_table_column(spark, log, ("b",), ColumnEdit(default="'x'"))
     assert error.value.code is ErrorCode.WRONG_COLUMN_DEFAULTS_FEATURE_NOT_ENABLED
-    set_table_properties(SPARK, log, {"delta.feature.allowColumnDefaults": "supported"})
-    change_table_column(SPARK, log, ("b",), ColumnEdit(default="'x'"))
+    set_table_properties(spark, log, {"delta.feature.allowColumnDefaults": "supported"})
+    change_table_column(spark, log, ("b",), ColumnEdit(default="'x'"))
     assert log.snapshot().config.schema.fields[1].metadata["CURRENT_DEFAULT"] == "'x'"
-    change_table_column(SPARK, log, ("b",), ColumnEdit(default=Unset.DEFAULT))
+    change_table_column(spark, log, ("b",), ColumnEdit(default=Unset.DEFAULT))
     assert "CURRENT_DEFAULT" not in log.snapshot().config.schema.fields[1].metadata
 
 

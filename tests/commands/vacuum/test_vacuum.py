@@ -18,7 +18,7 @@ from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from puredelta.store.base import StorageError, StoredDirectory, StoredFile
 from puredelta.store.local import LocalStore
 from tests.commands.sessions import FakeSession
-from tests.faults import Meddling, at_first
+from tests.faults import FailAt, Meddling, at_first
 from tests.log.tables import WRITE, Client, add, create_table, feature_protocol, remove
 
 HOUR_MS = 3_600_000
@@ -133,13 +133,10 @@ def test_commits_may_be_switched_off(log: TableLog) -> None:
     assert log.latest_version() == 1
 
 
-def test_a_failure_is_in_the_history(log: TableLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: str) -> None:
-        raise StorageError("no")
-
-    monkeypatch.setattr(log.store, "delete", fail)
+def test_a_failure_is_in_the_history(log: TableLog) -> None:
+    failing = FailAt(log.store, 1, only=frozenset({"delete"}))
     with pytest.raises(StorageError):
-        run(log)
+        run(TableLog(failing))
     info = log.history()[0].commit_info
     assert info is not None
     assert info.operation_parameters == {"status": "FAILED"}

@@ -23,8 +23,8 @@ from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.write.written_files import WriteResult
-from puredelta.worker.copy_rows import CopyOrder
-from tests.commands.merge.tables import lay_table
+from puredelta.worker.data_files.copy_rows import CopyOrder
+from tests.commands.dml.tables import lay_table
 from tests.spark.files import write_file
 from tests.spark.local_workers import LocalWorkers
 
@@ -49,16 +49,16 @@ def copied(log: TableLog, workers: LocalWorkers) -> WriteResult | NotApplicable:
         include=False,
         columns=(("id", "id", pa.int64()),),
     )
-    context: Any = workers.sparkContext
+    session: Any = workers
     plan = plan_copy(
         chosen,
         SETTINGS,
         store=log.store,
         config=log.snapshot().config,
         codec="snappy",
-        parallelism=context.defaultParallelism,
+        parallelism=workers.defaultParallelism,
     )
-    return write_alone(context, plan, SETTINGS)
+    return write_alone(session, plan, SETTINGS)
 
 
 def files_of(log: TableLog) -> list[str]:

@@ -24,12 +24,12 @@ def test_answers_come_by_call(spark: SparkSession) -> None:
         WorkerCalls(function=neg, messages=[1]),
     ]
     for settings in (SETTINGS, WorkerSettings(quickack=False, gc_freeze=False)):
-        assert run_in_workers(spark.sparkContext, calls, settings) == [[1, 2, 3], [], [-1]]
+        assert run_in_workers(spark, calls, settings) == [[1, 2, 3], [], [-1]]
 
 
 def test_workers_without_the_libraries_are_refused(spark: SparkSession) -> None:
     calls = [WorkerCalls(function=importlib.import_module, messages=["no_such_module"])]
-    answer = run_in_workers(spark.sparkContext, calls, SETTINGS)
+    answer = run_in_workers(spark, calls, SETTINGS)
     assert isinstance(answer, NotApplicable)
     assert "ModuleNotFoundError" in answer.reason
 
@@ -37,7 +37,7 @@ def test_workers_without_the_libraries_are_refused(spark: SparkSession) -> None:
 def test_another_failure_is_raised(spark: SparkSession) -> None:
     calls = [WorkerCalls(function=int, messages=["a text"])]
     with pytest.raises(Exception, match="a text"):
-        run_in_workers(spark.sparkContext, calls, SETTINGS)
+        run_in_workers(spark, calls, SETTINGS)
 
 
 class Missing:
@@ -48,8 +48,8 @@ class Missing:
 
 
 def test_a_worker_that_cannot_unpack_a_task_refuses_quietly() -> None:
-    context: Any = LocalWorkers().sparkContext
+    session: Any = LocalWorkers()
     calls = [WorkerCalls(function=abs, messages=[1, Missing()])]
-    assert run_in_workers(context, calls, SETTINGS) == NotApplicable(
+    assert run_in_workers(session, calls, SETTINGS) == NotApplicable(
         reason="ModuleNotFoundError on a worker: No module named 'no_such_module'"
     )

@@ -13,7 +13,7 @@ from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.offload.workers import WorkerCalls
 from puredelta.spark.offload.write_job import PlannedFiles, write_alone, write_both
 from puredelta.spark.session.fallback import NotApplicable
-from puredelta.worker.write_file import FILE_ANSWERS, FileAnswer
+from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
 from tests.spark.local_workers import LocalWorkers
 
 SETTINGS = WorkerSettings()
@@ -69,19 +69,19 @@ def plans() -> Plans:
 
 
 @pytest.fixture
-def context() -> Any:
-    return LocalWorkers().sparkContext
+def session() -> Any:
+    return LocalWorkers()
 
 
-def test_each_plan_gets_its_own_answers(context: Any, plans: Plans) -> None:
+def test_each_plan_gets_its_own_answers(session: Any, plans: Plans) -> None:
     both = write_both(
-        context,
+        session,
         plans.plan("first", [(1, None), (2, None)], [(3, None)]),
         plans.plan("second", [(1, None)], [(2, None)], by=write_again),
         SETTINGS,
     )
     assert both == ([1, 2, 3], [-2, -1])
-    alone = write_alone(context, plans.plan("third", [(4, None)]), SETTINGS)
+    alone = write_alone(session, plans.plan("third", [(4, None)]), SETTINGS)
     assert alone == [4]
     assert not [note for note in plans.notes if "discarded" in note]
 
@@ -89,9 +89,9 @@ def test_each_plan_gets_its_own_answers(context: Any, plans: Plans) -> None:
 def test_tasks_of_the_second_plan_begin_first(plans: Plans) -> None:
     """New rows make few tasks, and long ones: copies fill what they leave."""
     workers = LocalWorkers()
-    context: Any = workers.sparkContext
+    session: Any = workers
     write_both(
-        context,
+        session,
         plans.plan("copies", [(1, None)], [(2, None)]),
         plans.plan("new rows", [(3, None)]),
         SETTINGS,
@@ -109,7 +109,7 @@ def test_one_spark_job_does_both(spark: SparkSession, plans: Plans) -> None:
     context.setJobGroup("write job test", "")
     try:
         both = write_both(
-            context,
+            spark,
             plans.plan("first", [(1, None)], [(2, None)], by=shipped),
             plans.plan("second", [(7, None)], by=shipped),
             SETTINGS,
@@ -120,9 +120,9 @@ def test_one_spark_job_does_both(spark: SparkSession, plans: Plans) -> None:
     assert len(context.statusTracker().getJobIdsForGroup("write job test")) == 1
 
 
-def test_a_plan_that_is_refused_does_not_keep_the_other(context: Any, plans: Plans) -> None:
+def test_a_plan_that_is_refused_does_not_keep_the_other(session: Any, plans: Plans) -> None:
     first, second = write_both(
-        context,
+        session,
         plans.plan("first", [(1, None)], [(2, "cannot read it")]),
         plans.plan("second", [(3, None)]),
         SETTINGS,
@@ -132,36 +132,36 @@ def test_a_plan_that_is_refused_does_not_keep_the_other(context: Any, plans: Pla
     assert plans.notes == ["second is finished", "first is discarded"]
 
 
-def test_a_plan_that_was_refused_before_does_not_keep_the_other(context: Any, plans: Plans) -> None:
+def test_a_plan_that_was_refused_before_does_not_keep_the_other(session: Any, plans: Plans) -> None:
     refused = NotApplicable(reason="no local file system")
     plan = partial(plans.plan, "other", [(3, None)])
-    assert write_both(context, refused, plan(), SETTINGS) == (refused, [3])
-    assert write_both(context, plan(), refused, SETTINGS) == ([3], refused)
-    no_context: Any = None
-    assert write_both(no_context, refused, refused, SETTINGS) == (refused, refused)
-    assert write_alone(no_context, refused, SETTINGS) == refused
+    assert write_both(session, refused, plan(), SETTINGS) == (refused, [3])
+    assert write_both(session, plan(), refused, SETTINGS) == ([3], refused)
+    no_session: Any = None
+    assert write_both(no_session, refused, refused, SETTINGS) == (refused, refused)
+    assert write_alone(no_session, refused, SETTINGS) == refused
 
 
 def test_unfit_workers_refuse_both(plans: Plans) -> None:
-    context: Any = LocalWorkers(able_tasks=1).sparkContext
+    session: Any = LocalWorkers(able_tasks=1)
     both = write_both(
-        context, plans.plan("first", [(1, None)]), plans.plan("second", [(3, None)]), SETTINGS
+        session, plans.plan("first", [(1, None)]), plans.plan("second", [(3, None)]), SETTINGS
     )
     assert [isinstance(one, NotApplicable) for one in both] == [True, True]
     assert plans.notes == ["second is discarded", "first is discarded"]
 
 
 def test_a_session_that_wants_no_workers_has_none(plans: Plans) -> None:
-    no_context: Any = None
+    no_session: Any = None
     settings = WorkerSettings(enabled=False)
-    refused = write_alone(no_context, plans.plan("only", [(1, None)]), settings)
+    refused = write_alone(no_session, plans.plan("only", [(1, None)]), settings)
     assert refused == NotApplicable(reason="spark.puredelta.workers.enabled is false")
 
 
-def test_a_failed_job_discards_both(context: Any, plans: Plans) -> None:
+def test_a_failed_job_discards_both(session: Any, plans: Plans) -> None:
     with pytest.raises(OSError, match="disk full"):
         write_both(
-            context,
+            session,
             plans.plan("first", [(1, None)]),
             plans.plan("second", [(3, "disk full")]),
             SETTINGS,
@@ -171,7 +171,7 @@ def test_a_failed_job_discards_both(context: Any, plans: Plans) -> None:
 
 @pytest.mark.parametrize("failing", ["first", "second"])
 def test_a_plan_that_cannot_be_finished_discards_both(
-    context: Any, plans: Plans, failing: str
+    session: Any, plans: Plans, failing: str
 ) -> None:
     def incomplete() -> None:
         raise ValueError("a row is missing")
@@ -181,11 +181,11 @@ def test_a_plan_that_cannot_be_finished_discards_both(
         for name in ("first", "second")
     )
     with pytest.raises(ValueError, match="a row is missing"):
-        write_both(context, first, second, SETTINGS)
+        write_both(session, first, second, SETTINGS)
     assert plans.notes[-2:] == ["second is discarded", "first is discarded"]
 
 
-def test_what_cannot_be_discarded_hides_no_failure(context: Any) -> None:
+def test_what_cannot_be_discarded_hides_no_failure(session: Any) -> None:
     def cannot() -> None:
         raise OSError(13, "not allowed")
 
@@ -196,24 +196,24 @@ def test_what_cannot_be_discarded_hides_no_failure(context: Any) -> None:
         location="",
     )
     with pytest.raises(OSError, match="disk full"):
-        write_alone(context, plan, SETTINGS)
+        write_alone(session, plan, SETTINGS)
 
 
 def test_plans_without_calls_run_nothing(plans: Plans) -> None:
-    no_context: Any = None
-    assert write_alone(no_context, plans.plan("nothing"), SETTINGS) == []
+    no_session: Any = None
+    assert write_alone(no_session, plans.plan("nothing"), SETTINGS) == []
     nothing = plans.plan("first"), plans.plan("second")
-    assert write_both(no_context, *nothing, SETTINGS) == ([], [])
-    context: Any = LocalWorkers().sparkContext
+    assert write_both(no_session, *nothing, SETTINGS) == ([], [])
+    session: Any = LocalWorkers()
     one = plans.plan("second", [(3, None)])
-    assert write_both(context, plans.plan("first"), one, SETTINGS) == ([], [3])
+    assert write_both(session, plans.plan("first"), one, SETTINGS) == ([], [3])
 
 
 def test_what_the_storage_refuses_is_named(plans: Plans) -> None:
-    context: Any = LocalWorkers().sparkContext
+    session: Any = LocalWorkers()
     full = plans.plan("only", [(1, "disk full")], by=_no_space)
     with pytest.raises(Exception, match="could not be written to where only lies"):
-        write_alone(context, full, SETTINGS)
+        write_alone(session, full, SETTINGS)
 
 
 def _no_space(_: Any) -> None:

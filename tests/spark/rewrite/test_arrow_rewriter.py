@@ -22,7 +22,7 @@ from puredelta.spark.rewrite.grouping import SMALL_FILES_MIN
 from puredelta.spark.rewrite.spark_rewriter import SparkRewriter
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
-from tests.commands.merge.tables import lay_table
+from tests.commands.dml.tables import lay_table
 from tests.spark.local_workers import LocalWorkers
 
 SCHEMA = pa.schema(

@@ -1,12 +1,31 @@
+"""Sets of rows: aggregated, marked, kept and left out, exactly those."""
+
 from __future__ import annotations
 
-import numpy as np
-import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pathlib import Path
+from typing import Any
 
-from puredelta.spark.scan.bitmaps import collect_words, mark_rows, unpack_word
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from puredelta.spark.scan.bitmaps import (
+    collect_words,
+    mark_rows,
+    rows_by_file,
+    rows_inside,
+    rows_outside,
+    unpack_word,
+)
+from puredelta.spark.scan.native_scan import native_scan
+from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.row_bitmap import RowBitmap
+from tests.spark.files import executed_plan, write_file
+
+COUNT = 100_000
 
 
 def bitmap(*rows: int) -> RowBitmap:
@@ -27,7 +46,7 @@ def test_records_become_words_by_set_and_file(spark: SparkSession, far: int) -> 
     assert words.select(0).files() == {0: bitmap(0, 63, 64), 3: bitmap(far)}
     assert words.select(1).files() == {0: bitmap(1)}
     assert words.files() == {0: bitmap(0, 1, 63, 64), 3: bitmap(far)}
-    assert words.num_hits == 6
+    assert words.hits.sum() == 6
 
 
 def test_a_row_that_comes_twice_shows_in_any_set(spark: SparkSession) -> None:
@@ -68,3 +87,59 @@ def test_rows_are_marked_by_set(spark: SparkSession, far: int) -> None:
         (1, 5): (False, False, False),
         (2, 1): (False, False, False),
     }
+
+
+@pytest.fixture
+def rows(spark: SparkSession, tmp_path: Path) -> DataFrame:
+    """Three files of 100,000 rows; the third has no ordinal."""
+    table = pa.table({"id": pa.array(range(COUNT), pa.int64())})
+    files = [
+        write_file(tmp_path / f"{n}.parquet", table, **{FILE_ORDINAL: ordinal})
+        for n, ordinal in enumerate(["0", "1", None])
+    ]
+    return native_scan(
+        spark,
+        files,
+        data_schema=T.StructType.fromDDL("id long"),
+        partition_schema=T.StructType([T.StructField(FILE_ORDINAL, T.IntegerType())]),
+    ).withColumn(ROW_INDEX, F.col("_metadata.row_index"))
+
+
+NEAR = (0, 63, 64, 4095, 4096, 32768, 65535, 99_999)
+FAR = (*NEAR, 5_000_000)
+"""One more that no file has, so that the words are too many to be part of a plan."""
+
+
+@pytest.mark.parametrize("gone", [NEAR, FAR], ids=["near", "far"])
+def test_rows_inside_and_outside_split_the_rows(rows: DataFrame, gone: tuple[int, ...]) -> None:
+    chosen = {1: bitmap(*gone)}
+    inside = rows_inside(rows, chosen)
+    assert ("Join" in executed_plan(inside)) == (gone == FAR)
+    assert sorted(map(tuple, inside.collect())) == [(n, 1, n) for n in NEAR]
+    outside = rows_outside(rows, chosen)
+    assert inside.columns == outside.columns == rows.columns
+    assert outside.count() == 3 * COUNT - len(NEAR)
+    assert outside.filter(F.col(FILE_ORDINAL).isNull()).count() == COUNT
+    assert outside.filter("id = 32768").count() == 2
+
+
+@pytest.mark.parametrize("far", [5, 5_000_000], ids=["near", "far"])
+def test_filters_and_metadata_pass_through(rows: DataFrame, far: int) -> None:
+    outside = rows_outside(rows, {0: bitmap(5, far)})
+    found = outside.filter("id < 6").select("id", FILE_ORDINAL, "_metadata.file_path")
+    assert found.count() == 17
+    plan = executed_plan(found)
+    assert "LessThan(id,6)" in plan
+    assert ("BroadcastHashJoin" in plan) == (far != 5)
+
+
+def test_words_too_many_to_broadcast_are_shuffled(rows: DataFrame, conf: Any) -> None:
+    conf("spark.sql.autoBroadcastJoinThreshold", "-1")
+    outside = rows_outside(rows, {0: bitmap(5, 5_000_000)}, broadcast_max=1)
+    assert "Broadcast" not in executed_plan(outside)
+    assert outside.count() == 3 * COUNT - 1
+
+
+def test_positions_become_sets() -> None:
+    positions = {0: np.array([5, 3], np.uint64), 1: np.array([], np.uint64)}
+    assert rows_by_file(positions) == {0: bitmap(3, 5)}

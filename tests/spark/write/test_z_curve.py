@@ -42,7 +42,7 @@ def test_curve_visits_quadrant_after_quadrant() -> None:
     assert quadrants == [3, 7, 11, 15]
 
 
-def test_cuts_make_equal_pieces() -> None:
+def test_cuts_make_equal_sections() -> None:
     places = np.array([5, 1, 4, 2, 3, 0], np.int64)
     assert cuts(places, 3).tolist() == [2, 4]
     assert cuts(places, 1).tolist() == []

@@ -1,4 +1,4 @@
-"""CLUSTER BY: other clustering columns, or none, for the rows to come."""
+"""CLUSTER BY: other clustering columns for rows to come, or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ADD, DROP and RENAME COLUMNS. Data files are never touched: names are mapped, or NULL is read."""
+"""ADD, DROP and RENAME COLUMNS, without touching a data file.
+
+Dropping and renaming need column mapping; a column that a file lacks is read as NULL.
+"""
 
 from __future__ import annotations
 

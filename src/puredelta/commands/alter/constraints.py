@@ -14,7 +14,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.table_operations import add_constraint, drop_constraint
 from puredelta.protocol.features.properties import CONSTRAINT_PREFIX
 from puredelta.protocol.schema.types import StructType
-from puredelta.spark.resolve.column_expressions import Fault, judge
+from puredelta.spark.resolve.column_expressions import Fault, check_expression
 from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.delta_conf import ASSUME_DROP_IF_EXISTS
 
@@ -99,7 +99,9 @@ def require_condition(spark: SparkSession, name: str, expression: str, columns: 
         InvalidRequestError: it is none (NON_BOOLEAN_CHECK_CONSTRAINT), names a column that
             does not exist, aggregates, or is not deterministic.
     """
-    checked = judge(spark, f"({expression})", columns)  # as it is put into other expressions
+    checked = check_expression(
+        spark, f"({expression})", columns
+    )  # as it is put into other expressions
     match checked.fault:
         case Fault.UNRESOLVED:
             raise InvalidRequestError(

@@ -1,8 +1,8 @@
-"""DROP FEATURE: a table supports a feature no more (``DeltaTable.dropFeatureSupport``).
+"""DROP FEATURE: a table stops supporting a feature (``DeltaTable.dropFeatureSupport``).
 
-In commits of its own each: what uses the feature goes; then, for a feature that readers know,
-three empty commits with a checkpoint each are put after the versions that used it; then the
-feature leaves the protocol, and the checkpoints are protected from then on.
+It takes several commits. The first ones remove what uses the feature. For a feature that readers
+must know, three empty commits follow, each with a checkpoint, so that no reader needs an older
+version. The last commit removes the feature from the protocol and protects the checkpoints.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Which features a table may lose, and what has to be true or done before (DROP FEATURE).
+"""Which features DROP FEATURE can drop, and what has to be true or done before.
 
-A feature that readers know must not only be unused: the versions before still use it. So a
-barrier of checkpoints is put after them, which no clean-up may take away (the feature
-``checkpointProtection``). Features that only writers know leave nothing behind.
+For a feature that readers must know it is not enough that it is unused now: older versions of the
+table still use it. So a barrier of checkpoints is written after them, which no clean-up may
+remove (the feature ``checkpointProtection``). A feature that only writers must know needs no
+barrier.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""REPLACE COLUMNS: the columns of a table stated anew, as far as that takes nothing away.
+"""REPLACE COLUMNS: a new list of a table's columns that drops none of them.
 
-Order, comments, nullability that becomes looser and new columns, nested ones included. What
-drops a column, or gives one another type, is refused: files hold the old one.
+It may change the order, comments and nullability (only to looser) and add columns, also nested
+ones. To drop a column or to change its type is refused, because the data files have the old one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Retype = Callable[[FieldPath, DataType, DataType], DataType]
 def replace_table_columns(spark: SparkSession, log: TableLog, columns: T.StructType) -> int:
     """Give a table these columns in this order; return the version made.
 
-    Columns keep their names as the table spells them, and a comment where no other is said.
+    Columns keep their names as the table spells them, and a comment where no other is given.
     Data files stay as they are: new columns are NULL in the rows there are.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Row ids for the rows a table has before it tracks them (section "Row Tracking").
+"""Row ids for the rows that a table has before it tracks rows (section "Row Tracking").
 
-The protocol is raised first, so that every other writer gives ids to its files from then on;
-then the files without ids are committed again, and the transaction gives them ids.
+The protocol is raised first, so that from then on every other writer gives ids to its files. Then
+the files without ids are committed again, and the transaction gives them ids.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SYNC IDENTITY: an identity column goes on after the values that its rows have by now."""
+"""SYNC IDENTITY: an identity column continues after the values that its rows have by now."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def clone_registered(
     mode: CreateMode,
     location: str | None = None,
 ) -> bool:
-    """Make a table of the catalog a clone; False where it is there and may stay what it is.
+    """Clone into a table of the catalog; return False where it exists and may stay as it is.
 
     Without a location the catalog owns the directory.
 

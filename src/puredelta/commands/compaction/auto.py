@@ -1,6 +1,6 @@
-"""Auto compaction: small files are brought together right after a commit that added files.
+"""Auto compaction: small files are combined right after a commit that added files.
 
-The commit stands whatever happens here; the next one tries again.
+The commit stands whatever happens here; the next commit tries again.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def partitions_over_threshold(
 
 
 def _described(partitions: Iterable[PartitionKey], config: TableConfig) -> tuple[str, ...]:
-    """Return the partitions as one SQL condition; nothing where there is but the whole table."""
+    """Return the partitions as one SQL condition; empty for an unpartitioned table."""
     names = {config.physical_name(name): name for name in config.partition_columns}
     if not names:
         return ()

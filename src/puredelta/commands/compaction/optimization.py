@@ -1,4 +1,4 @@
-"""Bins of files into a commit that changes no row."""
+"""Files of a snapshot, in bins, rewritten and committed without a change of any row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from puredelta.spark.write.z_order import ZOrder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimization:
-    """Files of one snapshot that are to be written anew, and how the history tells of it."""
+    """Files of one snapshot that are to be rewritten, and the operation for the history."""
 
     command: Command
     bins: tuple[Bin, ...]
@@ -45,7 +45,7 @@ class Optimization:
     def run(self) -> OptimizeOutcome:
         """Write the files and commit them in the place of the old ones, if there are any.
 
-        Appends of others never conflict; who deletes one of the files first, wins.
+        Appends of other writers never conflict; a writer that deletes one of the files first wins.
 
         Raises:
             ConflictError: a file is gone, or the table is another one.
@@ -120,7 +120,7 @@ class Optimization:
 
 
 def compactable_files(snapshot: Snapshot, files: FileTable) -> FileTable:
-    """Leave out what an engine has clustered: brought together anyhow, it no longer would be."""
+    """Leave out files that an engine has clustered: combining them would undo that."""
     if not snapshot.config.supports(CLUSTERING):
         return files
     return files.select(pc.is_null(files.rows["clustering_provider"]))

@@ -48,7 +48,7 @@ class CreateMode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """The place in the session catalog that a table has or is to have."""
+    """A table's entry in the session catalog, existing or to be made."""
 
     name: str
     """For messages."""
@@ -66,7 +66,7 @@ def create_table(
     mode: CreateMode,
     entry: Entry | None = None,
 ) -> int | None:
-    """Make the table at ``log`` what the definition says; return the version, None if it is so.
+    """Create or replace the table at ``log``; return the version made, None if none was needed.
 
     Like delta-spark, CREATE OR REPLACE replaces a table that the catalog knows. One at a
     path it compares with the definition, and changes nothing.

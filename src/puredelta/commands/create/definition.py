@@ -33,7 +33,11 @@ from puredelta.protocol.table.clustering import (
 )
 from puredelta.protocol.table.schema_checks import require_no_duplicates, resolve_partition_columns
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.resolve.column_expressions import Fault, judge, require_valid_default
+from puredelta.spark.resolve.column_expressions import (
+    Fault,
+    check_expression,
+    require_valid_default,
+)
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import to_spark_type
@@ -74,7 +78,7 @@ class TableDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTable:
-    """A definition that holds, as the actions of a commit."""
+    """A checked definition, as the actions of a commit."""
 
     config: TableConfig
     domains: tuple[DomainMetadata, ...]
@@ -171,7 +175,7 @@ def require_valid_generation(spark: SparkSession, columns: StructType) -> None:
         if GENERATION_EXPRESSION not in column.metadata:
             continue
         expression = str(column.metadata[GENERATION_EXPRESSION])
-        checked = judge(spark, expression, plain)
+        checked = check_expression(spark, expression, plain)
         if checked.fault is not None:
             raise _invalid_generation(column.name, expression, checked.fault)
         found, wanted = checked.simple_type, to_spark_type(column.type).simpleString()

@@ -1,4 +1,4 @@
-"""Whether a table that exists is what a definition says, as CREATE OR REPLACE asks."""
+"""Whether an existing table matches a definition, which CREATE OR REPLACE of a path requires."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Tables with a name in the session catalog: the table itself first, its entry with it.
+"""Tables with a name in the session catalog: the table and its catalog entry are made together.
 
-A table with a location of its own is made before it gets its name. One without belongs to
-Spark, which wants its directory empty: the name comes first, and goes again if the table
-cannot be made (not where it may be there: Spark drops its directory with the name). A table
-that is replaced stays where it is.
+A table with a location of its own is created first and gets its entry after that. A table without
+a location belongs to Spark, which requires an empty directory: the entry comes first, and is
+removed again if the table is known not to have been created. If the table may be there the entry
+stays, because Spark deletes the directory with it. A table that is replaced keeps its location.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What a table is made of when it is created: protocol and metadata, nothing stored yet.
+"""Protocol and metadata of a new table, before anything is written.
 
-CONVERT and a write to an empty place both start here, so that they agree on the session's
-default properties (C-53), on the features that schema and properties need (X-55), and on
-physical names.
+Every command that creates a table starts here, so that all agree on the session's default
+properties (C-53), on the features that schema and properties need (X-55), and on physical names.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a write does to the table's configuration: pure decisions, taken before a job runs.
+"""How a write changes the table's configuration: pure decisions, made before a job runs.
 
-A write states a frame's schema, a partitioning or none, and how far it may change the
-table; the answer is the configuration the new version has, or the reason why the rows do
-not fit (X-07, section "Schema enforcement" of delta-spark's writer).
+A write has the schema of its rows, partition columns or none, and options that say how far it may
+change the table. The result is the configuration of the new version, or the reason why the rows
+do not fit (X-07, section "Schema enforcement" of delta-spark's writer).
 """
 
 from __future__ import annotations

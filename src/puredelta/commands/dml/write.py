@@ -197,7 +197,7 @@ class _Writing:
         """Let workers write copies and new rows in one job, as far as they can."""
         rewriting = self.rewriters.arrow.plan(orders)
         copied, new = write_both(
-            self.context.spark.sparkContext, rewriting, source_copy, self.context.settings.workers
+            self.context.spark, rewriting, source_copy, self.context.settings.workers
         )
         if isinstance(copied, NotApplicable):
             _log_fallback(self.rewriters.arrow, copied)
@@ -225,9 +225,7 @@ class _Writing:
     ) -> _NewFiles:
         if source_copy is not None:
             new = self._by_workers(
-                write_alone(
-                    self.context.spark.sparkContext, source_copy, self.context.settings.workers
-                )
+                write_alone(self.context.spark, source_copy, self.context.settings.workers)
             )
             if isinstance(new, _NewFiles):
                 return new

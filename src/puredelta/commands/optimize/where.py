@@ -1,4 +1,4 @@
-"""Which partitions an OPTIMIZE looks at."""
+"""The partitions that an OPTIMIZE considers."""
 
 from __future__ import annotations
 

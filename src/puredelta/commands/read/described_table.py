@@ -1,6 +1,6 @@
-"""What SHOW and DESCRIBE TABLE say of a table, in the rows that Spark has for them.
+"""What SHOW and DESCRIBE TABLE return about a table, in the rows that Spark has for them.
 
-The log is the table: nothing here looks at the columns that a catalog may list.
+Everything comes from the log, nothing from the columns that a catalog may list.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ hidden is not touched, nor anything below it; change data, and partition directo
 column, are not hidden. Everything else is garbage once it is older than the retention time
 and the log does not need it: orphans of failed jobs, removed files, expired change data.
 
-Of our own hidden directories the staging ones go, too: a statement whose driver died left
-them.
+Staging directories of this library are garbage, too, although they are hidden: a statement whose
+driver died has left them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long VACUUM keeps what is not needed any more, and how short a time it accepts."""
+"""How long VACUUM keeps files that are not needed any more, and the shortest time it accepts."""
 
 from __future__ import annotations
 

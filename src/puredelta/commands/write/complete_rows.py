@@ -1,7 +1,7 @@
-"""The rows of a write with all columns of the table, those filled in that they leave out.
+"""The rows of a write with every column of the table.
 
-A column the rows lack has its default (M-100), is generated (M-101), numbered (M-102), or
-NULL. Columns and nested fields are matched by name; types were checked before.
+A column that the rows lack has its default (M-100), is generated (M-101), numbered (M-102), or
+NULL. Columns and nested fields are matched by name; their types were checked before.
 """
 
 from __future__ import annotations

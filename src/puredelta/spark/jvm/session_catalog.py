@@ -83,9 +83,15 @@ def default_location(spark: SparkSession, database: str, name: str) -> str:
 def update_entry_columns(
     spark: SparkSession, database: str, name: str, columns: T.StructType
 ) -> None:
-    """List other columns for an entry."""
+    """List other columns for an entry, whatever the case of the letters in its name.
+
+    Only Spark's session catalog compares names as the session does; its other half takes the
+    name as it was stored.
+    """
+    stored = _catalog(spark).getTableMetadata(_identifier(spark, database, name)).identifier()
     catalog = session_of(spark).sharedState().externalCatalog()
-    catalog.alterTableDataSchema(database, name, java_type(jvm_of(spark), columns))
+    columns_of_entry = java_type(jvm_of(spark), columns)
+    catalog.alterTableDataSchema(stored.database().get(), stored.table(), columns_of_entry)
 
 
 def run_command(spark: SparkSession, text: str) -> None:

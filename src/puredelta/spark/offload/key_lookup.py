@@ -27,7 +27,7 @@ from puredelta.protocol.values.partition_values import parse_partition_value
 from puredelta.protocol.values.predicates import Ref, Side
 from puredelta.spark.offload.task_sizes import assign_to_tasks
 from puredelta.spark.offload.worker_settings import WorkerSettings
-from puredelta.spark.offload.workers import WorkerCalls, run_in_workers
+from puredelta.spark.offload.workers import WorkerCalls, parallelism_of, run_in_workers
 from puredelta.spark.scan.bitmaps import WORD_INDEX_BITS, CountedWords
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
@@ -112,9 +112,8 @@ def look_up_keys(
     if batch is None or request is None:
         return NotApplicable(reason=f"no local file system under {target.root_uri}")
     sizes = target.files.rows["size_bytes"].to_pylist()
-    context = spark.sparkContext
     tasks_max = settings.memory.tasks_max(lookup.task_bytes)
-    num_tasks = _count_tasks(sizes, context.defaultParallelism, lookup.task_bytes, tasks_max)
+    num_tasks = _count_tasks(sizes, parallelism_of(spark), lookup.task_bytes, tasks_max)
     fields = LOOKUP_REQUESTS.encode(request)
     calls = WorkerCalls(
         function=look_up,
@@ -123,7 +122,7 @@ def look_up_keys(
             for places in assign_to_tasks(range(len(batch)), sizes, num_tasks=num_tasks)
         ],
     )
-    answers = run_in_workers(context, [calls], settings)
+    answers = run_in_workers(spark, [calls], settings)
     if isinstance(answers, NotApplicable):
         return answers
     (tasks,) = answers

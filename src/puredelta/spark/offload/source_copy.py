@@ -20,10 +20,9 @@ from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.files.clock import random_id, wall_clock
 from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.offload.new_files import added_file
 from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.offload.workers import WorkerCalls
-from puredelta.spark.offload.write_job import Planned, PlannedFiles
+from puredelta.spark.offload.write_job import Planned, PlannedFiles, added_file
 from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
@@ -33,8 +32,8 @@ from puredelta.spark.write.writer import job_directory
 from puredelta.spark.write.written_files import WriteResult
 from puredelta.store.base import Store
 from puredelta.store.local_files import local_path
-from puredelta.worker.copy_rows import COPY_ORDERS, CopyOrder, RowGroups, copy
-from puredelta.worker.write_file import FileAnswer
+from puredelta.worker.data_files.copy_rows import COPY_ORDERS, CopyOrder, RowGroups, copy
+from puredelta.worker.data_files.write_file import FileAnswer
 
 COPY_CODECS: Mapping[str, str] = {
     "snappy": "snappy",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.spark.session.delta_conf import DeltaConf
 from puredelta.spark.session.session import settings_of
 from puredelta.worker.limits import LIMITS, Limits
 
@@ -25,48 +27,30 @@ _HERE_SHARE = 8
 """The part of this machine's memory that all workers together may take: one in this many."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerConf:
-    """One setting."""
-
-    name: str
-    """The key without `PREFIX`."""
-    default: str | None
-    effect: str
-
-    @property
-    def key(self) -> str:
-        """The whole key."""
-        return PREFIX + self.name
-
-    def flag(self, settings: Mapping[str, str]) -> bool:
-        """Return a setting that is true or false."""
-        return (settings.get(self.key, self.default) or "").strip().lower() == "true"
-
-
-ENABLED = WorkerConf(
+_conf = partial(DeltaConf, prefix=PREFIX)
+ENABLED = _conf(
     name="enabled",
     default="true",
     effect="Python workers look keys up and copy rows in Arrow; off: Spark joins, reads and writes",
 )
-LOOKUP_BYTES = WorkerConf(
+LOOKUP_BYTES = _conf(
     name="lookupBytes",
     default=None,
     effect="how many bytes a task may hold of the keys of a source; a larger source is looked up "
     f"in up to {_PARTS_MAX} parts. Unset: a share of the machine's memory in a local session, "
     f"{_ELSEWHERE_BYTES_MAX} elsewhere",
 )
-MERGE_SMALL_FILES = WorkerConf(
+MERGE_SMALL_FILES = _conf(
     name="mergeSmallFiles",
     default="true",
     effect="small files that are alike are decoded as one; off: each is opened by itself",
 )
-QUICKACK = WorkerConf(
+QUICKACK = _conf(
     name="quickack",
     default="true",
     effect="tasks are acknowledged when they arrive (`TCP_QUICKACK`, Linux)",
 )
-GC_FREEZE = WorkerConf(
+GC_FREEZE = _conf(
     name="gcFreeze",
     default="true",
     effect="workers do not search for garbage among the modules they have loaded (`gc.freeze`)",
@@ -137,7 +121,7 @@ class WorkerSettings:
 
 
 def _memory(settings: Mapping[str, str]) -> WorkerMemory:
-    text = settings.get(LOOKUP_BYTES.key)
+    text = LOOKUP_BYTES.text(settings)
     if text is None:
         return WorkerMemory.of(settings.get(_MASTER))
     if not text.strip().isdecimal():

@@ -12,25 +12,28 @@ from __future__ import annotations
 import functools
 import pickle
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pyspark import SparkContext, cloudpickle
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
 
 from puredelta import worker
 from puredelta.spark.jvm.python_workers import worker_context
 from puredelta.spark.offload.worker_settings import ENABLED, WorkerSettings
 from puredelta.spark.session.fallback import NotApplicable
-from puredelta.worker.bootstrap import Task, TaskAnswer, after_arrival, run_task
+from puredelta.spark.session.session import is_connect
+from puredelta.worker.bootstrap import Task, TaskAnswer, after_arrival, run_rows, run_task
 from puredelta.worker.gc_freeze import Freeze
 from puredelta.worker.tcp_quickack import Quickack
 
 _Batch = TypeVar("_Batch")
-_Answer = TypeVar("_Answer")
 
 cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]
 
+_CONNECT_PARALLELISM = 16
 _UNFIT_WORKER = (
     "ModuleNotFoundError",
     "ImportError",
@@ -51,9 +54,10 @@ class WorkerCalls:
 
 
 def run_in_workers(
-    context: SparkContext, calls: Sequence[WorkerCalls], settings: WorkerSettings
+    spark: SparkSession, calls: Sequence[WorkerCalls], settings: WorkerSettings
 ) -> list[list[Any]] | NotApplicable:
-    """Return the answers to all calls. Runs one Spark job, whose tasks begin in the order given.
+    """Return the answers to all calls. Runs one Spark job (two over Spark Connect), whose tasks
+    begin in the order given.
 
     Refuses if the workers' Python is not up to it, or the session does not want them.
     """
@@ -67,13 +71,21 @@ def run_in_workers(
     if not tasks:
         return [[] for _ in calls]
     functions = tuple(packed_code(one.function) for one in calls)
-    work = low_latency(functools.partial(run_task, functions), settings)
-    answers = if_fit(functools.partial(_collected, context, tasks, work))
-    if isinstance(answers, NotApplicable):
-        return answers
+    try:
+        run = _collected_rows if is_connect(spark) else _collected
+        answers = run(spark, tasks, functions, settings)
+    except Exception as failure:
+        if (reason := _unfit_worker(failure)) is None:
+            raise
+        return NotApplicable(reason=reason)
     if (reason := next((refusal for _, refusal, _ in answers if refusal), None)) is not None:
         return NotApplicable(reason=reason)
     return [[answer for of, _, answer in answers if of == number] for number, _ in enumerate(calls)]
+
+
+def parallelism_of(spark: SparkSession) -> int:
+    """Return how many tasks a session runs at once, as far as it tells."""
+    return _CONNECT_PARALLELISM if is_connect(spark) else spark.sparkContext.defaultParallelism
 
 
 @functools.cache
@@ -96,8 +108,11 @@ def low_latency(work: Callable[[_Batch], Any], settings: WorkerSettings) -> Call
 
 
 def _collected(
-    context: SparkContext, tasks: Sequence[Task], work: Callable[[Task], Iterable[TaskAnswer]]
+    spark: SparkSession, tasks: Sequence[Task], functions: Sequence[bytes], settings: WorkerSettings
 ) -> list[TaskAnswer]:
+    """Run tasks through an RDD: ``mapInArrow`` would need pandas, which Spark does not bring."""
+    context = spark.sparkContext
+    work = low_latency(functools.partial(run_task, functions), settings)
     answers = context.parallelize(tasks, len(tasks)).flatMap(work)
     # In a local session the workers are the driver's own Python.
     is_local = (context.master or "").startswith("local")
@@ -105,14 +120,15 @@ def _collected(
     return answers.collect()
 
 
-def if_fit(job: Callable[[], list[_Answer]]) -> list[_Answer] | NotApplicable:
-    """Run a job, or refuse if the workers' Python is not up to it."""
-    try:
-        return job()
-    except Exception as failure:
-        if (reason := _unfit_worker(failure)) is None:
-            raise
-        return NotApplicable(reason=reason)
+def _collected_rows(
+    spark: SparkSession, tasks: Sequence[Task], functions: Sequence[bytes], settings: WorkerSettings
+) -> list[TaskAnswer]:
+    """Run tasks through ``mapInArrow``: there are no RDDs over Spark Connect."""
+    rows = pa.table(list(zip(*tasks, strict=True)), ["function", "argument"])
+    work = low_latency(functools.partial(run_rows, functions), settings)
+    spread = spark.createDataFrame(rows).repartition(len(tasks))
+    answers = spread.mapInArrow(work, "answer binary").toArrow()["answer"]
+    return [pickle.loads(answer) for answer in answers.to_pylist()]  # noqa: S301 - our own
 
 
 def _unfit_worker(failure: Exception) -> str | None:

@@ -7,19 +7,24 @@ nothing of each other. Written by one job they share its start and its tasks, wh
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
-from pyspark import SparkContext
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError
+from puredelta.log.footers.file_stats import TableStatistics
+from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.actions.paths import encode_path
 from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.offload.workers import WorkerCalls, run_in_workers
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.write.parquet_job import named_failures
+from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
 from puredelta.worker.wire import Fields
-from puredelta.worker.write_file import FILE_ANSWERS, FileAnswer
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -49,32 +54,32 @@ Planned: TypeAlias = "PlannedFiles[T] | NotApplicable"
 
 
 def write_alone(
-    context: SparkContext, planned: Planned[T], settings: WorkerSettings
+    spark: SparkSession, planned: Planned[T], settings: WorkerSettings
 ) -> T | NotApplicable:
     """Write planned files, or leave nothing behind. Runs one Spark job, none without calls."""
-    (written,) = _written(context, [planned], settings)
+    (written,) = _written(spark, [planned], settings)
     return cast("T | NotApplicable", written)
 
 
 def write_both(
-    context: SparkContext, first: Planned[A], second: Planned[B], settings: WorkerSettings
+    spark: SparkSession, first: Planned[A], second: Planned[B], settings: WorkerSettings
 ) -> tuple[A | NotApplicable, B | NotApplicable]:
     """Write the files of two plans by one Spark job; either may be refused.
 
     If anything fails, nothing of either is left behind. Tasks of the second begin first: new rows
     make few tasks, and long ones; copies fill what they leave.
     """
-    new, copied = _written(context, [second, first], settings)
+    new, copied = _written(spark, [second, first], settings)
     return cast("A | NotApplicable", copied), cast("B | NotApplicable", new)
 
 
 def _written(
-    context: SparkContext, every: Sequence[Planned[Any]], settings: WorkerSettings
+    spark: SparkSession, every: Sequence[Planned[Any]], settings: WorkerSettings
 ) -> list[Any]:
     """Return what became of each plan."""
     plans = [planned for planned in every if isinstance(planned, PlannedFiles)]
     try:
-        answers = iter(_answers(context, plans, settings))
+        answers = iter(_answers(spark, plans, settings))
         return [
             _finished(planned, next(answers)) if isinstance(planned, PlannedFiles) else planned
             for planned in every
@@ -87,22 +92,22 @@ def _written(
 
 
 def _answers(
-    context: SparkContext, plans: Sequence[PlannedFiles[Any]], settings: WorkerSettings
+    spark: SparkSession, plans: Sequence[PlannedFiles[Any]], settings: WorkerSettings
 ) -> list[WriteAnswers]:
     if not plans:
         return []
     with named_failures(plans[-1].location):
-        found = run_in_workers(context, [planned.calls for planned in plans], settings)
+        found = run_in_workers(spark, [planned.calls for planned in plans], settings)
     if isinstance(found, NotApplicable):
         return [found] * len(plans)
-    return [all_done(fields for task in tasks for fields in task) for tasks in found]
+    return [_all_done(tasks) for tasks in found]
 
 
-def all_done(answers: Iterable[Fields]) -> WriteAnswers:
+def _all_done(tasks: Sequence[Sequence[Fields]]) -> WriteAnswers:
     """Return the answers, or the refusal of one of them."""
-    decoded = [FILE_ANSWERS.decode(fields) for fields in answers]
-    reason = next((answer.refusal for answer in decoded if answer.refusal), None)
-    return decoded if reason is None else NotApplicable(reason=reason)
+    answers = [FILE_ANSWERS.decode(fields) for task in tasks for fields in task]
+    reason = next((answer.refusal for answer in answers if answer.refusal), None)
+    return answers if reason is None else NotApplicable(reason=reason)
 
 
 def _finished(planned: PlannedFiles[T], answers: WriteAnswers) -> T | NotApplicable:
@@ -110,3 +115,21 @@ def _finished(planned: PlannedFiles[T], answers: WriteAnswers) -> T | NotApplica
         planned.discard()
         return answers
     return planned.finish(answers)
+
+
+def added_file(
+    answer: FileAnswer,
+    path: str,
+    partition_values: Mapping[str, str | None],
+    statistics: TableStatistics,
+) -> Add:
+    """Return the action that adds a file; ``path`` is relative to the table root, unescaped."""
+    footer = pq.read_metadata(pa.BufferReader(answer.footer))
+    return Add(
+        path=encode_path(path),
+        partition_values=partition_values,
+        size_bytes=answer.size_bytes,
+        modified_ms=answer.modified_ms,
+        data_change=True,
+        stats=statistics.encode(footer, nan_leaves=answer.nan_columns),
+    )

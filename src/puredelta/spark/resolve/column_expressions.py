@@ -33,7 +33,7 @@ class Fault(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CheckedExpression:
     """What Spark says of an expression over one row."""
 
     simple_type: str
@@ -41,7 +41,9 @@ class Judged:
     fault: Fault | None = None
 
 
-def judge(spark: SparkSession, expression: str, columns: StructType) -> Judged:
+def check_expression(
+    spark: SparkSession, expression: str, columns: StructType
+) -> CheckedExpression:
     """Resolve SQL text over columns of a table; runs no job.
 
     Over Connect determinism is not known and passes.
@@ -61,10 +63,10 @@ def judge(spark: SparkSession, expression: str, columns: StructType) -> Judged:
         fault = _fault(error)
         if fault is None:
             raise
-        return Judged("", fault)
+        return CheckedExpression("", fault)
     if not _is_deterministic(spark, value):
-        return Judged(kind, Fault.NON_DETERMINISTIC)
-    return Judged(kind)
+        return CheckedExpression(kind, Fault.NON_DETERMINISTIC)
+    return CheckedExpression(kind)
 
 
 def _fault(error: AnalysisException) -> Fault | None:

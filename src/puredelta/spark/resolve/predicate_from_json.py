@@ -75,7 +75,7 @@ class SideColumn:
     type: T.DataType
 
     def ref(self) -> Ref:
-        """Return the reference to the whole column."""
+        """Return a reference to the whole column."""
         return Ref(self.side, (self.name,), comparable_type(self.type))
 
 

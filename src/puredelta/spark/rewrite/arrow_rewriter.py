@@ -32,20 +32,19 @@ from puredelta.protocol.actions.paths import (
 )
 from puredelta.protocol.table.row_tracking import RowTrackingColumns, tracked_columns
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.offload.new_files import added_file
+from puredelta.spark.offload.task_sizes import assign_to_tasks, count_tasks
 from puredelta.spark.offload.worker_settings import WorkerSettings
-from puredelta.spark.offload.write_job import Planned, PlannedFiles, write_alone
+from puredelta.spark.offload.workers import WorkerCalls, parallelism_of
+from puredelta.spark.offload.write_job import Planned, PlannedFiles, added_file, write_alone
 from puredelta.spark.rewrite.contract import RewriteOrder, Rewriting, Rewritten
 from puredelta.spark.rewrite.grouping import small_groups
-from puredelta.spark.rewrite.orders import rewrite_calls, rewrite_on_connect
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import count_rows
-from puredelta.spark.session.session import is_connect
-from puredelta.spark.write.parquet_job import named_failures
 from puredelta.store.base import Store
 from puredelta.store.local_files import local_path, local_paths
-from puredelta.worker.rewrite_file import RewriteTask
-from puredelta.worker.write_file import FileAnswer
+from puredelta.worker.data_files.rewrite_file import REWRITE_TASKS, RewriteTask, rewrite
+from puredelta.worker.data_files.write_file import FileAnswer
+from puredelta.worker.limits import LIMITS_CODEC
 
 logger = logging.getLogger(__name__)
 
@@ -71,21 +70,10 @@ class ArrowRewriter:
             DeltaError: a file does not hold the rows it should (NUM_RECORDS_MISMATCH), or the
                 storage is full (WRITE_FAILED).
         """
-        if not is_connect(self.spark):
-            return write_alone(self.spark.sparkContext, self.plan(orders), self.settings)
-        directories = [self._directory(order.add) for order in orders]
-        tasks = self._tasks(orders, directories)
-        if isinstance(tasks, NotApplicable):
-            return tasks
-        with named_failures(self.store.root_uri):
-            answers = rewrite_on_connect(self.spark, tasks, _sizes(orders), self.settings)
-        if isinstance(answers, NotApplicable):
-            self.discard()
-            return answers
-        return self._rewritten(orders, directories, answers)
+        return write_alone(self.spark, self.plan(orders), self.settings)
 
     def plan(self, orders: Sequence[RewriteOrder]) -> Planned[Rewritten]:
-        """Plan to rewrite all files, in a session that has RDDs.
+        """Plan to rewrite all files.
 
         To finish raises a DeltaError if a file does not hold the rows it should.
         """
@@ -93,9 +81,8 @@ class ArrowRewriter:
         tasks = self._tasks(orders, directories)
         if isinstance(tasks, NotApplicable):
             return tasks
-        parallelism = self.spark.sparkContext.defaultParallelism
         return PlannedFiles(
-            calls=rewrite_calls(tasks, _sizes(orders), self.settings, parallelism=parallelism),
+            calls=self._calls(tasks, [order.add.size_bytes for order in orders]),
             finish=partial(self._rewritten, orders, directories),
             discard=self.discard,
             location=self.store.root_uri,
@@ -127,6 +114,19 @@ class ArrowRewriter:
             )
             for words, bits in (order.dropped.packed(),)
         ]
+
+    def _calls(self, tasks: Sequence[RewriteTask], sizes_bytes: Sequence[int]) -> WorkerCalls:
+        """Assign files to Spark tasks by their sizes; files of a group stay together."""
+        groups: dict[int, list[int]] = {}
+        for number, task in enumerate(tasks):
+            groups.setdefault(-1 - number if task.group is None else task.group, []).append(number)
+        sizes = [sum(sizes_bytes[number] for number in group) for group in groups.values()]
+        num_tasks = count_tasks(sizes, parallelism_of(self.spark))
+        assigned = assign_to_tasks(list(groups.values()), sizes, num_tasks=num_tasks)
+        limits = LIMITS_CODEC.encode(self.settings.limits)
+        fields = [REWRITE_TASKS.encode(task) for task in tasks]
+        messages = [(limits, [fields[n] for group in some for n in group]) for some in assigned]
+        return WorkerCalls(function=rewrite, messages=messages)
 
     def discard(self) -> None:
         """Delete every file of this job; best effort."""
@@ -182,10 +182,6 @@ class ArrowRewriter:
                         self.store.delete(file.path)
             except OSError as failure:
                 logger.warning("Could not clean up %s of %s: %s", prefix, directory, failure)
-
-
-def _sizes(orders: Sequence[RewriteOrder]) -> list[int]:
-    return [order.add.size_bytes for order in orders]
 
 
 def hidden_columns(add: Add, tracked: RowTrackingColumns | None) -> dict[str, Any]:

@@ -1,9 +1,13 @@
-"""Sets of rows in Spark: aggregated from positions, and used to filter a scan.
+"""Sets of rows in Spark: aggregated from positions, used to mark rows, and to filter a scan.
 
-Both directions use the words of `puredelta.spark.session.row_bitmap`. A word of a file is one long,
-file ordinal and word index packed together, so that aggregation and join hash one long.
-Spark's own ``bitmap_construct_agg`` is not used: its buffer is 4 KiB for a single row and
-forces a sort; ``bit_or`` over longs is hash-aggregated in generated code.
+All use the words of `puredelta.spark.session.row_bitmap`. A word of a file is one long, file
+ordinal and word index packed together, so that aggregation and join hash one long. Few words are
+part of an expression, more are broadcast, unless there are too many: then Spark may shuffle.
+
+``_metadata.row_index`` is the row's position in its file under row group and page skipping, small
+splits and both Parquet readers, so filters above may still be pushed down. Spark's own
+``bitmap_construct_agg`` is not used: its buffer is 4 KiB for a single row and forces a sort;
+``bit_or`` over longs is hash-aggregated in generated code.
 """
 
 from __future__ import annotations
@@ -12,18 +16,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.spark.session.helper_columns import ROW_SET, WORD, WORD_BITS, WORD_HITS
+from puredelta.spark.session.helper_columns import (
+    FILE_ORDINAL,
+    ROW_INDEX,
+    ROW_SET,
+    WORD,
+    WORD_BITS,
+    WORD_HITS,
+)
 from puredelta.spark.session.row_bitmap import RowBitmap, popcount
 
 WORD_INDEX_BITS = 38
 """Bits of the word index in a packed key: 2**44 rows a file, 2**25 files."""
 _WORD_INDEX_MASK = (1 << WORD_INDEX_BITS) - 1
-_BROADCAST_WORDS_MAX = 4_000_000
+BROADCAST_WORDS_MAX = 4_000_000
+"""More would have to be held by every executor."""
 _LITERAL_WORDS_MAX = 4_096
 """Of one set, gaps included: more would swell the plans that Spark prints and keeps."""
 
@@ -50,11 +63,6 @@ class CountedWords:
         return CountedWords(
             self.row_sets[chosen], self.words[chosen], self.bits[chosen], self.hits[chosen]
         )
-
-    @property
-    def num_hits(self) -> int:
-        """How many records were aggregated."""
-        return int(self.hits.sum())
 
     def files(self) -> dict[int, RowBitmap]:
         """Return the rows of all sets together, by file ordinal."""
@@ -108,6 +116,40 @@ def _bit(row: Column) -> Column:
     return F.call_function("shiftleft", F.lit(1).cast("long"), position)
 
 
+def rows_by_file(positions: Mapping[int, npt.NDArray[np.integer]]) -> RowsByFile:
+    """Return row indices by file ordinal as sets."""
+    return {file: RowBitmap.of_rows(rows) for file, rows in positions.items() if len(rows)}
+
+
+def rows_inside(rows: DataFrame, chosen: RowsByFile) -> DataFrame:
+    """Keep the rows at (`FILE_ORDINAL`, `ROW_INDEX`) that are chosen. Runs nothing.
+
+    Columns and ``_metadata`` stay.
+    """
+    if _fits_into_plan(chosen):
+        return rows.where(_is_in(chosen, FILE_ORDINAL, ROW_INDEX))
+    return _joined(rows, chosen, "left_semi", BROADCAST_WORDS_MAX)
+
+
+def rows_outside(
+    rows: DataFrame, deleted: RowsByFile, *, broadcast_max: int = BROADCAST_WORDS_MAX
+) -> DataFrame:
+    """Leave out the rows at (`FILE_ORDINAL`, `ROW_INDEX`) that are deleted. Runs nothing.
+
+    Columns and ``_metadata`` stay, and rows whose ordinal is NULL.
+    """
+    if _fits_into_plan(deleted):
+        return rows.where(f"NOT {_is_in(deleted, FILE_ORDINAL, ROW_INDEX)}")
+    return _joined(rows, deleted, "left_anti", broadcast_max)
+
+
+def _joined(rows: DataFrame, chosen: RowsByFile, how: str, broadcast_max: int) -> DataFrame:
+    words = _word_frame(rows.sparkSession, [chosen], [WORD_BITS], broadcast_max)
+    row = rows[ROW_INDEX]
+    is_in = words[WORD_BITS].bitwiseAND(_bit(row)) != 0
+    return rows.join(words, (packed_word(rows[FILE_ORDINAL], row) == words[WORD]) & is_in, how)
+
+
 def mark_rows(
     rows: DataFrame,
     sets: Mapping[str, RowsByFile],
@@ -117,27 +159,20 @@ def mark_rows(
 ) -> DataFrame:
     """Add one boolean column per set: is the row at (``file``, ``row``) in it. Never NULL.
 
-    Few words are part of the expression, more are broadcast unless there are too many. Runs
-    nothing itself.
+    Runs nothing.
     """
-    if all(_dense_words(files) <= _LITERAL_WORDS_MAX for files in sets.values()):
+    if all(map(_fits_into_plan, sets.values())):
         # One expression of text: a Column costs many round trips to the JVM.
         marked = (f"{_is_in(some, file, row)} AS {mark}" for mark, some in sets.items())
         return rows.selectExpr("*", *marked)
-    marks = list(sets)
-    words = _word_table(list(sets.values()))
-    names = [f"{WORD_BITS}_{n}" for n in range(len(marks))]
-    table = words.rename_columns([WORD, *names])
-    frame = _frame(rows.sparkSession, table)
-    if table.num_rows <= _BROADCAST_WORDS_MAX:
-        frame = F.broadcast(frame)
+    names = [f"{WORD_BITS}_{n}" for n in range(len(sets))]
+    words = _word_frame(rows.sparkSession, list(sets.values()), names, BROADCAST_WORDS_MAX)
     keyed = rows.withColumn(WORD, packed_word(F.col(file), F.col(row)))
-    joined = keyed.join(frame, on=WORD, how="left")
     flags = {
         mark: F.coalesce(F.col(name).bitwiseAND(_bit(F.col(row))) != 0, F.lit(False))  # noqa: FBT003
-        for mark, name in zip(marks, names, strict=True)
+        for mark, name in zip(sets, names, strict=True)
     }
-    return joined.withColumns(flags).drop(WORD, *names)
+    return keyed.join(words, on=WORD, how="left").withColumns(flags).drop(WORD, *names)
 
 
 def _is_in(files: RowsByFile, file: str, row: str) -> str:
@@ -160,8 +195,9 @@ def _is_in(files: RowsByFile, file: str, row: str) -> str:
     return f"coalesce(getbit({word}, cast({row} & 63 AS int)) = 1, false)"
 
 
-def _dense_words(files: RowsByFile) -> int:
-    return sum(int(bitmap.words[-1]) + 2 for bitmap in files.values()) + max(files, default=0)
+def _fits_into_plan(files: RowsByFile) -> bool:
+    dense = sum(int(bitmap.words[-1]) + 2 for bitmap in files.values()) + max(files, default=0)
+    return dense <= _LITERAL_WORDS_MAX
 
 
 def _literal(values: Iterable[int]) -> str:
@@ -169,8 +205,13 @@ def _literal(values: Iterable[int]) -> str:
     return f"cast(split('{','.join(map(str, values))}', ',') AS array<bigint>)"
 
 
-def _word_table(sets: list[RowsByFile]) -> pa.Table:
-    """Lay the sets side by side: one row per packed word, one column of bits per set."""
+def _word_frame(
+    spark: SparkSession, sets: list[RowsByFile], names: list[str], broadcast_max: int
+) -> DataFrame:
+    """Lay sets side by side: one row per packed word, one column of bits per set.
+
+    They are marked for broadcast, unless they are too large for it.
+    """
     packed = [_packed(rows) for rows in sets]
     words = np.unique(np.concatenate([np.empty(0, np.int64), *(p.words for p in packed)]))
     columns: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
@@ -178,7 +219,10 @@ def _word_table(sets: list[RowsByFile]) -> pa.Table:
         bits = np.zeros(len(words), np.uint64)
         bits[np.searchsorted(words, bitmap.words)] = bitmap.bits
         columns.append(bits.view(np.int64))
-    return pa.table([words, *columns], names=[str(n) for n in range(len(columns) + 1)])
+    fields = [T.StructField(name, T.LongType(), nullable=False) for name in (WORD, *names)]
+    table = pa.table([words, *columns], [WORD, *names])
+    frame = spark.createDataFrame(table, T.StructType(fields))
+    return F.broadcast(frame) if len(words) <= broadcast_max else frame
 
 
 def _packed(files: RowsByFile) -> RowBitmap:
@@ -200,8 +244,3 @@ def _by_file(packed: RowBitmap) -> dict[int, RowBitmap]:
         file: RowBitmap(words[start:end], packed.bits[start:end])
         for file, start, end in zip(files[starts].tolist(), edges[:-1], edges[1:], strict=True)
     }
-
-
-def _frame(spark: SparkSession, table: pa.Table) -> DataFrame:
-    fields = [T.StructField(name, T.LongType(), nullable=False) for name in table.column_names]
-    return spark.createDataFrame(table, T.StructType(fields))

@@ -33,7 +33,7 @@ from puredelta.protocol.table.change_data import (
     require_no_change_columns,
 )
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.scan.dv_filter import bitmap_rows, bitmap_table, rows_inside
+from puredelta.spark.scan.bitmaps import rows_by_file, rows_inside
 from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX
 
@@ -68,8 +68,8 @@ def _file_scan(spark: SparkSession, read: Snapshot, files: Sequence[ChangedFile]
 
 def _row_scan(spark: SparkSession, read: Snapshot, changed: Sequence[ChangedRows]) -> DataFrame:
     table = _as_table(read, [c.file for c in changed])
-    bitmaps = bitmap_table({ordinal: c.rows for ordinal, c in enumerate(changed)})
-    rows = rows_inside(scan(spark, table, with_position=True), bitmap_rows(spark, bitmaps))
+    chosen = rows_by_file({ordinal: c.rows for ordinal, c in enumerate(changed)})
+    rows = rows_inside(scan(spark, table, with_position=True), chosen)
     return rows.drop(FILE_ORDINAL, ROW_INDEX)
 
 

@@ -53,13 +53,13 @@ def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLay
     every_option = {**layout.options, **_NO_PARTITIONS_FROM_PATHS}
     reader = spark.read.options(**every_option).schema(schema)
     rows = reader.parquet(*(_WILDCARD.sub(r"\\\g<0>", file.uri) for file in files))
-    spelled = _spelled_by_server(rows, files)
+    server_uris = _uris_of_server(rows, files)
     if not partition_schema.fields:
         return rows
     keyed = rows.withColumn(
         FILE_PATH, F.regexp_replace(F.col("_metadata.file_path"), _FILE_SCHEME, "file:/")
     )
-    values = _value_rows(spark, files, partition_schema, spelled)
+    values = _value_rows(spark, files, partition_schema, server_uris)
     # A join by column name would hide `_metadata`.
     is_its_file = keyed[FILE_PATH] == values[FILE_PATH]
     return keyed.join(F.broadcast(values), is_its_file).select(
@@ -67,28 +67,28 @@ def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLay
     )
 
 
-def _spelled_by_server(rows: DataFrame, files: Sequence[DataFile]) -> Mapping[str, str]:
+def _uris_of_server(rows: DataFrame, files: Sequence[DataFile]) -> Mapping[str, str]:
     """Return how the server spells the URI of every file; one request, no job."""
-    spelled = {}
+    uris = {}
     for path in rows.inputFiles():
         encoded = re.sub(_FILE_SCHEME, "file:/", path)
-        spelled[short_uri(unquote(encoded))] = encoded
+        uris[short_uri(unquote(encoded))] = encoded
     for file in files:
-        if file.uri not in spelled:
+        if file.uri not in uris:
             raise CorruptTableError(
                 f"The Spark server does not list the file {file.uri} of the table. It may have "
                 "been removed, or the server does not see the storage.",
                 code=ErrorCode.FILE_NOT_FOUND,
                 path=file.uri,
             )
-    return spelled
+    return uris
 
 
 def _value_rows(
     spark: SparkSession,
     files: Sequence[DataFile],
     partition_schema: T.StructType,
-    spelled: Mapping[str, str],
+    server_uris: Mapping[str, str],
 ) -> DataFrame:
     """One row per file: its path and its typed partition values."""
     texts = {
@@ -97,7 +97,7 @@ def _value_rows(
         )
         for n, f in enumerate(partition_schema.fields)
     }
-    table = pa.table({FILE_PATH: pa.array([spelled[file.uri] for file in files]), **texts})
+    table = pa.table({FILE_PATH: pa.array([server_uris[file.uri] for file in files]), **texts})
     return spark.createDataFrame(table).select(
         FILE_PATH, *(_typed(F.col(f"v{n}"), f) for n, f in enumerate(partition_schema.fields))
     )

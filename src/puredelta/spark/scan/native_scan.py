@@ -116,13 +116,13 @@ def _listed(files: Sequence[DataFile], partitions: Sequence[T.StructField]) -> L
 
 def _directories(files: Sequence[DataFile], fields: Sequence[T.StructField]) -> list[str]:
     names = [f.name for f in fields]
-    spelled: dict[tuple[str | None, ...], str] = {}
+    known: dict[tuple[str | None, ...], str] = {}
     directories = []
     for file in files:
         key = tuple(file.partition_values.get(name) for name in names)
-        directory = spelled.get(key)
+        directory = known.get(key)
         if directory is None:
-            directory = spelled[key] = virtual_directory(file.partition_values, fields)
+            directory = known[key] = virtual_directory(file.partition_values, fields)
         directories.append(directory)
     return directories
 

@@ -20,16 +20,15 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.vectors.read import read_positions
-from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.paths import absolute_uri, short_uri
 from puredelta.protocol.features.column_mapping import physical_name, physical_schema
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.char_varchar import Limits
 from puredelta.protocol.schema.types import VOID, StructField, StructType
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
 from puredelta.spark.scan.connect_scan import connect_scan
 from puredelta.spark.scan.data_file import DataFile, ReadLayout
-from puredelta.spark.scan.dv_filter import bitmap_rows, bitmap_table, rows_outside
 from puredelta.spark.scan.native_scan import native_scan
 from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX, require_no_helper_names
 from puredelta.spark.session.session import is_connect
@@ -49,7 +48,7 @@ _TIME_TRAVEL_OPTION = "puredelta.timeTravel"
 files are the same to its cache only if they mean the same version for the same reason."""
 TABLE_OPTIONS = frozenset({"puredelta.table", "puredelta.version", "puredelta.timetravel"})
 """Their names, as Spark compares them: a relation that has them reads a version of a table."""
-_SPELLED_FREELY = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
+_IS_ODD_PATH = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
 _POSITION = (FILE_ORDINAL, ROW_INDEX)
 _FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")
 _NO_FILE_MAY_BE_MISSING = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
@@ -100,8 +99,9 @@ def scan(
             **_strictness(strict=with_position),
         },
     )
-    live = _without(spark, rows, deleted)
-    return read.select(live, *(_POSITION if with_position else ()))
+    if deleted:  # without deletion vectors a table stays one pure scan
+        rows = rows_outside(rows, rows_by_file(deleted))
+    return read.select(rows, *(_POSITION if with_position else ()))
 
 
 def scan_parquet(
@@ -233,8 +233,8 @@ def _data_files(files: FileTable, root_uri: str, ordinals: frozenset[int]) -> li
     root = short_uri(root_uri).rstrip("/")
     return [
         DataFile(
-            # Most paths are spelled plainly, and there are many.
-            uri=absolute_uri(root, path) if _SPELLED_FREELY(path) else f"{root}/{path}",
+            # Most paths are plain, and there are many.
+            uri=absolute_uri(root, path) if _IS_ODD_PATH(path) else f"{root}/{path}",
             size_bytes=size_bytes,
             modified_ms=modified_ms,
             partition_values={
@@ -274,10 +274,3 @@ def _read(
 
 def _strictness(*, strict: bool) -> Mapping[str, str]:
     return _NO_FILE_MAY_BE_MISSING if strict else {}
-
-
-def _without(spark: SparkSession, rows: DataFrame, deleted: Mapping[int, RowIndexes]) -> DataFrame:
-    """Leave out deleted rows; a table without deletion vectors stays one pure scan."""
-    if not deleted:
-        return rows
-    return rows_outside(rows, bitmap_rows(spark, bitmap_table(deleted)))

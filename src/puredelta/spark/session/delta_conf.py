@@ -17,17 +17,18 @@ class DeltaConf:
     """One setting; values are text, as Spark keeps them."""
 
     name: str
-    """The key without `PREFIX`."""
+    """The key without its prefix."""
     default: str | None
     """delta-spark's; ``None`` is unset."""
     effect: str
     """What it does here, or why it does nothing."""
     is_honoured: bool = True
+    prefix: str = PREFIX
 
     @property
     def key(self) -> str:
         """The whole key."""
-        return PREFIX + self.name
+        return self.prefix + self.name
 
     def text(self, settings: Mapping[str, str]) -> str | None:
         """Return its value among a session's settings, or the default."""

@@ -18,12 +18,6 @@ FILE_ORDINAL = "__puredelta_file"
 ROW_INDEX = "__puredelta_row"
 """Which physical row of its file a row is, deleted rows counted (long)."""
 
-BUCKET = "__puredelta_bucket"
-"""Row index divided by the rows one bitmap covers (int)."""
-
-BITMAP = "__puredelta_bitmap"
-"""The bits of one bucket as 64-bit words."""
-
 FILE_PATH = "__puredelta_file_path"
 """The location of a file as the session's own listing spells it."""
 

@@ -1,7 +1,7 @@
 """Row positions of one file as the 64-bit words that hold a set bit.
 
 The same shape travels everywhere: Spark aggregates positions to words, filters rows by
-words, and a split task expands words to a mask. A word costs 16 bytes however many of its
+words, and workers expand words to a mask. A word costs 16 bytes however many of its
 64 rows are set, so a sparse set costs little and a dense one two bits a row; plain bitmaps
 of fixed size cost 4 KiB for a single row of a big file.
 """
@@ -68,7 +68,7 @@ class RowBitmap:
         return int(popcount(self.bits).sum())
 
     def packed(self) -> tuple[bytes, bytes]:
-        """Return words and bits as little-endian bytes: how workers are told of rows."""
+        """Return words and bits as little-endian bytes, in which form workers get rows."""
         return self.words.astype("<i8").tobytes(), self.bits.astype("<u8").tobytes()
 
     def around(self, start: int, stop: int) -> RowBitmap:

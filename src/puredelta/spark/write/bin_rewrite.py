@@ -28,7 +28,7 @@ from puredelta.spark.session.helper_columns import BIN, CURVE_PLACE, FILE_ORDINA
 from puredelta.spark.session.types import quoted
 from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.written_files import WriteResult
-from puredelta.spark.write.z_order import PIECE, ZOrder, placed_rows
+from puredelta.spark.write.z_order import SECTION, ZOrder, placed_rows
 from puredelta.store.base import Store
 
 _MASK = 0xFFFFFFFF
@@ -59,10 +59,10 @@ def rewrite_bins(
         sent_by, order = F.col(BIN), [F.col(FILE_ORDINAL), F.col(ROW_INDEX)]
     else:
         numbers = range(len(bins))
-        pieces = [each.num_ranges for each in bins]
+        sections = [each.num_ranges for each in bins]
         sampled = binned.positions(spark, numbers, columns=z_order.column_names)
-        rows = placed_rows(spark, binned.rows(spark, numbers), z_order, sampled, pieces)
-        sent_by = _element(keys, _element(_starts(pieces), F.col(BIN)) + F.col(PIECE))
+        rows = placed_rows(spark, binned.rows(spark, numbers), z_order, sampled, sections)
+        sent_by = _element(keys, _element(_starts(sections), F.col(BIN)) + F.col(SECTION))
         order = [F.col(CURVE_PLACE), F.col(FILE_ORDINAL), F.col(ROW_INDEX)]
     hidden = hidden_row_columns(tracked_columns(config))
     sorted_rows = rows.repartition(len(keys), sent_by).sortWithinPartitions(*order)
@@ -74,9 +74,9 @@ def rewrite_bins(
     )
 
 
-def _starts(pieces: Sequence[int]) -> list[int]:
-    """Return the number of every bin's first piece."""
-    return [0, *accumulate(pieces)][: len(pieces)]
+def _starts(sections: Sequence[int]) -> list[int]:
+    """Return the number of every bin's first section."""
+    return [0, *accumulate(sections)][: len(sections)]
 
 
 def _element(values: Sequence[int], index: Column) -> Column:

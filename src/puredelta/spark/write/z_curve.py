@@ -70,7 +70,7 @@ class Curve:
 
 
 def cuts(places: npt.NDArray[np.int64], num_ranges: int) -> npt.NDArray[np.int64]:
-    """Return the places at which a curve is cut into pieces of about equally many rows."""
+    """Return the places at which a curve is cut into sections of about equally many rows."""
     if len(places) == 0:
         return np.zeros(0, np.int64)
     chosen: npt.NDArray[np.int64] = np.arange(1, num_ranges) * len(places) // num_ranges

@@ -1,4 +1,4 @@
-"""Z-order: rows get their place on a curve, and the piece of their bin in which the place lies.
+"""Z-order: rows get their place on a curve, and the section of their bin's curve it is in.
 
 The bounds of the curve's ranges come from a sample that is small enough for the driver. The place
 of each row is computed by Spark SQL alone.
@@ -36,7 +36,7 @@ from puredelta.spark.write.z_curve import (
     with_noise,
 )
 
-PIECE = f"{PREFIX}piece"
+SECTION = f"{PREFIX}section"
 SAMPLE_ROWS_MAX = 200_000
 """About so many rows come to the driver."""
 RANGES_MAX = 1000
@@ -80,7 +80,7 @@ def placed_rows(
     positions: DataFrame,
     num_ranges: Sequence[int],
 ) -> DataFrame:
-    """Add `CURVE_PLACE` and `PIECE` to rows that have their position and `BIN`.
+    """Add `CURVE_PLACE` and `SECTION` to rows that have their position and `BIN`.
 
     ``positions`` are the same rows with fewer columns; one Spark job reads a sample of them.
     ``num_ranges`` of each bin are about equally large.
@@ -99,9 +99,9 @@ def placed_rows(
 def curve_table(
     curve: Curve, sample: pa.Table, names: Sequence[str], num_ranges: Sequence[int]
 ) -> pa.Table:
-    """Return one row per bin: the bounds of each column's ranges, and where pieces are cut."""
+    """Return one row per bin: the bounds of each column's ranges, and where sections are cut."""
     bounds: list[list[list[object]]] = [[] for _ in names]
-    pieces: list[list[int]] = []
+    sections: list[list[int]] = []
     for number, count in enumerate(num_ranges):
         rows = sample.filter(pc.equal(sample[BIN], number)).combine_chunks()
         columns = [_array(rows[name]) for name in names]
@@ -109,7 +109,7 @@ def curve_table(
         for known, found in zip(bounds, between, strict=True):
             known.append(found.to_pylist())
         noise = _array(rows["noise"]).to_numpy(zero_copy_only=False)
-        pieces.append(cuts(curve.places(columns, between, noise), count).tolist())
+        sections.append(cuts(curve.places(columns, between, noise), count).tolist())
     return pa.table(
         {
             BIN: pa.array(range(len(num_ranges)), pa.int32()),
@@ -117,12 +117,12 @@ def curve_table(
                 f"{_BOUNDS}{n}": pa.array(found, pa.list_(sample.schema.field(name).type))
                 for n, (name, found) in enumerate(zip(names, bounds, strict=True))
             },
-            _CUTS: pa.array(pieces, pa.list_(pa.int64())),
+            _CUTS: pa.array(sections, pa.list_(pa.int64())),
         }
     )
 
 
-def _placed(rows: DataFrame, curve: Curve, keys: Sequence[str], pieces_max: int) -> DataFrame:
+def _placed(rows: DataFrame, curve: Curve, keys: Sequence[str], sections_max: int) -> DataFrame:
     kept = [quoted(name) for name in rows.columns if not name.startswith((_BOUNDS, _CUTS))]
     numbers = [f"{_NUMBER}{n}" for n in range(len(keys))]
     numbered = rows.selectExpr(
@@ -134,8 +134,8 @@ def _placed(rows: DataFrame, curve: Curve, keys: Sequence[str], pieces_max: int)
         ),
     )
     on_curve = numbered.selectExpr(*kept, _CUTS, f"{curve_place(curve, numbers)} AS {CURVE_PLACE}")
-    piece = range_number(with_noise(CURVE_PLACE, _NOISE), _CUTS, pieces_max - 1)
-    return on_curve.selectExpr(*kept, CURVE_PLACE, f"{piece} AS {PIECE}")
+    section = range_number(with_noise(CURVE_PLACE, _NOISE), _CUTS, sections_max - 1)
+    return on_curve.selectExpr(*kept, CURVE_PLACE, f"{section} AS {SECTION}")
 
 
 def _array(column: pa.ChunkedArray) -> pa.Array:

@@ -1,8 +1,7 @@
 """What decides about pairs of rows besides equal keys, inside a Spark worker.
 
 Conditions are calls of Arrow's functions that answer as Spark would
-(`puredelta.spark.offload.arrow_predicate` makes them). Shipped by value: this module knows numpy,
-pyarrow and modules of this package only.
+(`puredelta.spark.offload.arrow_predicate` makes them).
 """
 
 from __future__ import annotations

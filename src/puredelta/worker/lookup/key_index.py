@@ -1,7 +1,5 @@
 """The keys of a statement's source by number, inside a Spark worker.
 
-Shipped by value: this module knows the standard library, numpy and pyarrow only.
-
 A key of several columns becomes one integer: each column's value is a digit, by its distance
 from the least value where values are numbers, else by its place among the source's values. So
 a lookup is a search in ascending integers, and no hash table is built.
@@ -32,7 +30,7 @@ _STEPS_MAX = 3
 _BUCKET_MAX = 32
 """Numbers in one bucket: each is a step for all rows together, however few they are."""
 FILTERED_KEYS_MAX = 1 << 20
-"""Among more keys a filter does not fit the processor's cache, and costs what it saves."""
+"""Keys up to which a filter is made."""
 _FILTER_BITS = 4
 """Entries of the filter per key, as a power of two: it lets one row in 16 pass for nothing."""
 _MIX = 0x9E3779B97F4A7C15
@@ -58,7 +56,7 @@ class KeyIndex:
         numbers: Numbers = np.zeros(len(rows), np.int64)
         size = 1
         for column, keeps_null in zip(columns, null_safe, strict=True):
-            # Behind other columns a digit must leave room for every key so far.
+            # After other columns a digit must leave room for every key so far.
             size_max = _NUMBERS_MAX // (max(1, len(rows)) if self._digits else 1)
             digit = _digit_of(column, keeps_null=keeps_null, size_max=size_max)
             values = None
@@ -161,11 +159,11 @@ class _Ascending:
             return places, self._values[places] == numbers
         places = self._firsts[numbers >> self._shift]
         values = self._values[places]
-        behind = np.flatnonzero(values < numbers)
+        smaller = np.flatnonzero(values < numbers)
         for _ in range(1, self._bucket_max):
-            places[behind] = nearer = np.minimum(places[behind] + 1, len(self) - 1)
-            values[behind] = reached = self._values[nearer]
-            behind = behind[reached < numbers[behind]]
+            places[smaller] = nearer = np.minimum(places[smaller] + 1, len(self) - 1)
+            values[smaller] = reached = self._values[nearer]
+            smaller = smaller[reached < numbers[smaller]]
         return places, values == numbers
 
     def _searched(self, numbers: Numbers) -> Numbers:

@@ -5,8 +5,7 @@ pair, or about an unmatched target row, are `ResidualConditions`. Nothing is shu
 answer is bitmaps.
 
 Memory is that of the source's keys, or of a part of them if files may be read several times, and
-of one batch of rows, be they of one file or of many small ones. Shipped by value: this module knows
-the standard library, numpy, pyarrow and modules of this package only.
+of one batch of rows, be they of one file or of many small ones.
 """
 
 from __future__ import annotations

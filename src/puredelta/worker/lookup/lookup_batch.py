@@ -6,7 +6,7 @@ and to send than the whole plan, and leaves Python as many objects to search for
 
 A batch also knows which of its files can hold a key at all. Files between two keys of the source
 are not opened: where a table is sorted by key and the source has some old and some new rows, these
-are most files. Shipped by value: this module knows numpy, pyarrow and modules of this package only.
+are most files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FileLookup:
     path: str
     constants: Constants = ()
     words: bytes = b""
-    """Rows that a deletion vector deletes, as in `puredelta.worker.rewrite_file.RewriteTask`."""
+    """Rows that a deletion vector deletes, as in `RewriteTask`."""
     bits: bytes = b""
 
 

@@ -1,7 +1,5 @@
 """Reads columns of data files range by range, inside a Spark worker, to compare their values.
 
-Shipped by value: this module knows the standard library, pyarrow and modules of this package only.
-
 Trap this module knows: Spark finds columns of a file with case ignored. A file that spells one
 otherwise is refused.
 """

@@ -1,7 +1,4 @@
-"""What a Spark worker is asked to look up, and what it answers.
-
-Shipped by value: this module knows the standard library and modules of this package only.
-"""
+"""What a Spark worker is asked to look up, and what it answers."""
 
 from __future__ import annotations
 

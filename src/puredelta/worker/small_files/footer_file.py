@@ -1,7 +1,4 @@
-"""A Parquet file whose footer is read as bytes, without parsing it, inside a Spark worker.
-
-Shipped by value: this module knows the standard library and modules of this package only.
-"""
+"""A Parquet file whose footer is read as bytes, without parsing it, inside a Spark worker."""
 
 from __future__ import annotations
 

@@ -8,8 +8,6 @@ file, which is what takes the time.
 Trap this module knows: a footer may say in what types of Arrow its writer had the columns
 (``ARROW:schema``). They may be others than those of Parquet's own description, which is all that a
 merged file has. So the types of the first file are compared with those of a merged file.
-
-Shipped by value: this module knows the standard library, pyarrow and modules of this package only.
 """
 
 from __future__ import annotations

@@ -11,8 +11,6 @@ A file of any other layout is not added; the caller reads it alone.
 Trap this module knows: in a footer a column is found by its path (field 3 of ColumnMetaData: a
 list of one name) and the header of the codec (field 4), which must follow. As statistics may hold
 any bytes, a file in which these occur twice is not added.
-
-Shipped by value: this module knows the standard library, pyarrow and modules of this package only.
 """
 
 from __future__ import annotations

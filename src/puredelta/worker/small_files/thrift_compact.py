@@ -2,8 +2,7 @@
 
 The header of a field is its number less that of the field before, and its kind. Whole numbers have
 seven bits in a byte, least ones first; numbers that may be negative are doubled. Bytes that are no
-Thrift raise `UnsupportedLayoutError` or IndexError. Shipped by value: this module knows the
-standard library only.
+Thrift raise `UnsupportedLayoutError` or IndexError.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ from tests.commands.dml.statements import (
     update,
 )
 from tests.log.tables import add
+from tests.spark.local_workers import LocalWorkers
 
 ID: Any = object()
 VALUE: Any = object()
@@ -59,7 +60,9 @@ def prepared(*clauses: Any, positions: RowPositions, **table: Any) -> NewRows:
         profile=SourceProfile(num_rows=4, size_bytes=10),
         names=ColumnNames(in_files={"s0": "key", "s1": "value"}),
     )
-    return of(replace(made, source=source), positions)
+    classic: Any = LocalWorkers()
+    command = replace(made.command, spark=classic)
+    return of(replace(made, command=command, source=source), positions)
 
 
 def of(context: StatementContext, positions: RowPositions) -> NewRows:
@@ -80,7 +83,7 @@ UPSERT = RowPositions(matched=(rows(7),), matched_source=rows(2), source_of=(row
 def test_an_upsert_of_whole_rows_copies_rows_of_the_source() -> None:
     new = prepared(matched(update(WHOLE)), insert(WHOLE), positions=UPSERT)
     assert new.copy is not None
-    assert (new.copy.keeps, new.copy.rows, new.copy.num_rows) == (False, {}, 4)
+    assert (new.copy.include, new.copy.rows, new.copy.num_rows) == (False, {}, 4)
     assert [column[:2] for column in new.copy.columns] == [("key", "id"), ("value", "v")]
     assert new.frame is not None, "Spark may have to make them after all"
 
@@ -88,7 +91,7 @@ def test_an_upsert_of_whole_rows_copies_rows_of_the_source() -> None:
 def test_only_updated_rows_are_copied_where_nothing_is_inserted() -> None:
     new = prepared(matched(update(WHOLE)), positions=UPSERT)
     assert new.copy is not None
-    assert (new.copy.keeps, new.copy.num_rows) == (True, 1)
+    assert (new.copy.include, new.copy.num_rows) == (True, 1)
 
 
 @pytest.mark.parametrize(

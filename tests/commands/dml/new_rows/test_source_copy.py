@@ -233,7 +233,6 @@ def test_settings_of_sparks_writer_are_left_to_spark(
 def test_what_arrow_cannot_copy_spark_writes(
     spark: SparkSession, made: Callable[..., TableLog], tmp_path: Path, makers: Makers
 ) -> None:
-    caplog.set_level("INFO")
     old = {**row(70, 5), "day": dt.date(1500, 1, 1)}
     pq.write_table(pa.Table.from_pylist([old], SCHEMA), tmp_path / "source.parquet")
     log = made()

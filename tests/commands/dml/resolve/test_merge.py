@@ -26,6 +26,7 @@ from puredelta.commands.dml.spec.merge import (
     NotMatchedBySource,
     Star,
     Update,
+    require_clauses,
 )
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.actions.actions import Metadata, Protocol
@@ -55,8 +56,10 @@ def merge(spark: SparkSession) -> Any:
         if isinstance(source, str):
             source = spark.createDataFrame([], source)
         t, s = given.get("aliases", ("t", "s"))
+        spec = MergeSpec(on=on, clauses=clauses, evolve_schema=given.get("evolve", False))
+        require_clauses(spec)  # as stage 1 does
         return resolve_merge(
-            MergeSpec(on=on, clauses=clauses, evolve_schema=given.get("evolve", False)),
+            spec,
             target_rows=known.alias(t) if t else known,
             source_rows=source.alias(s) if s else source,
             config=config_of(known),

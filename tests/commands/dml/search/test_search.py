@@ -72,7 +72,7 @@ def test_nothing_is_looked_up_where_nothing_can_match(how: Search) -> None:
     def look_up(*_: Any) -> Any:
         raise AssertionError("looked up")
 
-    lookup = KeyLookup(keys=(), judgement=None)
+    lookup = KeyLookup(keys=(), conditions=None)
     found = search(context_of(STATEMENT), plan(how, lookup=lookup), look_up=look_up)
     assert (found.matched, found.by_source, found.matched_source) == (({}, {}), ({},), {})
     assert found.source_of == ({}, {}), "there is no source row"
@@ -87,7 +87,7 @@ def test_what_workers_counted_is_the_answer() -> None:
         asked.append(lookup)
         return words((1, 0, 5, 1))
 
-    lookup = KeyLookup(keys=(), judgement=None)
+    lookup = KeyLookup(keys=(), conditions=None)
     found = search(context_of(STATEMENT), plan(Search.INNER, lookup=lookup), look_up=look_up)
     assert asked == [lookup]
     assert shown(found.matched) == [{}, {0: [5]}]

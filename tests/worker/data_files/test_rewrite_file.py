@@ -14,18 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.spark.session.row_bitmap import RowBitmap
-from puredelta.worker.limits import LIMITS, LIMITS_CODEC, Limits
-from puredelta.worker.rewrite_file import (
-    ANSWER_SCHEMA,
+from puredelta.worker.data_files.rewrite_file import (
     REWRITE_TASKS,
-    TASK_SCHEMA,
     RewriteTask,
     merge_small,
     rewrite,
-    rewrite_batches,
     rewrite_together,
 )
-from puredelta.worker.write_file import FILE_ANSWERS, FileAnswer
+from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
+from puredelta.worker.limits import LIMITS, LIMITS_CODEC, Limits
 
 ROWS = 1000
 DROPPED = [0, 1, 63, 64, 500, 999]
@@ -282,23 +279,6 @@ def sent(tasks: list[RewriteTask]) -> list[FileAnswer]:
     """Carry tasks out as a worker does that gets tuples."""
     message = (LIMITS_CODEC.encode(LIMITS), [REWRITE_TASKS.encode(task) for task in tasks])
     return [FILE_ANSWERS.decode(fields) for fields in rewrite(message)]
-
-
-def test_rows_of_arrow_are_answered_as_tuples_are(table: pa.Table, tmp_path: Path) -> None:
-    pq.write_table(table, tmp_path / "old.parquet")
-    tasks = [
-        tracking(tmp_path / "old.parquet", DROPPED, base=7),
-        replace(order(tmp_path / "absent.parquet", [0]), ordinal=8),
-    ]
-    columns = zip(*map(REWRITE_TASKS.encode, tasks), strict=True)
-    batch = pa.record_batch(
-        [pa.array(v, f.type) for v, f in zip(columns, TASK_SCHEMA, strict=True)], TASK_SCHEMA
-    )
-    answers = list(rewrite_batches(LIMITS_CODEC.encode(LIMITS), [batch]))
-    assert [answer.schema for answer in answers] == [ANSWER_SCHEMA] * 2
-    rows = [row for answer in answers for row in answer.to_pylist()]
-    for row, other in zip(rows, sent(tasks), strict=True):
-        assert alike(FILE_ANSWERS.decode(row.values()), other)
 
 
 def alike(one: FileAnswer, other: FileAnswer) -> bool:

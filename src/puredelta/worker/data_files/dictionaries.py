@@ -1,7 +1,5 @@
 """Which columns of a new file get a dictionary, inside a Spark worker.
 
-Shipped by value: this module knows the standard library and pyarrow only.
-
 A dictionary of a column whose values are nearly all different is as large as the column, and
 making it takes more than half of the time of writing a file. Writers differ in what they do about
 that: parquet-mr looks at the first rows, parquet-cpp only gives up at a megabyte.
@@ -15,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-_JUDGED_ROWS = 20_000
+_SAMPLE_ROWS = 20_000
 """What parquet-mr looks at: its first page (``parquet.page.row.count.limit``)."""
 _GLANCE_ROWS = 2_000
 _DIFFERENT_SHARE = 39 / 40
@@ -55,10 +53,10 @@ def worthwhile_dictionaries(rows: pa.Table, *, kept: Sequence[str] = ()) -> list
         >>> worthwhile_dictionaries(rows, kept=["key"])
         ['kind']
     """
-    first = rows.slice(0, _JUDGED_ROWS)
-    judged = [name for name in first.column_names if _is_plain(first[name].type)]
-    chosen = [name for name in judged if _makes_smaller(first[name])]
-    return [*chosen, *(path for path in kept if path not in judged)]
+    first = rows.slice(0, _SAMPLE_ROWS)
+    plain = [name for name in first.column_names if _is_plain(first[name].type)]
+    chosen = [name for name in plain if _makes_smaller(first[name])]
+    return [*chosen, *(path for path in kept if path not in plain)]
 
 
 def _kept(footer: pq.FileMetaData) -> list[pq.ColumnChunkMetaData]:
@@ -100,7 +98,7 @@ def _makes_smaller(column: pa.ChunkedArray) -> bool:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Tell whether a column's values can be told apart and measured here; flags have no use."""
+    """Return whether a column's values can be compared and measured here; flags need none."""
     if pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
         return True
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_decimal128(kind):

@@ -6,13 +6,10 @@ name, and only a name that was *returned* ever becomes part of a table.
 Traps this module knows:
 
 * Without ``use_dictionary`` limited to columns that are worth one
-  (`puredelta.worker.dictionaries`), parquet-cpp tries one for every column: three times as
-  slow, and files a quarter larger.
+  (`puredelta.worker.data_files.dictionaries`), parquet-cpp tries one for every column: three
+  times as slow, and files a quarter larger.
 * parquet-cpp leaves NaN out of float bounds: the columns that hold one are reported, so
   that their bounds are not taken for true.
-
-Shipped by value: this module knows the standard library, numpy, pyarrow and modules of this package
-only.
 """
 
 from __future__ import annotations

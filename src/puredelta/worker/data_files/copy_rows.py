@@ -1,8 +1,7 @@
 """Copies chosen rows of several files to a new file, inside a Spark worker.
 
 Rows keep their order and their values; only the names of columns change. What Arrow might read
-otherwise than Spark is refused. Shipped by value: this module knows the standard library, numpy,
-pyarrow and modules of this package only.
+otherwise than Spark is refused.
 """
 
 from __future__ import annotations
@@ -19,7 +18,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from puredelta.worker.dictionaries import worthwhile_dictionaries
+from puredelta.worker.data_files.dictionaries import worthwhile_dictionaries
+from puredelta.worker.data_files.write_file import (
+    FILE_ANSWERS,
+    OUT_OF_REACH,
+    FileAnswer,
+    MaskedBatch,
+    coalesced,
+    known_options,
+    refused,
+    row_groups,
+    write_file,
+)
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.read_rows import (
     Mask,
@@ -32,17 +42,6 @@ from puredelta.worker.read_rows import (
     unfaithful,
 )
 from puredelta.worker.wire import Fields, codec_of
-from puredelta.worker.write_file import (
-    FILE_ANSWERS,
-    OUT_OF_REACH,
-    FileAnswer,
-    MaskedBatch,
-    coalesced,
-    known_options,
-    refused,
-    row_groups,
-    write_file,
-)
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 """The directory that stands for NULL."""
@@ -60,7 +59,7 @@ class RowGroups:
     first_row: int
     """The position of their first row in the file."""
     words: bytes
-    """Little-endian int64: runs of 64 rows, as in `puredelta.worker.rewrite_file.RewriteTask`."""
+    """Little-endian int64: runs of 64 rows, as in `RewriteTask`."""
     bits: bytes
 
 
@@ -170,11 +169,11 @@ def by_partition(
     starts = np.flatnonzero(np.diff(places[order], prepend=-1))
     for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
         chosen = order[start:stop]
-        values = tuple(_spelled(rows[name][int(chosen[0])].as_py()) for name in names)
+        values = tuple(_hive_text(rows[name][int(chosen[0])].as_py()) for name in names)
         yield values, stored.take(pa.array(chosen))
 
 
-def _spelled(value: Any) -> str | None:
+def _hive_text(value: Any) -> str | None:
     """Spell a whole number, a flag, a date or simple text; an empty text is NULL, too."""
     if value is None or value == "":
         return None

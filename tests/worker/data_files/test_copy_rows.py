@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.spark.session.row_bitmap import RowBitmap
-from puredelta.worker.copy_rows import (
+from puredelta.worker.data_files.copy_rows import (
     COPY_ORDERS,
     CopyOrder,
     RowGroups,
@@ -23,9 +23,9 @@ from puredelta.worker.copy_rows import (
     copy,
     copy_source_rows,
 )
+from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer, MaskedBatch, coalesced
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.read_rows import OnlySparkError
-from puredelta.worker.write_file import FILE_ANSWERS, FileAnswer, MaskedBatch, coalesced
 
 KINDS = {
     "i": pa.int32(),

@@ -3,9 +3,6 @@
 No expression is evaluated. What is kept is copied column by column in Arrow, so order, row groups,
 codecs, dictionaries, field ids and the key-value metadata of the old file (Spark's schema, calendar
 marks) live on. INT96 timestamps carry no mark of being instants: they get one.
-
-Shipped by value: this module knows the standard library, numpy, pyarrow and modules of this package
-only.
 """
 
 from __future__ import annotations
@@ -20,10 +17,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from puredelta.worker.dictionaries import (
+from puredelta.worker.data_files.dictionaries import (
     kept_dictionaries,
     saving_dictionaries,
     worthwhile_dictionaries,
+)
+from puredelta.worker.data_files.write_file import (
+    FILE_ANSWERS,
+    FileAnswer,
+    MaskedBatch,
+    coalesced,
+    known_options,
+    refused,
+    row_groups,
+    write_file,
 )
 from puredelta.worker.limits import LIMITS, LIMITS_CODEC, Limits
 from puredelta.worker.read_rows import (
@@ -37,17 +44,7 @@ from puredelta.worker.read_rows import (
 )
 from puredelta.worker.small_files.footer_template import FooterTemplate
 from puredelta.worker.small_files.merged_parquet import MergedParquet
-from puredelta.worker.wire import Fields, arrow_schema, codec_of
-from puredelta.worker.write_file import (
-    FILE_ANSWERS,
-    FileAnswer,
-    MaskedBatch,
-    coalesced,
-    known_options,
-    refused,
-    row_groups,
-    write_file,
-)
+from puredelta.worker.wire import Fields, codec_of
 
 _CODECS = frozenset({"SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4"})
 
@@ -77,8 +74,6 @@ class RewriteTask:
 
 
 REWRITE_TASKS = codec_of(RewriteTask)
-TASK_SCHEMA = arrow_schema(RewriteTask)
-ANSWER_SCHEMA = arrow_schema(FileAnswer)
 
 
 def rewrite(message: tuple[Fields, Sequence[Fields]]) -> list[Fields]:
@@ -91,24 +86,6 @@ def rewrite(message: tuple[Fields, Sequence[Fields]]) -> list[Fields]:
     units = itertools.groupby(tasks, key=lambda t: -1 - t.ordinal if t.group is None else t.group)
     answers = (one for _, unit in units for one in rewrite_together(list(unit), limits))
     return [FILE_ANSWERS.encode(answer) for answer in answers]
-
-
-def rewrite_batches(limits: Fields, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Carry out every row of the batches, alone, and answer it with a row.
-
-    Rows are the fields of `RewriteTask` and of `FileAnswer`: sessions without RDDs have no tuples.
-    """
-    decoded = LIMITS_CODEC.decode(limits)
-    for batch in batches:
-        for row in batch.to_pylist():
-            (answer,) = rewrite_together([REWRITE_TASKS.decode(row.values())], decoded)
-            fields = [
-                pa.array([value], kind)
-                for value, kind in zip(
-                    FILE_ANSWERS.encode(answer), ANSWER_SCHEMA.types, strict=True
-                )
-            ]
-            yield pa.RecordBatch.from_arrays(fields, schema=ANSWER_SCHEMA)
 
 
 def rewrite_together(tasks: Sequence[RewriteTask], limits: Limits = LIMITS) -> list[FileAnswer]:

@@ -1,0 +1,3 @@
+"""New data files, and data files written again without some of their rows."""
+
+from __future__ import annotations
