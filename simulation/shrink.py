@@ -40,8 +40,8 @@ class _Shrinking:
         # From here on nothing is drawn: what happened is listed.
         self._accept(replace(self._best.plan, faults=self._best.faults))
         self._accept(replace(self._best.plan, switches=self._best.switches))
-        before = -1
-        while before != self._size and time.monotonic() < self._until:
+        before = self._size + 1
+        while self._size < before and time.monotonic() < self._until:
             before = self._size
             self._drop_statements()
             self._minimise(lambda run: run.faults, lambda plan, kept: replace(plan, faults=kept))
@@ -76,20 +76,28 @@ class _Shrinking:
             while start < len(items(self._best)):
                 current = tuple(items(self._best))
                 fewer = (*current[:start], *current[start + size :])
-                if not self._accept(keeping(self._best.plan, fewer)):
+                if not self._accept(keeping(self._best.plan, fewer), smaller=items):
                     start += size
             if size == 1 or time.monotonic() > self._until:
                 return
             size //= 2
 
-    def _accept(self, plan: Plan) -> bool:
-        """Take over a plan that breaks the same rule, under one of a few schedules."""
+    def _accept(
+        self, plan: Plan, *, smaller: Callable[[Run], Sequence[object]] | None = None
+    ) -> bool:
+        """Take over a plan that breaks the same rule, under one of a few schedules.
+
+        Where something was to go, less of it must have happened: a switch that is left out may
+        come back at another point.
+        """
         salts = range(SALTS) if plan.switches is None else (0,)
         for salt in salts:
             if time.monotonic() > self._until:
                 return False
             run = simulate(replace(plan, salt=salt))
-            if run.violation is not None and run.violation.rule == self._rule:
+            if run.violation is None or run.violation.rule != self._rule:
+                continue
+            if smaller is None or len(smaller(run)) < len(smaller(self._best)):
                 self._best = run
                 return True
         return False

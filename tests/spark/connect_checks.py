@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from operator import neg
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,10 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
+from puredelta.spark.offload.worker_settings import WorkerSettings
+from puredelta.spark.offload.workers import WorkerCalls, run_in_workers
 from puredelta.spark.scan.scan import scan, scan_parquet
+from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.session.types import to_spark
@@ -179,6 +183,16 @@ def changed_rows(spark: SparkSession, directory: Path) -> Any:
     return [tuples(found.drop("_commit_timestamp")), nothing.columns, tuples(nothing)]
 
 
+def workers(spark: SparkSession, _: Path) -> Any:
+    """Tasks reach Python workers as rows of Arrow."""
+    calls = [
+        WorkerCalls(function=abs, messages=[-1, 2, -3]),
+        WorkerCalls(function=neg, messages=[4]),
+    ]
+    found = run_in_workers(spark, calls, WorkerSettings())
+    return found.reason if isinstance(found, NotApplicable) else list(map(sorted, found))
+
+
 CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     session,
     rows,
@@ -193,6 +207,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     time_travel,
     instants,
     changed_rows,
+    workers,
     activated,
     statements,
 )

@@ -53,6 +53,7 @@ EXPECTED: dict[str, Any] = {
         ["p", "id", "_change_type", "_commit_version", "_commit_timestamp"],
         [],
     ],
+    "workers": [[1, 2, 3], [-4]],
     "activated": [
         [[0, 0], [0, 0], [2, 0], [2, 0], [3, 1], [7, 9]],
         ["DELTA_UNSUPPORTED_ON_CONNECT"] * 5,

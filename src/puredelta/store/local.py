@@ -195,7 +195,7 @@ class LocalStore:
 
     @contextlib.contextmanager
     def _temporary(self, target: Path, content: bytes) -> Iterator[Path]:
-        """Yield a flushed file with this content next to the target; remove it if possible."""
+        """Yield a flushed file with this content next to the target; one that cannot go stays."""
         _make_directories(target.parent)
         temporary = target.parent / f".{uuid.uuid4().hex}.tmp"
         try:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from puredelta.tables import DeltaTable
+from puredelta.tables.open_table import OpenTable
 
 NOT_AN_EXPRESSION = (
     "'condition' must be a Spark SQL Column or a string (expression in SQL syntax), found to be of "
@@ -21,7 +22,7 @@ NOT_VALUES = "must contain only Spark SQL Columns or strings (expressions in SQL
 @pytest.fixture
 def table() -> DeltaTable:
     nothing: Any = None
-    return DeltaTable(nothing, nothing, nothing)
+    return DeltaTable(OpenTable(nothing, nothing, nothing))
 
 
 def test_names() -> None:

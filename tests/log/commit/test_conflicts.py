@@ -1,6 +1,6 @@
 """Conflict rules as a table of cases: X-20 to X-29.
 
-Most cases are those of the reference's ``OptimisticTransactionSuite`` (``check``) and
+Most cases are those of delta-spark's ``OptimisticTransactionSuite`` (``check``) and
 ``OptimisticTransactionLegacyTests``; where the answer differs on purpose, the case says so.
 """
 
@@ -118,7 +118,7 @@ CASES = {
     ),
     "restore / vacuum end": Case(ours=(add("a"),), operation="RESTORE", winner=(VACUUM_ENDED,)),
     "write / vacuum start": Case(ours=(add("a"),), winner=(VACUUM_STARTED,)),
-    # --- the reference's matrix --------------------------------------------------------------
+    # --- delta-spark's matrix --------------------------------------------------------------
     "append / append": Case(ours=(add("b"),), winner=(add("a"),)),
     "disjoint txns": Case(
         app_ids=frozenset({"t1"}), winner=(SetTransaction(app_id="t2", version=0),)
@@ -180,7 +180,7 @@ CASES = {
         winner=(remove("a"),),
         conflict=DELETE_READ,
     ),
-    # --- the reference's older tests ---------------------------------------------------------
+    # --- delta-spark's older tests ---------------------------------------------------------
     "append against metadata change": Case(
         table=FLAT,
         ours=(add("a"),),
@@ -299,7 +299,7 @@ CASES = {
         conflict=DELETE_READ,
         partition="[part=1]",
     ),
-    # --- sharper than the reference ----------------------------------------------------------
+    # --- more precise than delta-spark ----------------------------------------------------------
     "statistics tell the rows apart": Case(
         table=FLAT,
         reads=((compare("id", ">", 100), ()),),
@@ -332,7 +332,7 @@ CASES = {
         conflict=DELETE_DELETE,
         partition="[part=1]",
     ),
-    # --- stricter than the reference ---------------------------------------------------------
+    # --- stricter than delta-spark ---------------------------------------------------------
     "a file committed again must still be there": Case(
         ours=(unchanged(add("a", P1)),),
         winner=(remove("a", P1),),

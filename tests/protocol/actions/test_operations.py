@@ -1,4 +1,4 @@
-"""operationParameters as the reference writes them (M-161, C-56, C-57).
+"""operationParameters as delta-spark writes them (M-161, C-56, C-57).
 
 The expected lines are those of delta-spark 4.4.0, apart from MERGE predicates, in which it
 writes expression ids (W-16).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
 from puredelta.protocol.actions.actions import Protocol
 from puredelta.protocol.features.feature_registry import (
     FEATURES,
@@ -13,13 +13,6 @@ from puredelta.protocol.features.feature_registry import (
     Level,
 )
 from puredelta.protocol.features.properties import TableProperties
-from puredelta.protocol.features.protocol_changes import (
-    DEFAULT_PROTOCOL,
-    protocol_for_new_table,
-    required_protocol,
-    stored_configuration,
-    with_features,
-)
 from puredelta.protocol.features.protocol_versions import (
     active_features,
     require_capability,
@@ -36,24 +29,9 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
+from tests.protocol.features.protocols import PLAIN, column, listing
 
-PLAIN = StructType((StructField("id", LONG),))
-BASE = ("appendOnly", "invariants")
 WRITING = [c for c in Capability if c is not Capability.READ]
-
-
-def listing(*names: str) -> Protocol:
-    readers = frozenset(n for n in names if n in FEATURES_BY_NAME and FEATURES_BY_NAME[n].reader)
-    return Protocol(
-        min_reader_version=3 if readers else 1,
-        min_writer_version=7,
-        reader_features=readers or None,
-        writer_features=frozenset(names),
-    )
-
-
-def column(name: str, data_type: object = LONG, **metadata: object) -> StructType:
-    return StructType((*PLAIN.fields, StructField(name, data_type, True, metadata)))
 
 
 def check(
@@ -68,7 +46,7 @@ def check(
 # --- the registry ---------------------------------------------------------------------------
 
 
-def test_every_feature_of_the_reference_has_a_row() -> None:
+def test_every_feature_of_delta_spark_has_a_row() -> None:
     """X-52; printed by delta-spark 4.4.0, with kind and versions, plus the gated redirects."""
     reference = {
         # name: (reader feature, reader version, writer version)
@@ -376,147 +354,4 @@ def test_active_features_say_what_uses_them() -> None:
     assert active_features(listing("appendOnly", "timestampNtz"), properties, schema) == {
         "appendOnly": ("property delta.appendOnly=true",),
         "timestampNtz": ("column n.x",),
-    }
-
-
-# --- protocols of new and changed tables ----------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("schema", "configuration", "expected"),
-    [
-        (PLAIN, {}, (1, 2, None)),
-        (PLAIN, {"delta.appendOnly": "true"}, (1, 2, None)),
-        (PLAIN, {"delta.constraints.c": "id > 0"}, (1, 3, None)),
-        (PLAIN, {"delta.enableChangeDataFeed": "true"}, (1, 7, {"changeDataFeed", *BASE})),
-        (PLAIN, {"delta.columnMapping.mode": "name"}, (2, 7, {"columnMapping", *BASE})),
-        (
-            column("g", **{"delta.generationExpression": "id"}),
-            {},
-            (1, 7, {"generatedColumns", *BASE}),
-        ),
-        (column("i", **{"delta.identity.start": 1}), {}, (1, 7, {"identityColumns", *BASE})),
-        (PLAIN, {"delta.minWriterVersion": "5"}, (1, 4, None)),
-        (
-            column("t", TIMESTAMP_NTZ),
-            {},
-            (3, 7, {"timestampNtz", "appendOnly", "invariants"}),
-        ),
-        (
-            column("d", CURRENT_DEFAULT="5"),
-            {"delta.columnMapping.mode": "name"},
-            (2, 7, {"allowColumnDefaults", "columnMapping", "appendOnly", "invariants"}),
-        ),
-        (
-            PLAIN,
-            {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"},
-            (
-                3,
-                7,
-                {"deletionVectors", "rowTracking", "domainMetadata", "appendOnly", "invariants"},
-            ),
-        ),
-        (
-            PLAIN,
-            {"delta.feature.deletionvectors": "supported"},
-            (3, 7, {"deletionVectors", "appendOnly", "invariants"}),
-        ),
-        (PLAIN, {"delta.feature.checkConstraints": "supported"}, (1, 3, None)),
-        (
-            PLAIN,
-            {
-                "delta.feature.deletionVectors": "supported",
-                "delta.minReaderVersion": "3",
-                "delta.minWriterVersion": "7",
-            },
-            (3, 7, {"deletionVectors"}),
-        ),
-        (column("v", PrimitiveType("variant")), {}, (3, 7, {"variantType", *BASE})),
-        (
-            PLAIN,
-            {"delta.feature.clustering": "supported"},
-            (1, 7, {"domainMetadata", "clustering", *BASE}),
-        ),
-    ],
-)
-def test_a_new_table_gets_the_lowest_protocol_that_does(
-    schema: StructType,
-    configuration: dict[str, str],
-    expected: tuple[int, int, set[str] | None],
-) -> None:
-    """C-54, X-55; every row was compared with what delta-spark 4.4.0 wrote."""
-    protocol = protocol_for_new_table(schema, configuration)
-    reader, writer, names = expected
-    assert (protocol.min_reader_version, protocol.min_writer_version) == (reader, writer)
-    assert protocol.writer_features == (None if names is None else frozenset(names))
-    if reader == 3:
-        assert protocol.reader_features == {n for n in names or () if FEATURES_BY_NAME[n].reader}
-    else:
-        assert protocol.reader_features is None
-    require_consistent(protocol)
-
-
-@pytest.mark.parametrize(
-    "configuration",
-    [
-        {"delta.feature.flyingCarpets": "supported"},
-        {"delta.minReaderVersion": "4"},
-        {"delta.minWriterVersion": "many"},
-    ],
-)
-def test_a_protocol_that_does_not_exist_cannot_be_asked_for(configuration: dict[str, str]) -> None:
-    with pytest.raises(InvalidRequestError) as caught:
-        protocol_for_new_table(PLAIN, configuration)
-    assert caught.value.code is ErrorCode.INVALID_TABLE_PROPERTY
-
-
-def test_what_shapes_the_protocol_is_not_stored_as_a_property() -> None:
-    configuration = {
-        "delta.feature.deletionVectors": "supported",
-        "delta.minReaderVersion": "3",
-        "delta.minWriterVersion": "7",
-        "delta.appendOnly": "true",
-        "mine": "1",
-    }
-    assert stored_configuration(configuration) == {"delta.appendOnly": "true", "mine": "1"}
-
-
-def test_a_changed_schema_raises_the_protocol_only_as_far_as_the_reference_does() -> None:
-    nothing = TableProperties.of({})
-    assert required_protocol(DEFAULT_PROTOCOL, PLAIN, nothing) is DEFAULT_PROTOCOL
-    ntz = column("t", TIMESTAMP_NTZ)
-    with pytest.raises(InvalidRequestError, match=r"timestampNtz .column t") as caught:
-        required_protocol(DEFAULT_PROTOCOL, ntz, nothing)
-    assert caught.value.code is ErrorCode.FEATURES_REQUIRE_MANUAL_ENABLEMENT
-    listed = listing("timestampNtz")
-    assert required_protocol(listed, ntz, nothing) is listed
-    feed = TableProperties.of({"delta.enableChangeDataFeed": "true"})
-    assert required_protocol(DEFAULT_PROTOCOL, PLAIN, feed) == listing("changeDataFeed", *BASE)
-    checks = TableProperties.of({"delta.constraints.c": "id > 0"})
-    assert required_protocol(DEFAULT_PROTOCOL, PLAIN, checks) == Protocol(
-        min_reader_version=1, min_writer_version=3
-    )
-    vectors = TableProperties.of({"delta.enableDeletionVectors": "true"})
-    assert required_protocol(DEFAULT_PROTOCOL, PLAIN, vectors) == Protocol(
-        min_reader_version=3,
-        min_writer_version=7,
-        reader_features=frozenset({"deletionVectors"}),
-        writer_features=frozenset({"deletionVectors", "appendOnly", "invariants"}),
-    )
-
-
-def test_a_legacy_table_that_starts_to_list_keeps_all_it_supported() -> None:
-    old = Protocol(min_reader_version=2, min_writer_version=5)
-    new = with_features(old, ["deletionVectors"])
-    assert supported_features(new) == supported_features(old) | {"deletionVectors"}
-    assert new.reader_features == {"columnMapping", "deletionVectors"}
-    require_consistent(new)
-
-
-def test_required_features_come_along() -> None:
-    assert supported_features(with_features(DEFAULT_PROTOCOL, ["clustering"])) == {
-        "appendOnly",
-        "invariants",
-        "clustering",
-        "domainMetadata",
     }

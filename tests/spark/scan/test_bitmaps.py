@@ -20,6 +20,7 @@ from puredelta.spark.scan.bitmaps import (
     rows_outside,
     unpack_word,
 )
+from puredelta.spark.scan.data_file import ReadLayout
 from puredelta.spark.scan.native_scan import native_scan
 from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.row_bitmap import RowBitmap
@@ -100,8 +101,10 @@ def rows(spark: SparkSession, tmp_path: Path) -> DataFrame:
     return native_scan(
         spark,
         files,
-        data_schema=T.StructType.fromDDL("id long"),
-        partition_schema=T.StructType([T.StructField(FILE_ORDINAL, T.IntegerType())]),
+        ReadLayout(
+            data_schema=T.StructType.fromDDL("id long"),
+            partition_schema=T.StructType([T.StructField(FILE_ORDINAL, T.IntegerType())]),
+        ),
     ).withColumn(ROW_INDEX, F.col("_metadata.row_index"))
 
 

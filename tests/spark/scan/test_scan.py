@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +80,8 @@ def test_files_without_a_vector_make_a_pure_scan(spark: SparkSession, mixed: Tab
     snapshot = mixed.snapshot()
     rows = scan(spark, snapshot, snapshot.files.take([1]))
     assert tuples(rows.select("id")) == [(0,), (1,), (2,), (3,)]
-    assert "Join" not in executed_plan(rows)
-    assert "Join" in executed_plan(scan(spark, snapshot))
+    assert not re.search("Join|getbit", executed_plan(rows))
+    assert "getbit" in executed_plan(scan(spark, snapshot))
 
 
 @pytest.mark.smoke

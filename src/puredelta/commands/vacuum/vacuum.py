@@ -94,7 +94,6 @@ def vacuum(
     return _delete_recorded(command, garbage, retention, before_ms=before_ms)
 
 
-<<<<<<< HEAD
 def _delete_recorded(
     command: Command, garbage: Garbage, retention: Retention, *, before_ms: int
 ) -> VacuumOutcome:
@@ -103,10 +102,6 @@ def _delete_recorded(
     What is needed is read again when the first is there: whoever restores files before has
     committed that, and whoever does so later sees that we have started.
     """
-=======
-def _delete_recorded(command: Command, garbage: Garbage, retention: Retention) -> int:
-    """Delete what is not needed, between the commits that record it; return how many files."""
->>>>>>> main
     _record(command, _started(retention), _planned_metrics(garbage))
     try:
         newest = command.log.snapshot()

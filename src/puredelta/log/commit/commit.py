@@ -1,10 +1,10 @@
 """Write one version of the log once, and distinguish a lost race from a lost answer.
 
 A commit is the creation of one file (section "Delta Log Entries", X-01). The store promises that
-at most one caller creates it. It does not promise that this caller learns of it: the answer may
-be lost, something may be refused after the file was there, and a store that retries by itself may
-report "already exists" for its own file. All of these are settled by reading back whose ``txnId``
-is in the file (X-10).
+at most one caller creates it. It does not promise that this caller learns of it: a store that
+retries by itself may report "already exists" for its own file, and after every failure the answer
+may be lost, or something was refused after the file was there. All of these are settled by reading
+back whose ``txnId`` is in the file (X-10).
 
 This module knows nothing of conflicts, and of the content of a commit only that id.
 """

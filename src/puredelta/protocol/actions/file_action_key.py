@@ -7,7 +7,7 @@ about the physical file, such as conflicts between commits, use the canonical pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from puredelta.protocol.actions.actions import FileAction
 from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
@@ -16,9 +16,11 @@ VECTOR_SEPARATOR = "\0"
 """Stands between path and deletion vector in `FileActionKey.encoded`; no path has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileActionKey:
-    """The identity of a logical file: two actions with equal keys are about the same file."""
+class FileActionKey(NamedTuple):
+    """The identity of a logical file: two actions with equal keys are about the same file.
+
+    A named tuple, because replaying a log makes and hashes one for every action.
+    """
 
     path: CanonicalPath
     vector_id: str | None

@@ -56,8 +56,8 @@ class WorkerCalls:
 def run_in_workers(
     spark: SparkSession, calls: Sequence[WorkerCalls], settings: WorkerSettings
 ) -> list[list[Any]] | NotApplicable:
-    """Return the answers to all calls. Runs one Spark job (two over Spark Connect), whose tasks
-    begin in the order given.
+    """Return the answers to each of the calls, in no fixed order. Runs one Spark job, whose tasks
+    begin in the order given (two jobs, in any order, over Spark Connect).
 
     Refuses if the workers' Python is not up to it, or the session does not want them.
     """

@@ -1,0 +1,201 @@
+"""Runs a case on one implementation and says what came out, as plain JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.corpus.case import Case
+from tests.corpus.values import Json, decode_rows, encode_rows, ordered, schema_text
+
+METRICS = {
+    "MERGE": (
+        "numSourceRows",
+        "numTargetRowsInserted",
+        "numTargetRowsUpdated",
+        "numTargetRowsMatchedUpdated",
+        "numTargetRowsNotMatchedBySourceUpdated",
+        "numTargetRowsDeleted",
+        "numTargetRowsMatchedDeleted",
+        "numTargetRowsNotMatchedBySourceDeleted",
+    ),
+    "UPDATE": ("numUpdatedRows",),
+    "DELETE": ("numDeletedRows",),
+    "WRITE": ("numOutputRows",),
+}
+"""Counts of rows that depend on the statement alone, not on how files were laid out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """An implementation of Delta: delta-spark where cases are recorded, puredelta elsewhere."""
+
+    table_type: Any
+    """Its ``DeltaTable``."""
+    run_sql: Callable[[str], DataFrame]
+    read: Callable[[str], DataFrame]
+    """The table at a path."""
+    append: Callable[[DataFrame, str], object]
+    changes: Callable[[str, int], DataFrame]
+    """The change data feed of the table at a path from a version on."""
+    explain: Callable[[Exception], dict[str, Any]]
+    """Error class and SQLSTATE of what a statement raised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Runs cases below a directory; tables that are made alike are made once and copied."""
+
+    spark: SparkSession
+    directory: Path
+    engine: Engine
+    _bases: dict[str, Path] = field(default_factory=dict)
+    _unchanged: dict[str, dict[str, Json]] = field(default_factory=dict)
+
+    def outcome(self, case: Case) -> dict[str, Any]:
+        """Run the statement of a case on a copy of its table."""
+        path = self.directory / f"table-{case.id}"
+        shutil.copytree(self._base(case.setup), path)
+        try:
+            for text in case.prepare:
+                self.engine.run_sql(_with_table(text, path)).collect()
+            return self._outcome_at(case, path)
+        finally:
+            shutil.rmtree(path)
+
+    def _outcome_at(self, case: Case, path: Path) -> dict[str, Any]:
+        version = _last_version(path)
+        result: list[Json] = []
+        error: Exception | None = None
+        source = self._source(case, path)
+        with _settings(self.spark, case.settings):
+            try:
+                answer = self._execute(case, path, source)
+                result = [] if answer is None else [list(row) for row in answer.collect()]
+            except Exception as raised:  # noqa: BLE001 - whatever it is, it is the outcome
+                error = raised
+        commits = _last_version(path) - version
+        if error is not None:
+            outcome: dict[str, Any] = {"error": self.engine.explain(error)}
+            if commits != 0:
+                outcome["commits"] = commits
+            return outcome
+        outcome = {"result": result, **self._content(case, path, changed=commits > 0)}
+        outcome |= {"commits": commits}
+        if commits:
+            outcome |= _history(path)
+        if commits and case.has_feed:
+            feed = self.engine.changes(str(path), version + 1)
+            outcome["changes"] = encode_rows(feed.drop("_commit_version", "_commit_timestamp"))
+        return outcome
+
+    def _content(self, case: Case, path: Path, *, changed: bool) -> dict[str, Json]:
+        if changed or case.read is not None:
+            return self._read(case.read, path)
+        key = json.dumps(case.setup)
+        if key not in self._unchanged:
+            self._unchanged[key] = self._read(None, path)
+        return self._unchanged[key]
+
+    def _read(self, query: str | None, path: Path) -> dict[str, Json]:
+        if query is None:
+            rows = self.engine.read(str(path))
+        else:
+            rows = self.engine.run_sql(_with_table(query, path))
+        return {"schema": schema_text(rows.schema), "rows": encode_rows(rows)}
+
+    def _base(self, setup: list[Any]) -> Path:
+        key = json.dumps(setup)
+        if key not in self._bases:
+            self.directory.mkdir(exist_ok=True)
+            base = Path(tempfile.mkdtemp(prefix="base-", dir=self.directory)) / "table"
+            for step in setup:
+                if isinstance(step, str):
+                    self.engine.run_sql(_with_table(step, base)).collect()
+                else:
+                    schema = self.engine.read(str(base)).schema
+                    rows = self.spark.createDataFrame(decode_rows(step, schema), schema)
+                    self.engine.append(rows.coalesce(1), str(base))
+            self._bases[key] = base
+        return self._bases[key]
+
+    def _source(self, case: Case, path: Path) -> DataFrame | None:
+        if case.source is None:
+            return None
+        if isinstance(case.source, str):
+            source = self.engine.run_sql(_with_table(case.source, path))
+        else:
+            schema = self.spark.createDataFrame([], case.source["columns"]).schema
+            rows = decode_rows(case.source["rows"], schema)
+            source = self.spark.createDataFrame(rows, schema)
+        source.createOrReplaceTempView("updates")
+        return source
+
+    def _execute(self, case: Case, path: Path, source: DataFrame | None) -> DataFrame | None:
+        if case.statement is not None:
+            return self.engine.run_sql(_with_table(case.statement, path))
+        assert case.calls is not None, "a case has a statement or calls"
+        at: Any = self.engine.table_type.forPath(self.spark, str(path))
+        for name, *arguments in case.calls:
+            if name == "sql":
+                self.engine.run_sql(_with_table(arguments[0], path)).collect()
+            elif name == "merge":
+                assert source is not None, "the source of a merge by calls"
+                at = at.merge(source.alias(arguments[0]), arguments[1])
+            else:
+                at = getattr(at, name)(*_positional(arguments), **_named(arguments))
+        return at
+
+
+def _positional(arguments: list[Any]) -> list[Any]:
+    return [argument for argument in arguments if not isinstance(argument, dict)]
+
+
+def _named(arguments: list[Any]) -> dict[str, Any]:
+    return next((argument for argument in arguments if isinstance(argument, dict)), {})
+
+
+def _with_table(text: str, path: Path) -> str:
+    return text.replace("{table}", f"delta.`{path}`")
+
+
+@contextmanager
+def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
+
+
+def _last_version(path: Path) -> int:
+    return max(int(file.stem) for file in (path / "_delta_log").glob("*.json"))
+
+
+def _history(path: Path) -> dict[str, Json]:
+    file = path / "_delta_log" / f"{_last_version(path):020}.json"
+    lines = map(json.loads, file.read_text().splitlines())
+    entry = next(line["commitInfo"] for line in lines if "commitInfo" in line)
+    found = entry.get("operationMetrics") or {}
+    names = METRICS.get(entry["operation"], ())
+    return {
+        "operation": entry["operation"],
+        "metrics": {name: int(found[name]) for name in names if name in found},
+    }
+
+
+__all__ = ["METRICS", "Engine", "Run", "ordered"]
