@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,7 @@ from puredelta.errors import (
     InvalidRequestError,
 )
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.log_paths import commit_name, log_path
 from puredelta.protocol.actions.operations import Operation
-from puredelta.protocol.actions.table_operations import vacuum_end, vacuum_start
 from puredelta.protocol.features.feature_usage import (
     IDENTITY_ALLOWS_EXPLICIT,
     IDENTITY_HIGH_WATER_MARK,
@@ -30,6 +27,7 @@ from puredelta.protocol.schema.types import LONG, StructField, StructType
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN, clustering_domain
 from puredelta.store.local import LocalStore
 from tests.commands.sessions import FakeSession
+from tests.commands.vacuum.recorded import DAY_MS, ENDED, NOW_MS, STARTED, record
 from tests.log.tables import (
     WRITE,
     Client,
@@ -81,24 +79,6 @@ def test_files_and_metadata_are_those_of_the_version(log: TableLog) -> None:
     assert restore_table(SPARK, log, version=3) is None
 
 
-NOW_MS = 2_000_000_000_000
-DAY_MS = 86_400_000
-
-
-def record(log: TableLog, operation: Operation, *, ago_ms: int) -> None:
-    """Commit what a VACUUM says, with the times that a clock of then would have given."""
-    then_ms = NOW_MS - ago_ms
-    client = Client(log, log.snapshot(), clock=lambda: then_ms)
-    version = client.commit([], operation).version
-    assert isinstance(log.store, LocalStore)
-    file = Path(log.root_uri.removeprefix("file:")) / log_path(commit_name(version))
-    os.utime(file, (then_ms / 1000, then_ms / 1000))
-
-
-STARTED = vacuum_start(retention_check=True, default_retention=dt.timedelta(days=7), retention=None)
-ENDED = vacuum_end(completed=True)
-
-
 @pytest.mark.parametrize(
     ("recorded", "removed_ago_ms", "may_go"),
     [
@@ -111,7 +91,7 @@ ENDED = vacuum_end(completed=True)
         pytest.param([(STARTED, 2 * DAY_MS)], 10 * DAY_MS, False, id="nobody takes so long"),
     ],
 )
-def test_a_vacuum_that_may_delete_the_files_is_waited_for(
+def test_x24a_a_vacuum_that_may_delete_the_files_is_waited_for(
     tmp_path: Path, recorded: list[tuple[Operation, int]], removed_ago_ms: int, may_go: bool
 ) -> None:
     (tmp_path / "a.parquet").write_bytes(b"x")

@@ -107,8 +107,8 @@ def restore_table(
         return None
     restored, removed = differing_files(target.files, latest.files)
     require_kept(log.store, latest, restored, now_ms=command.clock())
-    if command.session.settings.get(IGNORE_MISSING_SETTING, "false").lower() != "true":
-        _require_present(restored, target)
+    if not ignores_missing(command.session.settings):
+        require_present(restored, target, purpose="restoring")
     outcome = RestoreOutcome(
         table_size_bytes=target.files.total_size_bytes,
         num_files=len(target.files),
@@ -235,13 +235,23 @@ def _timestamp_text(time_ms: int, time_zone: str) -> str:
 # --- are the files there --------------------------------------------------------------------
 
 
-def _require_present(files: FileTable, target: Snapshot) -> None:
+def ignores_missing(settings: Mapping[str, str]) -> bool:
+    """Return whether the session wants no error for files that are gone."""
+    return settings.get(IGNORE_MISSING_SETTING, "false").lower() == "true"
+
+
+def require_present(files: FileTable, target: Snapshot, *, purpose: str) -> None:
+    """Refuse a version of which files are gone.
+
+    Raises:
+        InvalidRequestError: a file is not there (FILE_NOT_FOUND).
+    """
     missing = list(_missing(list(files.adds()), target.root_uri))
     if missing:
         raise InvalidRequestError(
             f"Not all files from version {target.version} are available in file system. Missed "
             f"files (top {_NAMED_MAX} files): {', '.join(missing[:_NAMED_MAX])}. Please use more "
-            "recent version or timestamp for restoring. To disable check update option "
+            f"recent version or timestamp for {purpose}. To disable check update option "
             f"{IGNORE_MISSING_SETTING}.",
             code=ErrorCode.FILE_NOT_FOUND,
             version=target.version,

@@ -1,8 +1,8 @@
-"""Which VACUUMs may be deleting files at this moment, and which files RESTORE must not count on.
+"""Which VACUUMs may be deleting files now, and which files RESTORE and CLONE must not count on.
 
 A VACUUM commits that it starts, reads the log once more, deletes, and commits that it has ended.
 Files that are restored before that reading are kept. Files that were restored later might not be:
-so a RESTORE waits for the end, if it needs files that the VACUUM does not keep.
+so RESTORE and CLONE are refused until the end, if they need files that the VACUUM does not keep.
 """
 
 from __future__ import annotations
@@ -32,12 +32,14 @@ def require_kept(store: Store, latest: Snapshot, restored: FileTable, *, now_ms:
     Raises:
         ConcurrentDeleteReadException: there is such a VACUUM (DELTA_CONCURRENT_DELETE_READ).
     """
+    if not len(restored):
+        return
     expired_before_ms = _expired_before(store, now_ms=now_ms)
     if expired_before_ms is None or not _any_expired(latest, restored, expired_before_ms):
         return
     raise ConcurrentDeleteReadException(
         f"A VACUUM of {latest.root_uri} has started and not ended. It may be deleting files that "
-        "the restored version needs. Nothing was committed. Please run RESTORE again when the "
+        "the old version needs. Nothing was committed. Please run the statement again when the "
         f"VACUUM has ended; one that has died is waited for {RUNNING_MAX // timedelta(hours=1)} "
         "hours after its start.",
         code=ErrorCode.CONCURRENT_DELETE_READ,
