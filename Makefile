@@ -12,7 +12,7 @@ WORKERS ?= 2
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 BENCHES := bench-growth bench-trickle bench-profile
-.PHONY: help demo test test-newest test-oldest check fix reference differential record simulate bench $(BENCHES) lock wheel clean
+.PHONY: help demo test test-newest test-oldest check fix reference differential record simulate simulate-mutants bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ differential: reference-env ## Random statements through delta-spark and puredel
 
 simulate: dev-env ## Interleave writers by seeds, with faults, and lose nothing (PUREDELTA_SEEDS=0:1000, ARGS=...)
 	@$(DEV)/bin/python -m simulation $(ARGS)
+
+simulate-mutants: dev-env ## Take five safeties out in turn: each must be noticed
+	@$(DEV)/bin/python -m simulation --mutants $(ARGS)
 
 record: reference-env ## Record what delta-spark makes of the new statements in tests/corpus
 	@$(JAVA) $(REFERENCE)/bin/python -m tests.reference.record --new

@@ -7,10 +7,12 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from simulation.command_line import add_options, plan_of
 from simulation.many import run_all, silence
+from simulation.mutation import HEADER, hunt, hunt_line
 from simulation.report import Totals, violation_lines
 from simulation.shrink import SECONDS_MAX, shrink
 from simulation.simulate import simulate
@@ -27,8 +29,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--shrink-seconds", type=float, default=SECONDS_MAX)
+    parser.add_argument(
+        "--mutants", action="store_true", help="take each safety out: all must be noticed"
+    )
     add_options(parser)
     options = parser.parse_args(arguments)
+    if options.mutants:
+        return _run_mutants(options)
     return _run_one(options) if options.seed is not None else _run_many(options)
 
 
@@ -43,9 +50,26 @@ def _run_one(options: argparse.Namespace) -> int:
     return 1
 
 
-def _run_many(options: argparse.Namespace) -> int:
+def _run_mutants(options: argparse.Namespace) -> int:
+    _print(HEADER)
+    noticed = True
+    for hunted in hunt(
+        _seeds(options),
+        lambda seed, mutant: replace(plan_of(options, seed), mutant=mutant),
+        seconds=options.shrink_seconds,
+    ):
+        _print(hunt_line(hunted))
+        noticed = noticed and hunted.found is not None
+    return 0 if noticed else 1
+
+
+def _seeds(options: argparse.Namespace) -> range:
     first, _, last = options.seeds.partition(":")
-    seeds = range(int(first), int(last))
+    return range(int(first), int(last))
+
+
+def _run_many(options: argparse.Namespace) -> int:
+    seeds = _seeds(options)
     totals = Totals()
     started = reported = time.monotonic()
     runs = run_all(seeds, partial(plan_of, options), processes=options.processes)

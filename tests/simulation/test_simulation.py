@@ -74,6 +74,16 @@ def test_a_safety_that_is_missing_is_noticed(mutant: Mutant, rules: set[str]) ->
     assert violation.rule in rules
 
 
+def test_mutants_are_listed_with_the_rule_they_break(capsys: pytest.CaptureFixture[str]) -> None:
+    short = ["--seeds", "0:50", "--statements", "6", "--shrink-seconds", "0"]
+    assert main(["--mutants", *short]) == 0
+    printed = capsys.readouterr().out
+    assert all(mutant.value in printed for mutant in Mutant)
+    assert "NOT NOTICED" not in printed
+    assert main(["--mutants", "--seeds", "0:1", "--statements", "1"]) == 1
+    assert "NOT NOTICED" in capsys.readouterr().out
+
+
 def test_a_failing_seed_is_cut_down_and_replayed(capsys: pytest.CaptureFixture[str]) -> None:
     failed = first_failure(Mutant.NO_READ_SET)
     smallest = shrink(failed, seconds=30)
