@@ -168,7 +168,7 @@ def test_a_file_that_comes_back_before_it_is_deleted_stays(log: TableLog, tmp_pa
     assert "orphan.parquet" in outcome.paths
     assert "old.parquet" not in outcome.paths
     assert (tmp_path / "table" / "old.parquet").exists()
-    assert operations(log)[0][1]["numDeletedFiles"] == "5"
+    assert operations(log)[0][1]["numDeletedFiles"] == "6"
 
 
 def test_partition_directories_are_never_hidden() -> None:
