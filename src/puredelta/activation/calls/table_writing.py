@@ -29,8 +29,7 @@ from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.identifiers import parse_name
 from puredelta.spark.session.session import is_connect
 from puredelta.sql.execute.tables import not_on_connect
-from puredelta.sql.relations.names import find_location
-from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.relations.names import find_location, require_table
 from puredelta.sql.text.table_name import TableName
 
 _EVERY_ROW = "true"
@@ -149,11 +148,7 @@ def _write(
 
 
 def _find_log(table: TableOptions, name: TableName) -> TableLog | None:
-    """Return the table's log, None if the name is not that of a Delta table.
-
-    Raises:
-        TableNotFoundError: it is a path, and there is no table.
-    """
+    """Return the table's log, None if the name is not that of a Delta table; a path must be one."""
     location = find_location(table.rows.sparkSession, name)
     return None if location is None else require_table(location, name)
 

@@ -97,20 +97,9 @@ class Feature:
     administer: Support = YES
 
     def support(self, capability: Capability) -> Support:
-        """Return the cell of one capability."""
-        match capability:
-            case Capability.READ:
-                return self.read
-            case Capability.APPEND:
-                return self.append
-            case Capability.OVERWRITE:
-                return self.overwrite
-            case Capability.MERGE:
-                return self.merge
-            case Capability.CONVERT:
-                return self.convert
-            case Capability.ADMINISTER:
-                return self.administer
+        """Return the cell of one capability: that of its name."""
+        cell: Support = getattr(self, capability.name.lower())
+        return cell
 
 
 def _writer(name: str, support: Support, **row: object) -> Feature:
@@ -251,26 +240,19 @@ FEATURES: tuple[Feature, ...] = (
         no("partition columns are not written into data files"),
         used=usage.when_set("enable_materialized_partition_columns"),
     ),
-    _writer(
-        "icebergCompatV1",
-        inactive(_ICEBERG),
-        administer=inactive(_ICEBERG),
-        requires=("columnMapping",),
-        used=usage.when_set("enable_iceberg_compat_v1"),
-    ),
-    _writer(
-        "icebergCompatV2",
-        inactive(_ICEBERG),
-        administer=inactive(_ICEBERG),
-        requires=("columnMapping",),
-        used=usage.when_set("enable_iceberg_compat_v2"),
-    ),
-    _writer(
-        "icebergCompatV3",
-        inactive(_ICEBERG),
-        administer=inactive(_ICEBERG),
-        requires=("columnMapping", "rowTracking"),
-        used=usage.when_set("enable_iceberg_compat_v3"),
+    *(
+        _writer(
+            f"icebergCompatV{version}",
+            inactive(_ICEBERG),
+            administer=inactive(_ICEBERG),
+            requires=requires,
+            used=usage.when_set(f"enable_iceberg_compat_v{version}"),
+        )
+        for version, requires in (
+            (1, ("columnMapping",)),
+            (2, ("columnMapping",)),
+            (3, ("columnMapping", "rowTracking")),
+        )
     ),
     *(
         _writer(

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG, names_in_session_catalog
+from puredelta.spark.catalog.catalog_tables import names_in_session_catalog
 from puredelta.spark.jvm import session_catalog
+from puredelta.spark.jvm.session_catalog import SESSION_CATALOG
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.types import quoted_text, struct_as_nullable, without_table_metadata
 
@@ -30,12 +31,8 @@ class EntryName:
         """The whole name in parts."""
         return (SESSION_CATALOG, self.database, self.name)
 
-    @property
-    def quoted(self) -> str:
-        """The whole name, safe in any text."""
-        return quote_name(self.parts)
-
     def __str__(self) -> str:
+        """Return the whole name, safe in any text."""
         return quote_name(self.parts)
 
 
@@ -74,7 +71,7 @@ def register(
     ddl = f" ({_listed(columns).toDDL()})" if columns.fields else ""
     where = "" if location is None else f" LOCATION {quoted_text(location)}"
     says = "" if comment is None else f" COMMENT {quoted_text(comment)}"
-    session_catalog.run_command(spark, f"CREATE TABLE {name.quoted}{ddl} USING delta{says}{where}")
+    session_catalog.run_command(spark, f"CREATE TABLE {name}{ddl} USING delta{says}{where}")
 
 
 def update_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:
@@ -84,7 +81,7 @@ def update_columns(spark: SparkSession, name: EntryName, columns: T.StructType) 
 
 def unregister(spark: SparkSession, name: EntryName) -> None:
     """Take an entry back; the directory of one without a location goes, too."""
-    session_catalog.run_command(spark, f"DROP TABLE IF EXISTS {name.quoted}")
+    session_catalog.run_command(spark, f"DROP TABLE IF EXISTS {name}")
 
 
 def _listed(columns: T.StructType) -> T.StructType:

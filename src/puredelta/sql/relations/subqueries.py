@@ -32,7 +32,7 @@ from puredelta.commands.dml.spec.update_delete import DeleteSpec, RowSpec, Updat
 from puredelta.sql.relations.query_tables import with_views
 from puredelta.sql.relations.views import TemporaryViews
 from puredelta.sql.text.cursor import Cursor
-from puredelta.sql.text.replace import replaced
+from puredelta.sql.text.lexer import replaced
 
 _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 

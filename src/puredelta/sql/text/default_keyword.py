@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from puredelta.sql.text.cursor import Cursor
-from puredelta.sql.text.lexer import Token, tokenize
-from puredelta.sql.text.replace import replaced
+from puredelta.sql.text.lexer import Token, replaced, tokenize
 
 _KEYWORD = "DEFAULT"
 _CLOSES = {"(": 1, "[": 1, ")": -1, "]": -1}
