@@ -9,6 +9,7 @@ from functools import partial
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.session.delta_conf import DeltaConf
+from puredelta.spark.session.session import runs_here
 from puredelta.worker.limits import LIMITS, Limits
 
 PREFIX = "spark.puredelta.workers."
@@ -68,7 +69,7 @@ class WorkerMemory:
     @classmethod
     def of(cls, master: str | None) -> WorkerMemory:
         """Return what the workers of a session may take; ``master`` is its ``spark.master``."""
-        if master != "local" and not (master or "").startswith("local["):
+        if not runs_here(master):
             return cls(task_max=_ELSEWHERE_BYTES_MAX, parts_max=_PARTS_MAX)
         here = min(_HERE_BYTES_MAX, _memory_bytes() // _HERE_SHARE)
         return cls(task_max=here, all_max=here)

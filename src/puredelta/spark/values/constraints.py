@@ -17,6 +17,7 @@ from puredelta.errors import ErrorCode
 from puredelta.protocol.schema.char_varchar import Limited, parse_limits
 from puredelta.protocol.schema.expression_names import referenced_paths
 from puredelta.protocol.schema.types import STRING, ArrayType, DataType, MapType, StructType
+from puredelta.protocol.table.stored_expressions import in_brackets
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.types import quoted
 from puredelta.spark.values.char_varchar import exceeds
@@ -196,7 +197,7 @@ def _length_rule(name: str, text: str) -> str:
 
 def _expression_check(name: str, sql: str, config: TableConfig) -> Check:
     """NULL violates a constraint as FALSE does, unlike in SQL (M-104)."""
-    violated = ~F.coalesce(F.expr(f"({sql})"), _false())
+    violated = ~F.coalesce(F.expr(in_brackets(sql)), _false())
     shown = referenced_paths(sql, config.schema)
     return _rule_check(violated, f"{name} ({sql})", shown, constraintName=name, expression=sql)
 

@@ -16,6 +16,7 @@ from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
 from puredelta.spark.catalog.relation_cache import query_rows
 from puredelta.spark.jvm.statement_plans import StatedColumn, StatedTable
 from puredelta.spark.session.formats import is_delta
+from puredelta.spark.session.open_log import open_log
 from puredelta.sql.text.table_name import TableName
 
 _PROPERTY_PREFIX = "delta."
@@ -52,7 +53,7 @@ def create(spark: SparkSession, statement: StatedTable) -> bool:
         define_registered(spark, table, mode=mode)
     elif path is not None:
         _require_one_location(path, statement.location)
-        log, rows = TableLog.open(path), _rows(spark, statement)
+        log, rows = open_log(spark, path), _rows(spark, statement)
         if rows is None:
             create_table(spark, log, definition, mode=mode)
         else:

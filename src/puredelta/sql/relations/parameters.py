@@ -15,8 +15,9 @@ from typing import Any, TypeAlias
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, tokenize
 from puredelta.sql.relations.views import RowNames
-from puredelta.sql.text.lexer import Token, TokenKind, keywords, replaced, tokenize
+from puredelta.sql.text.cursor import replaced
 from puredelta.sql.text.literals import python_literal, string_literal, typed_literal
 
 Arguments: TypeAlias = Mapping[str, Any] | Sequence[Any]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TypeVar
 
-from puredelta.sql.text.lexer import Token, TokenKind, read_tokens
+from puredelta.protocol.schema.sql_lexer import Token, TokenKind, read_tokens
 from puredelta.sql.text.syntax_error import SqlSyntaxError, syntax_error
 
 Item = TypeVar("Item")
@@ -219,3 +219,17 @@ def _as_column(token: Token) -> str:
 def is_identifier(token: Token) -> bool:
     """Tell a token that may be an identifier, a keyword included."""
     return token.kind in {TokenKind.WORD, TokenKind.QUOTED, TokenKind.DOUBLE_QUOTED}
+
+
+def replaced(text: str, parts: Iterable[tuple[int, int, str]]) -> str:
+    """Return the text with other text for its parts: start, end, new text, from left to right.
+
+    >>> replaced("SELECT a, b", [(7, 8, "1"), (10, 11, "2")])
+    'SELECT 1, 2'
+    """
+    result: list[str] = []
+    at = 0
+    for start, end, new in parts:
+        result += [text[at:start], new]
+        at = end
+    return "".join([*result, text[at:]])

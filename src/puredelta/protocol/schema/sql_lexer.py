@@ -9,7 +9,7 @@ symbol, and Spark's parser says what is wrong with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -112,17 +112,3 @@ def _comment_end(text: str, at: int) -> int:
 def keywords(text: str) -> frozenset[str]:
     """Return words and symbols that stand in one line as a set."""
     return frozenset(text.split())
-
-
-def replaced(text: str, parts: Iterable[tuple[int, int, str]]) -> str:
-    """Return the text with other text for its parts: start, end, new text, from left to right.
-
-    >>> replaced("SELECT a, b", [(7, 8, "1"), (10, 11, "2")])
-    'SELECT 1, 2'
-    """
-    result: list[str] = []
-    at = 0
-    for start, end, new in parts:
-        result += [text[at:start], new]
-        at = end
-    return "".join([*result, text[at:]])
