@@ -119,6 +119,10 @@ _VARIANT = "columns of type variant are not implemented"
 _GEO = "columns of geometry and geography types are not implemented"
 _REDIRECT = "the table redirects to another place, which is not implemented"
 
+_HAS_VARIANT = usage.when_types_are("variant")
+_MAY_SHRED = usage.any_of(usage.when_set("enable_variant_shredding"), _HAS_VARIANT)
+_HAS_GEO = usage.when_types_are("geometry", "geography")
+
 FEATURES: tuple[Feature, ...] = (
     Feature(
         name="appendOnly",
@@ -257,46 +261,20 @@ FEATURES: tuple[Feature, ...] = (
     *(
         _writer(
             name,
-            inactive(_VARIANT),
+            inactive(reason),
             reader=True,
             enabled_by=enabled_by,
-            read=inactive(_VARIANT),
-            used=usage.when_types_are("variant"),
-        )
-        for name, enabled_by in (
-            ("variantType", Enablement.USE_IN_NEW_TABLE),
-            ("variantType-preview", Enablement.NAME),
-        )
-    ),
-    *(
-        _writer(
-            name,
-            inactive(_VARIANT),
-            reader=True,
-            enabled_by=Enablement.NAME,
             requires=requires,
-            read=inactive(_VARIANT),
-            used=usage.any_of(
-                usage.when_set("enable_variant_shredding"), usage.when_types_are("variant")
-            ),
+            read=inactive(reason),
+            used=used,
         )
-        for name, requires in (
-            ("variantShredding", ("variantType",)),
-            ("variantShredding-preview", ()),
-        )
-    ),
-    *(
-        _writer(
-            name,
-            inactive(_GEO),
-            reader=True,
-            enabled_by=enabled_by,
-            read=inactive(_GEO),
-            used=usage.when_types_are("geometry", "geography"),
-        )
-        for name, enabled_by in (
-            ("geospatial", Enablement.USE_IN_NEW_TABLE),
-            ("geospatial-dev", Enablement.NAME),
+        for name, reason, enabled_by, requires, used in (
+            ("variantType", _VARIANT, Enablement.USE_IN_NEW_TABLE, (), _HAS_VARIANT),
+            ("variantType-preview", _VARIANT, Enablement.NAME, (), _HAS_VARIANT),
+            ("variantShredding", _VARIANT, Enablement.NAME, ("variantType",), _MAY_SHRED),
+            ("variantShredding-preview", _VARIANT, Enablement.NAME, (), _MAY_SHRED),
+            ("geospatial", _GEO, Enablement.USE_IN_NEW_TABLE, (), _HAS_GEO),
+            ("geospatial-dev", _GEO, Enablement.NAME, (), _HAS_GEO),
         )
     ),
     _writer(
