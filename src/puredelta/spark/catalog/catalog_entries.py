@@ -31,9 +31,13 @@ class EntryName:
         """The whole name in parts."""
         return (SESSION_CATALOG, self.database, self.name)
 
-    def __str__(self) -> str:
-        """Return the whole name, safe in any text."""
+    @property
+    def quoted(self) -> str:
+        """The whole name, safe in any text."""
         return quote_name(self.parts)
+
+    def __str__(self) -> str:
+        return self.quoted
 
 
 def entry_name(spark: SparkSession, parts: tuple[str, ...]) -> EntryName | None:
@@ -71,7 +75,7 @@ def register(
     ddl = f" ({_listed(columns).toDDL()})" if columns.fields else ""
     where = "" if location is None else f" LOCATION {quoted_text(location)}"
     says = "" if comment is None else f" COMMENT {quoted_text(comment)}"
-    session_catalog.run_command(spark, f"CREATE TABLE {name}{ddl} USING delta{says}{where}")
+    session_catalog.run_command(spark, f"CREATE TABLE {name.quoted}{ddl} USING delta{says}{where}")
 
 
 def update_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:
@@ -87,7 +91,7 @@ def created_ms(spark: SparkSession, name: EntryName) -> int:
 def unregister(spark: SparkSession, name: EntryName) -> None:
     """Take an entry back; its directory stays, also where the catalog owns it."""
     session_catalog.disown_directory(spark, name.database, name.name)
-    session_catalog.run_command(spark, f"DROP TABLE IF EXISTS {name}")
+    session_catalog.run_command(spark, f"DROP TABLE IF EXISTS {name.quoted}")
 
 
 def _listed(columns: T.StructType) -> T.StructType:
