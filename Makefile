@@ -12,7 +12,7 @@ WORKERS ?= 2
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 BENCHES := bench-growth bench-trickle bench-writers bench-profile
-.PHONY: help demo test test-newest test-oldest check fix reference differential record bench $(BENCHES) lock wheel clean
+.PHONY: help demo test test-newest test-oldest check fix reference differential record simulate simulate-mutants bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,12 @@ reference: reference-env ## Compare with delta-spark itself (downloads its JARs)
 
 differential: reference-env ## Random statements through delta-spark and puredelta (PUREDELTA_SEEDS=0:60)
 	@$(JAVA) $(REFERENCE)/bin/python -m pytest --numprocesses $(WORKERS) -m reference tests/reference/differential
+
+simulate: dev-env ## Interleave writers by seeds, with faults, and lose nothing (PUREDELTA_SEEDS=0:1000, ARGS=...)
+	@$(DEV)/bin/python -m simulation $(ARGS)
+
+simulate-mutants: dev-env ## Take five safeties out in turn: each must be noticed
+	@$(DEV)/bin/python -m simulation --mutants $(ARGS)
 
 record: reference-env ## Record what delta-spark makes of the new statements in tests/corpus
 	@$(JAVA) $(REFERENCE)/bin/python -m tests.reference.record --new

@@ -18,7 +18,7 @@ from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from puredelta.store.base import StorageError, StoredDirectory, StoredFile
 from puredelta.store.local import LocalStore
 from tests.commands.sessions import FakeSession
-from tests.faults import FailAt
+from tests.faults import FailAt, Meddling, at_first
 from tests.log.tables import WRITE, Client, add, create_table, feature_protocol, remove
 
 HOUR_MS = 3_600_000
@@ -155,6 +155,20 @@ def test_a_failure_is_in_the_history(log: TableLog) -> None:
     info = log.history()[0].commit_info
     assert info is not None
     assert info.operation_parameters == {"status": "FAILED"}
+
+
+def test_a_file_that_comes_back_before_it_is_deleted_stays(log: TableLog, tmp_path: Path) -> None:
+    """Another writer restores a version that has it, after the VACUUM has decided."""
+
+    def restore() -> None:
+        Client(log, log.snapshot()).commit([add("old.parquet")], WRITE)
+
+    store = Meddling(log.store, before=at_first("put_if_absent", restore))
+    outcome = run(TableLog(store))
+    assert "orphan.parquet" in outcome.paths
+    assert "old.parquet" not in outcome.paths
+    assert (tmp_path / "table" / "old.parquet").exists()
+    assert operations(log)[0][1]["numDeletedFiles"] == "6"
 
 
 def test_partition_directories_are_never_hidden() -> None:
