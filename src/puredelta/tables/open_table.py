@@ -10,7 +10,7 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import renewed_identity, table_identity, with_identity
 from puredelta.spark.scan.table_rows import table_rows
-from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.relations.names import require_table
 
 
 class OpenTable:
@@ -33,7 +33,7 @@ class OpenTable:
         Raises:
             TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
         """
-        log = require_table(path, f"`{path}`")
+        log = require_table(spark, path, f"`{path}`")
         return cls(spark, log, table_identity(spark, log.snapshot().config.schema))
 
     def under(self, alias: str) -> OpenTable:

@@ -32,11 +32,11 @@ from puredelta.commands.dml.spec.merge import (
 )
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG, find_table
+from puredelta.spark.catalog.catalog_tables import find_table
+from puredelta.spark.jvm.session_catalog import SESSION_CATALOG
 from puredelta.spark.resolve.table_attributes import qualified, table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
-from puredelta.sql.relations.names import find_location
-from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.relations.names import find_location, require_table
 from puredelta.sql.text.table_name import TableName
 
 
@@ -58,7 +58,7 @@ def find_target(spark: SparkSession, name: TableName) -> MergeTarget | None:
     location = find_location(spark, name)
     if location is None:
         return None
-    log = require_table(location, name)
+    log = require_table(spark, location, name)
     columns = table_identity(spark, log.snapshot().config.schema)
     entry = None if name.path is not None else find_table(spark, name.parts)
     qualifier = name.qualifier if entry is None else (SESSION_CATALOG, entry.database, entry.name)

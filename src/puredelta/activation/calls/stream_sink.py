@@ -7,7 +7,6 @@ sessions only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,11 +19,11 @@ from puredelta.commands.definition.columns import stored_columns
 from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import streaming_update
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.catalog.catalog_entries import EntryName
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
 
 _CHECKPOINT = "checkpointLocation"
@@ -48,7 +47,7 @@ def start(rows: DataFrame, captured: CapturedOptions, location: str) -> Any:
         writer = writer.queryName(captured.query_name)
     if captured.trigger:
         writer = writer.trigger(**captured.trigger)
-    log, partition_by = TableLog.open(location), captured.partition_by
+    log, partition_by = open_log(rows.sparkSession, location), captured.partition_by
 
     def write_batch(batch: DataFrame, batch_id: int) -> None:
         query_id = _query_id(batch.sparkSession)
@@ -59,7 +58,7 @@ def start(rows: DataFrame, captured: CapturedOptions, location: str) -> Any:
         request = WriteRequest(
             mode=_MODES[mode],
             partition_by=partition_by,
-            options={**options, **_once(query_id, batch_id)},
+            options={**options, "txnAppId": query_id, "txnVersion": str(batch_id)},
             record=operation,
         )
         write_table(batch, log, request)
@@ -112,7 +111,3 @@ def _query_id(spark: SparkSession) -> str:
     found = spark.sparkContext.getLocalProperty(_QUERY_ID)
     assert found is not None  # noqa: S101 - Spark sets it for the thread of every query
     return str(found)
-
-
-def _once(query_id: str, batch_id: int) -> Mapping[str, str]:
-    return {"txnAppId": query_id, "txnVersion": str(batch_id)}

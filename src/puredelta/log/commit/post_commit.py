@@ -51,7 +51,12 @@ def _is_written(
         due = version != 0 and version % interval == 0
         if not due and wish is not CheckpointWish.ALWAYS:
             return False
-        write_checkpoint(log.store, _snapshot_of(log, committed), now_ms=environment.clock())
+        write_checkpoint(
+            log.store,
+            _snapshot_of(log, committed),
+            now_ms=environment.clock(),
+            new_id=environment.new_id,
+        )
     except Exception as error:
         logger.warning(
             "Version %d of %s is committed, but no checkpoint was written for it: %s",

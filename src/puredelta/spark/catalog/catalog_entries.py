@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG, names_in_session_catalog
+from puredelta.spark.catalog.catalog_tables import names_in_session_catalog
 from puredelta.spark.jvm import session_catalog
+from puredelta.spark.jvm.session_catalog import SESSION_CATALOG
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.types import quoted_text, struct_as_nullable, without_table_metadata
 
@@ -36,7 +37,7 @@ class EntryName:
         return quote_name(self.parts)
 
     def __str__(self) -> str:
-        return quote_name(self.parts)
+        return self.quoted
 
 
 def entry_name(spark: SparkSession, parts: tuple[str, ...]) -> EntryName | None:
@@ -82,8 +83,14 @@ def update_columns(spark: SparkSession, name: EntryName, columns: T.StructType) 
     session_catalog.update_entry_columns(spark, name.database, name.name, _listed(columns))
 
 
+def created_ms(spark: SparkSession, name: EntryName) -> int:
+    """Return when an entry was made: another one of the same name has another time."""
+    return session_catalog.entry_created_ms(spark, name.database, name.name)
+
+
 def unregister(spark: SparkSession, name: EntryName) -> None:
-    """Take an entry back; the directory of one without a location goes, too."""
+    """Take an entry back; its directory stays, also where the catalog owns it."""
+    session_catalog.disown_directory(spark, name.database, name.name)
     session_catalog.run_command(spark, f"DROP TABLE IF EXISTS {name.quoted}")
 
 

@@ -22,6 +22,7 @@ from pyspark.sql import types as T
 
 from puredelta.spark.jvm.classes import (
     JVM_ERRORS,
+    cloned_session,
     java_class,
     java_type,
     jvm_of,
@@ -82,7 +83,7 @@ def relation_rows(spark: SparkSession, relation: FileRelation) -> DataFrame:
         PartitionValueError: a value is not of its column's type.
     """
     jvm, session = jvm_of(spark), session_of(spark)
-    reader = _with_settings(session, relation.settings) if relation.settings else session
+    reader = cloned_session(session, relation.settings) if relation.settings else session
     options = scala_map(jvm, dict(relation.options))
     made = java_class(jvm, f"{_DATASOURCES}.HadoopFsRelation")(
         _file_index(jvm, reader, relation, options),
@@ -94,14 +95,6 @@ def relation_rows(spark: SparkSession, relation: FileRelation) -> DataFrame:
         reader,
     )
     return DataFrame(session.baseRelationToDataFrame(made), spark)
-
-
-def _with_settings(session: Any, settings: Mapping[str, str]) -> Any:
-    clone = session.cloneSession()
-    conf = clone.conf()
-    for key, value in settings.items():
-        conf.set(key, value)
-    return clone
 
 
 def _file_index(jvm: Any, session: Any, relation: FileRelation, options: Any) -> Any:

@@ -23,18 +23,25 @@ from puredelta.spark.jvm.classes import (
 )
 from puredelta.spark.jvm.plans import Plan
 
+SESSION_CATALOG = "spark_catalog"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableEntry:
-    """An entry of a table."""
+class CatalogTable:
+    """A table of the session catalog."""
 
     database: str
     name: str
     location: str
-    """An absolute, decoded URI or path."""
-    table_type: str
-    """``MANAGED`` or ``EXTERNAL``."""
-    owner: str
+    """Its root: an absolute, decoded URI or path."""
+    is_managed: bool = False
+    """Whether the catalog owns the directory."""
+    owner: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """The name with its catalog and database, as the history has it."""
+        return f"{SESSION_CATALOG}.{self.database}.{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +54,7 @@ class ViewEntry:
 
 def find_entry(
     spark: SparkSession, database: str | None, name: str, *, provider: str
-) -> TableEntry | ViewEntry | None:
+) -> CatalogTable | ViewEntry | None:
     """Return the entry of a table of this provider, or of a view; None for anything else.
 
     Without a database it is the current one, after temporary views.
@@ -61,11 +68,11 @@ def find_entry(
     if (text_option(table.provider()) or "").lower() != provider:
         return None
     full = table.identifier()
-    return TableEntry(
+    return CatalogTable(
         database=str(full.database().get()),
         name=str(full.table()),
         location=_decoded(spark, table.location()),
-        table_type=str(table.tableType().name()),
+        is_managed=str(table.tableType().name()) == "MANAGED",
         owner=str(table.owner() or ""),
     )
 
@@ -88,10 +95,28 @@ def update_entry_columns(
     Only Spark's session catalog compares names as the session does; its other half takes the
     name as it was stored.
     """
-    stored = _catalog(spark).getTableMetadata(_identifier(spark, database, name)).identifier()
-    catalog = session_of(spark).sharedState().externalCatalog()
+    stored = _stored(spark, database, name).identifier()
     columns_of_entry = java_type(jvm_of(spark), columns)
-    catalog.alterTableDataSchema(stored.database().get(), stored.table(), columns_of_entry)
+    _external_catalog(spark).alterTableDataSchema(
+        stored.database().get(), stored.table(), columns_of_entry
+    )
+
+
+def entry_created_ms(spark: SparkSession, database: str, name: str) -> int:
+    """Return when the entry of a table was made."""
+    return int(_stored(spark, database, name).createTime())
+
+
+def disown_directory(spark: SparkSession, database: str, name: str) -> None:
+    """Make a table an external one, so that Spark drops its entry alone."""
+    stored = _stored(spark, database, name)
+    external = java_class(jvm_of(spark), f"{CATALYST}.catalog.CatalogTableType").EXTERNAL()
+    fields = range(stored.productArity())
+    changed = (
+        external if stored.productElementName(n) == "tableType" else stored.productElement(n)
+        for n in fields
+    )
+    _external_catalog(spark).alterTable(stored.copy(*changed))
 
 
 def run_command(spark: SparkSession, text: str) -> None:
@@ -120,6 +145,14 @@ class RelationSlot:
 
 def _catalog(spark: SparkSession) -> Any:
     return session_of(spark).sessionState().catalog()
+
+
+def _external_catalog(spark: SparkSession) -> Any:
+    return session_of(spark).sharedState().externalCatalog()
+
+
+def _stored(spark: SparkSession, database: str, name: str) -> Any:
+    return _catalog(spark).getTableMetadata(_identifier(spark, database, name))
 
 
 def _identifier(spark: SparkSession, database: str | None, name: str) -> Any:

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from pyspark.sql import SparkSession
-
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.session.delta_conf import DeltaConf
-from puredelta.spark.session.session import settings_of
+from puredelta.spark.session.session import runs_here
 from puredelta.worker.limits import LIMITS, Limits
 
 PREFIX = "spark.puredelta.workers."
@@ -71,7 +69,7 @@ class WorkerMemory:
     @classmethod
     def of(cls, master: str | None) -> WorkerMemory:
         """Return what the workers of a session may take; ``master`` is its ``spark.master``."""
-        if not _runs_here(master):
+        if not runs_here(master):
             return cls(task_max=_ELSEWHERE_BYTES_MAX, parts_max=_PARTS_MAX)
         here = min(_HERE_BYTES_MAX, _memory_bytes() // _HERE_SHARE)
         return cls(task_max=here, all_max=here)
@@ -90,15 +88,6 @@ class WorkerSettings:
     limits: Limits = LIMITS
     quickack: bool = True
     gc_freeze: bool = True
-
-    @classmethod
-    def of(cls, spark: SparkSession) -> WorkerSettings:
-        """Read the settings of ``spark``; runs no job.
-
-        Raises:
-            InvalidRequestError: a setting that is a number has another value.
-        """
-        return cls.parse(settings_of(spark))
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> WorkerSettings:
@@ -132,10 +121,6 @@ def _memory(settings: Mapping[str, str]) -> WorkerMemory:
             value=text,
         )
     return WorkerMemory(task_max=int(text), parts_max=_PARTS_MAX)
-
-
-def _runs_here(master: str | None) -> bool:
-    return master is not None and (master == "local" or master.startswith("local["))
 
 
 def _memory_bytes() -> int:
