@@ -11,7 +11,7 @@ JAVA := scripts/with-java
 WORKERS ?= 2
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile
 
-BENCHES := bench-growth bench-trickle bench-profile
+BENCHES := bench-growth bench-trickle bench-writers bench-profile
 .PHONY: help demo test test-newest test-oldest check fix reference differential record simulate simulate-mutants bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
@@ -59,6 +59,7 @@ bench: dev-env reference-env ## Measure merges and conversions beside delta-spar
 
 bench-growth: ## Measure merges into ten times the rows, and into a hundred times the files
 bench-trickle: ## Measure a hundred small merges into one table
+bench-writers: ## Measure eight processes that merge into one table
 bench-profile: ## Say where the time of the slowest workloads goes
 $(BENCHES): dev-env reference-env
 	@$(JAVA) $(DEV)/bin/python -m benchmarks.$(@:bench-%=%)

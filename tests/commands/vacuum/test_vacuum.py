@@ -106,6 +106,20 @@ def test_garbage_goes_and_what_may_be_needed_stays(log: TableLog, tmp_path: Path
     assert log.snapshot().files.adds().__next__().path == "a%20b.parquet"
 
 
+def test_files_of_the_table_stay_however_the_log_spells_its_root(tmp_path: Path) -> None:
+    """An absolute path through a link names a file of the table; one of another table does not."""
+    root, link = tmp_path / "table", tmp_path / "link"
+    link.symlink_to(root)
+    paths = [f"file:{link}/p=1/a%20b.parquet", f"file://{root}/c.parquet", "file:/other/d.parquet"]
+    log = create_table(LocalStore(root), *map(add, paths))
+    for name in ("p=1/a b.parquet", "c.parquet", "d.parquet"):
+        age(root, name, 24 * 30)
+    run(log)
+    assert not (root / "d.parquet").exists()
+    assert (root / "p=1/a b.parquet").exists()
+    assert (root / "c.parquet").exists()
+
+
 def test_without_retention_only_what_is_in_use_stays(log: TableLog, tmp_path: Path) -> None:
     run(log, 0, **UNCHECKED)
     assert not (tmp_path / "table" / "lately.parquet").exists()

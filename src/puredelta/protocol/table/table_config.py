@@ -6,7 +6,6 @@ it, and a feature has obligations only while the metadata uses it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +28,7 @@ from puredelta.protocol.features.filled_columns import (
     identities,
 )
 from puredelta.protocol.features.properties import ColumnMappingMode, TableProperties
+from puredelta.protocol.json_text import parse_json
 from puredelta.protocol.schema.char_varchar import has_padded, parse_limits
 from puredelta.protocol.schema.schema_json import parse_schema
 from puredelta.protocol.schema.types import StructField, StructType
@@ -224,7 +224,7 @@ def _parse_invariant(field: StructField) -> str:
     """Read ``{"expression":{"expression":"x > 3"}}``, as the column's metadata holds it."""
     text = field.metadata[INVARIANTS]
     try:
-        expression = json.loads(text)["expression"]["expression"]
+        expression = parse_json(text)["expression"]["expression"]
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTableError(
             f"Column {field.name!r} has the invariant {text!r}, which cannot be read.",
