@@ -35,7 +35,8 @@ def spell(plan: Plan) -> str:
     if plan.faults is not None:
         options.append(f"--faults {_listed(_fault(*fault) for fault in plan.faults)}")
     if plan.switches is not None:
-        options.append(f"--switches {_listed(_switch(*switch) for switch in plan.switches)}")
+        # With "=": the first switch is at the start, whose number is -1.
+        options.append(f"--switches={_listed(_switch(*switch) for switch in plan.switches)}")
     return " ".join(options)
 
 
