@@ -46,7 +46,11 @@ def page() -> str:
             INTRODUCTION,
             "## Honoured",
             "",
-            *table("effect", HONOURED),
+            *table("effect", [row for row in HONOURED if row.prefix == PREFIX]),
+            "",
+            "## Settings of this library",
+            "",
+            *table("effect", [row for row in HONOURED if row.prefix != PREFIX]),
             "",
             "## Python workers",
             "",
@@ -68,7 +72,12 @@ def page() -> str:
 def table(last: str, rows: Iterable[DeltaConf]) -> list[str]:
     """One line per setting."""
     head = [f"| setting | default | {last} |", "| --- | --- | --- |"]
-    return [*head, *(f"| `{r.name}` | {default(r)} | {r.effect} |" for r in rows)]
+    return [*head, *(f"| `{shown(r)}` | {default(r)} | {r.effect} |" for r in rows)]
+
+
+def shown(row: DeltaConf) -> str:
+    """The name of a setting without the prefix of its table; in a table of many, the key."""
+    return row.key if row in HONOURED and row.prefix != PREFIX else row.name
 
 
 def default(row: DeltaConf) -> str:

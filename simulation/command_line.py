@@ -31,11 +31,10 @@ def spell(plan: Plan) -> str:
     if plan.salt:
         options.append(f"--salt {plan.salt}")
     if plan.kept is not None:
-        options.append(f"--keep {_listed(f'{w}.{n}' for w, n in sorted(plan.kept))}")
+        options.append(f"--keep={_listed(f'{w}.{n}' for w, n in sorted(plan.kept))}")
     if plan.faults is not None:
-        options.append(f"--faults {_listed(_fault(*fault) for fault in plan.faults)}")
+        options.append(f"--faults={_listed(_fault(*fault) for fault in plan.faults)}")
     if plan.switches is not None:
-        # With "=": the first switch is at the start, whose number is -1.
         options.append(f"--switches={_listed(_switch(*switch) for switch in plan.switches)}")
     return " ".join(options)
 

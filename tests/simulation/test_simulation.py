@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -25,8 +26,12 @@ LONG_RUNS = 4
 
 
 @pytest.fixture(autouse=True)
-def _silent() -> None:
+def _silent() -> Iterator[None]:
+    """Commands of a simulation silence the library; the tests after these look for its warnings."""
+    level = logging.getLogger("puredelta").level
     silence()
+    yield
+    logging.getLogger("puredelta").setLevel(level)
 
 
 def plans() -> Iterator[Plan]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import SparkSession
 
 from puredelta.commands.settings import CommitSettings
+from puredelta.commands.stored_expressions import require_harmless
 from puredelta.log.commit.commit_request import Committed
 from puredelta.log.commit.environment import DEFAULT_ENVIRONMENT, Environment, Phase, ignore_phase
 from puredelta.log.commit.transaction import Transaction
@@ -22,6 +23,8 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.spark.session.session import SessionInfo
 from puredelta.version import __version__
+
+_WRITES_ROWS = {Capability.APPEND, Capability.OVERWRITE, Capability.MERGE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +120,11 @@ def command_on(
 
     Raises:
         UnsupportedError: the table has a feature that this library cannot write.
+        InvalidRequestError: rows are to be written, and what the table stores may do harm.
     """
     session = SessionInfo.of(spark) if session is None else session
+    if existing is not None and capability in _WRITES_ROWS:
+        require_harmless(existing.config, session.settings)
     return Command(
         spark=spark,
         session=session,

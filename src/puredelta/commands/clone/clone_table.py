@@ -39,14 +39,9 @@ from puredelta.protocol.features.protocol_changes import (
 )
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
-from puredelta.protocol.table.row_tracking import ROW_TRACKING
+from puredelta.protocol.table.row_tracking import ROW_TRACKING, column_name_properties
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
-
-_ROW_TRACKING_NAMES = {
-    "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-",
-    "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-",
-}
 
 _SCHEMA = """
     source_table_size BIGINT, source_num_of_files BIGINT, num_removed_files BIGINT,
@@ -164,8 +159,7 @@ def cloned_config(
     protocol = _protocol(source, existing, overrides, configuration)
     if ROW_TRACKING in supported_features(protocol):
         known = {} if existing is None else existing.metadata.configuration
-        for key, prefix in _ROW_TRACKING_NAMES.items():
-            configuration[key] = known.get(key) or f"{prefix}{new_id()}"
+        configuration |= column_name_properties(known, new_id)
     metadata = _metadata(source, existing, configuration, new_id)
     config = TableConfig.of(protocol, metadata)
     for other in (source, existing):

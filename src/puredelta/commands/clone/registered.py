@@ -10,13 +10,13 @@ from puredelta.commands.create.managed_entry import managed_entry
 from puredelta.commands.create.registered import require_replaceable
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.catalog_entries import (
     EntryName,
     is_taken,
     register,
     update_columns,
 )
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.types import to_spark
 
 
@@ -52,7 +52,7 @@ def clone_registered(
         raise nothing_to_replace(str(name))
     schema = to_spark(source.config.schema)
     if location is not None:
-        log = TableLog.open(location)
+        log = open_log(spark, location)
         clone_table(spark, source, log, request)
         register(spark, name, schema, location=log.root_uri)
         return True
@@ -73,5 +73,5 @@ def nothing_to_replace(name: str) -> TableNotFoundError:
 
 def _replace(spark: SparkSession, source: Snapshot, name: EntryName, request: CloneRequest) -> None:
     known = require_replaceable(spark, name)
-    clone_table(spark, source, TableLog.open(known.location), request)
+    clone_table(spark, source, open_log(spark, known.location), request)
     update_columns(spark, name, to_spark(source.config.schema))

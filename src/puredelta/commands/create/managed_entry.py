@@ -24,6 +24,7 @@ from puredelta.spark.catalog.catalog_entries import (
     register,
     unregister,
 )
+from puredelta.spark.session.open_log import open_log
 from puredelta.store.registry import open_store
 
 logger = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ def managed_entry(
         pyspark.errors.AnalysisException: there is such a table, no such database, or something
             in its directory.
     """
-    log = TableLog.open(default_location(spark, name))
+    log = open_log(spark, default_location(spark, name))
     register(spark, name, columns, location=None, comment=comment)
     made_ms = created_ms(spark, name)
     try:

@@ -31,6 +31,7 @@ from puredelta.spark.catalog.catalog_entries import (
     update_columns,
 )
 from puredelta.spark.catalog.catalog_tables import CatalogTable, find_table
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.types import to_spark
 
 
@@ -92,7 +93,7 @@ def _create_managed(spark: SparkSession, table: NewTable, mode: CreateMode) -> s
 
 
 def _create_at(spark: SparkSession, table: NewTable, location: str, mode: CreateMode) -> str:
-    log = TableLog.open(location)
+    log = open_log(spark, location)
     entry = _entry(table, is_known=False, is_managed=False)
     if table.rows is not None or not log.exists():
         _define(spark, log, table, mode, entry)
@@ -106,7 +107,7 @@ def _create_at(spark: SparkSession, table: NewTable, location: str, mode: Create
 
 def _replace(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
     known = require_replaceable(spark, table.name)
-    log = TableLog.open(known.location)
+    log = open_log(spark, known.location)
     _require_same_location(table, known, log)
     entry = _entry(table, is_known=True, is_managed=known.is_managed)
     _define(spark, log, table, mode, entry)

@@ -1,8 +1,7 @@
 """What follows a commit in the log: a checkpoint where one is due, and removal of what expired.
 
 The commit stands whatever happens here: an exception would tell the caller to remove files
-that the table has. No ``.crc`` is written: it is optional, and a wrong one costs readers the
-table.
+that the table has. No ``.crc`` is written (decision 0027).
 """
 
 from __future__ import annotations

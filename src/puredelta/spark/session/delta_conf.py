@@ -47,6 +47,16 @@ def _without_effect(name: str, default: str | None, reason: str) -> DeltaConf:
     return DeltaConf(name=name, default=default, effect=reason, is_honoured=False)
 
 
+# what a table may do to whoever writes to it
+
+ALLOW_REFLECTION = DeltaConf(
+    name="storedExpressions.allowReflection",
+    default="false",
+    effect="CHECK constraints, invariants, generated columns and defaults may call `reflect`, "
+    "`java_method` and `try_reflect`; off: writers refuse such a table ([security](security.md))",
+    prefix="spark.puredelta.",
+)
+
 # what a statement means
 
 AUTO_MERGE = DeltaConf(
