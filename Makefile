@@ -12,7 +12,7 @@ WORKERS ?= 2
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 BENCHES := bench-growth bench-trickle bench-writers bench-profile
-.PHONY: help demo test test-newest test-oldest check fix reference differential record simulate simulate-mutants bench $(BENCHES) lock wheel clean
+.PHONY: help demo test test-newest test-oldest check fix reference differential record simulate simulate-mutants faults bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ simulate-mutants: dev-env ## Take five safeties out in turn: each must be notice
 
 record: reference-env ## Record what delta-spark makes of the new statements in tests/corpus
 	@$(JAVA) $(REFERENCE)/bin/python -m tests.reference.record --new
+
+faults: dev-env ## Let every store call and write of data files of every command fail once (ARGS=...)
+	@$(JAVA) $(DEV)/bin/python -m simulation.sweep $(ARGS)
 
 bench: dev-env reference-env ## Measure merges and conversions beside delta-spark and delta-rs (docs/performance.md)
 	@$(JAVA) $(DEV)/bin/python -m benchmarks
