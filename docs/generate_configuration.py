@@ -8,7 +8,7 @@ from pathlib import Path
 
 from puredelta.spark.offload.worker_settings import PREFIX as WORKERS_PREFIX
 from puredelta.spark.offload.worker_settings import WORKER_CONFS
-from puredelta.spark.session.delta_conf import HONOURED, PREFIX, WITHOUT_EFFECT, DeltaConf
+from puredelta.spark.session.delta_conf import HONOURED, OWN, PREFIX, WITHOUT_EFFECT, DeltaConf
 
 PAGE = Path(__file__).with_name("configuration.md")
 INTRODUCTION = f"""\
@@ -47,6 +47,12 @@ def page() -> str:
             "## Honoured",
             "",
             *table("effect", HONOURED),
+            "",
+            "## Conflicts",
+            "",
+            "A setting of this library; its key begins with `spark.puredelta.`.",
+            "",
+            *table("effect", OWN),
             "",
             "## Python workers",
             "",

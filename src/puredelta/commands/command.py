@@ -101,6 +101,10 @@ class Command:
             self.transaction.read_files(predicate, _candidates(self.existing, predicate))
         return bound.rows
 
+    def on(self, snapshot: Snapshot) -> Command:
+        """Return the same call on another version, of which nothing has been read yet."""
+        return replace(self, existing=snapshot, transaction=self.transaction.on(snapshot))
+
     def clock(self) -> int:
         """Return the time now, in milliseconds since 1970."""
         return self.environment.clock()

@@ -411,5 +411,21 @@ WITHOUT_EFFECT = (
     ),
 )
 
-HONOURED = tuple(value for value in list(globals().values()) if isinstance(value, DeltaConf))
+HONOURED = tuple(
+    value
+    for value in list(globals().values())
+    if isinstance(value, DeltaConf) and value.prefix == PREFIX
+)
 """In the order in which they stand above."""
+
+RETRIES = DeltaConf(
+    name="retries",
+    default="0",
+    effect="how often a MERGE, an UPDATE, a DELETE or a `replaceWhere` on data columns runs again, "
+    "on the newest version and after a pause, when another writer changed rows that it read; the "
+    "source is evaluated once. A statement whose source reads the table itself, or whose table got "
+    "another definition, is not run again",
+    prefix="spark.puredelta.",
+)
+OWN = (RETRIES,)
+"""Settings of this library."""
