@@ -15,7 +15,7 @@ SEED ?= 0
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 BENCHES := bench-growth bench-trickle bench-writers bench-log bench-profile
-.PHONY: help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants bench $(BENCHES) lock wheel clean
+.PHONY: help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants faults bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ simulate-mutants: dev-env ## Take five safeties out in turn: each must be notice
 
 record: reference-env ## Record what delta-spark makes of the new statements in tests/corpus
 	@$(JAVA) $(REFERENCE)/bin/python -m tests.reference.record --new
+
+faults: dev-env ## Let every store call and write of data files of every command fail once (ARGS=...)
+	@$(JAVA) $(DEV)/bin/python -m simulation.sweep $(ARGS)
 
 fuzz: dev-env ## Mutate logs: each must be refused with a code or read rightly (EXAMPLES=20000 SEED=0)
 	@PYTHONPATH=src:. $(DEV)/bin/python -m tests.fuzz --examples $(EXAMPLES) --seed $(SEED)

@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
-from puredelta.commands.restore import restore_table
+from puredelta.commands.restore import differing_files, restore_table
 from puredelta.errors import (
     ConcurrentDeleteReadException,
     ErrorCode,
     InvalidRequestError,
 )
+from puredelta.log.files.clock import wall_clock
+from puredelta.log.maintenance.running_vacuums import require_kept
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.log_paths import commit_name, log_path
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.feature_usage import (
     IDENTITY_ALLOWS_EXPLICIT,
@@ -28,6 +31,7 @@ from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN, clustering_do
 from puredelta.store.local import LocalStore
 from tests.commands.sessions import FakeSession
 from tests.commands.vacuum.recorded import DAY_MS, ENDED, NOW_MS, STARTED, record
+from tests.faults import Meddling
 from tests.log.tables import (
     WRITE,
     Client,
@@ -106,6 +110,26 @@ def test_x24a_a_vacuum_that_may_delete_the_files_is_waited_for(
     else:
         restore_table(SPARK, log, version=0, clock=lambda: NOW_MS)
         assert paths(log) == {"a.parquet"}
+
+
+def test_commits_may_be_cleaned_up_while_vacuums_are_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"x")
+    log = create_table(LocalStore(tmp_path), add("a.parquet"))
+    commit(log, remove("a.parquet", deleted_ms=NOW_MS - 8 * DAY_MS))
+    commit(log, add("b.parquet"))
+    listed: list[object] = []
+
+    def clean_up(operation: str) -> None:
+        if operation == "list_from":
+            listed.append(operation)
+        elif listed and operation == "read":
+            (tmp_path / log_path(commit_name(1))).unlink(missing_ok=True)
+
+    snapshot = log.snapshot()
+    restored, _ = differing_files(log.snapshot(version=0).files, snapshot.files)
+    store = Meddling(log.store, before=clean_up)
+    require_kept(store, snapshot, restored, now_ms=wall_clock())
+    assert not (tmp_path / log_path(commit_name(1))).exists()
 
 
 def test_a_time_chooses_the_version(log: TableLog) -> None:

@@ -31,6 +31,7 @@ from puredelta.spark.jvm.classes import (
     scala_seq,
     scala_some,
     session_of,
+    text_option,
 )
 from puredelta.spark.jvm.expressions import seq_texts
 from puredelta.spark.jvm.plans import Plan
@@ -175,6 +176,12 @@ class ScannedRelation:
     def option_names(self) -> list[str]:
         """Return the names of the reader's options."""
         return seq_texts(self._relation.options().keySet().toSeq())
+
+    def find_option(self, name: str) -> str | None:
+        """Return an option of the reader; None without it, and for what reads no files."""
+        if _class_of(self._relation) != f"{_DATASOURCES}.HadoopFsRelation":
+            return None
+        return text_option(self._relation.options().get(name))
 
     def data_columns(self) -> list[dict[str, Any]]:
         """Return the columns of the files, as the JSON of a schema declares them."""

@@ -62,6 +62,18 @@ class Plan:
         """Return the plans inside of its expressions."""
         return tuple(map(Plan, seq_items(self.java.subqueries())))
 
+    def every_subquery(self) -> tuple[Plan, ...]:
+        """Return the plans inside of its expressions and of those below, and inside of these."""
+        return tuple(map(Plan, seq_items(self.java.subqueriesAll())))
+
+    def leaves(self) -> tuple[Plan, ...]:
+        """Return the plans with nothing below, without those of subqueries."""
+        return tuple(map(Plan, seq_items(self.java.collectLeaves())))
+
+    def condition(self) -> Expression:
+        """Return the condition of a ``Filter``."""
+        return Expression(self.java.condition())
+
     def output(self, length: int | None = None) -> Attributes:
         """Return its columns; ``length`` is how many there are, if that is known."""
         return Attributes(self.java.output(), length)
