@@ -51,6 +51,7 @@ def _nothing(_: SparkSession, __: Path) -> None:
 
 def _parquet(spark: SparkSession, root: Path) -> None:
     _rows(spark, 0, 20).write.partitionBy("v").parquet(str(root / "table"))
+    (root / "table" / "_SUCCESS").unlink()
 
 
 def _aged(**properties: str) -> Callable[[SparkSession, Path], None]:

@@ -18,6 +18,7 @@ from puredelta.errors import (
 from puredelta.log.files.clock import wall_clock
 from puredelta.log.maintenance.running_vacuums import require_kept
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from puredelta.protocol.actions.log_paths import commit_name, log_path
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.feature_usage import (
@@ -140,6 +141,32 @@ def test_a_time_chooses_the_version(log: TableLog) -> None:
     with pytest.raises(InvalidRequestError) as error:
         restore_table(SPARK, log, timestamp=late)  # type: ignore[arg-type]
     assert error.value.code is ErrorCode.CANNOT_RESTORE_TIMESTAMP_GREATER
+
+
+def test_a_lost_deletion_vector_is_a_lost_file(tmp_path: Path) -> None:
+    """VACUUM takes a vector that was replaced, while its data file stays in use."""
+    vector = DeletionVectorDescriptor(
+        storage_type="u",
+        path_or_inline="^-aqEH.-t@S}K{vb[*k^",
+        offset=1,
+        size_bytes=3,
+        cardinality=1,
+    )
+    marked = replace(
+        add("a.parquet"), deletion_vector=vector, stats='{"numRecords":10,"tightBounds":false}'
+    )
+    (tmp_path / "a.parquet").write_bytes(b"x")
+    log = create_table(
+        LocalStore(tmp_path),
+        marked,
+        protocol=feature_protocol(readers=("deletionVectors",)),
+        delta__enableDeletionVectors="true",
+    )
+    commit(log, replace(remove("a.parquet"), deletion_vector=vector), add("a.parquet"))
+    with pytest.raises(InvalidRequestError, match=r"deletion_vector_\S+\.bin") as error:
+        restore_table(SPARK, log, version=0)
+    assert error.value.code is ErrorCode.FILE_NOT_FOUND
+    assert log.snapshot().version == 1
 
 
 def test_lost_files_and_unknown_versions_are_refused(log: TableLog, tmp_path: Path) -> None:
