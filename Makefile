@@ -11,8 +11,8 @@ JAVA := scripts/with-java
 WORKERS ?= 2
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile
 
-BENCHES := bench-growth bench-trickle bench-profile
-.PHONY: help demo test test-newest test-oldest check fix reference differential record bench $(BENCHES) lock wheel clean
+BENCHES := bench-growth bench-trickle bench-writers bench-profile
+.PHONY: help demo test test-newest test-oldest check fix reference differential record simulate simulate-mutants bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,12 @@ reference: reference-env ## Compare with delta-spark itself (downloads its JARs)
 differential: reference-env ## Random statements through delta-spark and puredelta (PUREDELTA_SEEDS=0:60)
 	@$(JAVA) $(REFERENCE)/bin/python -m pytest --numprocesses $(WORKERS) -m reference tests/reference/differential
 
+simulate: dev-env ## Interleave writers by seeds, with faults, and lose nothing (PUREDELTA_SEEDS=0:1000, ARGS=...)
+	@$(DEV)/bin/python -m simulation $(ARGS)
+
+simulate-mutants: dev-env ## Take five safeties out in turn: each must be noticed
+	@$(DEV)/bin/python -m simulation --mutants $(ARGS)
+
 record: reference-env ## Record what delta-spark makes of the new statements in tests/corpus
 	@$(JAVA) $(REFERENCE)/bin/python -m tests.reference.record --new
 
@@ -53,6 +59,7 @@ bench: dev-env reference-env ## Measure merges and conversions beside delta-spar
 
 bench-growth: ## Measure merges into ten times the rows, and into a hundred times the files
 bench-trickle: ## Measure a hundred small merges into one table
+bench-writers: ## Measure eight processes that merge into one table
 bench-profile: ## Say where the time of the slowest workloads goes
 $(BENCHES): dev-env reference-env
 	@$(JAVA) $(DEV)/bin/python -m benchmarks.$(@:bench-%=%)

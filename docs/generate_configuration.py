@@ -8,7 +8,7 @@ from pathlib import Path
 
 from puredelta.spark.offload.worker_settings import PREFIX as WORKERS_PREFIX
 from puredelta.spark.offload.worker_settings import WORKER_CONFS
-from puredelta.spark.session.delta_conf import HONOURED, OWN, PREFIX, WITHOUT_EFFECT, DeltaConf
+from puredelta.spark.session.delta_conf import HONOURED, PREFIX, WITHOUT_EFFECT, DeltaConf
 
 PAGE = Path(__file__).with_name("configuration.md")
 INTRODUCTION = f"""\
@@ -46,13 +46,11 @@ def page() -> str:
             INTRODUCTION,
             "## Honoured",
             "",
-            *table("effect", HONOURED),
+            *table("effect", [row for row in HONOURED if row.prefix == PREFIX]),
             "",
-            "## Conflicts",
+            "## Settings of this library",
             "",
-            "A setting of this library; its key begins with `spark.puredelta.`.",
-            "",
-            *table("effect", OWN),
+            *table("effect", [row for row in HONOURED if row.prefix != PREFIX]),
             "",
             "## Python workers",
             "",
@@ -74,7 +72,12 @@ def page() -> str:
 def table(last: str, rows: Iterable[DeltaConf]) -> list[str]:
     """One line per setting."""
     head = [f"| setting | default | {last} |", "| --- | --- | --- |"]
-    return [*head, *(f"| `{r.name}` | {default(r)} | {r.effect} |" for r in rows)]
+    return [*head, *(f"| `{shown(r)}` | {default(r)} | {r.effect} |" for r in rows)]
+
+
+def shown(row: DeltaConf) -> str:
+    """The name of a setting without the prefix of its table; in a table of many, the key."""
+    return row.key if row in HONOURED and row.prefix != PREFIX else row.name
 
 
 def default(row: DeltaConf) -> str:

@@ -19,6 +19,11 @@ def ask(module: str, directory: Path) -> dict[str, Any]:
     """Run a module that prints its answers as the last line, in JSON; skip without Connect."""
     for package in ("grpc", "google.protobuf", "grpc_status", "pandas"):
         pytest.importorskip(package, reason="Spark Connect needs pyspark[connect]")
+    return answers_of(module, directory)
+
+
+def answers_of(module: str, directory: Path) -> dict[str, Any]:
+    """Run a module in a process of its own; its last line is its answers, in JSON."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),

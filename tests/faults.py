@@ -50,8 +50,9 @@ class MemoryStore:
         self, directory: str, *, is_wanted: Callable[[str], bool]
     ) -> Iterator[StoredFile | StoredDirectory]:
         for file in self.walk(directory):
-            below = file.path.removeprefix(_below(directory))
-            if all(is_wanted(name) for name in below.split("/")):
+            parts = file.path.split("/")
+            above = _below(directory).count("/")
+            if all(is_wanted("/".join(parts[:n])) for n in range(above + 1, len(parts) + 1)):
                 yield file
 
     def read(self, path: str) -> bytes:

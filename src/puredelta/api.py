@@ -15,7 +15,7 @@ from puredelta.commands.read.read_table import TimestampArgument, read_table
 from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.planned_write import WriteOutcome
 from puredelta.commands.write.write_table import WriteRequest, write_table
-from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.session.open_log import open_log
 from puredelta.sql.execute.run import run_sql
 from puredelta.sql.relations.parameters import Arguments
 
@@ -90,7 +90,7 @@ def read_changes(
     """
     return changes.read_changes(
         spark,
-        TableLog.open(os.fspath(path)),
+        open_log(spark, path),
         starting_version=starting_version,
         starting_timestamp=starting_timestamp,
         ending_version=ending_version,
@@ -135,7 +135,7 @@ def write(
         options=options or {},
         created=_new_table(created),
     )
-    return write_table(rows, TableLog.open(os.fspath(path)), request)
+    return write_table(rows, open_log(rows.sparkSession, path), request)
 
 
 def _new_table(given: NewTableArguments) -> NewTableProperties:

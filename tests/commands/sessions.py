@@ -30,4 +30,5 @@ class FakeSession:
         """Keyword names spell dots as two underscores."""
         values = {key.replace("__", "."): value for key, value in settings.items()}
         values.setdefault("spark.sql.caseSensitive", "false")
+        values.setdefault("spark.hadoop.fs.defaultFS", "file:///")
         self.conf: Any = Settings(values)

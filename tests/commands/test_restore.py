@@ -10,8 +10,13 @@ from typing import Any
 import pytest
 
 from puredelta.commands.restore import restore_table
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import (
+    ConcurrentDeleteReadException,
+    ErrorCode,
+    InvalidRequestError,
+)
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.feature_usage import (
     IDENTITY_ALLOWS_EXPLICIT,
     IDENTITY_HIGH_WATER_MARK,
@@ -22,6 +27,7 @@ from puredelta.protocol.schema.types import LONG, StructField, StructType
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN, clustering_domain
 from puredelta.store.local import LocalStore
 from tests.commands.sessions import FakeSession
+from tests.commands.vacuum.recorded import DAY_MS, ENDED, NOW_MS, STARTED, record
 from tests.log.tables import (
     WRITE,
     Client,
@@ -71,6 +77,35 @@ def test_files_and_metadata_are_those_of_the_version(log: TableLog) -> None:
     assert info is not None
     assert (info.operation, info.operation_parameters["version"]) == ("RESTORE", 1)
     assert restore_table(SPARK, log, version=3) is None
+
+
+@pytest.mark.parametrize(
+    ("recorded", "removed_ago_ms", "may_go"),
+    [
+        pytest.param([(STARTED, 1000)], 8 * DAY_MS, True, id="running"),
+        pytest.param([(STARTED, 1000), (ENDED, 500)], 8 * DAY_MS, False, id="ended"),
+        pytest.param(
+            [(STARTED, 1000), (STARTED, 900), (ENDED, 500)], 8 * DAY_MS, True, id="two, one ended"
+        ),
+        pytest.param([(STARTED, 1000)], 6 * DAY_MS, False, id="it keeps what is so young"),
+        pytest.param([(STARTED, 2 * DAY_MS)], 10 * DAY_MS, False, id="nobody takes so long"),
+    ],
+)
+def test_x24a_a_vacuum_that_may_delete_the_files_is_waited_for(
+    tmp_path: Path, recorded: list[tuple[Operation, int]], removed_ago_ms: int, may_go: bool
+) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"x")
+    log = create_table(LocalStore(tmp_path), add("a.parquet"))
+    commit(log, remove("a.parquet", deleted_ms=NOW_MS - removed_ago_ms))
+    for operation, ago_ms in recorded:
+        record(log, operation, ago_ms=ago_ms)
+    if may_go:
+        with pytest.raises(ConcurrentDeleteReadException, match="VACUUM"):
+            restore_table(SPARK, log, version=0, clock=lambda: NOW_MS)
+        assert paths(log) == set()
+    else:
+        restore_table(SPARK, log, version=0, clock=lambda: NOW_MS)
+        assert paths(log) == {"a.parquet"}
 
 
 def test_a_time_chooses_the_version(log: TableLog) -> None:

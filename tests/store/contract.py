@@ -141,8 +141,14 @@ class StoreContract:
     def test_an_inventory_passes_over_what_is_not_wanted(self, store: Store) -> None:
         for path in ("a.bin", "part=1/b.bin", "_log/c.bin", "part=1/_hidden/d.bin"):
             store.put(path, b"content")
-        found = list(store.inventory("", is_wanted=lambda name: not name.startswith("_")))
+
+        def is_wanted(path: str) -> bool:
+            return path not in {"_log", "part=1/_hidden"}
+
+        found = list(store.inventory("", is_wanted=is_wanted))
         assert {f.path for f in found if isinstance(f, StoredFile)} == {"a.bin", "part=1/b.bin"}
+        below = list(store.inventory("part=1", is_wanted=is_wanted))
+        assert [f.path for f in below if isinstance(f, StoredFile)] == ["part=1/b.bin"]
 
     def test_only_an_empty_directory_is_deleted(self, store: Store) -> None:
         store.put("part=1/b.bin", b"content")

@@ -42,6 +42,15 @@ def test_other_storage_is_refused_by_name(scheme: str) -> None:
     with pytest.raises(UnsupportedError, match=f"'{scheme}' storage.*mount") as caught:
         open_store(f"{scheme}://bucket/t")
     assert caught.value.code is ErrorCode.UNSUPPORTED_STORAGE
+    assert "./" not in str(caught.value), "following that would make a local directory"
+    with pytest.raises(UnsupportedError) as caught:
+        open_store(f"{scheme}:/t")
+    assert "./" not in str(caught.value)
+
+
+def test_a_local_name_with_a_colon_is_told_how_to_be_written() -> None:
+    with pytest.raises(UnsupportedError, match=r"is written \./day:11"):
+        open_store("day:11")
 
 
 @pytest.mark.parametrize("location", ["", "a\0b", "file:relative", "file:"])

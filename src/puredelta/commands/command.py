@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
 from puredelta.commands.settings import CommitSettings
+from puredelta.commands.stored_expressions import require_harmless
 from puredelta.errors import (
     ConcurrentWriteException,
     DeltaError,
@@ -33,6 +34,8 @@ from puredelta.protocol.values.predicates import Predicate
 from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.source.own_reads import Stale, bind_rows
 from puredelta.version import __version__
+
+_WRITES_ROWS = {Capability.APPEND, Capability.OVERWRITE, Capability.MERGE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,8 +196,11 @@ def command_on(
 
     Raises:
         UnsupportedError: the table has a feature that this library cannot write.
+        InvalidRequestError: rows are to be written, and what the table stores may do harm.
     """
     session = SessionInfo.of(spark) if session is None else session
+    if existing is not None and capability in _WRITES_ROWS:
+        require_harmless(existing.config, session.settings)
     return Command(
         spark=spark,
         session=session,

@@ -91,7 +91,7 @@ class Store(Protocol):
     ) -> Iterator[StoredFile | StoredDirectory]:
         """Yield the files and directories below a directory, each directory before its content.
 
-        ``is_wanted`` is called with each name; an unwanted directory is skipped with everything
+        ``is_wanted`` is called with each path; an unwanted directory is skipped with everything
         below it. Links are skipped, too: what they point to may belong to another table.
         """
 

@@ -87,10 +87,10 @@ class LocalStore:
         self, directory: str, is_wanted: Callable[[str], bool]
     ) -> Iterator[StoredFile | StoredDirectory]:
         for entry in _entries(self._path(directory)):
-            if entry.is_symlink() or not is_wanted(entry.name):
+            path = _join(directory, entry.name)
+            if entry.is_symlink() or not is_wanted(path):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                path = _join(directory, entry.name)
                 if (found := _stored_directory(path, entry)) is not None:
                     yield found
                     yield from self._inventory(path, is_wanted)

@@ -43,10 +43,11 @@ def open_store(location: str | os.PathLike[str]) -> Store:
         return LocalStore(text)
     if scheme[1].lower() == "file":
         return LocalStore(_path_of_file_uri(text))
+    is_uri = text.startswith("/", scheme.end())
+    hint = "" if is_uri else f" (a local name with a colon is written ./{text})"
     raise UnsupportedError(
         f"Tables on {scheme[1]!r} storage are not supported: {text}. Use a directory on a file "
-        "system that the driver and the executors mount, as a path or a file: URI"
-        f" (a local name with a colon is written ./{text}).",
+        f"system that the driver and the executors mount, as a path or a file: URI{hint}.",
         code=ErrorCode.UNSUPPORTED_STORAGE,
         path=text,
         scheme=scheme[1],
@@ -62,6 +63,15 @@ def is_same_location(one: str, other: str) -> bool:
         return Path(one_path).samefile(other_path)
     except OSError:  # one of them is gone
         return False
+
+
+def has_scheme(location: str) -> bool:
+    """Return whether a location names its file system.
+
+    >>> [has_scheme(location) for location in ("/data/t", "t", "file:/t", "s3a://b/t", "C:/t")]
+    [False, False, True, True, False]
+    """
+    return _SCHEME.match(location) is not None
 
 
 def _path_of_file_uri(uri: str) -> str:

@@ -26,8 +26,8 @@ from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.read.detail import detail_rows
 from puredelta.commands.read.history import history_rows
 from puredelta.commands.read.read_table import resolve_timestamp
-from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import table_identity
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 from puredelta.sql.relations.names import find_catalog_name, find_location
 from puredelta.sql.relations.table_argument import require_table
@@ -95,13 +95,13 @@ class DeltaTable:
         """
         name = parse_table_name(tableOrViewName)
         location = find_location(sparkSession, name)
-        root_uri = require_table(location, tableOrViewName).root_uri
+        root_uri = require_table(sparkSession, location, tableOrViewName).root_uri
         return cls._at(sparkSession, root_uri, find_catalog_name(sparkSession, name))
 
     @classmethod
-    def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:  # noqa: ARG003
+    def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Tell whether there is a Delta table at a path."""
-        return TableLog.open(identifier).exists()
+        return open_log(sparkSession, identifier).exists()
 
     @classmethod
     def convertToDelta(
@@ -128,7 +128,7 @@ class DeltaTable:
             return cls.forPath(sparkSession, result.location)
         # Known already: nothing of what was just written is read again.
         columns = table_identity(sparkSession, result.schema)
-        return cls(OpenTable(sparkSession, TableLog.open(result.location), columns))
+        return cls(OpenTable(sparkSession, open_log(sparkSession, result.location), columns))
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
@@ -343,7 +343,7 @@ class DeltaTable:
         version = at if isinstance(at, int) else None
         time_ms = resolve_timestamp(self._spark, at) if isinstance(at, str) else None
         source = self._log.snapshot(version=version, timestamp_ms=time_ms)
-        clone_table(self._spark, source, TableLog.open(target), request)
+        clone_table(self._spark, source, open_log(self._spark, target), request)
         return DeltaTable.forPath(self._spark, target)
 
     def _change(self, spec: RowSpec) -> None:

@@ -33,7 +33,7 @@ class OpenTable:
         Raises:
             TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
         """
-        log = require_table(path, f"`{path}`")
+        log = require_table(spark, path, f"`{path}`")
         return cls(spark, log, table_identity(spark, log.snapshot().config.schema))
 
     def under(self, alias: str) -> OpenTable:

@@ -15,18 +15,15 @@ from pyspark.sql import types as T
 from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.definition.columns import (
-    IdentitySpec,
-    column,
-    require_valid_columns,
-    stored_columns,
-)
+from puredelta.commands.definition.columns import column, require_valid_columns, stored_columns
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.features.filled_columns import IdentitySpec
 from puredelta.protocol.schema.types import StructType
 from puredelta.spark.catalog.catalog_entries import entry_name
 from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG
 from puredelta.spark.session.identifiers import parse_name
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import without_table_metadata
@@ -202,7 +199,7 @@ class DeltaTableBuilder(Generic[Table]):
             location = self._defined_by_name(self._name, definition)
             return self._open_table(location, find_catalog_name(self._spark, self._name))
         location = self._path()
-        log = TableLog.open(location)
+        log = open_log(self._spark, location)
         create_table(self._spark, log, definition, mode=self._mode)
         return self._open_table(location, None)
 
@@ -220,7 +217,7 @@ class DeltaTableBuilder(Generic[Table]):
             )
         table = NewTable(name=entry, location=self._location, definition=definition)
         location = define_registered(self._spark, table, mode=self._mode)
-        return require_table(location, name).root_uri
+        return require_table(self._spark, location, name).root_uri
 
     def _path(self) -> str:
         path = None if self._name is None else self._name.path

@@ -18,7 +18,7 @@ from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from puredelta.store.base import StorageError, StoredDirectory, StoredFile
 from puredelta.store.local import LocalStore
 from tests.commands.sessions import FakeSession
-from tests.faults import FailAt
+from tests.faults import FailAt, Meddling, at_first
 from tests.log.tables import WRITE, Client, add, create_table, feature_protocol, remove
 
 HOUR_MS = 3_600_000
@@ -89,8 +89,9 @@ def test_garbage_goes_and_what_may_be_needed_stays(log: TableLog, tmp_path: Path
     assert set(outcome.paths) == {
         *("old.parquet", "orphan.parquet", "job-1/orphan.parquet"),
         *("_change_data/cdc-1.parquet", "_puredelta_staging-1/x.parquet", "empty/inner"),
+        "_puredelta_staging-1",
     }
-    assert outcome.num_deleted == 6
+    assert outcome.num_deleted == 7
     for path in outcome.paths:
         assert not (root / path).exists()
     for path in (
@@ -100,10 +101,24 @@ def test_garbage_goes_and_what_may_be_needed_stays(log: TableLog, tmp_path: Path
     ):
         assert (root / path).exists(), path
     ended, started, *_ = operations(log)
-    assert started == ("VACUUM START", {"numFilesToDelete": "6", "sizeOfDataToDelete": "25"})
+    assert started == ("VACUUM START", {"numFilesToDelete": "7", "sizeOfDataToDelete": "25"})
     assert ended[0] == "VACUUM END"
-    assert ended[1]["numDeletedFiles"] == "6"
+    assert ended[1]["numDeletedFiles"] == "7"
     assert log.snapshot().files.adds().__next__().path == "a%20b.parquet"
+
+
+def test_files_of_the_table_stay_however_the_log_spells_its_root(tmp_path: Path) -> None:
+    """An absolute path through a link names a file of the table; one of another table does not."""
+    root, link = tmp_path / "table", tmp_path / "link"
+    link.symlink_to(root)
+    paths = [f"file:{link}/p=1/a%20b.parquet", f"file://{root}/c.parquet", "file:/other/d.parquet"]
+    log = create_table(LocalStore(root), *map(add, paths))
+    for name in ("p=1/a b.parquet", "c.parquet", "d.parquet"):
+        age(root, name, 24 * 30)
+    run(log)
+    assert not (root / "d.parquet").exists()
+    assert (root / "p=1/a b.parquet").exists()
+    assert (root / "c.parquet").exists()
 
 
 def test_without_retention_only_what_is_in_use_stays(log: TableLog, tmp_path: Path) -> None:
@@ -142,12 +157,85 @@ def test_a_failure_is_in_the_history(log: TableLog) -> None:
     assert info.operation_parameters == {"status": "FAILED"}
 
 
+def test_a_file_that_comes_back_before_it_is_deleted_stays(log: TableLog, tmp_path: Path) -> None:
+    """Another writer restores a version that has it, after the VACUUM has decided."""
+
+    def restore() -> None:
+        Client(log, log.snapshot()).commit([add("old.parquet")], WRITE)
+
+    store = Meddling(log.store, before=at_first("put_if_absent", restore))
+    outcome = run(TableLog(store))
+    assert "orphan.parquet" in outcome.paths
+    assert "old.parquet" not in outcome.paths
+    assert (tmp_path / "table" / "old.parquet").exists()
+    assert operations(log)[0][1]["numDeletedFiles"] == "6"
+
+
 def test_partition_directories_are_never_hidden() -> None:
     wanted = visible_to_vacuum(["_p"])
     names = ("_p=1", "_q=1", ".x", "_change_data", "_delta_log", "_delta_index", "job-1")
     assert [name for name in names if wanted(name)] == [
         *("_p=1", "_change_data", "_delta_index", "job-1")
     ]
+
+
+JOB = "job-20260101-000000-0123456789ab"
+TASK = "_temporary/0/_temporary/attempt_2026_m_000000_0"
+
+
+@pytest.mark.parametrize("top", [JOB, f"aZ3-{JOB}", "_puredelta_staging-1"])
+def test_what_a_killed_job_has_left_goes_at_once(log: TableLog, tmp_path: Path, top: str) -> None:
+    """Spark moves nothing out of ``_temporary`` before a job ends."""
+    root = tmp_path / "table"
+    left = [f"{top}/{TASK}/part-0.parquet", f"{top}/{TASK}/.part-0.parquet.crc"]
+    left += [f"{top}/_temporary/0/task_1/p=1/part-1.parquet", f"{top}/.part-2.parquet.crc"]
+    for path in left:
+        age(root, path, 300)
+    outcome = run(log)
+    assert f"{top}/{TASK}/part-0.parquet" in outcome.paths
+    assert not (root / top).exists()
+
+
+def test_a_job_at_work_keeps_what_it_has(log: TableLog, tmp_path: Path) -> None:
+    root = tmp_path / "table"
+    for path in (f"{JOB}/{TASK}/part-0.parquet", f"{JOB}/{TASK}/.part-0.parquet.crc"):
+        age(root, path, 1)
+    age(root, f"{JOB}/_temporary/0/task_1/part-1.parquet", 300)
+    run(log)
+    assert (root / JOB / TASK / "part-0.parquet").exists()
+    assert (root / JOB / TASK / ".part-0.parquet.crc").exists()
+    assert not (root / JOB / "_temporary/0/task_1").exists()
+
+
+def test_files_in_use_keep_their_directory_and_checksum(log: TableLog, tmp_path: Path) -> None:
+    root = tmp_path / "table"
+    Client(log, log.snapshot()).commit([add(f"{JOB}/part-0.parquet")], WRITE)
+    kept = (f"{JOB}/part-0.parquet", f"{JOB}/.part-0.parquet.crc")
+    for path in (*kept, f"{JOB}/part-1.parquet", f"{JOB}/.part-1.parquet.crc"):
+        age(root, path, 300)
+    assert [path for path in run(log).paths if path.startswith(JOB)] == [f"{JOB}/part-1.parquet"]
+    assert {path.name for path in (root / JOB).iterdir()} == {Path(path).name for path in kept}
+
+
+def test_nobody_elses_temporary_directories_are_touched(log: TableLog, tmp_path: Path) -> None:
+    """The protocol hides names that begin with an underscore."""
+    for top in ("job-1", "p=1", f"x/{JOB}", "_hidden", "_puredelta-other"):
+        age(tmp_path / "table", f"{top}/_temporary/part-0.parquet", 300)
+        run(log)
+        assert (tmp_path / "table" / top / "_temporary/part-0.parquet").exists(), top
+
+
+@pytest.mark.parametrize(
+    ("in_log", "listed"),
+    [("p=a/x.parquet", "p=A/x.parquet"), ("p=\u00e9/x.parquet", "p=e\u0301/x.parquet")],
+)
+def test_a_file_in_use_stays_however_its_directory_is_spelled(in_log: str, listed: str) -> None:
+    """A file system that ignores case, or Unicode forms, lists the older spelling."""
+    files = [
+        StoredFile(path=path, size_bytes=3, modified_ms=1) for path in (listed, "p=A/y.parquet")
+    ]
+    garbage = find_garbage(files, referenced={in_log}, modified_before_ms=9)
+    assert [file.path for file in garbage.files] == ["p=A/y.parquet"]
 
 
 def test_directories_go_from_the_inside_out() -> None:

@@ -155,3 +155,18 @@ def test_a_commit_cleans_up_after_its_checkpoint_and_outlives_a_failure(
 def test_the_cut_off_is_a_midnight() -> None:
     noon = NOW_MS // DAY_MS * DAY_MS + DAY_MS // 2
     assert cutoff_time(noon, timedelta(days=1)) == NOW_MS // DAY_MS * DAY_MS - DAY_MS
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_temporary_files_of_killed_writers_go_after_a_day(enabled: str) -> None:
+    """They never got a name of the log, so no retention time is about them."""
+    store = MemoryStore()
+    table(store, checkpoints=())
+    names = {f"_delta_log/{n}.{'0af9' * 8}.tmp" for n in ("", "_sidecars/")}
+    others = {"_delta_log/.other.tmp", f"_delta_log/{'0af9' * 8}.tmp", f".{'0af9' * 8}.tmp"}
+    young = {f"_delta_log/.{'1' * 32}.tmp"}
+    for path in (*names, *others, *young):
+        store.put(path, b"half a commit")
+        store.modified_ms[path] = NOW_MS - (DAY_MS // 2 if path in young else 2 * DAY_MS)
+    assert clean(store, delta__enableExpiredLogCleanup=enabled) == 0
+    assert {path for path in store.files if path.endswith(".tmp")} == others | young

@@ -228,7 +228,7 @@ def test_a_metadata_without_schema_is_read_and_written_without() -> None:
         (b"\xff{}", "not JSON"),
         ("[1]", "not a JSON object"),
         ('{"add":{"path":"a","size":1,"modificationTime":1}}', "'dataChange' is missing"),
-        ('{"add":{"path":"a","size":"1","modificationTime":1,"dataChange":true}}', "whole number"),
+        ('{"add":{"path":"a","size":"x","modificationTime":1,"dataChange":true}}', "whole number"),
         ('{"add":{"path":7,"size":1,"modificationTime":1,"dataChange":true}}', "expected text"),
         ('{"add":7}', "broken 'add'"),
         ('{"protocol":{"minReaderVersion":true,"minWriterVersion":2}}', "whole number"),

@@ -9,11 +9,18 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from puredelta.errors import DeltaError, ErrorCode
 from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.offload.workers import WorkerCalls
-from puredelta.spark.offload.write_job import PlannedFiles, write_alone, write_both
+from puredelta.spark.offload.write_job import (
+    PlannedFiles,
+    keep_answered,
+    write_alone,
+    write_both,
+)
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
+from tests.faults import MemoryStore
 from tests.spark.local_workers import LocalWorkers
 
 SETTINGS = WorkerSettings()
@@ -218,3 +225,45 @@ def test_what_the_storage_refuses_is_named(plans: Plans) -> None:
 
 def _no_space(_: Any) -> None:
     raise OSError(28, "No space left on device")
+
+
+def stored(*paths: str) -> MemoryStore:
+    store = MemoryStore()
+    for path in paths:
+        store.put(path, b"1234")
+    return store
+
+
+def test_files_of_no_answer_are_deleted() -> None:
+    store = stored("job/p=1/a", "job/p=1/lost", "job/b")
+    answers = {
+        path: FileAnswer(ordinal=0, name=path, size_bytes=4) for path in ("job/p=1/a", "job/b")
+    }
+    keep_answered(store, store.walk("job"), answers)
+    assert sorted(store.files) == ["job/b", "job/p=1/a"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "seen"), [(["job/b"], "no such file"), (["job/a", "job/b"], "4 bytes")]
+)
+def test_a_file_that_the_driver_does_not_see_fails(paths: list[str], seen: str) -> None:
+    """Its worker has another disk at the path of the table."""
+    store = stored(*paths)
+    answers = {"job/a": FileAnswer(ordinal=0, name="a", size_bytes=5)}
+    with pytest.raises(DeltaError, match=f"5 bytes to memory:/table/job/a.* sees {seen}") as caught:
+        keep_answered(store, store.walk("job"), answers)
+    assert caught.value.code is ErrorCode.WRITE_FAILED
+
+
+def test_a_listing_that_lags_behind_is_not_believed() -> None:
+    store = stored("job/a")
+    keep_answered(store, [], {"job/a": FileAnswer(ordinal=0, name="a", size_bytes=4)})
+    assert list(store.files) == ["job/a"]
+
+
+def test_a_path_that_the_file_system_spells_otherwise_is_kept() -> None:
+    """Where ``p=A`` and ``p=a`` are one directory the listing has the older spelling."""
+    store = stored("job/p=A/a", "job/p=A/b")
+    answers = {f"job/p={p}/{name}": FileAnswer(ordinal=0, size_bytes=4) for p, name in ("Aa", "ab")}
+    keep_answered(store, store.walk("job"), answers)
+    assert sorted(store.files) == ["job/p=A/a", "job/p=A/b"]

@@ -8,20 +8,32 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import functions as F
 
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.protocol.table.stats import LeafStatistics
 from puredelta.spark.source.staging import STAGING_PREFIX, stage_rows
 from puredelta.spark.values.row_errors import row_error
-from puredelta.spark.write.parquet_job import named_failures, run_parquet_job
+from puredelta.spark.write import parquet_job
+from puredelta.spark.write.parquet_job import ParquetJob, named_failures, run_parquet_job
 from puredelta.spark.write.write_session import WRITE_SETTINGS, write_session
+from puredelta.spark.write.writer import write_rows
 from puredelta.store.local import LocalStore
+from tests.spark.write.test_writer import config
+
+
+@pytest.fixture(params=["threads of the driver", "other machines"], autouse=True)
+def executors(request, monkeypatch):
+    """Where executors are, for all that a job knows: elsewhere its tasks' rows are counted."""
+    are_here = request.param == "threads of the driver"
+    monkeypatch.setattr(parquet_job, "runs_here", lambda _: are_here)
+    return request.param
 
 
 def job(rows, store, directory="job", **options):
     with write_session(rows) as bound:
-        return run_parquet_job(bound, directory, store=store, **options)
+        return run_parquet_job(bound, directory, store=store, **options).files
 
 
 def everything(root) -> list[str]:
@@ -34,6 +46,71 @@ def test_the_files_of_a_job_are_the_listing_of_its_directory(spark, tmp_path):
     assert [f.path.startswith("job/part-0000") for f in files] == [True, True]
     assert all(f.size_bytes == (tmp_path / "a table é" / f.path).stat().st_size for f in files)
     assert not store.exists("job/_SUCCESS")
+
+
+def test_tasks_elsewhere_say_how_many_rows_they_have_written(spark, tmp_path, executors):
+    counts = []
+    for number, rows in enumerate(
+        (spark.range(0, 10, 1, 3), spark.range(0), spark.range(20).hint("rebalance", "id"))
+    ):
+        with write_session(rows) as bound:
+            done = run_parquet_job(bound, f"job-{number}", store=LocalStore(tmp_path))
+        counts.append(done.reported_rows)
+    expected = [10, 0, 20] if executors == "other machines" else [None, None, None]
+    assert counts == expected
+    with write_session(spark.range(9)) as bound:
+        done = run_parquet_job(
+            bound.selectExpr("id", "string(id % 3) AS `p q`"),
+            "parts",
+            store=LocalStore(tmp_path),
+            partition_columns=["p q"],
+            compression="zstd",
+        )
+    assert done.reported_rows in (None, 9)
+    assert {file.path.split("/")[1] for file in done.files} == {"p q=0", "p q=1", "p q=2"}
+    assert all(file.name.endswith(".zstd.parquet") for file in done.files)
+
+
+def test_rows_that_executors_have_written_elsewhere_are_missed(spark, tmp_path, monkeypatch):
+    """A file that the driver does not see stands for the disk of another machine."""
+    monkeypatch.setattr(parquet_job, "runs_here", lambda _: False)
+    real = LocalStore.walk
+
+    def half(store, directory):
+        yield from list(real(store, directory))[::2]
+
+    monkeypatch.setattr(LocalStore, "walk", half)
+    rows = spark.range(0, 10, 1, 4)
+    for write in (
+        lambda: stage_rows(rows, store=LocalStore(tmp_path)),
+        lambda: write_rows(rows, store=LocalStore(tmp_path), config=config(rows)),
+    ):
+        with pytest.raises(DeltaError, match="executors do not see") as caught:
+            write()
+        assert caught.value.code is ErrorCode.WRITE_FAILED
+        assert not any(path.endswith(".parquet") for path in everything(tmp_path))
+
+
+def test_a_spark_that_cannot_count_writes_all_the_same(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_job, "runs_here", lambda _: False)
+    for name in ("__init__", "num_rows"):
+
+        def unknown(*_, **__):
+            raise Py4JError("Constructor does not exist")
+
+        with monkeypatch.context() as patched, write_session(spark.range(3)) as bound:
+            patched.setattr(parquet_job.CountedWrite, name, unknown)
+            done = run_parquet_job(bound, name, store=LocalStore(tmp_path))
+        assert done.reported_rows is None
+        assert sum(pq.read_metadata(tmp_path / f.path).num_rows for f in done.files) == 3
+
+
+def test_a_count_is_compared_only_where_there_is_one():
+    ParquetJob(files=(), location="file:/t/job").require_rows(3)
+    ParquetJob(files=(), location="file:/t/job", reported_rows=3).require_rows(3)
+    for counted in (2, 4):
+        with pytest.raises(DeltaError, match="3 rows to file:/t/job, but the driver sees"):
+            ParquetJob(files=(), location="file:/t/job", reported_rows=3).require_rows(counted)
 
 
 def test_timestamps_are_microseconds_and_the_session_is_untouched(spark, tmp_path):

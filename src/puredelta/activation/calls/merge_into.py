@@ -58,7 +58,7 @@ def find_target(spark: SparkSession, name: TableName) -> MergeTarget | None:
     location = find_location(spark, name)
     if location is None:
         return None
-    log = require_table(location, name)
+    log = require_table(spark, location, name)
     columns = table_identity(spark, log.snapshot().config.schema)
     entry = None if name.path is not None else find_table(spark, name.parts)
     qualifier = name.qualifier if entry is None else (SESSION_CATALOG, entry.database, entry.name)

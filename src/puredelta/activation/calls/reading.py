@@ -13,7 +13,7 @@ from puredelta.activation.source.stream_source import StreamStart
 from puredelta.commands.read.changes import read_changes
 from puredelta.commands.read.read_table import read_table, resolve_timestamp
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.session.open_log import open_log
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _CHANGES = ("readChangeFeed", "readChangeData")
@@ -48,7 +48,7 @@ def rows_at(spark: SparkSession, captured: CapturedOptions, location: str) -> Da
         raise _time_travel()
     return read_changes(
         spark,
-        TableLog.open(location),
+        open_log(spark, location),
         starting_version=captured.option("startingVersion"),
         starting_timestamp=captured.option("startingTimestamp"),
         ending_version=captured.option("endingVersion"),

@@ -20,11 +20,11 @@ from puredelta.commands.definition.columns import stored_columns
 from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import streaming_update
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.catalog.catalog_entries import EntryName
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
 
 _CHECKPOINT = "checkpointLocation"
@@ -48,7 +48,7 @@ def start(rows: DataFrame, captured: CapturedOptions, location: str) -> Any:
         writer = writer.queryName(captured.query_name)
     if captured.trigger:
         writer = writer.trigger(**captured.trigger)
-    log, partition_by = TableLog.open(location), captured.partition_by
+    log, partition_by = open_log(rows.sparkSession, location), captured.partition_by
 
     def write_batch(batch: DataFrame, batch_id: int) -> None:
         query_id = _query_id(batch.sparkSession)

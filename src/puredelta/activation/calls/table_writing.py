@@ -27,6 +27,7 @@ from puredelta.spark.catalog.catalog_entries import entry_name
 from puredelta.spark.resolve.sql_text import column_name, sql_text
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.identifiers import parse_name
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.session import is_connect
 from puredelta.sql.execute.tables import not_on_connect
 from puredelta.sql.relations.names import find_location
@@ -113,7 +114,7 @@ def define(
     options = write_options(captured)
     if name.path is not None:
         definition = _definition(spark, table)
-        log = TableLog.open(name.path)
+        log = open_log(spark, name.path)
         first = FirstRows(rows=table.rows, options=options)
         create_table_as(first, log, definition, mode=mode)
         return True
@@ -155,7 +156,7 @@ def _find_log(table: TableOptions, name: TableName) -> TableLog | None:
         TableNotFoundError: it is a path, and there is no table.
     """
     location = find_location(table.rows.sparkSession, name)
-    return None if location is None else require_table(location, name)
+    return None if location is None else require_table(table.rows.sparkSession, location, name)
 
 
 def _definition(spark: SparkSession, table: TableOptions) -> TableDefinition:

@@ -25,6 +25,7 @@ from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
 from puredelta.spark.catalog.catalog_tables import find_table
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.types import to_spark
 from puredelta.spark.values.inserted_rows import stored_by_name
 from puredelta.sql.relations.names import find_location
@@ -50,7 +51,7 @@ def save(rows: DataFrame, captured: CapturedOptions, path: Any) -> None:
         InvalidRequestError: no path, an unknown mode, or what `write_table` refuses.
         UnsupportedError: an option or a layout that is not implemented.
     """
-    _write(rows, captured, TableLog.open(require_path(captured, path)))
+    _write(rows, captured, open_log(rows.sparkSession, require_path(captured, path)))
 
 
 def save_as_table(
@@ -69,7 +70,7 @@ def save_as_table(
     location = find_location(spark, name)
     appends = captured.format is None and mode is SaveMode.APPEND
     if location is not None and (is_delta or (appends and name.path is None)):
-        log = TableLog.open(location)
+        log = open_log(spark, location)
         if name.path is None or log.exists():
             _write_known(rows, captured.without_option("path"), log, name)
         else:
@@ -166,7 +167,7 @@ def insert_into(rows: DataFrame, name: TableName, *, overwrite: bool) -> bool:
     location = find_location(rows.sparkSession, name)
     if location is None:
         return False
-    insert_rows(rows, TableLog.open(location), InsertRequest(overwrite=overwrite))
+    insert_rows(rows, open_log(rows.sparkSession, location), InsertRequest(overwrite=overwrite))
     return True
 
 

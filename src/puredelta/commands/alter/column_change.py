@@ -54,13 +54,6 @@ class ColumnEdit:
     place: ColumnPosition | None = None
 
 
-def change_table_column(
-    spark: SparkSession, log: TableLog, path: FieldPath, edit: ColumnEdit
-) -> int:
-    """Change one column or nested field, as `change_table_columns` does."""
-    return change_table_columns(spark, log, [(path, edit)])
-
-
 def change_table_columns(
     spark: SparkSession, log: TableLog, edits: Sequence[tuple[FieldPath, ColumnEdit]]
 ) -> int:
@@ -114,7 +107,7 @@ def edited_field(
     """Return a field as the edit makes it; its place and the history of its type are not here.
 
     Raises:
-        InvalidRequestError: as `change_table_column`.
+        InvalidRequestError: as `change_table_columns`.
     """
     if not isinstance(find_type(config.schema, path[:-1])[1], StructType):
         _require_only_a_type(path, old, edit)

@@ -14,6 +14,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.table_operations import add_constraint, drop_constraint
 from puredelta.protocol.features.properties import CONSTRAINT_PREFIX
 from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.stored_expressions import in_brackets
 from puredelta.spark.resolve.column_expressions import Fault, check_expression
 from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.delta_conf import ASSUME_DROP_IF_EXISTS
@@ -100,7 +101,7 @@ def require_condition(spark: SparkSession, name: str, expression: str, columns: 
             does not exist, aggregates, or is not deterministic.
     """
     checked = check_expression(
-        spark, f"({expression})", columns
+        spark, in_brackets(expression), columns
     )  # as it is put into other expressions
     match checked.fault:
         case Fault.UNRESOLVED:
@@ -137,7 +138,7 @@ def require_condition(spark: SparkSession, name: str, expression: str, columns: 
 def _require_fulfilled(spark: SparkSession, snapshot: Snapshot, expression: str) -> None:
     if not len(snapshot.files):
         return
-    fulfilled = F.coalesce(F.expr(f"({expression})"), F.lit(False))  # noqa: FBT003
+    fulfilled = F.coalesce(F.expr(in_brackets(expression)), F.lit(False))  # noqa: FBT003
     num_rows = scan(spark, snapshot).filter(~fulfilled).count()
     if num_rows:
         raise InvalidRequestError(

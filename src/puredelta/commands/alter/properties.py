@@ -25,7 +25,7 @@ from puredelta.protocol.actions.actions import Metadata, Protocol
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import set_properties as set_operation
 from puredelta.protocol.actions.table_operations import unset_properties as unset_operation
-from puredelta.protocol.features.column_mapping import map_existing_columns
+from puredelta.protocol.features.column_mapping import MAX_COLUMN_ID, map_existing_columns
 from puredelta.protocol.features.properties import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
@@ -46,20 +46,15 @@ from puredelta.protocol.features.protocol_changes import (
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.table.clustering import CLUSTERING
-from puredelta.protocol.table.row_tracking import ROW_TRACKING
+from puredelta.protocol.table.row_tracking import ROW_TRACKING, column_name_properties
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 
 COMMENT = "comment"
 
 _MAPPING_MODE = "delta.columnMapping.mode"
-_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 _ENABLE_ROW_TRACKING = "delta.enableRowTracking"
 _ONLY_ROW_TRACKING_TAG = "rowTrackingEnablementOnly"
-_ROW_TRACKING_NAMES = {
-    "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-",
-    "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-",
-}
 
 
 def set_table_properties(
@@ -215,7 +210,8 @@ def with_settings(
         TableProperties.of(metadata.configuration).enable_row_tracking
     )
     if tracked:
-        metadata = _with_row_id_columns(metadata, new_id)
+        named = column_name_properties(metadata.configuration, new_id)
+        metadata = replace(metadata, configuration={**metadata.configuration, **named})
     return changed_config(config, metadata=metadata, protocol=protocol)
 
 
@@ -241,7 +237,7 @@ def _with_mapping(config: TableConfig, metadata: Metadata) -> Metadata:
     return replace(
         metadata,
         schema_string=encode_schema(schema),
-        configuration={**metadata.configuration, _MAX_COLUMN_ID: str(highest)},
+        configuration={**metadata.configuration, MAX_COLUMN_ID: str(highest)},
     )
 
 
@@ -259,12 +255,3 @@ def _require_mapping_change(before: ColumnMappingMode, after: TableProperties) -
             old_mode=before.value,
             new_mode=wanted.value,
         )
-
-
-def _with_row_id_columns(metadata: Metadata, new_id: IdSource) -> Metadata:
-    missing = {
-        key: f"{prefix}{new_id()}"
-        for key, prefix in _ROW_TRACKING_NAMES.items()
-        if key not in metadata.configuration
-    }
-    return replace(metadata, configuration={**metadata.configuration, **missing})

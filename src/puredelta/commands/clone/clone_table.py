@@ -1,8 +1,8 @@
 """CLONE: a new table over the files of another one.
 
 A shallow clone is a first commit that names the source's files by absolute paths: no data
-moves, and a VACUUM of the source takes the files away from the clone, too. Deep clones, which
-would copy the files, are refused as delta-spark refuses them.
+moves, and a VACUUM of the source takes the files away from the clone, too: one that runs is
+waited for. Deep clones, which would copy the files, are refused as delta-spark refuses them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.command import command_on
+from puredelta.commands.command import Command, command_on
 from puredelta.commands.finish import finish
+from puredelta.commands.restore import differing_files, ignores_missing, require_present
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import IdSource, random_id
+from puredelta.log.maintenance.running_vacuums import require_kept
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.absolute_files import absolute_file
@@ -37,14 +39,9 @@ from puredelta.protocol.features.protocol_changes import (
 )
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
-from puredelta.protocol.table.row_tracking import ROW_TRACKING
+from puredelta.protocol.table.row_tracking import ROW_TRACKING, column_name_properties
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
-
-_ROW_TRACKING_NAMES = {
-    "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-",
-    "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-",
-}
 
 _SCHEMA = """
     source_table_size BIGINT, source_num_of_files BIGINT, num_removed_files BIGINT,
@@ -80,7 +77,9 @@ def clone_table(
     Raises:
         UnsupportedError: a deep clone (UNSUPPORTED_DEEP_CLONE).
         InvalidRequestError: the target is there (CREATE_TABLE_WITH_NON_EMPTY_LOCATION), or is
-            to be replaced and has rows (UNSUPPORTED_NON_EMPTY_CLONE), or a property is none.
+            to be replaced and has rows (UNSUPPORTED_NON_EMPTY_CLONE), or a property is none, or
+            files of the source's version are gone (FILE_NOT_FOUND).
+        ConcurrentDeleteReadException: a VACUUM of the source may be deleting files of the version.
     """
     if not request.shallow:
         raise UnsupportedError(
@@ -94,6 +93,7 @@ def clone_table(
     overrides = checked_properties(request.properties, allow_arbitrary=arbitrary)
     config = cloned_config(source, existing, overrides, new_id=new_id)
     command = command_on(spark, target, existing, Capability.ADMINISTER)
+    _require_kept(source, command)
     if existing is not None:
         command.transaction.read_files(None, existing.files)
     adds = [
@@ -159,8 +159,7 @@ def cloned_config(
     protocol = _protocol(source, existing, overrides, configuration)
     if ROW_TRACKING in supported_features(protocol):
         known = {} if existing is None else existing.metadata.configuration
-        for key, prefix in _ROW_TRACKING_NAMES.items():
-            configuration[key] = known.get(key) or f"{prefix}{new_id()}"
+        configuration |= column_name_properties(known, new_id)
     metadata = _metadata(source, existing, configuration, new_id)
     config = TableConfig.of(protocol, metadata)
     for other in (source, existing):
@@ -199,6 +198,16 @@ def _protocol(
     if existing is None:
         return protocol
     return with_features(existing.protocol, supported_features(protocol))
+
+
+def _require_kept(source: Snapshot, command: Command) -> None:
+    """Refuse an old version of the source whose files are gone, or may go while we look."""
+    log = TableLog.open(source.root_uri)
+    latest = log.snapshot()
+    older, _ = differing_files(source.files, latest.files)
+    require_kept(log.store, latest, older, now_ms=command.clock())
+    if not ignores_missing(command.session.settings):
+        require_present(older, source, purpose="cloning")
 
 
 def _require_free(target: TableLog, existing: Snapshot | None, request: CloneRequest) -> None:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from pyspark.sql import SparkSession
 
-from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.clone.clone_table import CloneRequest, clone_table
 from puredelta.commands.create.create_table import CreateMode
+from puredelta.commands.create.managed_entry import managed_entry
 from puredelta.commands.create.registered import require_replaceable
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.catalog_entries import (
     EntryName,
-    default_location,
     is_taken,
     register,
-    unregister,
     update_columns,
 )
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.types import to_spark
 
 
@@ -56,13 +52,12 @@ def clone_registered(
         raise nothing_to_replace(str(name))
     schema = to_spark(source.config.schema)
     if location is not None:
-        log = TableLog.open(location)
+        log = open_log(spark, location)
         clone_table(spark, source, log, request)
         register(spark, name, schema, location=log.root_uri)
         return True
-    register(spark, name, schema, location=None)
-    with discarded_on_failure(partial(unregister, spark, name)):
-        clone_table(spark, source, TableLog.open(default_location(spark, name)), request)
+    with managed_entry(spark, name, schema) as log:
+        clone_table(spark, source, log, request)
     return True
 
 
@@ -78,5 +73,5 @@ def nothing_to_replace(name: str) -> TableNotFoundError:
 
 def _replace(spark: SparkSession, source: Snapshot, name: EntryName, request: CloneRequest) -> None:
     known = require_replaceable(spark, name)
-    clone_table(spark, source, TableLog.open(known.location), request)
+    clone_table(spark, source, open_log(spark, known.location), request)
     update_columns(spark, name, to_spark(source.config.schema))

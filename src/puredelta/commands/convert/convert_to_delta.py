@@ -22,10 +22,10 @@ from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.environment import Environment, Phase, ignore_phase
 from puredelta.log.commit.post_commit import CheckpointWish
-from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions import operations
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.schema.types import StructType
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.types import from_spark
 
 logger = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ def convert_to_delta(
     """
     source = parse_source(identifier)
     partitions = parse_partition_schema(partition_schema)
-    log = TableLog.open(source.location)
+    log = open_log(spark, source.location)
     if log.exists():
         logger.info(ALREADY_DELTA)
         return ConvertResult(

@@ -1,20 +1,17 @@
 """Tables with a name in the session catalog: the table and its catalog entry are made together.
 
 A table with a location of its own is created first and gets its entry after that. A table without
-a location belongs to Spark, which requires an empty directory: the entry comes first, and is
-removed again if the table is known not to have been created. If the table may be there the entry
-stays, because Spark deletes the directory with it. A table that is replaced keeps its location.
+a location belongs to Spark, and its entry comes first (`managed_entry`). A table that is replaced
+keeps its location.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.create.as_select import FirstRows, create_table_as
 from puredelta.commands.create.create_table import (
     CreateMode,
@@ -24,17 +21,17 @@ from puredelta.commands.create.create_table import (
     nothing_to_replace,
 )
 from puredelta.commands.create.definition import TableDefinition
+from puredelta.commands.create.managed_entry import managed_entry
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.catalog_entries import (
     EntryName,
-    default_location,
     is_taken,
     register,
-    unregister,
     update_columns,
 )
 from puredelta.spark.catalog.catalog_tables import CatalogTable, find_table
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.types import to_spark
 
 
@@ -88,17 +85,15 @@ def define_registered(spark: SparkSession, table: NewTable, *, mode: CreateMode)
 
 
 def _create_managed(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
-    log = TableLog.open(default_location(spark, table.name))
     rows, definition = table.rows, table.definition
     schema = to_spark(definition.columns) if rows is None else rows.schema
-    register(spark, table.name, schema, location=None, comment=definition.description)
-    with discarded_on_failure(partial(unregister, spark, table.name)):
+    with managed_entry(spark, table.name, schema, comment=definition.description) as log:
         _define(spark, log, table, mode, _entry(table, is_known=False, is_managed=True))
     return log.root_uri
 
 
 def _create_at(spark: SparkSession, table: NewTable, location: str, mode: CreateMode) -> str:
-    log = TableLog.open(location)
+    log = open_log(spark, location)
     entry = _entry(table, is_known=False, is_managed=False)
     if table.rows is not None or not log.exists():
         _define(spark, log, table, mode, entry)
@@ -112,7 +107,7 @@ def _create_at(spark: SparkSession, table: NewTable, location: str, mode: Create
 
 def _replace(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
     known = require_replaceable(spark, table.name)
-    log = TableLog.open(known.location)
+    log = open_log(spark, known.location)
     _require_same_location(table, known, log)
     entry = _entry(table, is_known=True, is_managed=known.is_managed)
     _define(spark, log, table, mode, entry)

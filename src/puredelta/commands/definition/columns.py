@@ -20,7 +20,9 @@ from puredelta.protocol.features.feature_usage import (
     IDENTITY_START,
     IDENTITY_STEP,
 )
+from puredelta.protocol.features.filled_columns import IdentitySpec
 from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.traversal import all_fields, types_by_path
 from puredelta.protocol.schema.types import (
     LONG,
     STRING,
@@ -37,16 +39,6 @@ from puredelta.spark.session.types import from_spark
 COMMENT = "comment"
 
 _CHAR_TYPES = ("char(", "varchar(")
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class IdentitySpec:
-    """``GENERATED ... AS IDENTITY``: how an identity column counts."""
-
-    start: int = 1
-    step: int = 1
-    allows_explicit_insert: bool = False
-    """``BY DEFAULT``, not ``ALWAYS``."""
 
 
 def column(
@@ -118,7 +110,7 @@ def require_valid_columns(schema: StructType, partition_columns: Sequence[str]) 
             partitions the table (IDENTITY_COLUMNS_...).
     """
     for field in schema.fields:
-        _require_nullable_elements(field.type, field.name)
+        _require_nullable_elements(field)
         if IDENTITY_STEP in field.metadata:
             _require_valid_identity(field, partition_columns)
 
@@ -145,22 +137,20 @@ def _require_valid_identity(field: StructField, partition_columns: Sequence[str]
         )
 
 
-def _require_nullable_elements(data_type: DataType, name: str) -> None:
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                _require_nullable_elements(field.type, f"{name}.{field.name}")
-        case ArrayType(element):
-            _require_no_required_field(element, name, "element")
-        case MapType(key, value):
-            _require_no_required_field(key, name, "key")
-            _require_no_required_field(value, name, "value")
-        case _:
-            return
+def _require_nullable_elements(field: StructField) -> None:
+    for path, kind in types_by_path(field.type, (field.name,)):
+        match kind:
+            case ArrayType(element):
+                _require_no_required_field(element, ".".join(path), "element")
+            case MapType(key, value):
+                _require_no_required_field(key, ".".join(path), "key")
+                _require_no_required_field(value, ".".join(path), "value")
+            case _:
+                pass
 
 
 def _require_no_required_field(data_type: DataType, name: str, part: str) -> None:
-    if _has_required_field(data_type):
+    if not all(field.nullable for field in all_fields(data_type)):
         raise InvalidRequestError(
             f"The {part} type of the field {name} contains a NOT NULL constraint. Delta does not "
             "support NOT NULL constraints nested within arrays or maps: "
@@ -168,15 +158,3 @@ def _require_no_required_field(data_type: DataType, name: str, part: str) -> Non
             code=ErrorCode.NESTED_NOT_NULL_CONSTRAINT,
             column=name,
         )
-
-
-def _has_required_field(data_type: DataType) -> bool:
-    match data_type:
-        case StructType(fields):
-            return any(not f.nullable or _has_required_field(f.type) for f in fields)
-        case ArrayType(element):
-            return _has_required_field(element)
-        case MapType(key, value):
-            return _has_required_field(key) or _has_required_field(value)
-        case _:
-            return False

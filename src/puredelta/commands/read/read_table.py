@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.scan.table_rows import table_rows
+from puredelta.spark.session.open_log import open_log
 
 TimestampArgument: TypeAlias = str | dt.datetime | dt.date
 """A moment: text as Spark casts it to a timestamp, a datetime, or a day's first moment. What
@@ -59,7 +59,7 @@ def find_snapshot(
             f"version {version!r}, timestamp {timestamp!r}.",
             code=ErrorCode.ONE_OF_IN_TIME_TRAVEL,
         )
-    log = TableLog.open(os.fspath(path))
+    log = open_log(spark, path)
     if timestamp is not None:
         return log.snapshot(timestamp_ms=resolve_timestamp(spark, timestamp))
     return log.snapshot(version=None if version is None else parse_version(version))

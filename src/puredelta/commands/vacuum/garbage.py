@@ -5,17 +5,20 @@ hidden is not touched, nor anything below it; change data, and partition directo
 column, are not hidden. Everything else is garbage once it is older than the retention time
 and the log does not need it: orphans of failed jobs, removed files, expired change data.
 
-Staging directories of this library are garbage, too, although they are hidden: a statement whose
-driver died has left them.
+The directories that a job of this library makes for itself are looked into without that rule: what
+Spark has not moved out of ``_temporary`` lies there when a driver dies. So do staging
+directories, which no other engine's VACUUM sees at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
 
 from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
+from puredelta.protocol.actions.paths import folded_path
 from puredelta.spark.source.staging import STAGING_PREFIX
+from puredelta.spark.write.writer import is_job_directory
 from puredelta.store.base import StoredDirectory, StoredFile
 
 _HIDDEN = ("_", ".")
@@ -32,10 +35,19 @@ class Garbage:
     num_directories_seen: int
     """All that were looked into, the table root among them."""
 
+    def without(self, paths: Collection[str]) -> Garbage:
+        """Leave out files that are needed after all."""
+        return replace(self, files=tuple(file for file in self.files if file.path not in paths))
+
     @property
     def size_bytes(self) -> int:
         """Of all files."""
         return sum(file.size_bytes for file in self.files)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Files, then directories."""
+        return (*(file.path for file in self.files), *self.directories)
 
     @property
     def num_paths(self) -> int:
@@ -44,18 +56,19 @@ class Garbage:
 
 
 def visible_to_vacuum(partition_columns: Collection[str]) -> Callable[[str], bool]:
-    """Return the test which names of files and directories VACUUM looks at.
+    """Return the test which paths of files and directories VACUUM looks at.
 
     ``partition_columns`` are the physical names: one may begin with ``_``.
 
     >>> wanted = visible_to_vacuum(["_p"])
-    >>> [name for name in ("part-0.parquet", "_delta_log", "_p=1", "_q=1") if wanted(name)]
+    >>> [path for path in ("part-0.parquet", "_delta_log", "_p=1", "_q=1") if wanted(path)]
     ['part-0.parquet', '_p=1']
     """
     exempt = (*_NOT_HIDDEN, *(f"{column}=" for column in partition_columns))
 
-    def is_wanted(name: str) -> bool:
-        return not name.startswith(_HIDDEN) or name.startswith(exempt)
+    def is_wanted(path: str) -> bool:
+        name = path.rpartition("/")[2]
+        return not name.startswith(_HIDDEN) or name.startswith(exempt) or _is_inside_ours(path)
 
     return is_wanted
 
@@ -68,39 +81,81 @@ def find_garbage(
 ) -> Garbage:
     """Pick what is older than ``modified_before_ms`` and not ``referenced``.
 
-    ``inventory`` is that of the table root, seen through `visible_to_vacuum`; it is read
-    once. Files and directories that were modified later may belong to a writer at work.
+    A path that a file system may take for a referenced one stays, too (`folded_path`): a listing
+    need not spell a directory as the log does. ``inventory`` is that of the table root, seen
+    through `visible_to_vacuum`; it is read once. Files and directories that were modified later
+    may belong to a writer at work.
     """
     found = _Found()
-    files = tuple(
-        file
-        for file in found.watch(inventory)
-        if file.modified_ms < modified_before_ms and file.path not in referenced
-    )
-    empty = [
-        directory.path
-        for directory in found.empty_directories
-        if directory.modified_ms < modified_before_ms
-    ]
+    for entry in inventory:
+        is_old = entry.modified_ms < modified_before_ms
+        if isinstance(entry, StoredDirectory):
+            found.see_directory(entry, is_old=is_old)
+        else:
+            found.see_file(entry, is_garbage=is_old and entry.path not in referenced)
     return Garbage(
-        files=files,
-        directories=tuple(sorted(empty, key=lambda path: path.count("/"), reverse=True)),
+        files=found.garbage(referenced),
+        directories=found.empty_directories(),
         num_directories_seen=found.num_directories + 1,
     )
 
 
 @dataclass(slots=True)
 class _Found:
-    """Counts directories while the files go by, so that neither list is kept."""
+    """What an inventory has shown so far; of files that stay no list is kept."""
 
     num_directories: int = 0
-    empty_directories: list[StoredDirectory] = field(default_factory=list)
+    directories: list[str] = field(default_factory=list)
+    """Old ones that are empty, or ours: those may be, once their files are gone."""
+    files: list[StoredFile] = field(default_factory=list)
+    occupied: set[str] = field(default_factory=set)
+    """Directories of ours in which a file stays, and all directories above."""
 
-    def watch(self, inventory: Iterable[StoredFile | StoredDirectory]) -> Iterator[StoredFile]:
-        for entry in inventory:
-            if isinstance(entry, StoredFile):
-                yield entry
-                continue
-            self.num_directories += 1
-            if entry.is_empty:
-                self.empty_directories.append(entry)
+    def see_directory(self, directory: StoredDirectory, *, is_old: bool) -> None:
+        self.num_directories += 1
+        if is_old and (directory.is_empty or _is_ours(directory.path)):
+            self.directories.append(directory.path)
+
+    def see_file(self, file: StoredFile, *, is_garbage: bool) -> None:
+        if is_garbage:
+            self.files.append(file)
+        elif _is_ours(file.path):
+            parents = file.path.split("/")[:-1]
+            self.occupied.update("/".join(parents[:n]) for n in range(1, len(parents) + 1))
+
+    def garbage(self, referenced: Collection[str]) -> tuple[StoredFile, ...]:
+        """Return the files that go; a checksum goes with its file, and stays with it."""
+        folded = {folded_path(path) for path in referenced} if self.files else set()
+        old = [file for file in self.files if folded_path(file.path) not in folded]
+        with_checksums = {file.path for file in old}
+        gone = []
+        for file in old:
+            summed = _file_of_checksum(file)
+            if summed is None or not (summed in with_checksums or summed in referenced):
+                gone.append(file)
+            elif summed in referenced:
+                self.see_file(file, is_garbage=False)
+        return tuple(gone)
+
+    def empty_directories(self) -> tuple[str, ...]:
+        """Return the directories that go once the garbage is gone, inner before outer."""
+        empty = (path for path in self.directories if path not in self.occupied)
+        return tuple(sorted(empty, key=lambda path: path.count("/"), reverse=True))
+
+
+def _is_ours(path: str) -> bool:
+    """Return whether a path is, or lies in, a directory that a job of this library made."""
+    top = path.partition("/")[0]
+    return top.startswith(STAGING_PREFIX) or is_job_directory(top)
+
+
+def _is_inside_ours(path: str) -> bool:
+    return "/" in path and _is_ours(path)
+
+
+def _file_of_checksum(file: StoredFile) -> str | None:
+    """Return the file that Hadoop keeps a checksum of, None for what is no checksum."""
+    name = file.name
+    if not (name.startswith(".") and name.endswith(".crc")):
+        return None
+    return f"{file.directory}/{name[1:].removesuffix('.crc')}"

@@ -7,6 +7,7 @@ an interrupted clean-up leaves a log that is only shorter.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 
@@ -26,19 +27,24 @@ from puredelta.protocol.actions.log_paths import (
 from puredelta.protocol.features.properties import TableProperties
 from puredelta.store.base import Store, StoredFile
 
-SIDECAR_AGE_MIN = timedelta(days=1)
-"""A younger sidecar may belong to a checkpoint that is being written."""
+UNFINISHED_AGE_MIN = timedelta(days=1)
+"""A younger sidecar or temporary file may belong to what is being written."""
 
 _MILLISECOND = timedelta(milliseconds=1)
+_TEMPORARY = re.compile(rf"(?:{LOG_DIRECTORY}|{SIDECAR_DIRECTORY})/\.[0-9a-f]{{32}}\.tmp")
+"""What `puredelta.store.local` writes before it gives a file its name."""
 _CHECKPOINTS = (ClassicCheckpoint, MultiPartCheckpoint, V2Checkpoint)
 
 
 def clean_up_log(store: Store, properties: TableProperties, *, now_ms: int) -> int:
     """Remove expired log files if the table allows that; return how many.
 
+    Temporary files that a killed process has left go in any case.
+
     Raises:
         StorageError, PermissionError: a file could not be removed; others may be already.
     """
+    _remove_temporaries(store, now_ms=now_ms)
     if not properties.enable_expired_log_cleanup:
         return 0
     expired = find_expired(
@@ -87,13 +93,25 @@ def find_expired(
     return tuple(file for *_, file in sorted(expired, key=lambda entry: entry[:2]))
 
 
+def _remove_temporaries(store: Store, *, now_ms: int) -> None:
+    """Remove what was being written when its writer was killed: files that never got their name."""
+    oldest_ms = now_ms - UNFINISHED_AGE_MIN // _MILLISECOND
+
+    def is_wanted(path: str) -> bool:
+        return path == SIDECAR_DIRECTORY or _TEMPORARY.fullmatch(path) is not None
+
+    for entry in store.inventory(LOG_DIRECTORY, is_wanted=is_wanted):
+        if isinstance(entry, StoredFile) and entry.modified_ms < oldest_ms:
+            store.delete(entry.path)
+
+
 def _is_before(name: LogName, version: int) -> bool:
     return name.low <= version if isinstance(name, CompactedFile) else name.version < version
 
 
 def _remove_unused_sidecars(store: Store, *, now_ms: int) -> int:
     """Remove old sidecars that no checkpoint refers to."""
-    oldest_ms = now_ms - SIDECAR_AGE_MIN // _MILLISECOND
+    oldest_ms = now_ms - UNFINISHED_AGE_MIN // _MILLISECOND
     old = [file for file in store.list_from(SIDECAR_DIRECTORY) if file.modified_ms < oldest_ms]
     if not old:
         return 0

@@ -6,6 +6,7 @@ A row says which attribute of the action a key fills, and how its value is read 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -23,6 +24,9 @@ from puredelta.protocol.actions.actions import (
 )
 
 Json: TypeAlias = Mapping[str, Any]
+
+_LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
+_WHOLE = re.compile("-?[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +85,26 @@ def wire_names(attributes: Iterable[str], keys: Iterable[Key]) -> dict[str, str]
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"expected text, found {value!r}")
+    if not value.isascii():
+        value.encode()  # raises where half of a surrogate pair stands alone
     return value
 
 
 def _integer(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"expected a whole number, found {value!r}")
-    return value
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    number: int = value if is_whole else _coerced(value)
+    if not _LONG_MIN <= number <= _LONG_MAX:
+        raise ValueError(f"{number} does not fit into 64 bits")
+    return number
+
+
+def _coerced(value: Any) -> int:
+    """Read what delta-spark takes for a whole number, too: ``5.0`` and ``"5"``."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
+        return int(value)
+    raise TypeError(f"expected a whole number, found {value!r}")
 
 
 def _flag(value: Any) -> bool:

@@ -13,7 +13,8 @@ LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = "_delta_log/_sidecars"
 CHANGE_DATA_DIRECTORY = "_change_data"
 LAST_CHECKPOINT = "_last_checkpoint"
-VERSION_MAX = 2**63 - 1
+VERSION_MAX = 2**63 - 2
+"""Another version can follow, whatever version a log has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,11 @@ def parse_log_name(name: str) -> LogName | None:
     >>> parse_log_name("_last_checkpoint") is None
     True
     """
+    found = _parse_name(name)
+    return found if found is not None and found.version <= VERSION_MAX else None
+
+
+def _parse_name(name: str) -> LogName | None:
     if match := _COMMIT.fullmatch(name):
         return CommitFile(int(match["version"]))
     if match := _CLASSIC.fullmatch(name):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import posixpath
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import NewType
 from urllib.parse import quote, unquote
@@ -178,3 +179,16 @@ def _normal(path: str) -> str:
     normal = posixpath.normpath(path)
     # In POSIX exactly two leading slashes have a meaning of their own; here they have none.
     return "/" + normal.lstrip("/") if normal.startswith("/") else normal
+
+
+def folded_path(path: str) -> str:
+    """Return what is the same for all spellings that some file system takes for one name.
+
+    macOS and Windows ignore case, macOS the form of Unicode, too.
+
+    >>> folded_path("p=\u00c9t\u00e9/A.parquet") == folded_path("p=e\u0301te\u0301/a.parquet")
+    True
+    """
+    if path.isascii():
+        return path.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())

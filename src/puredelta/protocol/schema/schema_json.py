@@ -13,6 +13,7 @@ from typing import Any
 from typing_extensions import assert_never
 
 from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
+from puredelta.protocol.json_text import parse_json
 from puredelta.protocol.schema.types import (
     ArrayType,
     DataType,
@@ -45,7 +46,7 @@ def parse_schema(text: str) -> StructType:
     if not text:
         return StructType(())
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError as error:
         raise _broken(f"it is not JSON ({error})", text) from error
     schema = parse_type(value)

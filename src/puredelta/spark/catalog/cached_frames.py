@@ -40,22 +40,21 @@ def refresh_cached_frames(spark: SparkSession, log: TableLog) -> None:
 
 
 def _refresh(spark: SparkSession, cache: FrameCache, log: TableLog) -> None:
-    entries = cache.entries()
-    stale = [_stale_parts(entry.plan(), log.root_uri) for entry in entries]
-    if not any(stale):
+    stale = {
+        entry: parts
+        for entry in cache.entries()
+        if (parts := _stale_parts(entry.plan(), log.root_uri))
+    }
+    if not stale:
         return
     snapshot = log.snapshot()
-    kept: list[CacheEntry] = []
-    for entry, parts in zip(entries, stale, strict=True):
-        plan = with_version(spark, entry.plan(), parts, snapshot) if parts else None
-        if not parts:
-            kept.append(entry)
-        elif plan is not None:
-            kept.append(cache.entry_like(entry, plan))
-    cache.replace(entries, kept)
-    for entry, parts in zip(entries, stale, strict=True):
-        if parts:
-            entry.discard_rows()
+    renewed: dict[CacheEntry, CacheEntry | None] = {}
+    for entry, parts in stale.items():
+        plan = with_version(spark, entry.plan(), parts, snapshot)
+        renewed[entry] = None if plan is None else cache.entry_like(entry, plan)
+    cache.replace(renewed)
+    for entry in stale:
+        entry.discard_rows()
 
 
 def _stale_parts(plan: Plan, root_uri: str) -> list[Plan]:

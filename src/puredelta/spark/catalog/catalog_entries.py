@@ -82,8 +82,14 @@ def update_columns(spark: SparkSession, name: EntryName, columns: T.StructType) 
     session_catalog.update_entry_columns(spark, name.database, name.name, _listed(columns))
 
 
+def created_ms(spark: SparkSession, name: EntryName) -> int:
+    """Return when an entry was made: another one of the same name has another time."""
+    return session_catalog.entry_created_ms(spark, name.database, name.name)
+
+
 def unregister(spark: SparkSession, name: EntryName) -> None:
-    """Take an entry back; the directory of one without a location goes, too."""
+    """Take an entry back; its directory stays, also where the catalog owns it."""
+    session_catalog.disown_directory(spark, name.database, name.name)
     session_catalog.run_command(spark, f"DROP TABLE IF EXISTS {name.quoted}")
 
 

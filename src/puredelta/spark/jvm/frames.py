@@ -42,7 +42,7 @@ def logical_plan(rows: DataFrame) -> Plan:
 
 def frame_of(spark: SparkSession, plan: Plan) -> DataFrame:
     """Return a plan as a DataFrame of this session; Spark analyzes and checks the plan."""
-    return DataFrame(_dataset_of(session_of(spark), plan), spark)
+    return DataFrame(dataset_of(session_of(spark), plan), spark)
 
 
 def is_of_session(rows: DataFrame, spark: SparkSession) -> bool:
@@ -55,10 +55,11 @@ def rebound(rows: DataFrame, settings: Mapping[str, str]) -> DataFrame:
     clone = session_of(rows.sparkSession).cloneSession()
     for key, value in settings.items():
         clone.conf().set(key, value)
-    return DataFrame(_dataset_of(clone, logical_plan(rows)), rows.sparkSession)
+    return DataFrame(dataset_of(clone, logical_plan(rows)), rows.sparkSession)
 
 
-def _dataset_of(session: Any, plan: Plan) -> Any:
+def dataset_of(session: Any, plan: Plan) -> Any:
+    """Return the JVM's own frame of a plan; a plan that is a command is executed."""
     frames = java_class(session, "org.apache.spark.sql.classic.Dataset")
     return frames.ofRows(session, plan.java)
 
@@ -134,7 +135,7 @@ class LazyDataFrame(ClassicFrame):
 
     @cached_property
     def _jdf(self) -> Any:
-        return _dataset_of(session_of(self.sparkSession), self.plan)
+        return dataset_of(session_of(self.sparkSession), self.plan)
 
     def alias(self, alias: str) -> LazyDataFrame:
         """Return the same rows under a name."""

@@ -88,10 +88,28 @@ def update_entry_columns(
     Only Spark's session catalog compares names as the session does; its other half takes the
     name as it was stored.
     """
-    stored = _catalog(spark).getTableMetadata(_identifier(spark, database, name)).identifier()
-    catalog = session_of(spark).sharedState().externalCatalog()
+    stored = _stored(spark, database, name).identifier()
     columns_of_entry = java_type(jvm_of(spark), columns)
-    catalog.alterTableDataSchema(stored.database().get(), stored.table(), columns_of_entry)
+    _external_catalog(spark).alterTableDataSchema(
+        stored.database().get(), stored.table(), columns_of_entry
+    )
+
+
+def entry_created_ms(spark: SparkSession, database: str, name: str) -> int:
+    """Return when the entry of a table was made."""
+    return int(_stored(spark, database, name).createTime())
+
+
+def disown_directory(spark: SparkSession, database: str, name: str) -> None:
+    """Make a table an external one, so that Spark drops its entry alone."""
+    stored = _stored(spark, database, name)
+    external = java_class(jvm_of(spark), f"{CATALYST}.catalog.CatalogTableType").EXTERNAL()
+    fields = range(stored.productArity())
+    changed = (
+        external if stored.productElementName(n) == "tableType" else stored.productElement(n)
+        for n in fields
+    )
+    _external_catalog(spark).alterTable(stored.copy(*changed))
 
 
 def run_command(spark: SparkSession, text: str) -> None:
@@ -120,6 +138,14 @@ class RelationSlot:
 
 def _catalog(spark: SparkSession) -> Any:
     return session_of(spark).sessionState().catalog()
+
+
+def _external_catalog(spark: SparkSession) -> Any:
+    return session_of(spark).sharedState().externalCatalog()
+
+
+def _stored(spark: SparkSession, database: str, name: str) -> Any:
+    return _catalog(spark).getTableMetadata(_identifier(spark, database, name))
 
 
 def _identifier(spark: SparkSession, database: str | None, name: str) -> Any:

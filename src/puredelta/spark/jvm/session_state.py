@@ -1,4 +1,4 @@
-"""The settings of a classic session, read at once."""
+"""What the state of a classic session says: its settings, and its default file system."""
 
 from __future__ import annotations
 
@@ -24,6 +24,15 @@ def session_settings(spark: SparkSession) -> Mapping[str, str] | None:
     every = session_of(spark).conf().getAllAsJava()
     settings: dict[str, str] = json.loads(_json_writer(jvm_of(spark)).writeValueAsString(every))
     return settings
+
+
+def default_file_system(spark: SparkSession) -> str | None:
+    """Return where Spark looks for a path without a scheme, as a URI; ``None`` without a JVM."""
+    if not has_jvm(spark):
+        return None
+    conf = session_of(spark).sessionState().newHadoopConf()
+    uri = java_class(jvm_of(spark), "org.apache.hadoop.fs.FileSystem").getDefaultUri(conf)
+    return str(uri.toString())
 
 
 def _json_writer(jvm: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from puredelta.protocol.features.filled_columns import IdentitySpec
 from puredelta.spark.jvm.classes import (
     class_name,
     scala_seq,
@@ -27,15 +28,6 @@ from puredelta.spark.jvm.plans import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatedIdentity:
-    """``GENERATED ... AS IDENTITY (START WITH start INCREMENT BY step)``."""
-
-    start: int
-    step: int
-    allows_explicit_insert: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StatedColumn:
     """A column of ``CREATE TABLE``."""
 
@@ -46,9 +38,8 @@ class StatedColumn:
     comment: str | None
     default: str | None
     """The text behind DEFAULT."""
-    generated_as: str | None
-    """The text behind GENERATED ALWAYS AS."""
-    identity: StatedIdentity | None
+    generated_as: str | IdentitySpec | None
+    """The text behind GENERATED ALWAYS AS, or what AS IDENTITY says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,28 +204,26 @@ class _Layout:
 def _columns(columns: Any) -> Iterator[StatedColumn]:
     for column in seq_items(columns):
         kind = json.loads(str(column.dataType().json()))
-        default, generated = column.defaultValue(), column.generationExpression()
+        default = column.defaultValue()
         yield StatedColumn(
             name=str(column.name()),
             type=T._parse_datatype_json_value(kind),
             nullable=bool(column.nullable()),
             comment=text_option(column.comment()),
             default=str(default.get().originalSQL()) if default.isDefined() else None,
-            generated_as=_sql(generated.get()) if generated.isDefined() else None,
-            identity=_identity(column.identityColumnSpec()),
+            generated_as=_generated_as(column),
         )
 
 
-def _sql(expression: Any) -> str:
-    """Return the text of a generation expression; before 4.2 it is nothing else."""
-    return expression if isinstance(expression, str) else str(expression.originalSQL())
-
-
-def _identity(spec: Any) -> StatedIdentity | None:
-    if not spec.isDefined():
+def _generated_as(column: Any) -> str | IdentitySpec | None:
+    if column.generationExpression().isDefined():
+        expression = column.generationExpression().get()
+        # Before 4.2 it is nothing but its text.
+        return expression if isinstance(expression, str) else str(expression.originalSQL())
+    if not column.identityColumnSpec().isDefined():
         return None
-    said = spec.get()
-    return StatedIdentity(
+    said = column.identityColumnSpec().get()
+    return IdentitySpec(
         start=int(said.getStart()),
         step=int(said.getStep()),
         allows_explicit_insert=bool(said.isAllowExplicitInsert()),

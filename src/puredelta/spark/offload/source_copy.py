@@ -22,7 +22,7 @@ from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.offload.workers import WorkerCalls
-from puredelta.spark.offload.write_job import Planned, PlannedFiles, added_file
+from puredelta.spark.offload.write_job import Planned, PlannedFiles, added_file, keep_answered
 from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
@@ -118,15 +118,19 @@ def _finished(
     if not answers:
         return WriteResult.nothing()
     statistics = TableStatistics(config)
+    written = {
+        f"{directory}/{answer.name}": answer
+        for answer in sorted(answers, key=lambda a: a.ordinal)
+        if answer.name is not None
+    }
     adds = [
         added_file(
             answer,
-            f"{directory}/{answer.name}",
+            path,
             dict(zip(config.partition_columns, answer.partition, strict=True)),
             statistics,
         )
-        for answer in sorted(answers, key=lambda a: a.ordinal)
-        if answer.name is not None
+        for path, answer in written.items()
     ]
     num_rows = sum(answer.kept_rows for answer in answers)
     if num_rows != copied.num_rows:
@@ -136,15 +140,8 @@ def _finished(
             code=ErrorCode.NUM_RECORDS_MISMATCH,
         )
     with named_failures(f"{store.root_uri}/{directory}"):
-        _remove_all_but({f"{directory}/{answer.name}" for answer in answers}, directory, store)
+        keep_answered(store, store.walk(directory), written)
     return WriteResult(directory=directory, adds=tuple(adds), num_rows=num_rows)
-
-
-def _remove_all_but(kept: set[str], directory: str, store: Store) -> None:
-    """Delete what attempts have left that failed or lost."""
-    for file in list(store.walk(directory)):
-        if file.path not in kept:
-            store.delete(file.path)
 
 
 # --- how rows are assigned to tasks ----------------------------------------------------------

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.session.delta_conf import DeltaConf
-from puredelta.spark.session.session import settings_of
+from puredelta.spark.session.session import runs_here, settings_of
 from puredelta.worker.limits import LIMITS, Limits
 
 PREFIX = "spark.puredelta.workers."
@@ -71,7 +71,7 @@ class WorkerMemory:
     @classmethod
     def of(cls, master: str | None) -> WorkerMemory:
         """Return what the workers of a session may take; ``master`` is its ``spark.master``."""
-        if not _runs_here(master):
+        if not runs_here(master):
             return cls(task_max=_ELSEWHERE_BYTES_MAX, parts_max=_PARTS_MAX)
         here = min(_HERE_BYTES_MAX, _memory_bytes() // _HERE_SHARE)
         return cls(task_max=here, all_max=here)
@@ -132,10 +132,6 @@ def _memory(settings: Mapping[str, str]) -> WorkerMemory:
             value=text,
         )
     return WorkerMemory(task_max=int(text), parts_max=_PARTS_MAX)
-
-
-def _runs_here(master: str | None) -> bool:
-    return master is not None and (master == "local" or master.startswith("local["))
 
 
 def _memory_bytes() -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import logging
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -27,7 +27,6 @@ from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.paths import (
     absolute_uri,
-    decode_path,
     path_below_root,
 )
 from puredelta.protocol.table.row_tracking import RowTrackingColumns, tracked_columns
@@ -35,12 +34,19 @@ from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.offload.task_sizes import assign_to_tasks, count_tasks
 from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.offload.workers import WorkerCalls, parallelism_of
-from puredelta.spark.offload.write_job import Planned, PlannedFiles, added_file, write_alone
+from puredelta.spark.offload.write_job import (
+    Planned,
+    PlannedFiles,
+    added_file,
+    keep_answered,
+    write_alone,
+)
 from puredelta.spark.rewrite.contract import RewriteOrder, Rewriting, Rewritten
 from puredelta.spark.rewrite.grouping import small_groups
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import count_rows
-from puredelta.store.base import Store
+from puredelta.spark.write.parquet_job import named_failures
+from puredelta.store.base import Store, StoredFile
 from puredelta.store.local_files import local_path, local_paths
 from puredelta.worker.data_files.rewrite_file import REWRITE_TASKS, RewriteTask, rewrite
 from puredelta.worker.data_files.write_file import FileAnswer
@@ -130,13 +136,18 @@ class ArrowRewriter:
 
     def discard(self) -> None:
         """Delete every file of this job; best effort."""
-        self._delete_all_but(frozenset())
+        try:
+            for file in list(self._files()):
+                self.store.delete(file.path)
+        except OSError as failure:
+            logger.warning("Could not clean up %s: %s", self.store.root_uri, failure)
 
     def _rewritten(
         self, orders: Sequence[RewriteOrder], directories: Sequence[str], answers: list[FileAnswer]
     ) -> Rewritten:
         statistics = TableStatistics(self.config)
         adds: list[Add] = []
+        written: dict[str, FileAnswer] = {}
         done: set[int] = set()
         for answer in sorted(answers, key=lambda a: a.ordinal):
             order = orders[answer.ordinal]
@@ -146,6 +157,7 @@ class ArrowRewriter:
             if answer.name is None:
                 continue
             path = posixpath.join(directories[answer.ordinal], answer.name)
+            written[path] = answer
             added = added_file(answer, path, order.add.partition_values, statistics)
             adds.append(
                 replace(
@@ -154,7 +166,8 @@ class ArrowRewriter:
             )
         if len(done) != len(orders):
             raise _mismatch(f"{len(orders)} files were to be rewritten and {len(done)} were")
-        self._delete_all_but(frozenset(decode_path(add.path) for add in adds))
+        with named_failures(self.store.root_uri):
+            keep_answered(self.store, self._files(), written)
         return Rewritten(adds=tuple(adds), num_rows=sum(a.kept_rows for a in answers))
 
     def _directory(self, add: Add) -> str:
@@ -170,18 +183,14 @@ class ArrowRewriter:
         tail = itertools.takewhile(lambda part: "=" in part, reversed(parents))
         return "/".join(reversed(list(tail)))
 
-    def _delete_all_but(self, kept: frozenset[str]) -> None:
-        """Delete files of this job that are no part of its answer: attempts that failed or lost."""
+    def _files(self) -> Iterator[StoredFile]:
+        """Yield the files of this job, also of attempts that failed or lost."""
         prefix = f"part-{self.job_id}"
         for directory in self._directories:
-            try:
-                for file in self.store.list_from(directory, prefix):
-                    if not file.name.startswith(prefix):
-                        break
-                    if file.path not in kept:
-                        self.store.delete(file.path)
-            except OSError as failure:
-                logger.warning("Could not clean up %s of %s: %s", prefix, directory, failure)
+            for file in self.store.list_from(directory, prefix):
+                if not file.name.startswith(prefix):
+                    break
+                yield file
 
 
 def hidden_columns(add: Add, tracked: RowTrackingColumns | None) -> dict[str, Any]:

@@ -47,6 +47,16 @@ def _without_effect(name: str, default: str | None, reason: str) -> DeltaConf:
     return DeltaConf(name=name, default=default, effect=reason, is_honoured=False)
 
 
+# what a table may do to whoever writes to it
+
+ALLOW_REFLECTION = DeltaConf(
+    name="storedExpressions.allowReflection",
+    default="false",
+    effect="CHECK constraints, invariants, generated columns and defaults may call `reflect`, "
+    "`java_method` and `try_reflect`; off: writers refuse such a table ([security](security.md))",
+    prefix="spark.puredelta.",
+)
+
 # what a statement means
 
 AUTO_MERGE = DeltaConf(
@@ -411,13 +421,6 @@ WITHOUT_EFFECT = (
     ),
 )
 
-HONOURED = tuple(
-    value
-    for value in list(globals().values())
-    if isinstance(value, DeltaConf) and value.prefix == PREFIX
-)
-"""In the order in which they stand above."""
-
 RETRIES = DeltaConf(
     name="retries",
     default="0",
@@ -427,5 +430,6 @@ RETRIES = DeltaConf(
     "another definition, is not run again",
     prefix="spark.puredelta.",
 )
-OWN = (RETRIES,)
-"""Settings of this library."""
+
+HONOURED = tuple(value for value in list(globals().values()) if isinstance(value, DeltaConf))
+"""In the order in which they stand above."""

@@ -80,3 +80,12 @@ def is_connect(spark: SparkSession) -> bool:
     clients have.
     """
     return any(kind.__module__.startswith(_CONNECT_MODULE) for kind in type(spark).__mro__)
+
+
+def runs_here(master: str | None) -> bool:
+    """Return whether executors are threads of the driver: they see whatever the driver sees.
+
+    >>> [runs_here(master) for master in ("local[2]", "local-cluster[2,1,1024]", None)]
+    [True, False, False]
+    """
+    return master is not None and (master == "local" or master.startswith("local["))

@@ -77,18 +77,19 @@ def stage_rows(rows: DataFrame, *, store: Store, new_id: IdSource = random_id) -
     """
     directory = f"{STAGING_PREFIX}{new_id()}"
     with write_session(rows) as bound:
-        stored = run_parquet_job(bound, directory, store=store)
+        job = run_parquet_job(bound, directory, store=store)
     reader = StatisticsReader(from_spark(rows.schema))
     with removed_on_failure(directory, store), named_failures(f"{store.root_uri}/{directory}"):
         described = list(
             map_footers(
-                stored,
+                job.files,
                 lambda _, footer: (group_rows(footer), reader.leaves(footer)),
                 read_end=lambda file, num_bytes: store.read_end(file.path, num_bytes),
                 name=lambda file: file.path,
             )
         )
-    counted = zip(stored, (groups for groups, _ in described), strict=True)
+        job.require_rows(sum(sum(groups) for groups, _ in described))
+    counted = zip(job.files, (groups for groups, _ in described), strict=True)
     full = [(file, groups) for file, groups in counted if sum(groups)]
     return StagedRows(
         directory=directory,

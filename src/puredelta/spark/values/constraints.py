@@ -17,6 +17,7 @@ from puredelta.errors import ErrorCode
 from puredelta.protocol.schema.char_varchar import Limited, parse_limits
 from puredelta.protocol.schema.expression_names import referenced_paths
 from puredelta.protocol.schema.types import STRING, ArrayType, DataType, MapType, StructType
+from puredelta.protocol.table.stored_expressions import in_brackets
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.types import quoted
 from puredelta.spark.values.char_varchar import exceeds
@@ -202,7 +203,7 @@ def _expression_check(name: str, sql: str, config: TableConfig) -> Check:
     ]
     message = F.lit(f"CHECK constraint {name} ({sql}) violated by row with values:")
     return Check(
-        ~F.coalesce(F.expr(f"({sql})"), _false()),
+        ~F.coalesce(F.expr(in_brackets(sql)), _false()),
         row_error(
             ErrorCode.VIOLATE_CONSTRAINT_WITH_VALUES,
             F.concat(message, *listed),

@@ -8,6 +8,7 @@ or Spark Connect made of the text.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 
 from pyspark.errors import PySparkException
@@ -19,6 +20,8 @@ from puredelta.spark.jvm.classes import java_messages
 from puredelta.spark.values.cast_errors import decode_cast_error
 
 _MARKER = "__puredelta_error__"
+_RAISED = re.compile(rf"(?:^|\[USER_RAISED_EXCEPTION\] ){_MARKER}(?=\{{)")
+"""Text of a row may have the marker, too; what a row raised is where Spark puts such text."""
 
 
 def row_error(
@@ -42,16 +45,15 @@ def row_error(
 def decode_row_error(error: BaseException) -> DeltaError | None:
     """Return the error a row raised, if this exception of a Spark job carries one."""
     for text in _texts(error):
-        start = text.find(_MARKER)
-        if start >= 0:
+        if (raised := _RAISED.search(text)) is not None:
             try:
-                payload, _ = json.JSONDecoder().raw_decode(text, start + len(_MARKER))
-            except ValueError:
-                continue  # cut off: another text of the chain may be whole
-            details = {key: value for key, value in payload["details"].items() if key != "_"}
-            return InvalidRequestError(
-                payload["message"], code=ErrorCode[payload["code"]], **details
-            )
+                payload, _ = json.JSONDecoder().raw_decode(text, raised.end())
+                details = {key: value for key, value in payload["details"].items() if key != "_"}
+                return InvalidRequestError(
+                    payload["message"], code=ErrorCode[payload["code"]], **details
+                )
+            except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
+                continue  # cut off, or not ours: another text of the chain may be whole
         if (cast_error := decode_cast_error(text)) is not None:
             return cast_error
     return None

@@ -3,20 +3,34 @@
 The directory is new, nothing else writes there and nothing is renamed afterwards: the
 files of the job are the listing of the directory once the job has succeeded. What the job
 leaves when it fails is removed.
+
+The driver's listing is believed, so executors must see the same directory. Where they are other
+machines the rows that their tasks report are compared with those that are there.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from pyspark.sql import DataFrame
 
 from puredelta.errors import DeltaError, ErrorCode
+from puredelta.spark.jvm.classes import JVM_ERRORS
+from puredelta.spark.jvm.counted_write import CountedWrite
+from puredelta.spark.session.session import is_connect, runs_here
 from puredelta.spark.values.row_errors import decode_row_error
 from puredelta.store.base import StorageError, Store, StoredFile
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 _SUFFIX = ".parquet"
 
@@ -36,6 +50,39 @@ _STORAGE_FAILURE = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetJob:
+    """What a job has written."""
+
+    files: tuple[StoredFile, ...]
+    """By path."""
+    location: str
+    reported_rows: int | None = None
+    """How many rows the tasks say they have written; None: they are threads of the driver."""
+
+    def require_rows(self, num_rows: int) -> None:
+        """Check how many rows the files hold, by their footers.
+
+        Raises:
+            DeltaError: the tasks wrote others (WRITE_FAILED).
+        """
+        if self.reported_rows not in (None, num_rows):
+            raise unseen(self.location, f"{self.reported_rows} rows", f"{num_rows} of them")
+
+
+def unseen(location: str, written: str, there: str) -> DeltaError:
+    """Return the error for files that executors have written and the driver does not see."""
+    return DeltaError(
+        f"Executors have written {written} to {location}, but the driver sees {there}: executors "
+        "do not see the directory that the driver sees. Nothing was committed. Mount the same "
+        "file system at that path on the driver and on every executor, then retry.",
+        code=ErrorCode.WRITE_FAILED,
+        path=location,
+        written=written,
+        there=there,
+    )
+
+
 def run_parquet_job(
     rows: DataFrame,
     directory: str,
@@ -43,7 +90,7 @@ def run_parquet_job(
     store: Store,
     partition_columns: Sequence[str] = (),
     compression: str | None = None,
-) -> list[StoredFile]:
+) -> ParquetJob:
     """Write ``rows`` below ``directory`` of the store and list the files; runs one Spark job.
 
     The column and file layout is Spark's own: a directory ``column=value`` per partition
@@ -54,20 +101,46 @@ def run_parquet_job(
         DeltaError: the storage refused (WRITE_FAILED), or the rows themselves raised an
             error. Nothing is left behind.
     """
-    writer = rows.write.options(**_WRITER_OPTIONS)
-    if compression is not None:
-        writer = writer.option("compression", compression)
-    if partition_columns:
-        writer = writer.partitionBy(*partition_columns)
+    options = {**_WRITER_OPTIONS, **({"compression": compression} if compression else {})}
     location = f"{store.root_uri}/{directory}"
     if store.exists(directory):
         raise ValueError(f"{location} exists: a job needs a directory of its own")
     with removed_on_failure(directory, store), named_failures(location):
-        writer.mode("error").parquet(location)
-        return sorted(
-            (file for file in store.walk(directory) if _is_data_file(file.name)),
-            key=lambda file: file.path,
+        reported_rows = _write(rows, location, options, partition_columns)
+        files = (file for file in store.walk(directory) if _is_data_file(file.name))
+        return ParquetJob(
+            files=tuple(sorted(files, key=lambda file: file.path)),
+            location=location,
+            reported_rows=reported_rows,
         )
+
+
+def _write(
+    rows: DataFrame, location: str, options: Mapping[str, str], partition_columns: Sequence[str]
+) -> int | None:
+    """Write the files; return how many rows the tasks report, where that says anything."""
+    spark = rows.sparkSession
+    if not is_connect(spark) and not runs_here(spark.sparkContext.master):
+        make = partial(
+            CountedWrite, rows, location, options=options, partition_columns=partition_columns
+        )
+        if (counted := _unless_unknown(make)) is not None:
+            counted.run()
+            return _unless_unknown(counted.num_rows)
+    writer = rows.write.options(**options).mode("error")
+    if partition_columns:
+        writer = writer.partitionBy(*partition_columns)
+    writer.parquet(location)
+    return None
+
+
+def _unless_unknown(ask: Callable[[], T]) -> T | None:
+    """Return the answer of Spark's internals; None where they are not those that we know."""
+    try:
+        return ask()
+    except JVM_ERRORS:
+        logger.warning("Rows that executors write cannot be counted", exc_info=True)
+        return None
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
 import string
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -64,6 +65,7 @@ class JobOptions:
 
 
 NEW_ROWS = JobOptions()
+_JOB_DIRECTORY = re.compile(r"(?:[A-Za-z0-9]+-)?job-\d{8}-\d{6}-[0-9a-f]{12}")
 
 
 def write_rows(
@@ -90,7 +92,7 @@ def write_rows(
     directory = job_directory(config, clock(), new_id())
     layout = _FileLayout(config=config, options=options)
     with write_session(rows, ORDERED_SETTINGS if options.keeps_order else None) as bound:
-        files = run_parquet_job(
+        job = run_parquet_job(
             layout.physical_rows(bound),
             directory,
             store=store,
@@ -104,15 +106,18 @@ def write_rows(
         removed_on_failure(changes, store),
         named_failures(f"{store.root_uri}/{directory}"),
     ):
-        return describe(files, directory, config, store)
+        written = describe(job.files, directory, config, store)
+        job.require_rows(written.num_rows + written.num_changes)
+        return written
 
 
 def job_directory(config: TableConfig, now_ms: int, unique: str) -> str:
     """Name the directory of one job so that a human can tell when it ran.
 
-    The name is visible: VACUUM of any engine finds orphans in it, where names that start
-    with ``_`` or ``.`` would hide them. Mapped tables get a random prefix in front, which
-    spreads the keys of object stores (X-85).
+    The name is visible: VACUUM of any engine finds orphans of a job that ended in it, where names
+    that start with ``_`` or ``.`` would hide them. What a job has not ended yet lies below
+    ``_temporary`` there, where only this library's VACUUM looks. Mapped tables get a random prefix
+    in front, which spreads the keys of object stores (X-85).
     """
     now = datetime.fromtimestamp(now_ms / 1000, tz=timezone.utc)
     name = f"job-{now:%Y%m%d-%H%M%S}-{unique.replace('-', '')[:12]}"
@@ -122,6 +127,11 @@ def job_directory(config: TableConfig, now_ms: int, unique: str) -> str:
     letters = string.ascii_letters + string.digits
     prefix = "".join(random.choices(letters, k=properties.random_prefix_length))  # noqa: S311
     return f"{prefix}-{name}"
+
+
+def is_job_directory(name: str) -> bool:
+    """Return whether a directory of a table is one that `job_directory` names."""
+    return _JOB_DIRECTORY.fullmatch(name) is not None
 
 
 # --- from the table's columns to those of a file --------------------------------------------

@@ -65,7 +65,7 @@ def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataF
         return None
     if statement.known_to_spark:
         require_parsable(spark, text)
-    log = require_table(location, table)
+    log = require_table(spark, location, table)
     _apply(spark, log, change)
     entry = None if table.path is not None else entry_name(spark, table.parts)
     if isinstance(change, ColumnsChange) and entry is not None:

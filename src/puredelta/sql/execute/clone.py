@@ -16,11 +16,11 @@ from puredelta.commands.definition.columns import stored_columns
 from puredelta.commands.read.read_table import find_snapshot
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.catalog_entries import entry_name
 from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.spark.session.formats import FORMAT
 from puredelta.spark.session.identifiers import quote_name
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.small_frames import no_rows
 from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
@@ -72,7 +72,7 @@ def _clone_to_path(
     statement: CloneStatement,
     request: CloneRequest,
 ) -> bool:
-    log = TableLog.open(path)
+    log = open_log(spark, path)
     location = statement.location
     if location is not None and not log.is_at(location):
         raise InvalidRequestError(
@@ -115,14 +115,14 @@ def create_like(spark: SparkSession, statement: LikeStatement, *, text: str) -> 
         return None
     require_parsable(spark, text)
     if location is not None:
-        source = require_table(location, name).snapshot()
+        source = require_table(spark, location, name).snapshot()
         definition = definition_like(source, statement.properties)
     else:
         definition = _definition_of(spark, name, statement.properties)
     target = resolve_name(spark, statement.target)
     exists = CreateMode.CREATE_IF_NOT_EXISTS if statement.if_not_exists else CreateMode.CREATE
     if target.path is not None:
-        create_table(spark, TableLog.open(target.path), definition, mode=exists)
+        create_table(spark, open_log(spark, target.path), definition, mode=exists)
         return no_rows(spark)
     entry = None if is_connect(spark) else entry_name(spark, target.parts)
     if entry is None:

@@ -8,7 +8,7 @@ from puredelta.commands.create.as_select import FirstRows, create_table_as
 from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.definition.columns import IdentitySpec, column
+from puredelta.commands.definition.columns import column
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructField, StructType
@@ -16,6 +16,7 @@ from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
 from puredelta.spark.catalog.relation_cache import query_rows
 from puredelta.spark.jvm.statement_plans import StatedColumn, StatedTable
 from puredelta.spark.session.formats import is_delta
+from puredelta.spark.session.open_log import open_log
 from puredelta.sql.text.table_name import TableName
 
 _PROPERTY_PREFIX = "delta."
@@ -52,7 +53,7 @@ def create(spark: SparkSession, statement: StatedTable) -> bool:
         define_registered(spark, table, mode=mode)
     elif path is not None:
         _require_one_location(path, statement.location)
-        log, rows = TableLog.open(path), _rows(spark, statement)
+        log, rows = open_log(spark, path), _rows(spark, statement)
         if rows is None:
             create_table(spark, log, definition, mode=mode)
         else:
@@ -87,18 +88,11 @@ def _options(statement: StatedTable) -> dict[str, str]:
 
 
 def _column(definition: StatedColumn) -> StructField:
-    generated_as: str | IdentitySpec | None = definition.generated_as
-    if definition.identity is not None:
-        generated_as = IdentitySpec(
-            start=definition.identity.start,
-            step=definition.identity.step,
-            allows_explicit_insert=definition.identity.allows_explicit_insert,
-        )
     return column(
         definition.name,
         definition.type,
         nullable=definition.nullable,
-        generated_as=generated_as,
+        generated_as=definition.generated_as,
         comment=definition.comment,
         default=definition.default,
     )

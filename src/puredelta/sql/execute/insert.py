@@ -8,13 +8,15 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.commands.stored_expressions import require_harmless
 from puredelta.commands.write.insert import InsertRequest, plan_insert, value_columns
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.protocol.schema.types import StructField
 from puredelta.spark.catalog.relation_cache import query_rows
 from puredelta.spark.jvm.statement_plans import InsertInto, parse_plan
+from puredelta.spark.session.open_log import open_log
+from puredelta.spark.session.session import settings_of
 from puredelta.sql.relations.names import find_location
 from puredelta.sql.text.default_keyword import has_default, with_defaults
 from puredelta.sql.text.table_name import TableName
@@ -47,10 +49,12 @@ def insert(spark: SparkSession, statements: Sequence[InsertInto], *, text: str) 
     has_values = len(statements) == 1 and has_default(text)
     planned = []
     for statement in statements:
-        log, request = TableLog.open(locations[statement.name]), _request(statement)
+        log, request = open_log(spark, locations[statement.name]), _request(statement)
         query = statement.query
         if has_values:
-            query = _query_with_defaults(spark, text, value_columns(log.snapshot().config, request))
+            config = log.snapshot().config
+            require_harmless(config, settings_of(spark))
+            query = _query_with_defaults(spark, text, value_columns(config, request))
         planned.append(plan_insert(_rows(spark, query), log, request))
     for one in planned:
         one.run()

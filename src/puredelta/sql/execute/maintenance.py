@@ -10,7 +10,7 @@ from puredelta.commands.generate import generate
 from puredelta.commands.restore import restore_table
 from puredelta.commands.truncate import truncate_table
 from puredelta.commands.vacuum.vacuum import vacuum
-from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.small_frames import no_rows
 from puredelta.sql.parse.statement import (
     DropPathStatement,
@@ -64,13 +64,13 @@ def truncate(spark: SparkSession, statement: TruncateStatement) -> DataFrame | N
     location = find_location(spark, name)
     if location is None:
         return None
-    truncate_table(spark, require_table(location, name))
+    truncate_table(spark, require_table(spark, location, name))
     return no_rows(spark)
 
 
 def drop_path(spark: SparkSession, statement: DropPathStatement) -> DataFrame:
     """Drop nothing, as delta-spark: a table without a name in the catalog has nothing to lose."""
-    if TableLog.open(statement.path).exists():
+    if open_log(spark, statement.path).exists():
         logger.warning(
             "DROP TABLE %s drops nothing: delete the directory of the table.", statement.table
         )

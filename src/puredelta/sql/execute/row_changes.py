@@ -12,6 +12,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.spark.resolve.table_attributes import qualified, table_identity
 from puredelta.spark.session.identifiers import quote_name
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.session import is_connect
 from puredelta.sql.execute.view_target import find_view, require_whole_table
 from puredelta.sql.parse.statement import (
@@ -45,7 +46,7 @@ def change_rows(
     require_parsable(spark, text)
     if view is not None:
         require_whole_table(view, name, statement)
-    log, subqueries = TableLog.open(location), Subqueries(spark, statement.ctes, views)
+    log, subqueries = open_log(spark, location), Subqueries(spark, statement.ctes, views)
     match statement:
         case MergeStatement():
             return run_merge(

@@ -61,7 +61,7 @@ def show(spark: SparkSession, statement: ShowStatement) -> DataFrame | None:
     if location is None:
         return None
     known = None if name.path is not None else find_table(spark, name.parts)
-    snapshot = require_table(location, name).snapshot()
+    snapshot = require_table(spark, location, name).snapshot()
     described = DescribedTable(snapshot=snapshot, location=location, known=known)
     return _rows(spark, statement, described)
 

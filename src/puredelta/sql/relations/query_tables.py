@@ -9,13 +9,13 @@ from functools import cache, partial
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.read.read_table import read_table
-from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.sql_lexer import keywords
 from puredelta.spark.session.identifiers import quote_name
+from puredelta.spark.session.open_log import open_log
 from puredelta.sql.relations.names import find_location
 from puredelta.sql.relations.table_changes import accept_changes, may_call
 from puredelta.sql.relations.views import RowNames
 from puredelta.sql.text.cursor import Cursor, is_identifier, unquoted
-from puredelta.sql.text.lexer import keywords
 from puredelta.sql.text.replace import replaced
 from puredelta.sql.text.table_name import TableName
 from puredelta.sql.text.time_travel import (
@@ -97,7 +97,7 @@ def _read(spark: SparkSession, path: str, travel: TimeTravel | None) -> DataFram
     if travel is None:
         root, in_path = split_time_travel(path)
         # A table whose directory has such a name stands for itself.
-        if in_path is None or TableLog.open(path).exists():
+        if in_path is None or open_log(spark, path).exists():
             return read_table(spark, path)
         return read_table(spark, root, version=in_path.version, timestamp=in_path.timestamp)
     time = travel.timestamp

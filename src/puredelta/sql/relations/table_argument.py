@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.identifiers import quote_name
+from puredelta.spark.session.open_log import open_log
 from puredelta.sql.relations.names import find_location, resolve_name
 from puredelta.sql.text.table_name import QuotedPath, TableArgument, TableName
 
@@ -18,7 +19,7 @@ def open_table(spark: SparkSession, table: TableArgument) -> TableLog:
         TableNotFoundError: see `find_log`.
     """
     if isinstance(table, QuotedPath):
-        return require_table(table.path, table.path)
+        return require_table(spark, table.path, table.path)
     return find_log(spark, resolve_name(spark, table))
 
 
@@ -32,7 +33,7 @@ def find_log(spark: SparkSession, name: TableName) -> TableLog:
     location = find_location(spark, name)
     if location is None and not spark.catalog.tableExists(quote_name(name.parts)):
         raise not_found(name)
-    return require_table(location, name)
+    return require_table(spark, location, name)
 
 
 def not_found(name: TableName) -> TableNotFoundError:
@@ -45,13 +46,13 @@ def not_found(name: TableName) -> TableNotFoundError:
     )
 
 
-def require_table(location: str | None, name: object) -> TableLog:
+def require_table(spark: SparkSession, location: str | None, name: object) -> TableLog:
     """Return the log of the table at a location; ``name`` is what the statement calls it.
 
     Raises:
         TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
     """
-    log = TableLog.open(location) if location else None
+    log = open_log(spark, location) if location else None
     if log is None or not log.exists():
         raise TableNotFoundError(
             f"{name} is not a Delta table.", code=ErrorCode.MISSING_DELTA_TABLE, table=str(name)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TypeVar
 
-from puredelta.sql.text.lexer import Token, TokenKind, read_tokens
+from puredelta.protocol.schema.sql_lexer import Token, TokenKind, read_tokens
 from puredelta.sql.text.syntax_error import SqlSyntaxError, syntax_error
 
 Item = TypeVar("Item")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from puredelta.sql.text.lexer import TokenKind, keywords, tokenize
+from puredelta.protocol.schema.sql_lexer import TokenKind, keywords, tokenize
 
 # Fragments that open something, close something or hide something.
 FRAGMENTS = st.sampled_from(
