@@ -8,7 +8,7 @@ from pathlib import Path
 
 from puredelta.spark.offload.worker_settings import PREFIX as WORKERS_PREFIX
 from puredelta.spark.offload.worker_settings import WORKER_CONFS
-from puredelta.spark.session.delta_conf import HONOURED, PREFIX, WITHOUT_EFFECT, DeltaConf
+from puredelta.spark.session.delta_conf import HONOURED, OWN, PREFIX, WITHOUT_EFFECT, DeltaConf
 
 PAGE = Path(__file__).with_name("configuration.md")
 INTRODUCTION = f"""\
@@ -46,11 +46,11 @@ def page() -> str:
             INTRODUCTION,
             "## Honoured",
             "",
-            *table("effect", [row for row in HONOURED if row.prefix == PREFIX]),
+            *table("effect", HONOURED),
             "",
             "## Settings of this library",
             "",
-            *table("effect", [row for row in HONOURED if row.prefix != PREFIX]),
+            *table("effect", OWN),
             "",
             "## Python workers",
             "",
@@ -77,7 +77,7 @@ def table(last: str, rows: Iterable[DeltaConf]) -> list[str]:
 
 def shown(row: DeltaConf) -> str:
     """The name of a setting without the prefix of its table; in a table of many, the key."""
-    return row.key if row in HONOURED and row.prefix != PREFIX else row.name
+    return row.key if row in OWN else row.name
 
 
 def default(row: DeltaConf) -> str:

@@ -21,25 +21,30 @@ SALTS = 3
 """How many schedules are tried for each set of statements."""
 SECONDS_MAX = 120.0
 """How long it is tried to get further."""
+_DRAWING = 0.25
+"""The part of the time for schedules that are drawn: the rest is for the one that failed."""
 
 
 def shrink(failed: Run, *, seconds: float = SECONDS_MAX) -> Run:
     """Return a run that breaks the same rule with as little as was found to be needed."""
-    return _Shrinking(failed, time.monotonic() + seconds).run()
+    return _Shrinking(failed, seconds).run()
 
 
 class _Shrinking:
     """The smallest failing run so far."""
 
-    def __init__(self, failed: Run, until: float) -> None:
+    def __init__(self, failed: Run, seconds: float) -> None:
         self._best = failed
-        self._until = until
+        self._seconds = seconds
+        self._until = time.monotonic() + seconds
 
     def run(self) -> Run:
+        until, self._until = self._until, time.monotonic() + self._seconds * _DRAWING
         self._drop_statements()
+        self._until = until
         # From here on nothing is drawn: what happened is listed.
-        self._accept(replace(self._best.plan, faults=self._best.faults))
-        self._accept(replace(self._best.plan, switches=self._best.switches))
+        best = self._best
+        self._accept(replace(best.plan, faults=best.faults, switches=best.switches))
         before = self._size + 1
         while self._size < before and time.monotonic() < self._until:
             before = self._size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from puredelta.commands.restore import differing_files, restored_config
+from puredelta.commands.restore import differing_files, paths_of, restored_config
 from puredelta.commands.vacuum.garbage import find_garbage, visible_to_vacuum
 from puredelta.errors import TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
@@ -139,7 +139,7 @@ class Restore:
         restored, removed = differing_files(target.files, latest.files)
         require_kept(client.store, latest, restored, now_ms=client.clock())
         adds = list(restored.adds())
-        if not all(client.store.exists(add.path) for add in adds):
+        if not all(client.store.exists(path) for add in adds for path in paths_of(add)):
             return Outcome.REFUSED
         config = restored_config(target, latest)
         rows = client.ledger.versions[number].rows

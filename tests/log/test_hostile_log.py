@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 import tracemalloc
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
@@ -29,11 +32,17 @@ from puredelta.protocol.actions.deletion_vector import (
     decode_inline,
     vector_path,
 )
-from puredelta.protocol.actions.log_paths import LAST_CHECKPOINT, commit_name, log_path
+from puredelta.protocol.actions.log_paths import (
+    LAST_CHECKPOINT,
+    classic_checkpoint_name,
+    commit_name,
+    log_path,
+)
 from puredelta.protocol.actions.operations import Operation
 from tests.deletion_vectors import encode_file, encode_inline
 from tests.faults import MemoryStore
 from tests.log.log_files import METADATA, PROTOCOL, Json, add, write_commit, write_table
+from tests.log.log_files import write_checkpoint as write_checkpoint_rows
 
 DEEP = 100_000
 WRITE = Operation(name="WRITE", parameters={})
@@ -308,3 +317,41 @@ def test_numbers_at_the_end_of_their_range_survive_a_checkpoint() -> None:
     log = TableLog(store)
     write_checkpoint(store, log.snapshot(), now_ms=0)
     assert TableLog(store).snapshot().set_transactions["a"].version == 2**63 - 1
+
+
+# --- checkpoints -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pa.table({"add": [1, 2]}),
+        pa.table({"add": [{"path": 7}]}),
+        pa.table({"add": [{"path": "a", "size": "x"}]}),
+        pa.table({"add": [{"path": "a", "partitionValues": "x"}]}),
+        pa.table({"metaData": ["x"], "protocol": [[1]]}),
+        pa.table([pa.array([{"path": "a"}]), pa.array([{"path": "b"}])], names=["add", "add"]),
+        pa.table({"sidecar": [{"path": 5, "sizeInBytes": 1, "modificationTime": 1}]}),
+        pa.table({"deletionVector": [None], "protocol": [{"minReaderVersion": "x"}]}),
+    ],
+)
+def test_a_checkpoint_with_other_columns_is_named(table: pa.Table) -> None:
+    store = _table()
+    store.put(log_path(classic_checkpoint_name(0)), _parquet(table))
+    store.delete(log_path(commit_name(0)))
+    with pytest.raises(CorruptTableError) as caught:
+        TableLog(store).snapshot()
+    assert caught.value.code in {ErrorCode.LOG_CORRUPTED, ErrorCode.STATE_RECOVER_ERROR}
+
+
+def test_rows_of_a_kind_need_not_follow_each_other() -> None:
+    store = MemoryStore()
+    files = [add(f"f{n}") for n in range(6)]
+    write_checkpoint_rows(store, 0, files[0], PROTOCOL, *files[1:3], METADATA, *files[3:])
+    assert _paths(store) == [f"f{n}" for n in range(6)]
+
+
+def _parquet(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    return sink.getvalue()

@@ -27,6 +27,7 @@ from puredelta.log.maintenance.running_vacuums import require_kept
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Action, Add, DomainMetadata, Metadata
+from puredelta.protocol.actions.deletion_vector import vector_path
 from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.protocol.actions.table_operations import restore
 from puredelta.protocol.features.feature_registry import Capability
@@ -259,12 +260,24 @@ def require_present(files: FileTable, target: Snapshot, *, purpose: str) -> None
         )
 
 
+def paths_of(add: Add) -> Iterator[str]:
+    """Yield the data file and, if it lies in a file, the deletion vector, as the log spells them.
+
+    VACUUM takes a vector that was replaced, while the data file stays in use.
+    """
+    yield add.path
+    if add.deletion_vector is not None and (path := vector_path(add.deletion_vector)) is not None:
+        yield path
+
+
 def _missing(adds: Sequence[Add], root_uri: str) -> Iterator[str]:
-    def is_there(add: Add) -> bool:
-        directory, _, name = absolute_uri(root_uri, add.path).rpartition("/")
+    paths = list(dict.fromkeys(path for add in adds for path in paths_of(add)))
+
+    def is_there(path: str) -> bool:
+        directory, _, name = absolute_uri(root_uri, path).rpartition("/")
         return open_store(directory).exists(name)
 
     with ThreadPoolExecutor(_LOOKERS_MAX, "puredelta-restore") as lookers:
-        for add, found in zip(adds, lookers.map(is_there, adds), strict=True):
+        for path, found in zip(paths, lookers.map(is_there, paths), strict=True):
             if not found:
-                yield add.path
+                yield path

@@ -96,6 +96,17 @@ def test_the_schema_of_a_version_is_its_own() -> None:
     assert not log.snapshot(version=1).config.properties.append_only
 
 
+def test_a_table_is_at_every_path_that_leads_to_it(tmp_path: Path) -> None:
+    write_table(LocalStore(tmp_path / "table"), [add("f0")])
+    (tmp_path / "link").symlink_to("table")
+    (tmp_path / "other").mkdir()
+    log = TableLog.open(str(tmp_path / "link"))
+    assert log.is_at(str(tmp_path / "table"))
+    assert log.is_at(str(tmp_path / "other" / ".." / "table"))
+    assert not log.is_at(str(tmp_path / "other"))
+    assert not log.is_at(str(tmp_path / "gone"))
+
+
 def test_opening_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "my table%20é#1"
     write_table(LocalStore(root), [add("f0")])

@@ -148,10 +148,10 @@ def main(directory: Path) -> dict[str, Any]:
             del expected[n]
 
     for statement, delay_s in (
-        *((append, 0.3), (merge, 0.0), (merge, 0.6), (merge, 1.5)),
-        *((optimize, 0.0), (append, 1.0), (delete, 0.1), (merge, 2.5)),
+        *((append, 0.3), (merge, 0.0), (merge, 0.6)),
+        *((optimize, 0.0), (delete, 0.1), (merge, 2.0)),
     ):
-        began = time.time(); statement(delay_s); print(statement.__name__, delay_s, killer.killed, round(time.time()-began,1), file=sys.stderr)
+        statement(delay_s)
         found = puredelta.read(spark, path).collect()
         if Counter(map(tuple, found)) != Counter(expected.items()):
             wrong.append([statement.__name__, delay_s, len(found), len(expected)])

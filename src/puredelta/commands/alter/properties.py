@@ -10,13 +10,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.alter.change import (
-    TableChange,
-    changed_config,
-    commit_change,
-    next_change,
-    start_change,
-)
+from puredelta.commands.alter.change import changed_config, commit_change, next_change, start_change
 from puredelta.commands.alter.row_id_backfill import give_row_ids
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.clock import IdSource, random_id
@@ -85,12 +79,12 @@ def set_table_properties(
     tags = {}
     if list(wanted) == [_ENABLE_ROW_TRACKING] and wanted[_ENABLE_ROW_TRACKING].lower() == "true":
         tags[_ONLY_ROW_TRACKING_TAG] = "true"
-    change = TableChange(
-        config=with_settings(command.snapshot.config, wanted),
+    return commit_change(
+        command,
+        with_settings(command.snapshot.config, wanted),
         operation=operation or set_operation(wanted),
         tags=tags,
     )
-    return commit_change(command, change)
 
 
 def unset_table_properties(
@@ -123,11 +117,8 @@ def unset_table_properties(
         configuration=rest,
         description=None if COMMENT in names else snapshot.metadata.description,
     )
-    change = TableChange(
-        config=changed_config(snapshot.config, metadata=metadata),
-        operation=unset_operation(names, if_exists=True),
-    )
-    return commit_change(command, change)
+    after = changed_config(snapshot.config, metadata)
+    return commit_change(command, after, operation=unset_operation(names, if_exists=True))
 
 
 def upgrade_protocol_versions(
@@ -212,7 +203,7 @@ def with_settings(
     if tracked:
         named = column_name_properties(metadata.configuration, new_id)
         metadata = replace(metadata, configuration={**metadata.configuration, **named})
-    return changed_config(config, metadata=metadata, protocol=protocol)
+    return changed_config(config, metadata, protocol=protocol)
 
 
 def _asked_protocol(protocol: Protocol, wanted: Mapping[str, str]) -> Protocol:

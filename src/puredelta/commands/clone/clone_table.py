@@ -21,16 +21,19 @@ from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.maintenance.running_vacuums import require_kept
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.absolute_files import absolute_file
-from puredelta.protocol.actions.actions import Action, Metadata, Protocol
-from puredelta.protocol.actions.paths import is_absolute_path
+from puredelta.protocol.actions.actions import (
+    Action,
+    Add,
+    DeletionVectorDescriptor,
+    Metadata,
+    Protocol,
+)
+from puredelta.protocol.actions.deletion_vector import BY_PATH, vector_path
+from puredelta.protocol.actions.paths import absolute_uri, encode_uri, is_absolute_path
 from puredelta.protocol.actions.table_operations import clone
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import TableProperties
-from puredelta.protocol.features.property_checks import (
-    checked_properties,
-    require_sound_properties,
-)
+from puredelta.protocol.features.property_checks import checked_properties, require_sound_properties
 from puredelta.protocol.features.protocol_changes import (
     feature_named,
     required_protocol,
@@ -239,3 +242,22 @@ def _metrics(source: Snapshot) -> dict[str, int]:
         "removedFilesSize": 0,
         "copiedFilesSize": 0,
     }
+
+
+def absolute_file(add: Add, root_uri: str) -> Add:
+    """Return a file of the table at ``root_uri`` with absolute paths, also of its vector."""
+    return replace(
+        add,
+        path=encode_uri(absolute_uri(root_uri, add.path)),
+        deletion_vector=None
+        if add.deletion_vector is None
+        else _absolute_vector(add.deletion_vector, root_uri),
+    )
+
+
+def _absolute_vector(vector: DeletionVectorDescriptor, root_uri: str) -> DeletionVectorDescriptor:
+    path = vector_path(vector)
+    if path is None:
+        return vector
+    uri = encode_uri(absolute_uri(root_uri, path))
+    return replace(vector, storage_type=BY_PATH, path_or_inline=uri)

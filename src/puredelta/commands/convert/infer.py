@@ -19,12 +19,7 @@ from puredelta.commands.convert.settings import ParquetTypes
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.log.footers.parquet_footer import spark_schema_json
 from puredelta.protocol.schema.schema_json import parse_type, simple_string
-from puredelta.protocol.schema.traversal import (
-    all_fields,
-    as_nullable,
-    map_fields,
-    primitive_names,
-)
+from puredelta.protocol.schema.traversal import all_fields, as_nullable, map_fields, primitive_names
 from puredelta.protocol.schema.types import PRIMITIVE_NAMES, VARIANT, StructField, StructType
 from puredelta.protocol.table.schema_merge import merge_schemas
 

@@ -30,7 +30,8 @@ from puredelta.spark.catalog.catalog_entries import (
     register,
     update_columns,
 )
-from puredelta.spark.catalog.catalog_tables import CatalogTable, find_table
+from puredelta.spark.catalog.catalog_tables import find_table
+from puredelta.spark.jvm.session_catalog import CatalogTable
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.types import to_spark
 

@@ -7,7 +7,7 @@ expressions, identity, defaults, ``char(n)``, comments.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import types as T
@@ -20,8 +20,12 @@ from puredelta.protocol.features.feature_usage import (
     IDENTITY_START,
     IDENTITY_STEP,
 )
-from puredelta.protocol.features.filled_columns import IdentitySpec
-from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.features.filled_columns import (
+    IdentitySpec,
+    with_high_water_marks,
+    without_high_water_marks,
+)
+from puredelta.protocol.schema.schema_json import encode_schema, simple_string
 from puredelta.protocol.schema.traversal import all_fields, types_by_path
 from puredelta.protocol.schema.types import (
     LONG,
@@ -33,7 +37,7 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
-from puredelta.protocol.table.table_config import CHAR_VARCHAR
+from puredelta.protocol.table.table_config import CHAR_VARCHAR, TableConfig
 from puredelta.spark.session.types import from_spark
 
 COMMENT = "comment"
@@ -158,3 +162,28 @@ def _require_no_required_field(data_type: DataType, name: str, part: str) -> Non
             code=ErrorCode.NESTED_NOT_NULL_CONSTRAINT,
             column=name,
         )
+
+
+_IDENTITY_UPDATE = "delta.identity.schemaUpdate"
+
+
+def config_with_marks(config: TableConfig, marks: Mapping[str, int]) -> TableConfig:
+    """Return the table with other high water marks of identity columns."""
+    if not marks:
+        return config
+    schema = with_high_water_marks(config.schema, marks)
+    metadata = dataclasses.replace(config.metadata, schema_string=encode_schema(schema))
+    return TableConfig.of(config.protocol, metadata)
+
+
+def identity_tags(before: TableConfig, after: TableConfig) -> Mapping[str, str] | None:
+    """Return the commit's tag if high water marks are all that it changes of the table."""
+    if before.protocol != after.protocol or before.metadata == after.metadata:
+        return None
+    unmarked = [
+        dataclasses.replace(
+            c.metadata, schema_string=encode_schema(without_high_water_marks(c.schema))
+        )
+        for c in (before, after)
+    ]
+    return {_IDENTITY_UPDATE: "true"} if unmarked[0] == unmarked[1] else None

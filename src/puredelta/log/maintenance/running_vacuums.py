@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import pyarrow.compute as pc
 
-from puredelta.errors import ConcurrentDeleteReadException, ErrorCode
+from puredelta.errors import ConcurrentDeleteReadException, CorruptTableError, ErrorCode
 from puredelta.log.files.file_table import FileTable, file_keys
 from puredelta.log.replay.commit_files import read_commit_info
 from puredelta.log.replay.segment import list_log
@@ -58,7 +58,7 @@ def _expired_before(store: Store, *, now_ms: int) -> int | None:
     for version in sorted(commits, reverse=True):
         if commits[version].modified_ms < since_ms:
             break
-        info = read_commit_info(store, commits[version].path)
+        info = _commit_info(store, commits[version].path)
         if info is None:
             continue
         if info.operation == VACUUM_END:
@@ -69,6 +69,16 @@ def _expired_before(store: Store, *, now_ms: int) -> int | None:
             num_ended = max(0, num_ended - 1)
             expired_before.append((info.timestamp_ms or now_ms) - _retention_ms(info))
     return max(expired_before) if running else None
+
+
+def _commit_info(store: Store, path: str) -> CommitInfo | None:
+    """Read what a commit says of itself, None if a clean-up has removed it since the listing."""
+    try:
+        return read_commit_info(store, path)
+    except CorruptTableError as error:
+        if error.code is not ErrorCode.LOG_FILE_NOT_FOUND:
+            raise
+        return None
 
 
 def _retention_ms(info: CommitInfo) -> int:

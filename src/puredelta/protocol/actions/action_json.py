@@ -52,7 +52,8 @@ def parse_action(line: str | bytes | Json) -> Action | None:
         try:
             return parse(body)
         except (ValueError, TypeError, AttributeError) as error:
-            raise _corrupt(f"The log holds a broken {kind!r} action ({error})", line) from error
+            problem = str(error)[:_SHOWN_LENGTH]
+            raise _corrupt(f"The log holds a broken {kind!r} action ({problem})", line) from error
     return None
 
 

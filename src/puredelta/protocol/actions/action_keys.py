@@ -148,10 +148,6 @@ def _vector(value: Any) -> DeletionVectorDescriptor:
     return DeletionVectorDescriptor(**parse_keys(value, VECTOR_KEYS))
 
 
-def _encode_vector(vector: DeletionVectorDescriptor) -> dict[str, Any]:
-    return encode_keys(vector, VECTOR_KEYS)
-
-
 # --- the table ------------------------------------------------------------------------------
 
 VECTOR_KEYS = (
@@ -165,7 +161,7 @@ VECTOR_KEYS = (
 _PATH = Key("path", "path", _text, required=True)
 _TAGS = Key("tags", "tags", _nullable_texts, write=dict)
 _FILE_IDENTITY = (
-    Key("deletionVector", "deletion_vector", _vector, write=_encode_vector),
+    Key("deletionVector", "deletion_vector", _vector, write=lambda v: encode_keys(v, VECTOR_KEYS)),
     Key("baseRowId", "base_row_id", _integer),
     Key("defaultRowCommitVersion", "default_row_commit_version", _integer),
 )

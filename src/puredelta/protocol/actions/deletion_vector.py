@@ -108,11 +108,7 @@ def _file_uuid(descriptor: DeletionVectorDescriptor) -> uuid.UUID:
 
 
 def decode_inline(descriptor: DeletionVectorDescriptor) -> RowIndexes:
-    """Return the positions of a vector that is stored in the log itself.
-
-    Raises:
-        CorruptTableError: as `decode_block`.
-    """
+    """Return the positions of a vector in the log itself; errors as `decode_block`."""
     try:
         data = z85_decode(descriptor.path_or_inline)
     except ValueError as error:

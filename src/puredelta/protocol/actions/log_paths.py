@@ -115,18 +115,12 @@ def _parse_name(name: str) -> LogName | None:
     if match := _V2.fullmatch(name):
         return V2Checkpoint(int(match["version"]))
     if match := _MULTI_PART.fullmatch(name):
-        return _multi_part(int(match["version"]), int(match["part"]), int(match["parts"]))
+        version, part, parts = map(int, match.groups())
+        return MultiPartCheckpoint(version, part, parts) if 1 <= part <= parts else None
     if match := _COMPACTED.fullmatch(name):
-        return _compacted(int(match["low"]), int(match["high"]))
+        low, high = map(int, match.groups())
+        return CompactedFile(low, high) if low < high else None
     return None
-
-
-def _multi_part(version: int, part: int, parts: int) -> MultiPartCheckpoint | None:
-    return MultiPartCheckpoint(version, part, parts) if 1 <= part <= parts else None
-
-
-def _compacted(low: int, high: int) -> CompactedFile | None:
-    return CompactedFile(low, high) if low < high else None
 
 
 def version_prefix(version: int) -> str:

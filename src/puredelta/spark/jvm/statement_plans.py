@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -23,8 +23,7 @@ from puredelta.spark.jvm.classes import (
     text_map,
     text_option,
 )
-from puredelta.spark.jvm.parser import parsed_plan
-from puredelta.spark.jvm.plans import Plan
+from puredelta.spark.jvm.plans import Plan, parsed_plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,21 +72,21 @@ class InsertInto:
     """``INSERT INTO | OVERWRITE name [PARTITION (...)] [(columns)] [BY NAME] query``."""
 
     name: tuple[str, ...]
-    columns: tuple[str, ...]
-    partition: Mapping[str, str | None]
-    """``PARTITION (p = 'value')``: the values of columns as text, None for NULL."""
-    open_partition: tuple[str, ...]
-    """``PARTITION (p)``: columns without a value."""
-    by_name: bool
-    overwrite: bool
-    replace_where: str | None
-    """The condition of ``REPLACE WHERE``."""
-    if_not_exists: bool
-    evolves: bool
-    """``WITH SCHEMA EVOLUTION``."""
-    beyond: str | None
-    """A clause that is more than this, by its words."""
     query: Plan
+    by_name: bool
+    columns: tuple[str, ...] = ()
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+    """``PARTITION (p = 'value')``: the values of columns as text, None for NULL."""
+    open_partition: tuple[str, ...] = ()
+    """``PARTITION (p)``: columns without a value."""
+    overwrite: bool = False
+    replace_where: str | None = None
+    """The condition of ``REPLACE WHERE``."""
+    if_not_exists: bool = False
+    evolves: bool = False
+    """``WITH SCHEMA EVOLUTION``."""
+    beyond: str | None = None
+    """A clause that is more than this, by its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +123,12 @@ def parse_plan(spark: SparkSession, text: str) -> StatedTable | InsertInto | Sev
 
 
 def _one_insert(plan: Any, ctes: Any) -> InsertInto | None:
-    query = _with_ctes(ctes, plan.query())
+    query = plan.query()
+    if ctes is not None:  # they stand before the statement, and belong to its query
+        query = ctes.withNewChildren(scala_seq(query, [query]))
     if class_name(plan) == "InsertIntoStatement":
-        return _insert(plan, query)
-    return _replace_where(plan, query)  # before 4.3: INSERT INTO ... REPLACE WHERE
+        return _insert(plan, Plan(query))
+    return _replace_where(plan, Plan(query))  # before 4.3: INSERT INTO ... REPLACE WHERE
 
 
 def _several(plan: Any, ctes: Any) -> SeveralInserts | None:
@@ -137,11 +138,6 @@ def _several(plan: Any, ctes: Any) -> SeveralInserts | None:
     inserts = [_one_insert(child, ctes) for child in children]
     known = tuple(insert for insert in inserts if insert is not None)
     return SeveralInserts(known) if len(known) == len(inserts) else None
-
-
-def _with_ctes(ctes: Any, query: Any) -> Plan:
-    """Return the query with the common table expressions that stand before its statement."""
-    return Plan(query if ctes is None else ctes.withNewChildren(scala_seq(query, [query])))
 
 
 # --- CREATE and REPLACE ---------------------------------------------------------------------
@@ -282,15 +278,8 @@ def _replace_where(plan: Any, query: Plan) -> InsertInto | None:
         return None
     return InsertInto(
         name=text_items(plan.table().multipartIdentifier()),
-        columns=(),
-        partition={},
-        open_partition=(),
         by_name=bool(plan.isByName()),
-        overwrite=False,
         replace_where=str(plan.deleteExpr().sql()),
-        if_not_exists=False,
-        evolves=False,
-        beyond=None,
         query=query,
     )
 

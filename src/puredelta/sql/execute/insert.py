@@ -82,12 +82,7 @@ def _request(statement: InsertInto) -> InsertRequest:
 
 
 def _rows(spark: SparkSession, query: Any) -> DataFrame:
-    """Return the rows of the query.
-
-    Raises:
-        InvalidRequestError: ``DEFAULT`` is a part of an expression (DEFAULT_PLACEMENT_INVALID).
-        pyspark.errors.AnalysisException: Spark cannot resolve the query.
-    """
+    """Return the rows of the query; ``DEFAULT`` may be no part of an expression there."""
     try:
         return query_rows(spark, query)
     except AnalysisException as error:

@@ -15,8 +15,7 @@ from puredelta.spark.session.open_log import open_log
 from puredelta.sql.relations.names import find_location
 from puredelta.sql.relations.table_changes import accept_changes, may_call
 from puredelta.sql.relations.views import RowNames
-from puredelta.sql.text.cursor import Cursor, is_identifier, unquoted
-from puredelta.sql.text.replace import replaced
+from puredelta.sql.text.cursor import Cursor, is_identifier, replaced, unquoted
 from puredelta.sql.text.table_name import TableName
 from puredelta.sql.text.time_travel import (
     TimeTravel,

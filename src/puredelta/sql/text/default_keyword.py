@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from puredelta.protocol.schema.sql_lexer import Token, tokenize
 from puredelta.protocol.table.stored_expressions import in_brackets
-from puredelta.sql.text.cursor import Cursor
-from puredelta.sql.text.replace import replaced
+from puredelta.sql.text.cursor import Cursor, replaced
 
 _KEYWORD = "DEFAULT"
 _CLOSES = {"(": 1, "[": 1, ")": -1, "]": -1}

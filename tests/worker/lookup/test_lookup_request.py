@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from puredelta.worker.lookup.lookup_batch import (
+from puredelta.worker.lookup.lookup_request import (
     LOOKUP_BATCHES,
     ColumnBounds,
     FileLookup,
