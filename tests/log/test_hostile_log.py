@@ -344,6 +344,17 @@ def test_a_checkpoint_with_other_columns_is_named(table: pa.Table) -> None:
     assert caught.value.code in {ErrorCode.LOG_CORRUPTED, ErrorCode.STATE_RECOVER_ERROR}
 
 
+def test_a_message_does_not_repeat_a_whole_log() -> None:
+    store = _table()
+    store.delete(log_path(commit_name(0)))
+    part = pa.table({"protocol": [{"minReaderVersion": "x" * 100_000}]})
+    store.put(log_path(classic_checkpoint_name(0)), _parquet(part))
+    with pytest.raises(CorruptTableError) as caught:
+        TableLog(store).snapshot()
+    assert len(str(caught.value)) < 5_000
+    assert "xxx ... " in CorruptTableError("x" * 9_000, code=ErrorCode.LOG_CORRUPTED).message
+
+
 def test_rows_of_a_kind_need_not_follow_each_other() -> None:
     store = MemoryStore()
     files = [add(f"f{n}") for n in range(6)]
