@@ -98,6 +98,9 @@ def _action(kind: str, **body: Any) -> str:
     return json.dumps({kind: body})
 
 
+_NO_FIELDS = '{"type":"struct","fields":true}'
+
+
 def _nested(value: str = "") -> str:
     return "[" * DEEP + value + "]" * DEEP
 
@@ -116,6 +119,8 @@ def _nested(value: str = "") -> str:
         _action("txn", appId="a", version="1.0"),
         _action("txn", appId="a", version="9" * 30),
         _action("protocol", minReaderVersion=2**70, minWriterVersion=2),
+        _action("protocol", minReaderVersion=1, minWriterVersion=2**31),
+        json.dumps({"metaData": {**METADATA["metaData"], "schemaString": _NO_FIELDS}}),
         _action("domainMetadata", domain="d", configuration="\udfff", removed=False),
         json.dumps({"metaData": {**METADATA["metaData"], "schemaString": '{"type":' * DEEP}}),
         json.dumps({"metaData": {**METADATA["metaData"], "schemaString": _nested()}}),

@@ -25,6 +25,7 @@ from puredelta.protocol.actions.actions import (
 
 Json: TypeAlias = Mapping[str, Any]
 
+_INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
 _LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
 _WHOLE = re.compile("-?[0-9]{1,19}")
 
@@ -98,6 +99,13 @@ def _integer(value: Any) -> int:
     return number
 
 
+def _int32(value: Any) -> int:
+    number = _integer(value)
+    if not _INT_MIN <= number <= _INT_MAX:
+        raise ValueError(f"{number} does not fit into 32 bits")
+    return number
+
+
 def _coerced(value: Any) -> int:
     """Read what delta-spark takes for a whole number, too: ``5.0`` and ``"5"``."""
     if isinstance(value, float) and value.is_integer():
@@ -153,8 +161,8 @@ def _vector(value: Any) -> DeletionVectorDescriptor:
 VECTOR_KEYS = (
     Key("storageType", "storage_type", _text, required=True),
     Key("pathOrInlineDv", "path_or_inline", _text, required=True),
-    Key("offset", "offset", _integer),
-    Key("sizeInBytes", "size_bytes", _integer, required=True),
+    Key("offset", "offset", _int32),
+    Key("sizeInBytes", "size_bytes", _int32, required=True),
     Key("cardinality", "cardinality", _integer, required=True),
     Key("maxRowIndex", "max_row_index", _integer),
 )
@@ -212,8 +220,8 @@ ACTION_KEYS: Mapping[type, tuple[str, tuple[Key, ...]]] = {
     Protocol: (
         "protocol",
         (
-            Key("minReaderVersion", "min_reader_version", _integer, required=True),
-            Key("minWriterVersion", "min_writer_version", _integer, required=True),
+            Key("minReaderVersion", "min_reader_version", _int32, required=True),
+            Key("minWriterVersion", "min_writer_version", _int32, required=True),
             Key("readerFeatures", "reader_features", _text_set, write=sorted),
             Key("writerFeatures", "writer_features", _text_set, write=sorted),
         ),

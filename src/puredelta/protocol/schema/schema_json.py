@@ -72,7 +72,7 @@ def parse_type(value: Any) -> DataType:
     try:
         match kind:
             case "struct":
-                return StructType(tuple(_parse_field(f) for f in value["fields"]))
+                return StructType(tuple(map(_parse_field, _list(value["fields"]))))
             case "array":
                 return ArrayType(parse_type(value["elementType"]), _flag(value["containsNull"]))
             case "map":
@@ -143,6 +143,12 @@ def _parse_name(name: str) -> DataType:
             raise _broken(f"a decimal has at most {DECIMAL_PRECISION_MAX} digits", name)
         return DecimalType(precision, scale)
     return _ALIASES.get(name) or PrimitiveType(name)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise _broken("the fields of a struct are an array", value)
+    return value
 
 
 def _parse_field(value: Any) -> StructField:
