@@ -9,10 +9,13 @@ REFERENCE := .venv-reference
 JAVA := scripts/with-java
 # Most of a small Spark test is one thread's work: two sessions keep two cores busy.
 WORKERS ?= 2
+# Of make fuzz.
+EXAMPLES ?= 20000
+SEED ?= 0
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile
 
-BENCHES := bench-growth bench-trickle bench-profile
-.PHONY: help demo test test-newest test-oldest check fix reference differential record bench $(BENCHES) lock wheel clean
+BENCHES := bench-growth bench-trickle bench-writers bench-log bench-profile
+.PHONY: help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants faults bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,17 +48,31 @@ reference: reference-env ## Compare with delta-spark itself (downloads its JARs)
 differential: reference-env ## Random statements through delta-spark and puredelta (PUREDELTA_SEEDS=0:60)
 	@$(JAVA) $(REFERENCE)/bin/python -m pytest --numprocesses $(WORKERS) -m reference tests/reference/differential
 
+simulate: dev-env ## Interleave writers by seeds, with faults, and lose nothing (PUREDELTA_SEEDS=0:1000, ARGS=...)
+	@$(DEV)/bin/python -m simulation $(ARGS)
+
+simulate-mutants: dev-env ## Take five safeties out in turn: each must be noticed
+	@$(DEV)/bin/python -m simulation --mutants $(ARGS)
+
 record: reference-env ## Record what delta-spark makes of the new statements in tests/corpus
 	@$(JAVA) $(REFERENCE)/bin/python -m tests.reference.record --new
+
+faults: dev-env ## Let every store call and write of data files of every command fail once (ARGS=...)
+	@$(JAVA) $(DEV)/bin/python -m simulation.sweep $(ARGS)
+
+fuzz: dev-env ## Mutate logs: each must be refused with a code or read rightly (EXAMPLES=20000 SEED=0)
+	@PYTHONPATH=src:. $(DEV)/bin/python -m tests.fuzz --examples $(EXAMPLES) --seed $(SEED)
 
 bench: dev-env reference-env ## Measure merges and conversions beside delta-spark and delta-rs (docs/performance.md)
 	@$(JAVA) $(DEV)/bin/python -m benchmarks
 
 bench-growth: ## Measure merges into ten times the rows, and into a hundred times the files
 bench-trickle: ## Measure a hundred small merges into one table
+bench-log: ## Open, prune and append to a log of a million files, with each engine
+bench-writers: ## Measure eight processes that merge into one table
 bench-profile: ## Say where the time of the slowest workloads goes
 $(BENCHES): dev-env reference-env
-	@$(JAVA) $(DEV)/bin/python -m benchmarks.$(@:bench-%=%)
+	@$(JAVA) $(DEV)/bin/python -m benchmarks.$(patsubst log,log_scale,$(@:bench-%=%))
 
 wheel: dev-env ## Build the wheel into dist/
 	@$(DEV)/bin/pip wheel --quiet --no-deps --wheel-dir dist .

@@ -6,11 +6,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from puredelta.commands.settings import FLUSH_FILES
-from puredelta.commands.settings import PREFIX as OWN_PREFIX
 from puredelta.spark.offload.worker_settings import PREFIX as WORKERS_PREFIX
 from puredelta.spark.offload.worker_settings import WORKER_CONFS
-from puredelta.spark.session.delta_conf import HONOURED, PREFIX, WITHOUT_EFFECT, DeltaConf
+from puredelta.spark.session.delta_conf import HONOURED, OWN, PREFIX, WITHOUT_EFFECT, DeltaConf
 
 PAGE = Path(__file__).with_name("configuration.md")
 INTRODUCTION = f"""\
@@ -50,11 +48,9 @@ def page() -> str:
             "",
             *table("effect", HONOURED),
             "",
-            "## Of this library",
+            "## Settings of this library",
             "",
-            f"Keys begin with `{OWN_PREFIX}`.",
-            "",
-            *table("effect", [FLUSH_FILES]),
+            *table("effect", OWN),
             "",
             "## Python workers",
             "",
@@ -76,7 +72,12 @@ def page() -> str:
 def table(last: str, rows: Iterable[DeltaConf]) -> list[str]:
     """One line per setting."""
     head = [f"| setting | default | {last} |", "| --- | --- | --- |"]
-    return [*head, *(f"| `{r.name}` | {default(r)} | {r.effect} |" for r in rows)]
+    return [*head, *(f"| `{shown(r)}` | {default(r)} | {r.effect} |" for r in rows)]
+
+
+def shown(row: DeltaConf) -> str:
+    """The name of a setting without the prefix of its table; in a table of many, the key."""
+    return row.key if row in OWN else row.name
 
 
 def default(row: DeltaConf) -> str:

@@ -11,7 +11,7 @@ from puredelta.commands.dml.resolve.settings import MergeSettings
 from puredelta.protocol.schema.types import LONG, STRING, StructField, StructType
 from puredelta.protocol.table.stats import indexed_leaves, without_statistics
 from puredelta.spark.session import delta_conf
-from puredelta.spark.session.delta_conf import HONOURED, PREFIX, WITHOUT_EFFECT, DeltaConf
+from puredelta.spark.session.delta_conf import HONOURED, OWN, PREFIX, WITHOUT_EFFECT, DeltaConf
 from tests.protocol.table.test_table_config import config_of
 
 ROOT = Path(__file__).parent.parent
@@ -39,7 +39,7 @@ def test_the_code_knows_no_other_setting() -> None:
 def test_what_is_honoured_is_read() -> None:
     others = "".join(p.read_text() for p in SOURCES.rglob("*.py") if p != REGISTRY)
     rows = {name: conf for name, conf in vars(delta_conf).items() if isinstance(conf, DeltaConf)}
-    assert set(rows.values()) == set(HONOURED)
+    assert set(rows.values()) == {*HONOURED, *OWN}
     unread = {
         name
         for name, conf in rows.items()

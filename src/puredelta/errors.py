@@ -40,6 +40,8 @@ __all__ = [
     "UnsupportedError",
 ]
 
+_SHOWN_MAX = 4_000
+
 
 class DeltaError(Exception):
     """Base of the tree.
@@ -133,7 +135,15 @@ class TableNotFoundError(DeltaError, LookupError):
 
 
 class CorruptTableError(DeltaError):
-    """The log or a file of the table breaks the protocol."""
+    """The log or a file of the table breaks the protocol.
+
+    What is quoted of it may be as long as the file: the middle of a long message is left out.
+    """
+
+    def __init__(self, message: str, *, code: ErrorCode, **details: object) -> None:
+        if len(message) > _SHOWN_MAX:
+            message = f"{message[: _SHOWN_MAX // 2]} ... {message[-_SHOWN_MAX // 2 :]}"
+        DeltaError.__init__(self, message, code=code, **details)
 
 
 class CommitUnknownError(DeltaError):

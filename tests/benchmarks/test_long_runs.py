@@ -1,4 +1,4 @@
-"""Growth and trickle: the same rows in other files, and rows that many merges leave."""
+"""Growth, trickle, writers: rows in other files, and rows that many merges leave."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from benchmarks import growth, tables, trickle
+from benchmarks import growth, tables, trickle, writers
 from benchmarks.bench import Try
 from benchmarks.conversions import CONVERSIONS, Conversion
 from benchmarks.engines import ENGINES
 from benchmarks.options import Options
 from benchmarks.replay import table_totals
 from benchmarks.report import Measurement
-from benchmarks.rows import order_numbers, total
+from benchmarks.rows import Totals, order_numbers, total
 from benchmarks.tables import Layout, Shape, lay_table
 from benchmarks.trickle import CHANGED, NEW, Series, drops
 from benchmarks.workloads import WORKLOADS, Workload, make_source
@@ -142,3 +143,23 @@ def test_many_files_to_convert_are_links(tmp_path: Path, monkeypatch: pytest.Mon
     found = sorted((tmp_path / "base").iterdir())
     assert len(found) == 8
     assert len({path.stat().st_ino for path in found}) == 3
+
+
+def test_sources_of_writers_change_rows_of_one_partition_once(tmp_path: Path) -> None:
+    base = lay_table(Shape("S", Layout.PARTITIONED), tmp_path / "base")
+    numbers = [(tables.PARTITIONS * merge + part, part) for part in (0, 3) for merge in range(2)]
+    sources = [writers.draw(base.shape, *number, tmp_path) for number in numbers]
+    rows = pq.read_table([source.path for source in sources])
+    assert len(rows) == 4 * (writers.CHANGED + writers.NEW)
+    assert len(rows.group_by(["wr_order_number", "wr_item_sk"]).aggregate([])) == len(rows)
+    assert set(rows["wr_part"].to_pylist()) == {0, 3}
+    assert "t.wr_part = 3 AND s.wr_part = 3" in sources[-1].request(tmp_path)["on"]
+    kept = table_totals_without(base, sources)
+    assert kept.rows == base.totals.rows - 4 * writers.CHANGED
+
+
+def table_totals_without(base: tables.BaseTable, sources: list[writers.Source]) -> Totals:
+    totals = base.totals
+    for source in sources:
+        totals -= source.before
+    return totals

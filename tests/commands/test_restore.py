@@ -9,9 +9,18 @@ from typing import Any
 
 import pytest
 
-from puredelta.commands.restore import restore_table
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.commands.restore import differing_files, restore_table
+from puredelta.errors import (
+    ConcurrentDeleteReadException,
+    ErrorCode,
+    InvalidRequestError,
+)
+from puredelta.log.files.clock import wall_clock
+from puredelta.log.maintenance.running_vacuums import require_kept
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import DeletionVectorDescriptor
+from puredelta.protocol.actions.log_paths import commit_name, log_path
+from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.feature_usage import (
     IDENTITY_ALLOWS_EXPLICIT,
     IDENTITY_HIGH_WATER_MARK,
@@ -22,6 +31,8 @@ from puredelta.protocol.schema.types import LONG, StructField, StructType
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN, clustering_domain
 from puredelta.store.local import LocalStore
 from tests.commands.sessions import FakeSession
+from tests.commands.vacuum.recorded import DAY_MS, ENDED, NOW_MS, STARTED, record
+from tests.faults import Meddling
 from tests.log.tables import (
     WRITE,
     Client,
@@ -73,6 +84,55 @@ def test_files_and_metadata_are_those_of_the_version(log: TableLog) -> None:
     assert restore_table(SPARK, log, version=3) is None
 
 
+@pytest.mark.parametrize(
+    ("recorded", "removed_ago_ms", "may_go"),
+    [
+        pytest.param([(STARTED, 1000)], 8 * DAY_MS, True, id="running"),
+        pytest.param([(STARTED, 1000), (ENDED, 500)], 8 * DAY_MS, False, id="ended"),
+        pytest.param(
+            [(STARTED, 1000), (STARTED, 900), (ENDED, 500)], 8 * DAY_MS, True, id="two, one ended"
+        ),
+        pytest.param([(STARTED, 1000)], 6 * DAY_MS, False, id="it keeps what is so young"),
+        pytest.param([(STARTED, 2 * DAY_MS)], 10 * DAY_MS, False, id="nobody takes so long"),
+    ],
+)
+def test_x24a_a_vacuum_that_may_delete_the_files_is_waited_for(
+    tmp_path: Path, recorded: list[tuple[Operation, int]], removed_ago_ms: int, may_go: bool
+) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"x")
+    log = create_table(LocalStore(tmp_path), add("a.parquet"))
+    commit(log, remove("a.parquet", deleted_ms=NOW_MS - removed_ago_ms))
+    for operation, ago_ms in recorded:
+        record(log, operation, ago_ms=ago_ms)
+    if may_go:
+        with pytest.raises(ConcurrentDeleteReadException, match="VACUUM"):
+            restore_table(SPARK, log, version=0, clock=lambda: NOW_MS)
+        assert paths(log) == set()
+    else:
+        restore_table(SPARK, log, version=0, clock=lambda: NOW_MS)
+        assert paths(log) == {"a.parquet"}
+
+
+def test_commits_may_be_cleaned_up_while_vacuums_are_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"x")
+    log = create_table(LocalStore(tmp_path), add("a.parquet"))
+    commit(log, remove("a.parquet", deleted_ms=NOW_MS - 8 * DAY_MS))
+    commit(log, add("b.parquet"))
+    listed: list[object] = []
+
+    def clean_up(operation: str) -> None:
+        if operation == "list_from":
+            listed.append(operation)
+        elif listed and operation == "read":
+            (tmp_path / log_path(commit_name(1))).unlink(missing_ok=True)
+
+    snapshot = log.snapshot()
+    restored, _ = differing_files(log.snapshot(version=0).files, snapshot.files)
+    store = Meddling(log.store, before=clean_up)
+    require_kept(store, snapshot, restored, now_ms=wall_clock())
+    assert not (tmp_path / log_path(commit_name(1))).exists()
+
+
 def test_a_time_chooses_the_version(log: TableLog) -> None:
     moment = dt.datetime.fromtimestamp(log.history()[-1].timestamp_ms / 1000, tz=dt.timezone.utc)
     restore_table(SPARK, log, timestamp=moment)  # type: ignore[arg-type]
@@ -81,6 +141,32 @@ def test_a_time_chooses_the_version(log: TableLog) -> None:
     with pytest.raises(InvalidRequestError) as error:
         restore_table(SPARK, log, timestamp=late)  # type: ignore[arg-type]
     assert error.value.code is ErrorCode.CANNOT_RESTORE_TIMESTAMP_GREATER
+
+
+def test_a_lost_deletion_vector_is_a_lost_file(tmp_path: Path) -> None:
+    """VACUUM takes a vector that was replaced, while its data file stays in use."""
+    vector = DeletionVectorDescriptor(
+        storage_type="u",
+        path_or_inline="^-aqEH.-t@S}K{vb[*k^",
+        offset=1,
+        size_bytes=3,
+        cardinality=1,
+    )
+    marked = replace(
+        add("a.parquet"), deletion_vector=vector, stats='{"numRecords":10,"tightBounds":false}'
+    )
+    (tmp_path / "a.parquet").write_bytes(b"x")
+    log = create_table(
+        LocalStore(tmp_path),
+        marked,
+        protocol=feature_protocol(readers=("deletionVectors",)),
+        delta__enableDeletionVectors="true",
+    )
+    commit(log, replace(remove("a.parquet"), deletion_vector=vector), add("a.parquet"))
+    with pytest.raises(InvalidRequestError, match=r"deletion_vector_\S+\.bin") as error:
+        restore_table(SPARK, log, version=0)
+    assert error.value.code is ErrorCode.FILE_NOT_FOUND
+    assert log.snapshot().version == 1
 
 
 def test_lost_files_and_unknown_versions_are_refused(log: TableLog, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from puredelta import tables as ours
 from puredelta.commands.alter.clustering import cluster_table_by
-from puredelta.commands.alter.column_change import ColumnEdit, Unset, change_table_column
+from puredelta.commands.alter.column_change import ColumnEdit, Unset, change_table_columns
 from puredelta.commands.alter.columns import (
     NewColumn,
     add_table_columns,
@@ -216,23 +216,23 @@ STEPS: list[Step] = [
     ("DROP COLUMN a", lambda s, t: drop_table_columns(s, t, [("a",)])),
     (
         "ALTER COLUMN s.x COMMENT 'nested'",
-        lambda s, t: change_table_column(s, t, ("s", "x"), ColumnEdit(comment="nested")),
+        lambda s, t: change_table_columns(s, t, [(("s", "x"), ColumnEdit(comment="nested"))]),
     ),
     (
         "ALTER COLUMN a DROP NOT NULL",
-        lambda s, t: change_table_column(s, t, ("a",), ColumnEdit(nullable=True)),
+        lambda s, t: change_table_columns(s, t, [(("a",), ColumnEdit(nullable=True))]),
     ),
     (
         "ALTER COLUMN a AFTER s",
-        lambda s, t: change_table_column(s, t, ("a",), ColumnEdit(place=After("s"))),
+        lambda s, t: change_table_columns(s, t, [(("a",), ColumnEdit(place=After("s")))]),
     ),
     (
         "ALTER COLUMN a TYPE BIGINT",
-        lambda s, t: change_table_column(s, t, ("a",), ColumnEdit(data_type=T.LongType())),
+        lambda s, t: change_table_columns(s, t, [(("a",), ColumnEdit(data_type=T.LongType()))]),
     ),
     (
         "ALTER COLUMN c SET DEFAULT 4",
-        lambda s, t: change_table_column(s, t, ("c",), ColumnEdit(default="4")),
+        lambda s, t: change_table_columns(s, t, [(("c",), ColumnEdit(default="4"))]),
     ),
     (
         "SET TBLPROPERTIES ('delta.feature.allowColumnDefaults'='supported')",
@@ -240,11 +240,11 @@ STEPS: list[Step] = [
     ),
     (
         "ALTER COLUMN c SET DEFAULT 4",
-        lambda s, t: change_table_column(s, t, ("c",), ColumnEdit(default="4")),
+        lambda s, t: change_table_columns(s, t, [(("c",), ColumnEdit(default="4"))]),
     ),
     (
         "ALTER COLUMN c DROP DEFAULT",
-        lambda s, t: change_table_column(s, t, ("c",), ColumnEdit(default=Unset.DEFAULT)),
+        lambda s, t: change_table_columns(s, t, [(("c",), ColumnEdit(default=Unset.DEFAULT))]),
     ),
     (
         "ADD CONSTRAINT Positive CHECK (a > 0)",
@@ -291,11 +291,13 @@ STEPS: list[Step] = [
     ),
     (
         "ALTER COLUMN m.value TYPE BIGINT",
-        lambda s, t: change_table_column(s, t, ("m", "value"), ColumnEdit(data_type=T.LongType())),
+        lambda s, t: change_table_columns(
+            s, t, [(("m", "value"), ColumnEdit(data_type=T.LongType()))]
+        ),
     ),
     (
         "ALTER COLUMN pp TYPE BIGINT",
-        lambda s, t: change_table_column(s, t, ("pp",), ColumnEdit(data_type=T.LongType())),
+        lambda s, t: change_table_columns(s, t, [(("pp",), ColumnEdit(data_type=T.LongType()))]),
     ),
     ("CLUSTER BY (`a b`)", lambda s, t: cluster_table_by(s, t, [("a b",)])),
     (

@@ -39,6 +39,7 @@ from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.session.types import to_spark
 from tests.activation.connect_check import activated
 from tests.spark.files import write_file
+from tests.spark.source.connect_own_reads import own_reads
 from tests.spark.tables import TableFiles
 from tests.sql.connect_statements import statements
 
@@ -208,6 +209,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     instants,
     changed_rows,
     workers,
+    own_reads,
     activated,
     statements,
 )

@@ -25,8 +25,13 @@ from puredelta.worker.data_files.rewrite_file import (
 )
 from puredelta.worker.limits import LIMITS, LIMITS_CODEC
 from puredelta.worker.lookup.key_lookup import look_up
-from puredelta.worker.lookup.lookup_batch import LOOKUP_BATCHES, FileLookup
-from puredelta.worker.lookup.lookup_request import LOOKUP_REQUESTS, KeyColumn, LookupRequest
+from puredelta.worker.lookup.lookup_request import (
+    LOOKUP_BATCHES,
+    LOOKUP_REQUESTS,
+    FileLookup,
+    KeyColumn,
+    LookupRequest,
+)
 from tests.worker.lookup.batches import batch_of
 from tests.worker.unpacking import run_without
 

@@ -1,3 +1,1 @@
 """Activation: which calls of PySpark's own classes mean a Delta table, and what they become."""
-
-from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import threading
 import warnings
-from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
@@ -16,16 +15,6 @@ from puredelta.spark.session.session import is_connect
 
 _JAR_CLASS = "io.delta.sql.DeltaSparkSessionExtension"
 _EXTENSIONS = "spark.sql.extensions"
-_CLASSES: Mapping[Owner, tuple[str, str]] = {
-    Owner.SESSION: ("session", "SparkSession"),
-    Owner.FRAME: ("dataframe", "DataFrame"),
-    Owner.READER: ("readwriter", "DataFrameReader"),
-    Owner.WRITER: ("readwriter", "DataFrameWriter"),
-    Owner.TABLE_WRITER: ("readwriter", "DataFrameWriterV2"),
-    Owner.STREAM_READER: ("streaming.readwriter", "DataStreamReader"),
-    Owner.STREAM_WRITER: ("streaming.readwriter", "DataStreamWriter"),
-}
-"""Module and name of every class, below the package of a kind of session."""
 _CLASSIC, _CONNECT = "pyspark.sql", "pyspark.sql.connect"
 
 _lock = threading.Lock()
@@ -81,7 +70,8 @@ def deactivate() -> None:
 def _owners(package: str) -> dict[Owner, type]:
     """Return the classes of a kind of session; Connect's are imported only where it is used."""
     found: dict[Owner, type] = {}
-    for owner, (module, name) in _CLASSES.items():
+    for owner in Owner:
+        module, name = owner.value
         inner = "classic.dataframe" if (package, owner) == (_CLASSIC, Owner.FRAME) else module
         found[owner] = getattr(importlib.import_module(f"{package}.{inner}"), name)
     return found

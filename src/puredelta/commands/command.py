@@ -10,18 +10,32 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from typing_extensions import assert_never
 
 from puredelta.commands.settings import CommitSettings
+from puredelta.commands.stored_expressions import require_harmless
+from puredelta.errors import (
+    ConcurrentWriteException,
+    DeltaError,
+    ErrorCode,
+    InvalidRequestError,
+)
 from puredelta.log.commit.commit_request import Committed
 from puredelta.log.commit.environment import DEFAULT_ENVIRONMENT, Environment, Phase, ignore_phase
 from puredelta.log.commit.transaction import Transaction
 from puredelta.log.files.clock import Clock, wall_clock
+from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
+from puredelta.log.skipping.pruning import prune_files
 from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.values.predicates import Predicate
 from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.source.own_reads import Stale, bind_rows
 from puredelta.version import __version__
+
+_WRITES_ROWS = {Capability.APPEND, Capability.OVERWRITE, Capability.MERGE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +74,40 @@ class Command:
             raise ValueError(f"there is no table at {self.log.root_uri} yet")
         return self.existing
 
+    def bind(self, rows: DataFrame, *, only_subqueries: bool = False) -> DataFrame:
+        """Return rows as the version that the command reads gives them.
+
+        ``only_subqueries`` is for rows that the command itself makes of this version, where
+        expressions of the user look at tables.
+
+        What they read of the command's own table is part of what the transaction has read:
+        only rows that read nothing of it can be a blind append. Runs no job.
+
+        Raises:
+            InvalidRequestError: the rows need a column that this version does not have
+                (DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS).
+            ConflictError: they are of an older version and cannot be brought to this one
+                (DELTA_CONCURRENT_WRITE).
+        """
+        if self.existing is None:
+            return rows
+        bound = bind_rows(
+            rows,
+            self.existing,
+            is_table=self.log.is_at,
+            time_zone=self.session.time_zone,
+            only_subqueries=only_subqueries,
+        )
+        if isinstance(bound, Stale):
+            raise _stale(bound, self.existing)
+        for predicate in bound.reads:
+            self.transaction.read_files(predicate, _candidates(self.existing, predicate))
+        return bound.rows
+
+    def on(self, snapshot: Snapshot) -> Command:
+        """Return the same call on another version, of which nothing has been read yet."""
+        return replace(self, existing=snapshot, transaction=self.transaction.on(snapshot))
+
     def clock(self) -> int:
         """Return the time now, in milliseconds since 1970."""
         return self.environment.clock()
@@ -75,6 +123,37 @@ class Command:
             return False
         last = self.transaction.read_app_id(wanted.app_id)
         return last is not None and last >= wanted.version
+
+
+def _stale(why: Stale, snapshot: Snapshot) -> DeltaError:
+    again = f"Make the DataFrame again, from version {snapshot.version} of {snapshot.root_uri}."
+    match why:
+        case Stale.COLUMNS:
+            return InvalidRequestError(
+                "The rows to be written read columns of the table itself that are gone or have "
+                f"another type now. {again}",
+                code=ErrorCode.SCHEMA_CHANGE_SINCE_ANALYSIS,
+                path=snapshot.root_uri,
+                version=snapshot.version,
+            )
+        case Stale.UNREACHABLE:
+            return ConcurrentWriteException(
+                "A concurrent transaction has written new data since the rows to be written were "
+                f"read from the table itself. {again}",
+                code=ErrorCode.CONCURRENT_WRITE,
+                path=snapshot.root_uri,
+                version=snapshot.version,
+            )
+        case _:
+            assert_never(why)
+
+
+def _candidates(snapshot: Snapshot, predicate: Predicate | None) -> FileTable:
+    """Return the files that may hold rows that a condition is true of."""
+    files = snapshot.files
+    if predicate is None:
+        return files
+    return files.select(prune_files(files, snapshot.config, predicate))
 
 
 def start_command(
@@ -117,8 +196,11 @@ def command_on(
 
     Raises:
         UnsupportedError: the table has a feature that this library cannot write.
+        InvalidRequestError: rows are to be written, and what the table stores may do harm.
     """
     session = SessionInfo.of(spark) if session is None else session
+    if existing is not None and capability in _WRITES_ROWS:
+        require_harmless(existing.config, session.settings)
     return Command(
         spark=spark,
         session=session,

@@ -16,6 +16,8 @@ from dataclasses import replace
 
 from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command, PostCommitHook
+from puredelta.commands.generate import update_manifests
+from puredelta.commands.stored_expressions import require_harmless_change
 from puredelta.log.commit.commit_request import CommitRequest, Committed
 from puredelta.log.commit.post_commit import CheckpointWish, write_due_checkpoint
 from puredelta.protocol.actions.actions import (
@@ -56,12 +58,13 @@ def finish(
             _flush_new_files(command, request)
         committed = _commit(command, request)
     write_due_checkpoint(command.log, committed, wish=checkpoint, environment=command.environment)
-    for hook in (_SET_TRANSACTION, _CACHED_FRAMES, *command.hooks):
+    for hook in (_SET_TRANSACTION, _CACHED_FRAMES, _MANIFESTS, *command.hooks):
         _run(hook, command, committed)
     return committed
 
 
 def _commit(command: Command, request: CommitRequest) -> Committed:
+    require_harmless_change(request.actions, command.existing, command.session.settings)
     settings = command.settings
     marks = () if settings.set_transaction is None else (settings.set_transaction,)
     recorded = settings.records_metrics or request.always_records_metrics
@@ -115,6 +118,21 @@ def _refresh(command: Command, committed: Committed) -> None:
         refresh_cached_frames(command.spark, command.log)
 
 
+def _follow(command: Command, committed: Committed) -> None:
+    """Bring symlink manifests up to date; again where another commit came between.
+
+    Its own writer may have written manifests before ours, which did not know of it.
+    """
+    changes_files = any(isinstance(action, Add | Remove) for action in committed.actions)
+    if not committed.config.properties.symlink_manifests or not changes_files:
+        return
+    for _ in range(_MANIFEST_TRIES_MAX):
+        snapshot = command.log.snapshot()
+        update_manifests(command.log.store, snapshot, committed.actions)
+        if command.log.latest_version() == snapshot.version:
+            return
+
+
 def _reset(command: Command, _: Committed) -> None:
     command.settings.reset_set_transaction(command.spark)
 
@@ -123,5 +141,7 @@ def _nothing() -> None:
     """Remove nothing: the commit names no new data file."""
 
 
+_MANIFEST_TRIES_MAX = 5
+_MANIFESTS = PostCommitHook(name="update of symlink manifests", run=_follow)
 _SET_TRANSACTION = PostCommitHook(name="reset of txnVersion", run=_reset)
 _CACHED_FRAMES = PostCommitHook(name="refresh of cached frames", run=_refresh)

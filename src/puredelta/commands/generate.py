@@ -1,17 +1,25 @@
-"""GENERATE: files that tell engines without Delta support which data files are the table's.
+"""Manifests: files that tell engines without Delta support which data files are the table's.
 
 ``symlink_format_manifest`` writes, for each partition, a text file with one absolute path a
-line, as Presto's and Athena's ``SymlinkTextInputFormat`` reads it.
+line, as Presto's and Athena's ``SymlinkTextInputFormat`` reads it. GENERATE writes them; those of
+a table with ``delta.compatibility.symlinkFormatManifest.enabled`` follow every commit.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+import pyarrow.compute as pc
 
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.actions.actions import Action, Add, Remove
 from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.partition_escape import partition_directory
 from puredelta.store.base import Store
 
@@ -38,34 +46,71 @@ def generate(store: Store, snapshot: Snapshot, mode: str) -> int:
             code=ErrorCode.UNSUPPORTED_GENERATE_MODE,
             mode=mode,
         )
+    return _write(store, snapshot, frozenset(), every=True)
+
+
+def update_manifests(store: Store, snapshot: Snapshot, changes: Iterable[Action]) -> int:
+    """Write the manifests of the partitions that these actions change; return how many.
+
+    If there is no manifest yet all of them are written.
+
+    Raises:
+        InvalidRequestError, UnsupportedError: as `generate`.
+    """
+    changed = [action for action in changes if isinstance(action, Add | Remove)]
+    unknown = any(action.partition_values is None for action in changed)
+    every = unknown or not store.exists(MANIFEST_DIRECTORY)
+    columns = snapshot.config.physical_partition_columns
+    keys = (_key(action.partition_values or {}, columns) for action in changed)
+    return _write(store, snapshot, frozenset(keys), every=every)
+
+
+_Key: TypeAlias = tuple[str | None, ...]
+
+
+def _write(store: Store, snapshot: Snapshot, keys: frozenset[_Key], *, every: bool) -> int:
+    """Write the manifests of some partitions, or of all; remove those without files."""
     _require_readable_by_others(snapshot)
-    manifests = manifest_contents(snapshot)
+    manifests = manifest_contents(snapshot, None if every else keys)
+    if every:
+        known = {file.path for file in store.walk(MANIFEST_DIRECTORY) if file.name == _MANIFEST}
+    else:
+        known = {_manifest_path(snapshot.config, key) for key in keys}
     for path, content in manifests.items():
         store.put(path, content.encode())
-    for file in list(store.walk(MANIFEST_DIRECTORY)):
-        if file.name == _MANIFEST and file.path not in manifests:
-            store.delete(file.path)
+    for path in known - manifests.keys():
+        store.delete(path)
     return len(manifests)
 
 
-def manifest_contents(snapshot: Snapshot) -> dict[str, str]:
-    """Return the text of each manifest by its path; an unpartitioned table has one always."""
-    columns = tuple(
-        zip(
-            snapshot.config.partition_columns,
-            snapshot.config.physical_partition_columns,
-            strict=True,
-        )
-    )
-    lines: defaultdict[str, list[str]] = defaultdict(list)
+def manifest_contents(snapshot: Snapshot, keys: frozenset[_Key] | None = None) -> dict[str, str]:
+    """Return the text of each manifest, or of those of some partitions, by its path.
+
+    An unpartitioned table has one always.
+    """
+    config, columns = snapshot.config, snapshot.config.physical_partition_columns
+    values = snapshot.files.rows["partition_values"]
+    texts = [pc.map_lookup(values, name, "first").to_pylist() for name in columns]
+    lines: defaultdict[_Key, list[str]] = defaultdict(list)
     if not columns:
-        lines[f"{MANIFEST_DIRECTORY}/{_MANIFEST}"] = []
-    for add in snapshot.files.adds():
-        values = [(name, add.partition_values.get(physical)) for name, physical in columns]
-        partition = f"{partition_directory(values)}/" if values else ""
-        path = f"{MANIFEST_DIRECTORY}/{partition}{_MANIFEST}"
-        lines[path].append(absolute_uri(snapshot.root_uri, add.path))
-    return {path: "".join(f"{uri}\n" for uri in uris) for path, uris in lines.items()}
+        lines[()] = []
+    partitions = zip(*texts, strict=True) if columns else itertools.repeat(())
+    for key, path in zip(partitions, snapshot.files.rows["path"].to_pylist(), strict=False):
+        if keys is None or key in keys:
+            lines[key].append(absolute_uri(snapshot.root_uri, path))
+    return {
+        _manifest_path(config, key): "".join(f"{uri}\n" for uri in uris)
+        for key, uris in lines.items()
+    }
+
+
+def _key(values: Mapping[str, str | None], columns: Iterable[str]) -> _Key:
+    return tuple(values.get(name) for name in columns)
+
+
+def _manifest_path(config: TableConfig, key: _Key) -> str:
+    partition = partition_directory(zip(config.partition_columns, key, strict=True))
+    return "/".join(filter(None, (MANIFEST_DIRECTORY, partition, _MANIFEST)))
 
 
 def _require_readable_by_others(snapshot: Snapshot) -> None:

@@ -23,9 +23,11 @@ from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import Clock, wall_clock
 from puredelta.log.files.file_table import FileTable, file_keys
 from puredelta.log.files.tombstones import remove_file
+from puredelta.log.maintenance.running_vacuums import require_kept
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Action, Add, DomainMetadata, Metadata
+from puredelta.protocol.actions.deletion_vector import vector_path
 from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.protocol.actions.table_operations import restore
 from puredelta.protocol.features.feature_registry import Capability
@@ -93,7 +95,8 @@ def restore_table(
         InvalidRequestError: there is no such version (CANNOT_RESTORE_TABLE_VERSION), the
             time is none or outside of the history (CANNOT_RESTORE_TIMESTAMP_...), or files
             of the version are gone (FILE_NOT_FOUND).
-        ConflictError: another writer changed the table meanwhile.
+        ConflictError: another writer changed the table meanwhile, or a VACUUM that may delete
+            files of the version has not ended.
     """
     if (version is None) == (timestamp is None):
         raise ValueError("RESTORE takes a version or a timestamp, one of both")
@@ -104,8 +107,9 @@ def restore_table(
     if target.version == latest.version:
         return None
     restored, removed = differing_files(target.files, latest.files)
-    if command.session.settings.get(IGNORE_MISSING_SETTING, "false").lower() != "true":
-        _require_present(restored, target)
+    require_kept(log.store, latest, restored, now_ms=command.clock())
+    if not ignores_missing(command.session.settings):
+        require_present(restored, target, purpose="restoring")
     outcome = RestoreOutcome(
         table_size_bytes=target.files.total_size_bytes,
         num_files=len(target.files),
@@ -232,13 +236,23 @@ def _timestamp_text(time_ms: int, time_zone: str) -> str:
 # --- are the files there --------------------------------------------------------------------
 
 
-def _require_present(files: FileTable, target: Snapshot) -> None:
+def ignores_missing(settings: Mapping[str, str]) -> bool:
+    """Return whether the session wants no error for files that are gone."""
+    return settings.get(IGNORE_MISSING_SETTING, "false").lower() == "true"
+
+
+def require_present(files: FileTable, target: Snapshot, *, purpose: str) -> None:
+    """Refuse a version of which files are gone.
+
+    Raises:
+        InvalidRequestError: a file is not there (FILE_NOT_FOUND).
+    """
     missing = list(_missing(list(files.adds()), target.root_uri))
     if missing:
         raise InvalidRequestError(
             f"Not all files from version {target.version} are available in file system. Missed "
             f"files (top {_NAMED_MAX} files): {', '.join(missing[:_NAMED_MAX])}. Please use more "
-            "recent version or timestamp for restoring. To disable check update option "
+            f"recent version or timestamp for {purpose}. To disable check update option "
             f"{IGNORE_MISSING_SETTING}.",
             code=ErrorCode.FILE_NOT_FOUND,
             version=target.version,
@@ -246,12 +260,24 @@ def _require_present(files: FileTable, target: Snapshot) -> None:
         )
 
 
+def paths_of(add: Add) -> Iterator[str]:
+    """Yield the data file and, if it lies in a file, the deletion vector, as the log spells them.
+
+    VACUUM takes a vector that was replaced, while the data file stays in use.
+    """
+    yield add.path
+    if add.deletion_vector is not None and (path := vector_path(add.deletion_vector)) is not None:
+        yield path
+
+
 def _missing(adds: Sequence[Add], root_uri: str) -> Iterator[str]:
-    def is_there(add: Add) -> bool:
-        directory, _, name = absolute_uri(root_uri, add.path).rpartition("/")
+    paths = list(dict.fromkeys(path for add in adds for path in paths_of(add)))
+
+    def is_there(path: str) -> bool:
+        directory, _, name = absolute_uri(root_uri, path).rpartition("/")
         return open_store(directory).exists(name)
 
     with ThreadPoolExecutor(_LOOKERS_MAX, "puredelta-restore") as lookers:
-        for add, found in zip(adds, lookers.map(is_there, adds), strict=True):
+        for path, found in zip(paths, lookers.map(is_there, paths), strict=True):
             if not found:
-                yield add.path
+                yield path

@@ -12,16 +12,6 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.clock import wall_clock
 from puredelta.protocol.actions.actions import SetTransaction
 from puredelta.spark.session import delta_conf
-from puredelta.spark.session.delta_conf import DeltaConf
-
-PREFIX = "spark.puredelta."
-FLUSH_FILES = DeltaConf(
-    name="flushDataFiles",
-    default="true",
-    prefix=PREFIX,
-    effect="new data files are flushed to storage (`fsync`) before the commit that names them; "
-    "off: a power cut may leave a version whose files are empty",
-)
 
 _SIZE = re.compile(r"(-?\d+)\s*([kmgtp]?)i?b?", re.IGNORECASE)
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
@@ -52,7 +42,7 @@ class CommitSettings:
         return cls(
             user_metadata=delta_conf.USER_METADATA.text(settings),
             records_metrics=delta_conf.HISTORY_METRICS.flag(settings),
-            flushes_files=FLUSH_FILES.flag(settings),
+            flushes_files=delta_conf.FLUSH_FILES.flag(settings),
         )
 
     @classmethod
@@ -65,7 +55,7 @@ class CommitSettings:
         return cls(
             user_metadata=delta_conf.USER_METADATA.text(settings),
             records_metrics=delta_conf.HISTORY_METRICS.flag(settings),
-            flushes_files=FLUSH_FILES.flag(settings),
+            flushes_files=delta_conf.FLUSH_FILES.flag(settings),
             set_transaction=set_transaction_of(
                 delta_conf.TXN_APP_ID.text(settings), delta_conf.TXN_VERSION.text(settings)
             ),

@@ -1,3 +1,1 @@
 """The Delta protocol as immutable types and pure functions: no files, no clock, no Spark."""
-
-from __future__ import annotations

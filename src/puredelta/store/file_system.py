@@ -19,6 +19,11 @@ _NO_DIRECTORY_FSYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EBADF})
 
 
 def link_new(temporary: Path, target: Path) -> PutOutcome:
+    """Give a finished file its name, unless the name is taken.
+
+    Raises:
+        UnsupportedError: the file system has no hard links (UNSUPPORTED_STORAGE).
+    """
     try:
         os.link(temporary, target)
     except OSError as error:
@@ -41,6 +46,7 @@ def link_new(temporary: Path, target: Path) -> PutOutcome:
 
 
 def make_directories(directory: Path) -> None:
+    """Make a directory and those above it that are missing, durably."""
     missing = []
     while not directory.is_dir():
         missing.append(directory)
@@ -53,6 +59,7 @@ def make_directories(directory: Path) -> None:
 
 
 def find_name_rule(root: Path) -> NameRule:
+    """Make a file and a link to it, look for the file under other spellings, and remove both."""
     make_directories(root)
     trial = root / f"{TRIAL_PREFIX}{uuid.uuid4().hex}-\u00e9"
     link = trial.with_name(f"{trial.name}-link")

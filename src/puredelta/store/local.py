@@ -19,7 +19,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.store.base import (
     FileEnd,
     NameRule,

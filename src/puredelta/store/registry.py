@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.store.base import Store
@@ -11,6 +12,7 @@ from puredelta.store.local import LocalStore
 
 # As Hadoop reads it: a colon before the first slash ends a scheme. One letter is a drive.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+_LOCAL = "file:"
 _FILE_AUTHORITIES = ("", "localhost")
 
 
@@ -59,6 +61,17 @@ def has_scheme(location: str) -> bool:
     [False, False, True, True, False]
     """
     return _SCHEME.match(location) is not None
+
+
+def is_same_location(one: str, other: str) -> bool:
+    """Return whether two roots of tables are one directory, through whatever links or mounts."""
+    if one == other:
+        return True
+    one_path, other_path = (root_uri.removeprefix(_LOCAL) for root_uri in (one, other))
+    try:
+        return Path(one_path).samefile(other_path)
+    except OSError:  # one of them is gone
+        return False
 
 
 def _path_of_file_uri(uri: str) -> str:

@@ -26,15 +26,17 @@ from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.read.detail import detail_rows
 from puredelta.commands.read.history import history_rows
 from puredelta.commands.read.read_table import resolve_timestamp
-from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
-from puredelta.sql.relations.names import find_catalog_name, find_location
-from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.relations.names import find_catalog_name, find_location, require_table
 from puredelta.sql.text.table_name import parse_table_name
-from puredelta.tables.arguments import require_integer, require_string
-from puredelta.tables.maintenance import TableMaintenance, clone_request
+from puredelta.tables.maintenance import (
+    TableMaintenance,
+    clone_request,
+    require_integer,
+    require_string,
+)
 from puredelta.tables.merge_builder import ColumnMapping, DeltaMergeBuilder, ExpressionOrColumn
 from puredelta.tables.open_table import OpenTable, require_storage_options
 from puredelta.tables.optimize_builder import DeltaOptimizeBuilder
@@ -42,7 +44,7 @@ from puredelta.tables.table_builder import DeltaTableBuilder
 
 
 @methods_like_pyspark
-class DeltaTable:
+class DeltaTable(TableMaintenance):
     """A Delta table at a path.
 
     Get one with `forPath`, `forName`, `create` and its kin, or `convertToDelta`.
@@ -58,8 +60,8 @@ class DeltaTable:
     """
 
     def __init__(self, target: OpenTable, *, catalog_name: str | None = None) -> None:
+        super().__init__(target.spark, target.log)
         self._target = target
-        self._spark, self._log = target.spark, target.log
         self._catalog_name = catalog_name
 
     @classmethod
@@ -129,7 +131,7 @@ class DeltaTable:
             return cls.forPath(sparkSession, result.location)
         # Known already: nothing of what was just written is read again.
         columns = table_identity(sparkSession, result.schema)
-        return cls(OpenTable(sparkSession, TableLog.open(result.location), columns))
+        return cls(OpenTable(sparkSession, open_log(sparkSession, result.location), columns))
 
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
@@ -269,34 +271,9 @@ class DeltaTable:
         require_string(timestamp, "timestamp")
         return self._cloned(target, isShallow, replace, properties, at=timestamp)
 
-    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
-        """Delete files that no version within the retention time needs; return no rows.
-
-        Without ``retentionHours`` the property ``delta.deletedFileRetentionDuration`` decides,
-        a week unless it was set.
-
-        Raises:
-            InvalidRequestError: the time is negative, or shorter than the table's while
-                ``spark.databricks.delta.retentionDurationCheck.enabled`` is on.
-        """
-        return self._maintenance().vacuum(retentionHours)
-
     def optimize(self) -> DeltaOptimizeBuilder:
         """Start an OPTIMIZE of this table's files; the rows stay what they are."""
         return DeltaOptimizeBuilder(self._spark, self._log, OptimizeSpec())
-
-    def restoreToVersion(self, version: int) -> DataFrame:
-        """Make the table what it was at a version; return one row of counts.
-
-        Raises:
-            InvalidRequestError: the version, or a file of it, is not there.
-            ConflictError: another writer changed the table meanwhile.
-        """
-        return self._maintenance().restore_to_version(version)
-
-    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
-        """As `restoreToVersion`, to what was current at a time."""
-        return self._maintenance().restore_to_timestamp(timestamp)
 
     def generate(self, mode: str) -> None:
         """Write manifests for engines without Delta support: ``symlink_format_manifest``.
@@ -307,27 +284,6 @@ class DeltaTable:
         """
         generate(self._log.store, self._log.snapshot(), mode)
 
-    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Let the table have the features that a pair of protocol versions stands for."""
-        self._maintenance().upgrade_protocol(readerVersion, writerVersion)
-
-    def addFeatureSupport(self, featureName: str) -> None:
-        """Let the table have a feature; readers and writers have to know it from then on.
-
-        Raises:
-            InvalidRequestError, UnsupportedError: there is no such feature, here or at all.
-        """
-        self._maintenance().add_feature(featureName)
-
-    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
-        """Take a feature from the table, and what uses it as far as no file is rewritten.
-
-        Raises:
-            InvalidRequestError: the feature is not there, or cannot be dropped.
-            UnsupportedError: files would have to be rewritten or history truncated.
-        """
-        self._maintenance().drop_feature(featureName, truncateHistory)
-
     def history(self, limit: int | None = None) -> DataFrame:
         """Return the commits of this table, newest first, in the columns of DESCRIBE HISTORY."""
         return history_rows(self._spark, self._log, limit=limit)
@@ -335,9 +291,6 @@ class DeltaTable:
     def detail(self) -> DataFrame:
         """Return one row about this table, in the columns of DESCRIBE DETAIL."""
         return detail_rows(self._spark, self._log.snapshot(), catalog_name=self._catalog_name)
-
-    def _maintenance(self) -> TableMaintenance:
-        return TableMaintenance(spark=self._spark, log=self._log)
 
     def _cloned(self, target: str, *options: object, at: int | str | None = None) -> DeltaTable:
         request = clone_request(target, *options)

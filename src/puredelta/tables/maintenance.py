@@ -1,11 +1,12 @@
 """Maintenance of a table, its clones, and what it says of itself: a part of ``DeltaTable``.
 
-Nothing is decided here: arguments are checked and calls are forwarded to the commands.
+Nothing is decided here: arguments are checked, with delta-spark's class and words (``ValueError``),
+and calls are forwarded to the commands.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -16,58 +17,79 @@ from puredelta.commands.clone.clone_table import CloneRequest, require_absolute
 from puredelta.commands.restore import RestoreOutcome, restore_table
 from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.log.replay.table_log import TableLog
-from puredelta.tables.arguments import (
-    require_boolean,
-    require_integer,
-    require_properties,
-    require_string,
-)
+from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@methods_like_pyspark
 class TableMaintenance:
     """The part of ``DeltaTable`` that leaves the rows as they are, or as they were once."""
 
-    spark: SparkSession
-    log: TableLog
+    def __init__(self, spark: SparkSession, log: TableLog) -> None:
+        self._spark = spark
+        self._log = log
 
-    def vacuum(self, retention_hours: float | None) -> DataFrame:
-        """Delete files that no version within the retention time needs; return no rows."""
-        vacuum(self.spark, self.log, retention_hours=retention_hours)
-        return self.spark.createDataFrame([], StructType([]))
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
+        """Delete files that no version within the retention time needs; return no rows.
 
-    def restore_to_version(self, version: int) -> DataFrame:
-        """Make the table what it was at a version; return one row of counts."""
+        Without ``retentionHours`` the property ``delta.deletedFileRetentionDuration`` decides,
+        a week unless it was set.
+
+        Raises:
+            InvalidRequestError: the time is negative, or shorter than the table's while
+                ``spark.databricks.delta.retentionDurationCheck.enabled`` is on.
+        """
+        vacuum(self._spark, self._log, retention_hours=retentionHours)
+        return self._spark.createDataFrame([], StructType([]))
+
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Make the table what it was at a version; return one row of counts.
+
+        Raises:
+            InvalidRequestError: the version, or a file of it, is not there.
+            ConflictError: another writer changed the table meanwhile.
+        """
         require_integer(version, "version")
-        return self._restored(restore_table(self.spark, self.log, version=version))
+        return self._restored(restore_table(self._spark, self._log, version=version))
 
-    def restore_to_timestamp(self, timestamp: str) -> DataFrame:
-        """Make the table what it was at a time; return one row of counts."""
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """As `restoreToVersion`, to what was current at a time."""
         require_string(timestamp, "timestamp")
-        return self._restored(restore_table(self.spark, self.log, timestamp=timestamp))
+        return self._restored(restore_table(self._spark, self._log, timestamp=timestamp))
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Let the table have the features that a pair of protocol versions stands for."""
+        _require_version(readerVersion, "readerVersion")
+        _require_version(writerVersion, "writerVersion")
+        upgrade_protocol_versions(
+            self._spark, self._log, reader=readerVersion, writer=writerVersion
+        )
+
+    def addFeatureSupport(self, featureName: str) -> None:
+        """Let the table have a feature; readers and writers have to know it from then on.
+
+        Raises:
+            InvalidRequestError, UnsupportedError: there is no such feature, here or at all.
+        """
+        require_string(featureName, "featureName")
+        add_feature_support(self._spark, self._log, featureName)
+
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Take a feature from the table, and what uses it as far as no file is rewritten.
+
+        Raises:
+            InvalidRequestError: the feature is not there, or cannot be dropped.
+            UnsupportedError: files would have to be rewritten or history truncated.
+        """
+        require_string(featureName, "featureName")
+        if truncateHistory is not None:
+            require_boolean(truncateHistory, "truncateHistory")
+        truncates = bool(truncateHistory)
+        drop_feature_support(self._spark, self._log, featureName, truncate_history=truncates)
 
     def _restored(self, outcome: RestoreOutcome | None) -> DataFrame:
         if outcome is None:
-            return self.spark.createDataFrame([], StructType([]))
-        return outcome.row(self.spark)
-
-    def upgrade_protocol(self, reader: int, writer: int) -> None:
-        """Let the table have the features that a pair of protocol versions stands for."""
-        _require_version(reader, "readerVersion")
-        _require_version(writer, "writerVersion")
-        upgrade_protocol_versions(self.spark, self.log, reader=reader, writer=writer)
-
-    def add_feature(self, name: str) -> None:
-        """Let the table have a feature."""
-        require_string(name, "featureName")
-        add_feature_support(self.spark, self.log, name)
-
-    def drop_feature(self, name: str, truncate_history: bool | None) -> None:
-        """Take a feature from the table."""
-        require_string(name, "featureName")
-        if truncate_history is not None:
-            require_boolean(truncate_history, "truncateHistory")
-        drop_feature_support(self.spark, self.log, name, truncate_history=bool(truncate_history))
+            return self._spark.createDataFrame([], StructType([]))
+        return outcome.row(self._spark)
 
 
 def clone_request(
@@ -93,3 +115,32 @@ def _require_version(value: object, name: str) -> None:
         raise ValueError(  # noqa: TRY004 - as in delta-spark
             f"The {name} needs to be an integer but got '{type(value)}'."
         )
+
+
+def require_string(value: object, name: str) -> None:
+    """Raise ValueError unless the value is text."""
+    _require(value, name, str, "a string")
+
+
+def require_integer(value: object, name: str) -> None:
+    """Raise ValueError unless the value is an int; like delta-spark, take a bool for one."""
+    _require(value, name, int, "an int")
+
+
+def require_boolean(value: object, name: str) -> None:
+    """Raise ValueError unless the value is a bool."""
+    _require(value, name, bool, "a boolean")
+
+
+def require_properties(value: object) -> None:
+    """Raise ValueError unless the value is a dict from text to text."""
+    _require(value, "properties", dict, "a dict")
+    assert isinstance(value, Mapping)  # noqa: S101 - a dict is one
+    for key, text in value.items():
+        require_string(key, f"All property keys including {key}")
+        require_string(text, f"All property values including {text}")
+
+
+def _require(value: object, name: str, kind: type, words: str) -> None:
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} needs to be {words} but got '{type(value)}'.")  # noqa: TRY004

@@ -10,7 +10,7 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import renewed_identity, table_identity, with_identity
 from puredelta.spark.scan.table_rows import table_rows
-from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.relations.names import require_table
 
 
 class OpenTable:

@@ -32,7 +32,8 @@ class DeltaOptimizeBuilder:
         if not isinstance(partitionFilter, str):
             raise TypeError(f"partitionFilter must be str. Found {type(partitionFilter)}")
         predicates = (*self._spec.predicates, partitionFilter)
-        return self._replaced(replace(self._spec, predicates=predicates))
+        spec = replace(self._spec, predicates=predicates)
+        return DeltaOptimizeBuilder(self._spark, self._log, spec)
 
     def executeCompaction(self) -> DataFrame:
         """Bring small files together, and rewrite those that lost many rows.
@@ -70,6 +71,3 @@ class DeltaOptimizeBuilder:
             columns.append(name)
         spec = replace(self._spec, z_order_by=tuple(columns))
         return run_optimize(self._spark, self._log, spec)
-
-    def _replaced(self, spec: OptimizeSpec) -> DeltaOptimizeBuilder:
-        return DeltaOptimizeBuilder(self._spark, self._log, spec)

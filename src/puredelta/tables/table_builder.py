@@ -5,9 +5,9 @@ Like delta-spark's, a builder is changed by its methods, which return it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
@@ -15,29 +15,21 @@ from pyspark.sql import types as T
 from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.definition.columns import (
-    IdentitySpec,
-    column,
-    require_valid_columns,
-    stored_columns,
-)
+from puredelta.commands.definition.columns import column, require_valid_columns, stored_columns
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.features.filled_columns import IdentitySpec
+from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.spark.catalog.catalog_entries import entry_name
-from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG
+from puredelta.spark.jvm.session_catalog import SESSION_CATALOG
 from puredelta.spark.session.identifiers import parse_name
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import without_table_metadata
 from puredelta.sql.execute.tables import not_on_connect
-from puredelta.sql.relations.names import find_catalog_name
-from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.relations.names import find_catalog_name, require_table
 from puredelta.sql.text.table_name import TableName
-
-if TYPE_CHECKING:
-    from puredelta.protocol.schema.types import StructField
 
 Table = TypeVar("Table")
 
@@ -87,22 +79,19 @@ class DeltaTableBuilder(Generic[Table]):
 
     def tableName(self, identifier: str) -> DeltaTableBuilder[Table]:
         """Set the name in the session catalog; ``delta.`/path` `` is a location."""
-        if type(identifier) is not str:
-            _raise_type_error("Identifier must be str.", [identifier])
+        _require_type(str, "Identifier must be str.", identifier)
         self._name = TableName(parse_name(identifier))
         return self
 
     def location(self, location: str) -> DeltaTableBuilder[Table]:
         """Set the directory of the table."""
-        if type(location) is not str:
-            _raise_type_error("Location must be str.", [location])
+        _require_type(str, "Location must be str.", location)
         self._location = location
         return self
 
     def comment(self, comment: str) -> DeltaTableBuilder[Table]:
         """Set the description of the table."""
-        if type(comment) is not str:
-            _raise_type_error("Table comment must be str.", [comment])
+        _require_type(str, "Table comment must be str.", comment)
         self._comment = comment
         return self
 
@@ -127,16 +116,14 @@ class DeltaTableBuilder(Generic[Table]):
             InvalidRequestError: an identity column is no BIGINT.
             pyspark.errors.ParseException: the type is none.
         """
-        if type(colName) is not str:
-            _raise_type_error("Column name must be str.", [colName])
+        _require_type(str, "Column name must be str.", colName)
         if type(dataType) is not str and not isinstance(dataType, T.DataType):
-            _raise_type_error("Column data type must be str or DataType.", [dataType])
+            _raise_type_error("Column data type must be str or DataType.", dataType)
         kind = T.DataType.fromDDL(dataType) if isinstance(dataType, str) else dataType
-        if type(nullable) is not bool:
-            _raise_type_error("Column nullable must be bool.", [nullable])
+        _require_type(bool, "Column nullable must be bool.", nullable)
         generated_as = _generation(generatedAlwaysAs, generatedByDefaultAs)
-        if comment is not None and type(comment) is not str:
-            _raise_type_error("Column comment must be str.", [comment])
+        if comment is not None:
+            _require_type(str, "Column comment must be str.", comment)
         added = column(colName, kind, nullable=nullable, generated_as=generated_as, comment=comment)
         if isinstance(generated_as, IdentitySpec):
             require_valid_columns(StructType((added,)), ())
@@ -150,11 +137,9 @@ class DeltaTableBuilder(Generic[Table]):
         """
         if isinstance(cols, list):
             for col in cols:
-                if type(col) is not T.StructField:
-                    _raise_type_error("Column in existing schema must be StructField.", [col])
+                _require_type(T.StructField, "Column in existing schema must be StructField.", col)
             cols = T.StructType(cols)
-        if type(cols) is not T.StructType:
-            _raise_type_error("Schema must be StructType or a list of StructField.", [cols])
+        _require_type(T.StructType, "Schema must be StructType or a list of StructField.", cols)
         self._columns += stored_columns(without_table_metadata(cols)).fields
         return self
 
@@ -170,8 +155,7 @@ class DeltaTableBuilder(Generic[Table]):
 
     def property(self, key: str, value: str) -> DeltaTableBuilder[Table]:
         """Set a table property."""
-        if type(key) is not str or type(value) is not str:
-            _raise_type_error("Key and value of property must be string.", [key, value])
+        _require_type(str, "Key and value of property must be string.", key, value)
         self._properties[key] = value
         return self
 
@@ -251,15 +235,13 @@ def _generation(
     if isinstance(always, IdentityGenerator):
         return _identity(always, allows_explicit_insert=False)
     if always is not None:
-        if type(always) is not str:
-            _raise_type_error(
-                "Generated always as expression must be str or IdentityGenerator.", [always]
-            )
+        what = "Generated always as expression must be str or IdentityGenerator."
+        _require_type(str, what, always)
         return always
     if by_default is not None:
         if not isinstance(by_default, IdentityGenerator):
             _raise_type_error(
-                "Generated by default expression must be IdentityGenerator.", [by_default]
+                "Generated by default expression must be IdentityGenerator.", by_default
             )
         return _identity(by_default, allows_explicit_insert=True)
     return None
@@ -280,11 +262,17 @@ def _names(cols: Sequence[str | list[str] | tuple[str, ...]], message: str) -> t
     names = []
     for name in given:
         if type(name) is not str:
-            _raise_type_error(message, [name])
+            _raise_type_error(message, name)
         names.append(name)
     return tuple(names)
 
 
-def _raise_type_error(message: str, values: Iterable[object]) -> NoReturn:
+def _require_type(kind: type, message: str, *values: object) -> None:
+    """Refuse values of another type, or of a subclass, as delta-spark does."""
+    if any(type(value) is not kind for value in values):
+        _raise_type_error(message, *values)
+
+
+def _raise_type_error(message: str, *values: object) -> NoReturn:
     found = "".join(f" Found {value} with type {type(value)}" for value in values)
     raise TypeError(message + found)

@@ -1,3 +1,1 @@
 """What executors run, shipped by value with each task: standard library, numpy and pyarrow only."""
-
-from __future__ import annotations

@@ -14,7 +14,6 @@ from puredelta.commands.alter.clustering import cluster_table_by
 from puredelta.commands.alter.column_change import (
     ColumnEdit,
     Unset,
-    change_table_column,
     change_table_columns,
 )
 from puredelta.commands.alter.columns import (
@@ -315,7 +314,7 @@ def test_rules_keep_their_columns() -> None:
 
 def test_one_column_is_changed_in_place() -> None:
     log = table()
-    change_table_column(SPARK, log, ("A",), ColumnEdit(comment="new", nullable=True))
+    change_table_columns(SPARK, log, [(("A",), ColumnEdit(comment="new", nullable=True))])
     recorded = json.loads(last(log).operation_parameters["column"])
     assert recorded == {
         "name": "a",
@@ -323,10 +322,10 @@ def test_one_column_is_changed_in_place() -> None:
         "nullable": True,
         "metadata": {"comment": "new"},
     }
-    change_table_column(SPARK, log, ("a",), ColumnEdit(place=After("b")))
+    change_table_columns(SPARK, log, [(("a",), ColumnEdit(place=After("b")))])
     assert names(log)[:2] == ("b", "a")
     assert last(log).operation_parameters["position"] == "AFTER b"
-    change_table_column(SPARK, log, ("s", "y"), ColumnEdit(place=End.FIRST))
+    change_table_columns(SPARK, log, [(("s", "y"), ColumnEdit(place=End.FIRST))])
     assert simple_string(log.snapshot().config.schema.fields[2].type) == "struct<y:string,x:int>"
 
 
@@ -334,11 +333,11 @@ def test_types_become_wider_where_that_is_enabled() -> None:
     log = table()
     widen = ColumnEdit(data_type=T.LongType())
     with pytest.raises(DeltaError) as error:
-        change_table_column(SPARK, log, ("a",), widen)
+        change_table_columns(SPARK, log, [(("a",), widen)])
     assert error.value.code is ErrorCode.UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP
     set_table_properties(SPARK, log, {"delta.enableTypeWidening": "true"})
-    change_table_column(SPARK, log, ("a",), widen)
-    change_table_column(SPARK, log, ("m", "value"), widen)
+    change_table_columns(SPARK, log, [(("a",), widen)])
+    change_table_columns(SPARK, log, [(("m", "value"), widen)])
     fields = {f.name: f for f in log.snapshot().config.schema.fields}
     assert fields["a"].metadata["delta.typeChanges"] == [{"toType": "long", "fromType": "integer"}]
     assert fields["m"].metadata["delta.typeChanges"] == [
@@ -346,18 +345,18 @@ def test_types_become_wider_where_that_is_enabled() -> None:
     ]
     assert json.loads(last(log).operation_parameters["column"])["name"] == "m.value"
     with pytest.raises(DeltaError):
-        change_table_column(SPARK, log, ("a",), ColumnEdit(data_type=T.IntegerType()))
+        change_table_columns(SPARK, log, [(("a",), ColumnEdit(data_type=T.IntegerType()))])
 
 
 def test_defaults_need_their_feature(spark: SparkSession) -> None:
     log = table()
     with pytest.raises(DeltaError) as error:
-        change_table_column(spark, log, ("b",), ColumnEdit(default="'x'"))
+        change_table_columns(spark, log, [(("b",), ColumnEdit(default="'x'"))])
     assert error.value.code is ErrorCode.WRONG_COLUMN_DEFAULTS_FEATURE_NOT_ENABLED
     set_table_properties(spark, log, {"delta.feature.allowColumnDefaults": "supported"})
-    change_table_column(spark, log, ("b",), ColumnEdit(default="'x'"))
+    change_table_columns(spark, log, [(("b",), ColumnEdit(default="'x'"))])
     assert log.snapshot().config.schema.fields[1].metadata["CURRENT_DEFAULT"] == "'x'"
-    change_table_column(spark, log, ("b",), ColumnEdit(default=Unset.DEFAULT))
+    change_table_columns(spark, log, [(("b",), ColumnEdit(default=Unset.DEFAULT))])
     assert "CURRENT_DEFAULT" not in log.snapshot().config.schema.fields[1].metadata
 
 
@@ -388,7 +387,7 @@ def test_several_columns_change_in_one_commit() -> None:
 )
 def test_changes_that_are_none(path: tuple[str, ...], edit: ColumnEdit, code: ErrorCode) -> None:
     with pytest.raises(DeltaError) as error:
-        change_table_column(SPARK, table(), path, edit)
+        change_table_columns(SPARK, table(), [(path, edit)])
     assert error.value.code is code
 
 

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from puredelta.commands.clone.clone_table import CloneRequest, clone_table
-from puredelta.errors import DeltaError, ErrorCode
+from puredelta.errors import ConcurrentDeleteReadException, DeltaError, ErrorCode
+from puredelta.log.files.clock import wall_clock
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.store.local import LocalStore
 from tests.commands.sessions import FakeSession
-from tests.log.tables import add, create_table, feature_protocol
+from tests.commands.vacuum.recorded import DAY_MS, NOW_MS, STARTED, record
+from tests.log.tables import WRITE, Client, add, create_table, feature_protocol, remove
 
 SPARK: Any = FakeSession()
 SHALLOW = CloneRequest(shallow=True)
@@ -96,3 +98,30 @@ def test_what_cannot_be_cloned_is_refused(
         clone_table(SPARK, source.snapshot(), target, request_)
     assert error.value.code is code
     assert not target.exists()
+
+
+def test_files_of_an_old_version_must_be_there(tmp_path: Path) -> None:
+    source = create_table(LocalStore(tmp_path / "source"), add("a.parquet"))
+    Client(source, source.snapshot()).commit([remove("a.parquet")], WRITE)
+    target = TableLog(LocalStore(tmp_path / "target"))
+    with pytest.raises(DeltaError, match=r"a\.parquet") as error:
+        clone_table(SPARK, source.snapshot(version=0), target, SHALLOW)
+    assert error.value.code is ErrorCode.FILE_NOT_FOUND
+    assert not target.exists()
+    ignoring: Any = FakeSession(spark__sql__files__ignoreMissingFiles="true")
+    assert clone_table(ignoring, source.snapshot(version=0), target, SHALLOW) == 0
+
+
+def test_x24a_a_vacuum_of_the_source_that_may_delete_the_files_is_waited_for(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"x")
+    source = create_table(LocalStore(tmp_path), add("a.parquet"), add("b.parquet"))
+    removed = remove("a.parquet", deleted_ms=wall_clock() - 8 * DAY_MS)
+    Client(source, source.snapshot()).commit([removed], WRITE)
+    record(source, STARTED, ago_ms=NOW_MS - wall_clock())
+    target = TableLog(LocalStore(tmp_path.parent / "target"))
+    with pytest.raises(ConcurrentDeleteReadException, match="VACUUM"):
+        clone_table(SPARK, source.snapshot(version=0), target, SHALLOW)
+    assert not target.exists()
+    assert clone_table(SPARK, source.snapshot(), target, SHALLOW) == 0, "of what is live"

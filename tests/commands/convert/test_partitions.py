@@ -9,10 +9,10 @@ import pytest
 from puredelta.commands.convert.partitions import (
     PartitionRules,
     PartitionValues,
+    is_log_spelling,
     parse_levels,
     read_partitions,
 )
-from puredelta.commands.convert.spelling import is_log_spelling
 from puredelta.errors import InvalidRequestError
 from puredelta.protocol.schema.types import (
     BINARY,

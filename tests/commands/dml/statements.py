@@ -105,6 +105,7 @@ def statement(
         not_matched_by_source=tuple(c for c in clauses if isinstance(c, NotMatchedBySourceClause)),
         target_columns=frozenset({"id"}),
         source_columns=(),
+        has_subqueries=False,
         pass_through=dict,
         frames=frames,
         timestamp=NOTHING,

@@ -28,7 +28,6 @@ from puredelta.errors import (
 )
 from puredelta.log.commit.environment import Phase
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.scan.scan import scan
 from puredelta.tables import DeltaTable
 from tests.commands.dml.tables import (
     active_files,
@@ -447,7 +446,7 @@ def rival(spark: SparkSession, log: TableLog, rows: DataFrame) -> Callable[[Phas
 
 
 def test_conflicts(spark: SparkSession, parted: TableLog) -> None:
-    new = scan(spark, parted.snapshot()).where("id = 1").withColumn("p", F.lit("y"))
+    new = puredelta.read(spark, parted.root_uri).where("id = 1").withColumn("p", F.lit("y"))
     assert (
         execute(spark, parted, delete("p = 'x'"), on_phase=rival(spark, parted, new)).version == 2
     )

@@ -18,7 +18,7 @@ from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from puredelta.store.base import StorageError, StoredDirectory, StoredFile
 from puredelta.store.local import LocalStore
 from tests.commands.sessions import FakeSession
-from tests.faults import FailAt
+from tests.faults import FailAt, Meddling, at_first
 from tests.log.tables import WRITE, Client, add, create_table, feature_protocol, remove
 
 HOUR_MS = 3_600_000
@@ -107,6 +107,20 @@ def test_garbage_goes_and_what_may_be_needed_stays(log: TableLog, tmp_path: Path
     assert log.snapshot().files.adds().__next__().path == "a%20b.parquet"
 
 
+def test_files_of_the_table_stay_however_the_log_spells_its_root(tmp_path: Path) -> None:
+    """An absolute path through a link names a file of the table; one of another table does not."""
+    root, link = tmp_path / "table", tmp_path / "link"
+    link.symlink_to(root)
+    paths = [f"file:{link}/p=1/a%20b.parquet", f"file://{root}/c.parquet", "file:/other/d.parquet"]
+    log = create_table(LocalStore(root), *map(add, paths))
+    for name in ("p=1/a b.parquet", "c.parquet", "d.parquet"):
+        age(root, name, 24 * 30)
+    run(log)
+    assert not (root / "d.parquet").exists()
+    assert (root / "p=1/a b.parquet").exists()
+    assert (root / "c.parquet").exists()
+
+
 def test_without_retention_only_what_is_in_use_stays(log: TableLog, tmp_path: Path) -> None:
     run(log, 0, **UNCHECKED)
     assert not (tmp_path / "table" / "lately.parquet").exists()
@@ -141,6 +155,20 @@ def test_a_failure_is_in_the_history(log: TableLog) -> None:
     info = log.history()[0].commit_info
     assert info is not None
     assert info.operation_parameters == {"status": "FAILED"}
+
+
+def test_a_file_that_comes_back_before_it_is_deleted_stays(log: TableLog, tmp_path: Path) -> None:
+    """Another writer restores a version that has it, after the VACUUM has decided."""
+
+    def restore() -> None:
+        Client(log, log.snapshot()).commit([add("old.parquet")], WRITE)
+
+    store = Meddling(log.store, before=at_first("put_if_absent", restore))
+    outcome = run(TableLog(store))
+    assert "orphan.parquet" in outcome.paths
+    assert "old.parquet" not in outcome.paths
+    assert (tmp_path / "table" / "old.parquet").exists()
+    assert operations(log)[0][1]["numDeletedFiles"] == "6"
 
 
 def test_partition_directories_are_never_hidden() -> None:

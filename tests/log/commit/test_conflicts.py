@@ -71,6 +71,7 @@ class Case:
     partition: str | None = None
     level: IsolationLevel | None = None
     said: str = ""
+    operation: str = "WRITE"
     extra: dict[str, object] = field(default_factory=dict)
 
     def run(self) -> tuple[object, ...]:
@@ -82,6 +83,7 @@ class Case:
             actions=self.ours,
             isolation=self.level or isolation_level(self.ours, self.table.metadata),
             is_blind_append=adds_only and not read_set.depends_on_data,
+            operation=self.operation,
         )
         winner = WinningCommit.of(Commit(version=1, modified_ms=5, actions=self.winner))
         return find_conflicts(ours, winner, read_set=read_set, config=self.table)
@@ -108,7 +110,14 @@ MAPPED = StructType(
 )
 NAME_MAPPING = {"delta__columnMapping__mode": "name", "delta__columnMapping__maxColumnId": "3"}
 VECTORS = feature_protocol(readers=("deletionVectors",))
+VACUUM_STARTED = CommitInfo(operation="VACUUM START")
+VACUUM_ENDED = CommitInfo(operation="VACUUM END")
 CASES = {
+    "restore / vacuum start": Case(
+        ours=(add("a"),), operation="RESTORE", winner=(VACUUM_STARTED,), conflict=DELETE_READ
+    ),
+    "restore / vacuum end": Case(ours=(add("a"),), operation="RESTORE", winner=(VACUUM_ENDED,)),
+    "write / vacuum start": Case(ours=(add("a"),), winner=(VACUUM_STARTED,)),
     # --- delta-spark's matrix --------------------------------------------------------------
     "append / append": Case(ours=(add("b"),), winner=(add("a"),)),
     "disjoint txns": Case(

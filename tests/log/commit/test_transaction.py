@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -47,7 +47,7 @@ from puredelta.protocol.features.column_mapping import assign_columns
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.schema.types import LONG, StructField, StructType
 from puredelta.protocol.values.predicates import TRUE
-from puredelta.store.base import PutOutcome, StorageError
+from puredelta.store.base import PutOutcome, StorageError, StoredFile
 from puredelta.store.local import LocalStore
 from tests.faults import MemoryStore
 from tests.log.tables import (
@@ -533,6 +533,44 @@ def test_the_number_of_attempts_has_a_limit_x08() -> None:
         transact(log, on_phase=always_faster, attempts_max=5).commit([add("mine")], WRITE)
     assert caught.value.code is ErrorCode.MAX_COMMIT_RETRIES_EXCEEDED
     assert "mine" not in paths(log)
+
+
+class StaleListings(MemoryStore):
+    """As NFS behind a cache of directories: new names are there before they are listed."""
+
+    hidden: str | None = None
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[StoredFile]:
+        return (f for f in super().list_from(directory, start) if f.name != self.hidden)
+
+
+def test_a_commit_waits_for_a_rival_that_is_not_listed_yet() -> None:
+    store = StaleListings()
+    log = create_table(store)
+    waits: list[float] = []
+
+    def sleep(wait_s: float) -> None:
+        waits.append(wait_s)
+        store.hidden = None if wait_s >= 1 else store.hidden
+
+    txn = transact(log, sleep=sleep)
+    rival(log, add("theirs"))
+    store.hidden = commit_name(1)
+    assert txn.commit([add("mine")], WRITE).version == 2
+    assert waits == [0.0, 0.01, 0.05, 0.25, 1.0]
+
+
+def test_a_rival_that_is_never_listed_is_no_crowd_of_writers() -> None:
+    store = StaleListings()
+    log = create_table(store)
+    waits: list[float] = []
+    txn = transact(log, sleep=waits.append)
+    rival(log, add("theirs"))
+    store.hidden = commit_name(1)
+    with pytest.raises(ConflictError, match="no listing of the log shows it") as caught:
+        txn.commit([add("mine")], WRITE)
+    assert caught.value.code is ErrorCode.MAX_COMMIT_RETRIES_EXCEEDED
+    assert len(waits) < 10
 
 
 @pytest.mark.parametrize("phase", Phase)

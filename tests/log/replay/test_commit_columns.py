@@ -148,6 +148,7 @@ UNUSUAL = {
     "other tags": content(add("1", tags={"a": "1"}), add("2", tags={})),
     "a tag without a value": content(add("1", tags={"a": "1"}), add("2", tags={"a": None})),
     "two actions in one object": content({**add("1"), **remove("2")}, add("3"), add("4")),
+    "a size as text": content(add("1"), add("2", size="1")),
     "no add at all": content(b'{"add":null,"txn":{"appId":"a","version":1}}', add("1"), add("2")),
     "few adds": content(add("1"), remove("2"), remove("3")),
 }
@@ -155,7 +156,6 @@ BROKEN = {
     "no path": content(add("1"), add(...)),
     "no size": content(add("1"), add("2", size=None)),
     "a fraction": content(add("1"), add("2", size=1.5)),
-    "a size as text": content(add("1"), add("2", size="1")),
     "a number as partition value": content(
         add("1", partitionValues={"p": "1"}), add("2", partitionValues={"p": 2})
     ),

@@ -7,7 +7,7 @@ from puredelta.log.replay.history import file_times
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.log_paths import classic_checkpoint_name, commit_name, log_path
 from puredelta.store.base import StoredFile
-from tests.faults import MemoryStore
+from tests.faults import Meddling, MemoryStore
 from tests.log.log_files import (
     METADATA,
     PROTOCOL,
@@ -135,6 +135,20 @@ def test_history_is_newest_first_and_limited() -> None:
         "OP0",
     ]
     assert [e.version for e in TableLog(store).history(limit=2)] == [3, 2]
+
+
+def test_history_goes_on_while_a_clean_up_runs() -> None:
+    store = _table(1000, 2000, 3000)
+
+    def clean_up(operation: str) -> None:
+        if operation == "read" and reading:
+            store.files.pop(log_path(commit_name(0)), None)
+
+    reading = False
+    log = TableLog(Meddling(store, before=clean_up))
+    log.snapshot()
+    reading = True
+    assert [e.version for e in log.history()] == [2, 1]
 
 
 def _timestamped(*times_ms: int | None) -> MemoryStore:

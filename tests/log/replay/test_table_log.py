@@ -28,6 +28,7 @@ from tests.log.log_files import (
     PROTOCOL,
     Json,
     add,
+    compacted_name,
     features,
     metadata,
     remove,
@@ -93,6 +94,17 @@ def test_the_schema_of_a_version_is_its_own() -> None:
     log = TableLog(store)
     assert log.snapshot().config.properties.append_only
     assert not log.snapshot(version=1).config.properties.append_only
+
+
+def test_a_table_is_at_every_path_that_leads_to_it(tmp_path: Path) -> None:
+    write_table(LocalStore(tmp_path / "table"), [add("f0")])
+    (tmp_path / "link").symlink_to("table")
+    (tmp_path / "other").mkdir()
+    log = TableLog.open(str(tmp_path / "link"))
+    assert log.is_at(str(tmp_path / "table"))
+    assert log.is_at(str(tmp_path / "other" / ".." / "table"))
+    assert not log.is_at(str(tmp_path / "other"))
+    assert not log.is_at(str(tmp_path / "gone"))
 
 
 def test_opening_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,6 +236,44 @@ def test_compaction_files_save_reading_commits() -> None:
     write_compacted(store, 1, 2, add("f1"), add("f2"))
     assert _paths(TableLog(store)) == ["f0", "f1", "f2", "f3"]
     assert commit_name(1) not in store.reads
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("dv", [None, "v"])
+def test_a_compaction_that_adds_and_removes_one_file_is_not_believed(
+    *, backwards: bool, dv: str | None
+) -> None:
+    store = MemoryStore()
+    again, gone = [add("f1", dv=dv)], [remove("f1", dv=dv)]
+    write_table(store, [add("f0")], again, gone, [add("f2", dv=dv)], [remove("f2", dv=dv)])
+    write_commit(store, 5, *again)
+    both = [*gone, *again, add("f2", dv=dv), remove("f2", dv=dv)]
+    write_compacted(store, 1, 4, *(reversed(both) if backwards else both))
+    assert _paths(TableLog(store), version=4) == ["f0"]
+    assert _paths(TableLog(store)) == ["f0", "f1"]
+
+
+def test_a_compaction_may_replace_the_vector_of_a_file() -> None:
+    store = Counting()
+    write_table(store, [add("f0")], [remove("f0"), add("f0", dv="v")], [add("f1")])
+    write_compacted(store, 1, 2, add("f0", dv="v"), remove("f0"), add("f1"))
+    assert _paths(TableLog(store)) == ["f0", "f1"]
+    assert commit_name(1) not in store.reads
+
+
+def test_a_large_compaction_that_adds_and_removes_one_file_is_not_believed() -> None:
+    store = MemoryStore()
+    many = [add(f"f{n}", stats="x" * 100) for n in range(5_000)]
+    write_table(store, [], many, [remove("f7")])
+    write_compacted(store, 1, 2, remove("f7"), *many)
+    assert len(TableLog(store).snapshot().files) == 4_999
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"add":{"path":"x"}}', b"[" * 100_000])
+def test_the_commits_count_where_a_compaction_cannot_be_read(content: bytes) -> None:
+    store = _table()
+    store.put(log_path(compacted_name(1, 2)), content)
+    assert _paths(TableLog(store)) == ["f0", "f1", "f2", "f3"]
 
 
 def test_an_unreadable_checkpoint_is_gone_around() -> None:  # as delta-spark 4.4.0 does

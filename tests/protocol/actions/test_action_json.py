@@ -27,6 +27,7 @@ from puredelta.protocol.actions.actions import (
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 INT = st.integers(-(2**63), 2**63 - 1)
+INT_32 = st.integers(-(2**31), 2**31 - 1)
 OPTIONAL_INT = st.none() | INT
 TEXTS = st.dictionaries(TEXT, TEXT, max_size=3)
 NULLABLE_TEXTS = st.dictionaries(TEXT, st.none() | TEXT, max_size=3)
@@ -34,8 +35,8 @@ VECTORS = st.builds(
     DeletionVectorDescriptor,
     storage_type=st.sampled_from("upi"),
     path_or_inline=TEXT,
-    offset=OPTIONAL_INT,
-    size_bytes=INT,
+    offset=st.none() | INT_32,
+    size_bytes=INT_32,
     cardinality=INT,
     max_row_index=OPTIONAL_INT,
 )
@@ -92,8 +93,8 @@ ACTIONS: st.SearchStrategy[Action] = st.one_of(
     ),
     st.builds(
         Protocol,
-        min_reader_version=INT,
-        min_writer_version=INT,
+        min_reader_version=INT_32,
+        min_writer_version=INT_32,
         reader_features=st.none() | st.frozensets(TEXT, max_size=3),
         writer_features=st.none() | st.frozensets(TEXT, max_size=3),
     ),
@@ -228,7 +229,7 @@ def test_a_metadata_without_schema_is_read_and_written_without() -> None:
         (b"\xff{}", "not JSON"),
         ("[1]", "not a JSON object"),
         ('{"add":{"path":"a","size":1,"modificationTime":1}}', "'dataChange' is missing"),
-        ('{"add":{"path":"a","size":"1","modificationTime":1,"dataChange":true}}', "whole number"),
+        ('{"add":{"path":"a","size":"x","modificationTime":1,"dataChange":true}}', "whole number"),
         ('{"add":{"path":7,"size":1,"modificationTime":1,"dataChange":true}}', "expected text"),
         ('{"add":7}', "broken 'add'"),
         ('{"protocol":{"minReaderVersion":true,"minWriterVersion":2}}', "whole number"),

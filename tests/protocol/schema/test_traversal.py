@@ -10,7 +10,10 @@ from puredelta.protocol.schema.traversal import (
     fields_by_path,
     find_fields,
     map_fields,
+    primitive_names,
     shape,
+    struct_fields,
+    types_by_path,
 )
 from puredelta.protocol.schema.types import (
     LONG,
@@ -39,6 +42,17 @@ def test_fields_come_outer_ones_first() -> None:
 
 def test_structs_at_any_depth() -> None:
     assert list(all_structs(SCHEMA)) == [SCHEMA, SCHEMA.fields[0].type, INNER, INNER]
+
+
+def test_types_come_outer_ones_first_with_their_paths() -> None:
+    found = {".".join(path): kind for path, kind in types_by_path(SCHEMA)}
+    assert list(found) == [
+        *("", "S", "S.a", "S.a.element", "S.a.element.x"),
+        *("m", "m.key", "m.key.x", "m.value", "n"),
+    ]
+    assert found["S.a.element"] == found["m.key"] == INNER
+    assert dict(primitive_names(INNER)) == {("x",): "long"}
+    assert [path for path, _ in struct_fields(SCHEMA)] == [("S",), ("S", "a"), ("m",), ("n",)]
 
 
 @pytest.mark.parametrize(

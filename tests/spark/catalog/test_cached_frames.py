@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,3 +77,27 @@ def test_nothing_is_run_for_it(spark: SparkSession, table: str) -> None:
         assert not context.statusTracker().getJobIdsForGroup("refresh")
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)
+
+
+def test_what_other_threads_cache_meanwhile_stays(spark: SparkSession, table: str) -> None:
+    """A list that another thread has set is never overwritten with an older one."""
+    held = puredelta.read(spark, table).cache()
+    kept = [spark.range(n, n + 1) for n in range(10_000, 10_200)]
+    gone = [spark.range(n, n + 1).cache() for n in range(20_000, 20_100)]
+
+    def cache_and_uncache() -> None:
+        for n, frame in enumerate(kept):
+            frame.cache()
+            if n % 2:
+                gone[n // 2].unpersist()
+
+    with ThreadPoolExecutor(1) as pool:
+        caching = pool.submit(cache_and_uncache)
+        commits = 0
+        while not caching.done() or not commits:
+            puredelta.write(spark.range(1), table, mode="append")
+            commits += 1
+        caching.result()
+    assert all(frame.storageLevel.useMemory for frame in kept)
+    assert not any(frame.storageLevel.useMemory for frame in gone)
+    assert held.count() == 4 + commits

@@ -10,7 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from puredelta.spark.offload.worker_settings import WorkerSettings
-from puredelta.spark.offload.workers import WorkerCalls, run_in_workers
+from puredelta.spark.offload.workers import (
+    WorkerCalls,
+    assign_to_tasks,
+    count_tasks,
+    run_in_workers,
+)
 from puredelta.spark.session.fallback import NotApplicable
 from tests.spark.local_workers import LocalWorkers
 
@@ -53,3 +58,18 @@ def test_a_worker_that_cannot_unpack_a_task_refuses_quietly() -> None:
     assert run_in_workers(session, calls, SETTINGS) == NotApplicable(
         reason="ModuleNotFoundError on a worker: No module named 'no_such_module'"
     )
+
+
+def test_items_are_assigned_by_size() -> None:
+    items = [(n,) for n in range(5)]
+    assert assign_to_tasks(items, [10, 1, 1, 1, 7], num_tasks=2) == [
+        [(0,)],
+        [(4,), (1,), (2,), (3,)],
+    ]
+    assert assign_to_tasks(items[:1], [5], num_tasks=4) == [[(0,)]]
+
+
+def test_tasks_are_few_and_none_is_long() -> None:
+    assert count_tasks([100] * 64, 2) == 2
+    assert count_tasks([8_000_000] * 64, 2) == 62
+    assert count_tasks([1], 8) == 1

@@ -242,6 +242,28 @@ def test_rows_that_are_not_written_are_not_checked(spark):
     assert check(rows.filter("id < 5").union(rows.filter("id % 200 = 1")), table) == 6
 
 
+@pytest.mark.parametrize(
+    "payload",
+    ['{"code":"WRITE_FAILED","message":"m","details":{}}', "{}", "{", "[1]", '{"code":1}'],
+)
+def test_the_marker_in_a_value_is_no_row_error(spark, payload):
+    """The text of a row is in the message of Spark's error."""
+    text = f"__puredelta_error__{payload}"
+    assert decode_row_error(ValueError(f"[ANY_ERROR] The value '{text}'")) is None
+    rows = spark.createDataFrame([(text,)], "v string")
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT") as caught:
+        rows.selectExpr("cast(v as int)").collect()
+    decoded = decode_row_error(caught.value)
+    assert decoded is not None
+    assert decoded.code is ErrorCode.CAST_INVALID_INPUT
+
+
+@pytest.mark.parametrize("payload", ["{}", "{", '{"code":"NONE","message":"m","details":{}}'])
+def test_what_somebody_else_raises_with_the_marker_is_no_row_error(payload):
+    raised = ValueError(f"[USER_RAISED_EXCEPTION] __puredelta_error__{payload} SQLSTATE: P0001")
+    assert decode_row_error(raised) is None
+
+
 def test_other_errors_are_no_row_errors(spark):
     for error in (ValueError("x"), InvalidRequestError("y", code=ErrorCode.WRITE_FAILED)):
         assert decode_row_error(error) is None

@@ -58,4 +58,4 @@ def test_statements_on_a_path(spark: SparkSession, tmp_path: Path) -> None:
 )
 def test_there_is_no_table(text: str) -> None:
     with pytest.raises(TableNotFoundError, match=r"not a Delta table|cannot be found"):
-        run_ours(NO_SESSION, text.format("delta.`/no/such`"))
+        run_ours(NO_SESSION, text.format("delta.`file:/no/such`"))

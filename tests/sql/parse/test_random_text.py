@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from puredelta.protocol.schema.sql_lexer import keywords
 from puredelta.sql.parse.parse import parse
 from puredelta.sql.parse.statement import Rejected
 from puredelta.sql.text.default_keyword import with_defaults
-from puredelta.sql.text.lexer import keywords
 from puredelta.sql.text.syntax_error import SqlSyntaxError
 
 WORDS = st.sampled_from(

@@ -18,6 +18,7 @@ from puredelta.commands.dml.spec.merge import (
     Update,
 )
 from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
+from puredelta.protocol.schema.sql_lexer import keywords
 from puredelta.sql.parse.parse import parse
 from puredelta.sql.parse.statement import (
     DeleteStatement,
@@ -27,7 +28,6 @@ from puredelta.sql.parse.statement import (
     Target,
     UpdateStatement,
 )
-from puredelta.sql.text.lexer import keywords
 from puredelta.sql.text.table_name import ComputedName, TableName
 from tests.sql.parse.reading import rejected
 from tests.sql.statements import SPECS, merge_text, merge_words

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from puredelta.protocol.schema.sql_lexer import tokenize
 from puredelta.sql.relations.parameters import literal, with_literals
-from puredelta.sql.text.lexer import tokenize
 from puredelta.sql.text.literals import python_literal, string_literal
 
 VALUES: list[Any] = [

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from puredelta.worker.lookup.lookup_batch import FileLookup, LookupBatch
+from puredelta.worker.lookup.lookup_request import FileLookup, LookupBatch
 
 
 def batch_of(files: Sequence[FileLookup]) -> LookupBatch:

@@ -18,10 +18,11 @@ from puredelta.spark.session.row_bitmap import RowBitmap, popcount
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.lookup.conditions import NO_CLAUSE, ResidualConditions
 from puredelta.worker.lookup.key_lookup import look_up, look_up_keys
-from puredelta.worker.lookup.lookup_batch import LOOKUP_BATCHES, FileLookup
 from puredelta.worker.lookup.lookup_request import (
     FOUND_ROWS,
+    LOOKUP_BATCHES,
     LOOKUP_REQUESTS,
+    FileLookup,
     KeyColumn,
     LookupRequest,
 )

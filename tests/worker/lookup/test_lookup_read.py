@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.worker.limits import Limits
-from puredelta.worker.lookup.lookup_batch import FileLookup
 from puredelta.worker.lookup.lookup_read import read_ranges
+from puredelta.worker.lookup.lookup_request import FileLookup
 from puredelta.worker.read_rows import OnlySparkError
 
 K, V, X = pa.array([1, 2, None]), pa.array(["a", None, "c"]), pa.array([7, 8, 9])

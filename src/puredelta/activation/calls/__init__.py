@@ -1,3 +1,1 @@
 """Calls of PySpark that mean Delta, as commands of our own."""
-
-from __future__ import annotations

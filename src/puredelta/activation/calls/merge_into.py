@@ -32,11 +32,11 @@ from puredelta.commands.dml.spec.merge import (
 )
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG, find_table
+from puredelta.spark.catalog.catalog_tables import find_table
+from puredelta.spark.jvm.session_catalog import SESSION_CATALOG
 from puredelta.spark.resolve.table_attributes import qualified, table_identity
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
-from puredelta.sql.relations.names import find_location
-from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.relations.names import find_location, require_table
 from puredelta.sql.text.table_name import TableName
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.activation.calls.captured_options import CapturedOptions
-from puredelta.activation.calls.paths import require_path
+from puredelta.activation.calls.captured_options import CapturedOptions, require_path
 from puredelta.activation.source.stream_source import StreamStart
 from puredelta.commands.read.changes import read_changes
 from puredelta.commands.read.read_table import read_table, resolve_timestamp

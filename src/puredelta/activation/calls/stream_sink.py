@@ -7,7 +7,6 @@ sessions only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -59,7 +58,7 @@ def start(rows: DataFrame, captured: CapturedOptions, location: str) -> Any:
         request = WriteRequest(
             mode=_MODES[mode],
             partition_by=partition_by,
-            options={**options, **_once(query_id, batch_id)},
+            options={**options, "txnAppId": query_id, "txnVersion": str(batch_id)},
             record=operation,
         )
         write_table(batch, log, request)
@@ -112,7 +111,3 @@ def _query_id(spark: SparkSession) -> str:
     found = spark.sparkContext.getLocalProperty(_QUERY_ID)
     assert found is not None  # noqa: S101 - Spark sets it for the thread of every query
     return str(found)
-
-
-def _once(query_id: str, batch_id: int) -> Mapping[str, str]:
-    return {"txnAppId": query_id, "txnVersion": str(batch_id)}

@@ -30,8 +30,7 @@ from puredelta.spark.session.identifiers import parse_name
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.session import is_connect
 from puredelta.sql.execute.tables import not_on_connect
-from puredelta.sql.relations.names import find_location
-from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.relations.names import find_location, require_table
 from puredelta.sql.text.table_name import TableName
 
 _EVERY_ROW = "true"
@@ -150,11 +149,7 @@ def _write(
 
 
 def _find_log(table: TableOptions, name: TableName) -> TableLog | None:
-    """Return the table's log, None if the name is not that of a Delta table.
-
-    Raises:
-        TableNotFoundError: it is a path, and there is no table.
-    """
+    """Return the table's log, None if the name is not that of a Delta table; a path must be one."""
     location = find_location(table.rows.sparkSession, name)
     return None if location is None else require_table(table.rows.sparkSession, location, name)
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from puredelta.activation.calls.captured_options import CapturedOptions
-from puredelta.activation.calls.paths import require_path
+from puredelta.activation.calls.captured_options import CapturedOptions, require_path
 from puredelta.commands.create.as_select import FirstRows, create_table_as
 from puredelta.commands.create.create_table import CreateMode, already_exists
 from puredelta.commands.create.definition import TableDefinition

@@ -1,3 +1,1 @@
 """PySpark's methods that are replaced, and what decides whether a call means Delta."""
-
-from __future__ import annotations

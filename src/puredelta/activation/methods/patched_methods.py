@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum, auto
+from enum import Enum
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -32,15 +32,18 @@ from puredelta.commands.create.create_table import CreateMode
 
 
 class Owner(Enum):
-    """A class of PySpark whose methods are replaced; classic and Connect have one each."""
+    """A class of PySpark whose methods are replaced; classic and Connect have one each.
 
-    SESSION = auto()
-    FRAME = auto()
-    READER = auto()
-    WRITER = auto()
-    TABLE_WRITER = auto()
-    STREAM_READER = auto()
-    STREAM_WRITER = auto()
+    The value is its module, below the package of a kind of session, and its name.
+    """
+
+    SESSION = ("session", "SparkSession")
+    FRAME = ("dataframe", "DataFrame")
+    READER = ("readwriter", "DataFrameReader")
+    WRITER = ("readwriter", "DataFrameWriter")
+    TABLE_WRITER = ("readwriter", "DataFrameWriterV2")
+    STREAM_READER = ("streaming.readwriter", "DataStreamReader")
+    STREAM_WRITER = ("streaming.readwriter", "DataStreamWriter")
 
 
 @dataclass(frozen=True, slots=True)

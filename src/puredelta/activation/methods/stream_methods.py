@@ -6,8 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from puredelta.activation.calls.captured_options import CapturedOptions
-from puredelta.activation.calls.paths import require_path
+from puredelta.activation.calls.captured_options import CapturedOptions, require_path
 from puredelta.activation.calls.stream_sink import create_for_stream, start
 from puredelta.activation.methods.builders import session_behind, table_name
 from puredelta.activation.methods.patches import Method

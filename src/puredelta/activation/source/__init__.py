@@ -1,3 +1,1 @@
 """The Python data source that PySpark's streams and plain readers find."""
-
-from __future__ import annotations

@@ -11,31 +11,19 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
-from typing_extensions import assert_never
 
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.changes.file_rows import ReadableFile, read_batches
 from puredelta.protocol.features.column_mapping import physical_name
 from puredelta.protocol.features.properties import ColumnMappingMode
-from puredelta.protocol.schema.types import (
-    TIMESTAMP,
-    ArrayType,
-    DataType,
-    DecimalType,
-    MapType,
-    PrimitiveType,
-    StructType,
-)
+from puredelta.protocol.schema.traversal import primitive_names
+from puredelta.protocol.schema.types import PRIMITIVE_NAMES, TIMESTAMP, StructType
 from puredelta.protocol.table.change_data import change_schema, require_no_change_columns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.types import as_nullable, to_spark, without_table_metadata
-from puredelta.sql.text.lexer import keywords
 
 ACTIVATE = "Call puredelta.activate(spark) first."
 """The next step, in every error of the data source."""
-_PLAIN = keywords(
-    "string long integer short byte float double boolean binary date timestamp timestamp_ntz void"
-)
 
 
 class SourceRows:
@@ -74,7 +62,7 @@ def require_plain(config: TableConfig) -> None:
     Raises:
         UnsupportedError: names what only an activated session reads.
     """
-    odd = sorted(set(_type_names(config.schema)) - _PLAIN)
+    odd = sorted({name for _, name in primitive_names(config.schema)} - PRIMITIVE_NAMES)
     if config.column_mapping is ColumnMappingMode.ID:
         raise not_activated("Reading a table with column mapping mode id")
     if odd:
@@ -107,21 +95,3 @@ def _arrow_schema(schema: T.StructType) -> pa.Schema:
         return convert(schema, timezone="UTC")
     except TypeError:  # before PySpark 4.1
         return convert(schema)
-
-
-def _type_names(kind: DataType) -> Iterator[str]:
-    match kind:
-        case PrimitiveType(name):
-            yield name
-        case DecimalType():
-            return
-        case StructType(fields):
-            for field in fields:
-                yield from _type_names(field.type)
-        case ArrayType(element):
-            yield from _type_names(element)
-        case MapType(key, value):
-            yield from _type_names(key)
-            yield from _type_names(value)
-        case _:
-            assert_never(kind)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -21,18 +20,6 @@ from puredelta.protocol.schema.schema_json import parse_schema
 from puredelta.protocol.table.table_config import TableConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableChange:
-    """What a statement makes of a table."""
-
-    config: TableConfig
-    operation: Operation
-    domains: tuple[DomainMetadata, ...] = ()
-    writes_metadata: bool = True
-    """Whether the metadata action is part of the commit though it may be as before."""
-    tags: Mapping[str, str] = field(default_factory=dict)
-
-
 def start_change(spark: SparkSession, log: TableLog) -> Command:
     """Read the newest version for a change of it.
 
@@ -48,28 +35,35 @@ def next_change(command: Command) -> Command:
     return next_command(command, Capability.ADMINISTER)
 
 
-def commit_change(command: Command, change: TableChange) -> int:
-    """Commit the change and return the version it made.
+def commit_change(
+    command: Command,
+    after: TableConfig,
+    *,
+    operation: Operation,
+    domains: Sequence[DomainMetadata] = (),
+    writes_metadata: bool = True,
+    tags: Mapping[str, str] | None = None,
+) -> int:
+    """Commit what a statement makes of a table, and return the version that this makes.
+
+    ``writes_metadata``: the metadata action is part of the commit though it may be as before.
 
     Raises:
         ConflictError: another writer changed what this change is about.
     """
-    before, after = command.snapshot.config, change.config
+    before = command.snapshot.config
     unchanged = after.metadata == before.metadata
     actions: tuple[Action, ...] = (
-        *((after.metadata,) if change.writes_metadata and unchanged else ()),
+        *((after.metadata,) if writes_metadata and unchanged else ()),
         *changed_definition(before, after),
-        *change.domains,
+        *domains,
     )
-    request = CommitRequest(actions=actions, operation=change.operation, tags=change.tags)
+    request = CommitRequest(actions=actions, operation=operation, tags=tags)
     return finish(command, request).version
 
 
 def changed_config(
-    config: TableConfig,
-    *,
-    metadata: Metadata | None = None,
-    protocol: Protocol | None = None,
+    config: TableConfig, metadata: Metadata, *, protocol: Protocol | None = None
 ) -> TableConfig:
     """Return the table with other metadata or protocol, checked together.
 
@@ -79,7 +73,6 @@ def changed_config(
         InvalidRequestError: properties do not agree, or a feature has to be asked for by name
             (FEATURES_REQUIRE_MANUAL_ENABLEMENT).
     """
-    metadata = metadata or config.metadata
     properties = TableProperties.of(metadata.configuration)
     schema = parse_schema(metadata.schema_string)
     raised = required_protocol(protocol or config.protocol, schema, properties)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.alter.change import TableChange, commit_change, start_change
+from puredelta.commands.alter.change import commit_change, start_change
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.table_operations import cluster_by
@@ -44,10 +44,10 @@ def cluster_table_by(
     new = resolve_clustering_columns(config, columns)
     old = clustering_columns(config, command.snapshot.domain_metadata)
     protocol = with_features(config.protocol, [CLUSTERING])
-    change = TableChange(
-        config=TableConfig.of(protocol, config.metadata),
+    return commit_change(
+        command,
+        TableConfig.of(protocol, config.metadata),
         operation=cluster_by([".".join(p) for p in old], [".".join(p) for p in new]),
         domains=(clustering_domain(config, new),),
         writes_metadata=protocol != config.protocol,
     )
-    return commit_change(command, change)

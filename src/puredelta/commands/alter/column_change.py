@@ -10,7 +10,7 @@ from enum import Enum
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.alter.change import TableChange, changed_config, commit_change, start_change
+from puredelta.commands.alter.change import changed_config, commit_change, start_change
 from puredelta.commands.alter.columns import recorded_place
 from puredelta.commands.definition.columns import COMMENT, stored_columns
 from puredelta.commands.definition.dependent_rules import require_unreferenced
@@ -54,13 +54,6 @@ class ColumnEdit:
     place: ColumnPosition | None = None
 
 
-def change_table_column(
-    spark: SparkSession, log: TableLog, path: FieldPath, edit: ColumnEdit
-) -> int:
-    """Change one column or nested field, as `change_table_columns` does."""
-    return change_table_columns(spark, log, [(path, edit)])
-
-
 def change_table_columns(
     spark: SparkSession, log: TableLog, edits: Sequence[tuple[FieldPath, ColumnEdit]]
 ) -> int:
@@ -94,11 +87,11 @@ def change_table_columns(
     metadata = dataclasses.replace(
         config.metadata, schema_string=encode_schema(with_type_changes(config.schema, schema))
     )
-    change = TableChange(
-        config=changed_config(config, metadata=metadata),
+    return commit_change(
+        command,
+        changed_config(config, metadata),
         operation=change_column(changes[0]) if len(changes) == 1 else change_columns(changes),
     )
-    return commit_change(command, change)
 
 
 def _with_field(
@@ -111,11 +104,7 @@ def _with_field(
 def edited_field(
     config: TableConfig, path: FieldPath, old: StructField, edit: ColumnEdit
 ) -> StructField:
-    """Return a field as the edit makes it; its place and the history of its type are not here.
-
-    Raises:
-        InvalidRequestError: as `change_table_column`.
-    """
+    """Return a field as the edit makes it; its place and the history of its type are not here."""
     if not isinstance(find_type(config.schema, path[:-1])[1], StructType):
         _require_only_a_type(path, old, edit)
     if IDENTITY_STEP in old.metadata and (edit.data_type or edit.default is not None):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.alter.change import TableChange, changed_config, commit_change, start_change
+from puredelta.commands.alter.change import changed_config, commit_change, start_change
 from puredelta.commands.definition.columns import stored_columns
 from puredelta.commands.definition.dependent_rules import require_unreferenced
 from puredelta.commands.definition.schema_change import require_storable_types, with_schema
@@ -84,11 +84,8 @@ def add_table_columns(spark: SparkSession, log: TableLog, columns: Sequence[NewC
             )
         )
     require_storable_types(schema)
-    change = TableChange(
-        config=with_schema(snapshot.config, schema, snapshot.config.partition_columns),
-        operation=add_columns(recorded),
-    )
-    return commit_change(command, change)
+    after = with_schema(snapshot.config, schema, snapshot.config.partition_columns)
+    return commit_change(command, after, operation=add_columns(recorded))
 
 
 def drop_table_columns(
@@ -116,11 +113,8 @@ def drop_table_columns(
     _require_droppable(command.snapshot, canonical)
     for path in canonical:
         require_unreferenced(config, path)
-    change = TableChange(
-        config=_with_columns(config, schema, config.partition_columns, dict.fromkeys(canonical)),
-        operation=drop_columns(canonical),
-    )
-    return commit_change(command, change)
+    after = _with_columns(config, schema, config.partition_columns, dict.fromkeys(canonical))
+    return commit_change(command, after, operation=drop_columns(canonical))
 
 
 def rename_table_column(spark: SparkSession, log: TableLog, path: FieldPath, new_name: str) -> int:
@@ -143,11 +137,8 @@ def rename_table_column(spark: SparkSession, log: TableLog, path: FieldPath, new
     partitions = tuple(
         new_name if canonical == (column,) else column for column in config.partition_columns
     )
-    change = TableChange(
-        config=_with_columns(config, schema, partitions, {canonical: renamed}),
-        operation=rename_column(canonical, renamed),
-    )
-    return commit_change(command, change)
+    after = _with_columns(config, schema, partitions, {canonical: renamed})
+    return commit_change(command, after, operation=rename_column(canonical, renamed))
 
 
 def recorded_place(place: ColumnPosition) -> str | None:
@@ -175,7 +166,7 @@ def _with_columns(
         partition_columns=partition_columns,
         configuration=configuration,
     )
-    return changed_config(config, metadata=metadata)
+    return changed_config(config, metadata)
 
 
 def _moved(path: FieldPath, moved: Mapping[FieldPath, FieldPath | None]) -> FieldPath | None:

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.commands.alter.change import TableChange, changed_config, commit_change, start_change
+from puredelta.commands.alter.change import changed_config, commit_change, start_change
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.table_operations import add_constraint, drop_constraint
 from puredelta.protocol.features.properties import CONSTRAINT_PREFIX
 from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.stored_expressions import in_brackets
 from puredelta.spark.resolve.column_expressions import Fault, check_expression
 from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.delta_conf import ASSUME_DROP_IF_EXISTS
@@ -49,15 +50,10 @@ def add_check_constraint(spark: SparkSession, log: TableLog, name: str, expressi
         )
     require_condition(spark, name, expression, snapshot.config.schema)
     configuration = {**snapshot.metadata.configuration, _key(name): expression}
-    change = TableChange(
-        config=changed_config(
-            snapshot.config, metadata=replace(snapshot.metadata, configuration=configuration)
-        ),
-        operation=add_constraint(name, expression),
-    )
+    after = changed_config(snapshot.config, replace(snapshot.metadata, configuration=configuration))
     command.transaction.read_files(None, snapshot.files)
     _require_fulfilled(spark, snapshot, expression)
-    return commit_change(command, change)
+    return commit_change(command, after, operation=add_constraint(name, expression))
 
 
 def drop_check_constraint(
@@ -83,13 +79,8 @@ def drop_check_constraint(
             name=name,
         )
     rest = {k: v for k, v in snapshot.metadata.configuration.items() if k.lower() != _key(name)}
-    change = TableChange(
-        config=changed_config(
-            snapshot.config, metadata=replace(snapshot.metadata, configuration=rest)
-        ),
-        operation=drop_constraint(name, old),
-    )
-    return commit_change(command, change)
+    after = changed_config(snapshot.config, replace(snapshot.metadata, configuration=rest))
+    return commit_change(command, after, operation=drop_constraint(name, old))
 
 
 def require_condition(spark: SparkSession, name: str, expression: str, columns: StructType) -> None:
@@ -99,9 +90,8 @@ def require_condition(spark: SparkSession, name: str, expression: str, columns: 
         InvalidRequestError: it is none (NON_BOOLEAN_CHECK_CONSTRAINT), names a column that
             does not exist, aggregates, or is not deterministic.
     """
-    checked = check_expression(
-        spark, f"({expression})", columns
-    )  # as it is put into other expressions
+    # In brackets, as it is put into other expressions.
+    checked = check_expression(spark, in_brackets(expression), columns)
     match checked.fault:
         case Fault.UNRESOLVED:
             raise InvalidRequestError(
@@ -137,7 +127,7 @@ def require_condition(spark: SparkSession, name: str, expression: str, columns: 
 def _require_fulfilled(spark: SparkSession, snapshot: Snapshot, expression: str) -> None:
     if not len(snapshot.files):
         return
-    fulfilled = F.coalesce(F.expr(f"({expression})"), F.lit(False))  # noqa: FBT003
+    fulfilled = F.coalesce(F.expr(in_brackets(expression)), F.lit(False))  # noqa: FBT003
     num_rows = scan(spark, snapshot).filter(~fulfilled).count()
     if num_rows:
         raise InvalidRequestError(

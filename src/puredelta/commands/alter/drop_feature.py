@@ -12,12 +12,7 @@ from dataclasses import replace
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from puredelta.commands.alter.change import (
-    TableChange,
-    commit_change,
-    next_change,
-    start_change,
-)
+from puredelta.commands.alter.change import commit_change, next_change, start_change
 from puredelta.commands.alter.droppable_features import (
     CHECKPOINT_PROTECTION,
     CHECKPOINT_PROTECTION_PROPERTY,
@@ -108,7 +103,7 @@ def _switch_off(command: Command, removal: Removal) -> None:
     )
     metadata = replace(snapshot.metadata, configuration={**kept, **changed})
     config = TableConfig.of(snapshot.protocol, metadata)
-    commit_change(command, TableChange(config=config, operation=operation))
+    commit_change(command, config, operation=operation)
 
 
 def _take_row_ids(command: Command) -> bool:
@@ -209,8 +204,8 @@ def _drop_protection(command: Command) -> int:
     following = next_change(command)
     metadata = following.snapshot.metadata
     protocol = without_feature(following.snapshot.protocol, CHECKPOINT_PROTECTION)
-    change = TableChange(
-        config=TableConfig.of(protocol, metadata),
+    return commit_change(
+        following,
+        TableConfig.of(protocol, metadata),
         operation=drop_feature(CHECKPOINT_PROTECTION, truncate_history=True),
     )
-    return commit_change(following, change)

@@ -135,11 +135,7 @@ NEEDS_REWRITE = {"columnMapping": "every file would have to be rewritten under t
 
 
 def require_droppable(snapshot: Snapshot, name: str, *, truncate_history: bool) -> None:
-    """Check that a feature is there, may go, and nothing else needs it.
-
-    Raises:
-        InvalidRequestError, UnsupportedError: what `drop_feature_support` raises.
-    """
+    """Check that a feature is there, may go, and nothing else needs it."""
     if not snapshot.config.supports(name):
         raise _not_there(name)
     if name in NEEDS_REWRITE:

@@ -10,13 +10,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.alter.change import (
-    TableChange,
-    changed_config,
-    commit_change,
-    next_change,
-    start_change,
-)
+from puredelta.commands.alter.change import changed_config, commit_change, next_change, start_change
 from puredelta.commands.alter.row_id_backfill import give_row_ids
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.clock import IdSource, random_id
@@ -25,7 +19,7 @@ from puredelta.protocol.actions.actions import Metadata, Protocol
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import set_properties as set_operation
 from puredelta.protocol.actions.table_operations import unset_properties as unset_operation
-from puredelta.protocol.features.column_mapping import map_existing_columns
+from puredelta.protocol.features.column_mapping import MAX_COLUMN_ID, map_existing_columns
 from puredelta.protocol.features.properties import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
@@ -46,20 +40,15 @@ from puredelta.protocol.features.protocol_changes import (
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.table.clustering import CLUSTERING
-from puredelta.protocol.table.row_tracking import ROW_TRACKING
+from puredelta.protocol.table.row_tracking import ROW_TRACKING, column_name_properties
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 
 COMMENT = "comment"
 
 _MAPPING_MODE = "delta.columnMapping.mode"
-_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 _ENABLE_ROW_TRACKING = "delta.enableRowTracking"
 _ONLY_ROW_TRACKING_TAG = "rowTrackingEnablementOnly"
-_ROW_TRACKING_NAMES = {
-    "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-",
-    "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-",
-}
 
 
 def set_table_properties(
@@ -90,12 +79,12 @@ def set_table_properties(
     tags = {}
     if list(wanted) == [_ENABLE_ROW_TRACKING] and wanted[_ENABLE_ROW_TRACKING].lower() == "true":
         tags[_ONLY_ROW_TRACKING_TAG] = "true"
-    change = TableChange(
-        config=with_settings(command.snapshot.config, wanted),
+    return commit_change(
+        command,
+        with_settings(command.snapshot.config, wanted),
         operation=operation or set_operation(wanted),
         tags=tags,
     )
-    return commit_change(command, change)
 
 
 def unset_table_properties(
@@ -128,11 +117,8 @@ def unset_table_properties(
         configuration=rest,
         description=None if COMMENT in names else snapshot.metadata.description,
     )
-    change = TableChange(
-        config=changed_config(snapshot.config, metadata=metadata),
-        operation=unset_operation(names, if_exists=True),
-    )
-    return commit_change(command, change)
+    after = changed_config(snapshot.config, metadata)
+    return commit_change(command, after, operation=unset_operation(names, if_exists=True))
 
 
 def upgrade_protocol_versions(
@@ -215,8 +201,9 @@ def with_settings(
         TableProperties.of(metadata.configuration).enable_row_tracking
     )
     if tracked:
-        metadata = _with_row_id_columns(metadata, new_id)
-    return changed_config(config, metadata=metadata, protocol=protocol)
+        named = column_name_properties(metadata.configuration, new_id)
+        metadata = replace(metadata, configuration={**metadata.configuration, **named})
+    return changed_config(config, metadata, protocol=protocol)
 
 
 def _asked_protocol(protocol: Protocol, wanted: Mapping[str, str]) -> Protocol:
@@ -241,7 +228,7 @@ def _with_mapping(config: TableConfig, metadata: Metadata) -> Metadata:
     return replace(
         metadata,
         schema_string=encode_schema(schema),
-        configuration={**metadata.configuration, _MAX_COLUMN_ID: str(highest)},
+        configuration={**metadata.configuration, MAX_COLUMN_ID: str(highest)},
     )
 
 
@@ -259,12 +246,3 @@ def _require_mapping_change(before: ColumnMappingMode, after: TableProperties) -
             old_mode=before.value,
             new_mode=wanted.value,
         )
-
-
-def _with_row_id_columns(metadata: Metadata, new_id: IdSource) -> Metadata:
-    missing = {
-        key: f"{prefix}{new_id()}"
-        for key, prefix in _ROW_TRACKING_NAMES.items()
-        if key not in metadata.configuration
-    }
-    return replace(metadata, configuration={**metadata.configuration, **missing})

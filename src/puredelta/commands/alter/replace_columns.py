@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.commands.alter.change import TableChange, commit_change, start_change
+from puredelta.commands.alter.change import commit_change, start_change
 from puredelta.commands.definition.columns import COMMENT, stored_columns
 from puredelta.commands.definition.dependent_rules import require_unreferenced
 from puredelta.commands.definition.schema_change import require_storable_types, with_schema
@@ -53,11 +53,8 @@ def replace_table_columns(spark: SparkSession, log: TableLog, columns: T.StructT
     require_storable_types(wanted)
     replaced = replaced_struct(config.schema, wanted, (), _retype(config))
     schema = with_type_changes(config.schema, replaced)
-    change = TableChange(
-        config=with_schema(config, schema, config.partition_columns),
-        operation=replace_columns(from_spark(columns).fields),
-    )
-    return commit_change(command, change)
+    after = with_schema(config, schema, config.partition_columns)
+    return commit_change(command, after, operation=replace_columns(from_spark(columns).fields))
 
 
 def replaced_struct(

@@ -11,7 +11,7 @@ from itertools import islice
 
 import pyarrow.compute as pc
 
-from puredelta.commands.alter.change import TableChange, commit_change, next_change
+from puredelta.commands.alter.change import commit_change, next_change
 from puredelta.commands.command import Command
 from puredelta.commands.finish import finish
 from puredelta.errors import ErrorCode, InvalidRequestError
@@ -43,12 +43,12 @@ def give_row_ids(command: Command) -> None:
         )
     if not snapshot.config.supports(ROW_TRACKING):
         protocol = with_features(snapshot.protocol, [ROW_TRACKING])
-        change = TableChange(
-            config=TableConfig.of(protocol, snapshot.metadata),
+        commit_change(
+            command,
+            TableConfig.of(protocol, snapshot.metadata),
             operation=upgrade_protocol(action_object(protocol)[1]),
             writes_metadata=False,
         )
-        commit_change(command, change)
     batch = 0
     while _give_some(next_change(command), batch):
         batch += 1

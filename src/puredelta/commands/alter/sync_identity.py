@@ -7,8 +7,8 @@ import dataclasses
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.commands.alter.change import TableChange, commit_change, start_change
-from puredelta.commands.definition.identity_marks import config_with_marks
+from puredelta.commands.alter.change import commit_change, start_change
+from puredelta.commands.definition.columns import config_with_marks
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
@@ -47,11 +47,11 @@ def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:
     marks = {} if last is None else {identity.column: synced_mark(identity, last)}
     kept = {k: v for k, v in field.metadata.items() if k != IDENTITY_HIGH_WATER_MARK}
     recorded = dataclasses.replace(field, metadata=kept)
-    change = TableChange(
-        config=config_with_marks(config, {k: v for k, v in marks.items() if v is not None}),
+    return commit_change(
+        command,
+        config_with_marks(config, {k: v for k, v in marks.items() if v is not None}),
         operation=change_column(ColumnChange(path=canonical, field=recorded)),
     )
-    return commit_change(command, change)
 
 
 def synced_mark(identity: Identity, last: int) -> int | None:

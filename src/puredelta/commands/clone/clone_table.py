@@ -1,8 +1,8 @@
 """CLONE: a new table over the files of another one.
 
 A shallow clone is a first commit that names the source's files by absolute paths: no data
-moves, and a VACUUM of the source takes the files away from the clone, too. Deep clones, which
-would copy the files, are refused as delta-spark refuses them.
+moves, and a VACUUM of the source takes the files away from the clone, too: one that runs is
+waited for. Deep clones, which would copy the files, are refused as delta-spark refuses them.
 """
 
 from __future__ import annotations
@@ -12,23 +12,28 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.command import command_on
+from puredelta.commands.command import Command, command_on
 from puredelta.commands.finish import finish
+from puredelta.commands.restore import differing_files, ignores_missing, require_present
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import IdSource, random_id
+from puredelta.log.maintenance.running_vacuums import require_kept
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.absolute_files import absolute_file
-from puredelta.protocol.actions.actions import Action, Metadata, Protocol
-from puredelta.protocol.actions.paths import is_absolute_path
+from puredelta.protocol.actions.actions import (
+    Action,
+    Add,
+    DeletionVectorDescriptor,
+    Metadata,
+    Protocol,
+)
+from puredelta.protocol.actions.deletion_vector import BY_PATH, vector_path
+from puredelta.protocol.actions.paths import absolute_uri, encode_uri, is_absolute_path
 from puredelta.protocol.actions.table_operations import clone
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import TableProperties
-from puredelta.protocol.features.property_checks import (
-    checked_properties,
-    require_sound_properties,
-)
+from puredelta.protocol.features.property_checks import checked_properties, require_sound_properties
 from puredelta.protocol.features.protocol_changes import (
     feature_named,
     required_protocol,
@@ -37,14 +42,9 @@ from puredelta.protocol.features.protocol_changes import (
 )
 from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
-from puredelta.protocol.table.row_tracking import ROW_TRACKING
+from puredelta.protocol.table.row_tracking import ROW_TRACKING, column_name_properties
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
-
-_ROW_TRACKING_NAMES = {
-    "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-",
-    "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-",
-}
 
 _SCHEMA = """
     source_table_size BIGINT, source_num_of_files BIGINT, num_removed_files BIGINT,
@@ -80,7 +80,9 @@ def clone_table(
     Raises:
         UnsupportedError: a deep clone (UNSUPPORTED_DEEP_CLONE).
         InvalidRequestError: the target is there (CREATE_TABLE_WITH_NON_EMPTY_LOCATION), or is
-            to be replaced and has rows (UNSUPPORTED_NON_EMPTY_CLONE), or a property is none.
+            to be replaced and has rows (UNSUPPORTED_NON_EMPTY_CLONE), or a property is none, or
+            files of the source's version are gone (FILE_NOT_FOUND).
+        ConcurrentDeleteReadException: a VACUUM of the source may be deleting files of the version.
     """
     if not request.shallow:
         raise UnsupportedError(
@@ -94,6 +96,7 @@ def clone_table(
     overrides = checked_properties(request.properties, allow_arbitrary=arbitrary)
     config = cloned_config(source, existing, overrides, new_id=new_id)
     command = command_on(spark, target, existing, Capability.ADMINISTER)
+    _require_kept(source, command)
     if existing is not None:
         command.transaction.read_files(None, existing.files)
     adds = [
@@ -159,8 +162,7 @@ def cloned_config(
     protocol = _protocol(source, existing, overrides, configuration)
     if ROW_TRACKING in supported_features(protocol):
         known = {} if existing is None else existing.metadata.configuration
-        for key, prefix in _ROW_TRACKING_NAMES.items():
-            configuration[key] = known.get(key) or f"{prefix}{new_id()}"
+        configuration |= column_name_properties(known, new_id)
     metadata = _metadata(source, existing, configuration, new_id)
     config = TableConfig.of(protocol, metadata)
     for other in (source, existing):
@@ -201,6 +203,16 @@ def _protocol(
     return with_features(existing.protocol, supported_features(protocol))
 
 
+def _require_kept(source: Snapshot, command: Command) -> None:
+    """Refuse an old version of the source whose files are gone, or may go while we look."""
+    log = TableLog.open(source.root_uri)
+    latest = log.snapshot()
+    older, _ = differing_files(source.files, latest.files)
+    require_kept(log.store, latest, older, now_ms=command.clock())
+    if not ignores_missing(command.session.settings):
+        require_present(older, source, purpose="cloning")
+
+
 def _require_free(target: TableLog, existing: Snapshot | None, request: CloneRequest) -> None:
     if existing is None or not request.replace:
         if next(iter(target.store.walk("")), None) is None:
@@ -230,3 +242,22 @@ def _metrics(source: Snapshot) -> dict[str, int]:
         "removedFilesSize": 0,
         "copiedFilesSize": 0,
     }
+
+
+def absolute_file(add: Add, root_uri: str) -> Add:
+    """Return a file of the table at ``root_uri`` with absolute paths, also of its vector."""
+    return replace(
+        add,
+        path=encode_uri(absolute_uri(root_uri, add.path)),
+        deletion_vector=None
+        if add.deletion_vector is None
+        else _absolute_vector(add.deletion_vector, root_uri),
+    )
+
+
+def _absolute_vector(vector: DeletionVectorDescriptor, root_uri: str) -> DeletionVectorDescriptor:
+    path = vector_path(vector)
+    if path is None:
+        return vector
+    uri = encode_uri(absolute_uri(root_uri, path))
+    return replace(vector, storage_type=BY_PATH, path_or_inline=uri)

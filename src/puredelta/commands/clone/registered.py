@@ -46,7 +46,9 @@ def clone_registered(
                 name=str(name),
             )
         if mode is not CreateMode.CREATE_IF_NOT_EXISTS:
-            _replace(spark, source, name, request)
+            known = require_replaceable(spark, name)
+            clone_table(spark, source, open_log(spark, known.location), request)
+            update_columns(spark, name, to_spark(source.config.schema))
         return mode is not CreateMode.CREATE_IF_NOT_EXISTS
     if mode is CreateMode.REPLACE:
         raise nothing_to_replace(str(name))
@@ -69,9 +71,3 @@ def nothing_to_replace(name: str) -> TableNotFoundError:
         code=ErrorCode.CANNOT_REPLACE_MISSING_TABLE,
         table=name,
     )
-
-
-def _replace(spark: SparkSession, source: Snapshot, name: EntryName, request: CloneRequest) -> None:
-    known = require_replaceable(spark, name)
-    clone_table(spark, source, open_log(spark, known.location), request)
-    update_columns(spark, name, to_spark(source.config.schema))

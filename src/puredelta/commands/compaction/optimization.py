@@ -127,11 +127,7 @@ def compactable_files(snapshot: Snapshot, files: FileTable) -> FileTable:
 
 
 def _require_all_rows(bins: Sequence[Bin], written: WriteResult) -> None:
-    """Compare the rows written with those of the files, where the log knows their number.
-
-    Raises:
-        DeltaError: they differ (DELTA_NUM_RECORDS_MISMATCH).
-    """
+    """Refuse other rows than the files have, where the log knows their number."""
     counts = [logical_rows(add) for each in bins for add in each.files]
     known = [count for count in counts if count is not None]
     if len(known) == len(counts) and sum(known) != written.num_rows:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import pyarrow.parquet as pq
 
 from puredelta.commands.convert.infer import FoundSchema, schema_text
-from puredelta.errors import CorruptTableError
 from puredelta.log.footers.parquet_footer import map_footers, schema_message
 from puredelta.store.base import Store, StoredFile
 
@@ -56,15 +55,12 @@ def read_files(
         text = schema_text(footer, message)
         return ReadFile(file, texts.setdefault(text, text), describe(footer, message))
 
-    def leave_out(_: StoredFile, __: CorruptTableError) -> ReadFile | None:
-        return None
-
     found = map_footers(
         files,
         read,
         read_end=lambda file, num_bytes: store.read_end(file.path, num_bytes),
         name=lambda file: file_uri(store, file),
-        recover=leave_out if ignore_corrupt else None,
+        recover=(lambda *_: None) if ignore_corrupt else None,
     )
     return [file for file in found if file is not None]
 

@@ -8,7 +8,7 @@ order of columns the same on every run (W-28a).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +19,8 @@ from puredelta.commands.convert.settings import ParquetTypes
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.log.footers.parquet_footer import spark_schema_json
 from puredelta.protocol.schema.schema_json import parse_type, simple_string
-from puredelta.protocol.schema.types import (
-    ArrayType,
-    DataType,
-    MapType,
-    PrimitiveType,
-    StructField,
-    StructType,
-)
+from puredelta.protocol.schema.traversal import all_fields, as_nullable, map_fields, primitive_names
+from puredelta.protocol.schema.types import PRIMITIVE_NAMES, VARIANT, StructField, StructType
 from puredelta.protocol.table.schema_merge import merge_schemas
 
 _KEPT_METADATA = ("comment",)
@@ -35,24 +29,7 @@ _KEPT_METADATA = ("comment",)
 _COLLATIONS = "__COLLATIONS"
 """Where Spark keeps the collations of a string column and of strings inside it."""
 
-_DELTA_TYPES = frozenset(
-    {
-        "string",
-        "long",
-        "integer",
-        "short",
-        "byte",
-        "float",
-        "double",
-        "boolean",
-        "binary",
-        "date",
-        "timestamp",
-        "timestamp_ntz",
-        "void",
-        "variant",
-    }
-)
+_DELTA_TYPES = PRIMITIVE_NAMES | {VARIANT.name}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,26 +171,12 @@ def _without_user_types(value: Any) -> Any:
 
 def _cleaned(schema: StructType) -> StructType:
     """Return the schema all nullable and without the metadata of the job that wrote it."""
-    return StructType(tuple(_cleaned_field(f) for f in schema.fields))
 
+    def cleaned(field: StructField) -> StructField:
+        metadata = {k: v for k, v in field.metadata.items() if k in _KEPT_METADATA}
+        return StructField(field.name, as_nullable(field.type), nullable=True, metadata=metadata)
 
-def _cleaned_field(field: StructField) -> StructField:
-    metadata: Mapping[str, Any] = {
-        key: value for key, value in field.metadata.items() if key in _KEPT_METADATA
-    }
-    return StructField(field.name, _cleaned_type(field.type), nullable=True, metadata=metadata)
-
-
-def _cleaned_type(data_type: DataType) -> DataType:
-    match data_type:
-        case StructType():
-            return _cleaned(data_type)
-        case ArrayType(element):
-            return ArrayType(_cleaned_type(element), contains_null=True)
-        case MapType(key, value):
-            return MapType(_cleaned_type(key), _cleaned_type(value), value_contains_null=True)
-        case _:
-            return data_type
+    return map_fields(schema, cleaned)
 
 
 # --- what a Delta table can hold --------------------------------------------------------------
@@ -233,19 +196,8 @@ def _require_delta_types(schema: StructType, file_uri: str) -> None:
 
 def _foreign_types(field: StructField) -> list[str]:
     """Return what of a field's type, at any depth, a Delta table cannot hold."""
-    collations = field.metadata.get(_COLLATIONS, {})
-    return [*(f"string collate {c}" for c in collations.values()), *_foreign_names(field.type)]
-
-
-def _foreign_names(data_type: DataType) -> list[str]:
-    match data_type:
-        case PrimitiveType(name):
-            return [] if name in _DELTA_TYPES else [name]
-        case ArrayType(element):
-            return _foreign_names(element)
-        case MapType(key, value):
-            return [*_foreign_names(key), *_foreign_names(value)]
-        case StructType(fields):
-            return [kind for f in fields for kind in _foreign_types(f)]
-        case _:
-            return []
+    collations = [f.metadata.get(_COLLATIONS, {}) for f in (field, *all_fields(field.type))]
+    return [
+        *(f"string collate {name}" for known in collations for name in known.values()),
+        *(name for _, name in primitive_names(field.type) if name not in _DELTA_TYPES),
+    ]

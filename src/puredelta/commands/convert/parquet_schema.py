@@ -10,10 +10,11 @@ The input is the message type as pyarrow prints it, the only form in which it sh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from puredelta.commands.convert.settings import ParquetTypes
+from puredelta.protocol.schema.schema_json import DECIMAL_PRECISION_MAX
 from puredelta.protocol.schema.types import (
     BINARY,
     BOOLEAN,
@@ -42,10 +43,6 @@ _LINE = re.compile(
 )
 _ANNOTATION = re.compile(r"(?P<name>\w+)(?:\((?P<arguments>.*)\))?")
 _ARGUMENT = re.compile(r"(\w+)=(\w+)")
-
-_DIGITS_MAX = 38
-_INT_DIGITS_MAX = 9
-_LONG_DIGITS_MAX = 18
 
 
 class UnknownShapeError(Exception):
@@ -186,46 +183,56 @@ def _only_repeated(node: _Node) -> _Node:
 
 # --- leaves -----------------------------------------------------------------------------------
 
+_PLAIN: Mapping[tuple[str, str], DataType] = {
+    ("boolean", "None"): BOOLEAN,
+    ("float", "None"): FLOAT,
+    ("double", "None"): DOUBLE,
+    ("int32", "None"): INTEGER,
+    ("int32", "Date"): DATE,
+    ("int64", "None"): LONG,
+    ("binary", "String"): STRING,
+    ("binary", "Enum"): STRING,
+    ("binary", "JSON"): STRING,
+    ("binary", "BSON"): BINARY,
+    ("fixed_len_byte_array", "None"): BINARY,
+}
+"""By physical type and annotation, where nothing else decides."""
+_INTEGERS: Mapping[tuple[str, str, str], DataType] = {
+    ("int32", "8", "true"): BYTE,
+    ("int32", "16", "true"): SHORT,
+    ("int32", "32", "true"): INTEGER,
+    ("int32", "8", "false"): SHORT,
+    ("int32", "16", "false"): INTEGER,
+    ("int32", "32", "false"): LONG,
+    ("int64", "64", "true"): LONG,
+    ("int64", "64", "false"): DecimalType(20, 0),
+}
+"""By physical type, width, and whether there is a sign."""
+_DIGITS_MAX = {"int32": 9, "int64": 18, "binary": 38}
+
 
 def _leaf(node: _Node, settings: ParquetTypes) -> DataType:
-    read = _LEAVES.get(node.physical)
-    data_type = None if read is None else read(node, settings)
+    plain = _PLAIN.get((node.physical, node.annotation))
+    data_type = _described(node, settings) if plain is None else plain
     if data_type is None:
         raise UnknownShapeError(f"{node.physical} {node.annotation}")
     return data_type
 
 
-def _int32(node: _Node, _: ParquetTypes) -> DataType | None:
-    match node.annotation:
-        case "None":
-            return INTEGER
-        case "Int":
-            return {
-                ("8", "true"): BYTE,
-                ("16", "true"): SHORT,
-                ("32", "true"): INTEGER,
-                ("8", "false"): SHORT,
-                ("16", "false"): INTEGER,
-                ("32", "false"): LONG,
-            }.get((node.arguments["bitWidth"], node.arguments["isSigned"]))
-        case "Date":
-            return DATE
-        case "Decimal":
-            return _decimal(node, _INT_DIGITS_MAX)
-        case _:
-            return None
-
-
-def _int64(node: _Node, settings: ParquetTypes) -> DataType | None:
-    match node.annotation:
-        case "None":
-            return LONG
-        case "Int" if node.arguments["bitWidth"] == "64":
-            return LONG if node.arguments["isSigned"] == "true" else DecimalType(20, 0)
-        case "Decimal":
-            return _decimal(node, _LONG_DIGITS_MAX)
-        case "Timestamp":
+def _described(node: _Node, settings: ParquetTypes) -> DataType | None:
+    """Return the type of a leaf where settings or an annotation's arguments decide."""
+    match node.physical, node.annotation:
+        case "int96", _:
+            return TIMESTAMP if settings.int96_as_timestamp else None
+        case "binary", "None":
+            return STRING if settings.binary_as_string else BINARY
+        case "int32" | "int64", "Int":
+            width, signed = node.arguments["bitWidth"], node.arguments["isSigned"]
+            return _INTEGERS.get((node.physical, width, signed))
+        case "int64", "Timestamp":
             return _timestamp(node, settings)
+        case "int32" | "int64" | "binary" | "fixed_len_byte_array", "Decimal":
+            return _decimal(node)
         case _:
             return None
 
@@ -241,50 +248,12 @@ def _timestamp(node: _Node, settings: ParquetTypes) -> DataType | None:
             return None
 
 
-def _int96(_: _Node, settings: ParquetTypes) -> DataType | None:
-    return TIMESTAMP if settings.int96_as_timestamp else None
-
-
-def _binary(node: _Node, settings: ParquetTypes) -> DataType | None:
-    match node.annotation:
-        case "String" | "Enum" | "JSON":
-            return STRING
-        case "None":
-            return STRING if settings.binary_as_string else BINARY
-        case "BSON":
-            return BINARY
-        case "Decimal":
-            return _decimal(node, _DIGITS_MAX)
-        case _:
-            return None
-
-
-def _fixed(node: _Node, _: ParquetTypes) -> DataType | None:
-    match node.annotation:
-        case "None":
-            return BINARY
-        case "Decimal":
-            # The digits that fit into so many bytes of two's complement.
-            digits = len(str(2 ** (8 * node.length - 1) - 1)) - 1
-            return _decimal(node, min(digits, _DIGITS_MAX))
-        case _:
-            return None
-
-
-def _decimal(node: _Node, digits_max: int) -> DataType | None:
+def _decimal(node: _Node) -> DataType | None:
+    digits_max = _DIGITS_MAX.get(node.physical)
+    if digits_max is None:
+        # The digits that fit into so many bytes of two's complement.
+        digits_max = min(len(str(2 ** (8 * node.length - 1) - 1)) - 1, DECIMAL_PRECISION_MAX)
     precision, scale = int(node.arguments["precision"]), int(node.arguments["scale"])
     if not (0 < precision <= digits_max and 0 <= scale <= precision):
         return None
     return DecimalType(precision, scale)
-
-
-_LEAVES: Mapping[str, Callable[[_Node, ParquetTypes], DataType | None]] = {
-    "boolean": lambda node, _: BOOLEAN if node.annotation == "None" else None,
-    "int32": _int32,
-    "int64": _int64,
-    "int96": _int96,
-    "float": lambda node, _: FLOAT if node.annotation == "None" else None,
-    "double": lambda node, _: DOUBLE if node.annotation == "None" else None,
-    "binary": _binary,
-    "fixed_len_byte_array": _fixed,
-}

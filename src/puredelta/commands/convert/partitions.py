@@ -6,17 +6,27 @@ with them. Directories are looked at once each, however many files they hold.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timezone
 from typing import TypeAlias
 
-from puredelta.commands.convert.spelling import is_log_spelling
-from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
-from puredelta.protocol.schema.schema_json import simple_string
-from puredelta.protocol.schema.types import DataType, StructField, StructType
-from puredelta.protocol.table.schema_checks import INVALID_CHARACTERS, require_no_duplicates
+from puredelta.errors import CorruptTableError, DeltaError, ErrorCode, InvalidRequestError
+from puredelta.protocol.schema.types import (
+    DataType,
+    DecimalType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
+from puredelta.protocol.table.schema_checks import (
+    INVALID_CHARACTERS,
+    require_no_duplicates,
+    require_partition_type,
+)
 from puredelta.protocol.values.partition_escape import HIVE_NULL, unescape_partition_text
-from puredelta.protocol.values.partition_values import is_partition_type
+from puredelta.protocol.values.partition_values import parse_partition_value
 from puredelta.spark.session.types import to_spark_type
 
 PartitionValues: TypeAlias = Mapping[str, str | None]
@@ -53,15 +63,7 @@ def require_partition_columns(columns: StructType) -> None:
     """
     require_no_duplicates(columns)
     for column in columns.fields:
-        if not is_partition_type(column.type):
-            kind = simple_string(column.type)
-            raise InvalidRequestError(
-                f"Using column {column.name} of type {kind} as a partition column is not "
-                "supported.",
-                code=ErrorCode.INVALID_PARTITION_COLUMN_TYPE,
-                column=column.name,
-                type=kind,
-            )
+        require_partition_type(column)
         if set(column.name) & set(INVALID_CHARACTERS):
             raise InvalidRequestError(
                 "Found partition columns having invalid character(s) among "
@@ -235,3 +237,55 @@ def _empty(half: str, segment: str, file_uri: str) -> DeltaError:
 
 def _listed(names: Iterable[str]) -> str:
     return "[" + ", ".join(f"`{name}`" for name in names) + "]"
+
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_FRACTION = re.compile(r"[+-]?[0-9]+(?:\.([0-9]+))?")
+_FLOAT = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|NaN|-?Infinity")
+_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
+
+_SPELLINGS: Mapping[str, re.Pattern[str]] = {
+    "string": re.compile(r".*", re.DOTALL),
+    "binary": re.compile(r".*", re.DOTALL),
+    "byte": _WHOLE,
+    "short": _WHOLE,
+    "integer": _WHOLE,
+    "long": _WHOLE,
+    "float": _FLOAT,
+    "double": _FLOAT,
+    "boolean": re.compile(r"true|false"),
+    "date": re.compile(_DATE),
+    "timestamp": re.compile(rf"{_DATE} {_TIME}|{_DATE}T{_TIME}Z"),
+    "timestamp_ntz": re.compile(rf"{_DATE} {_TIME}"),
+}
+
+
+def is_log_spelling(text: str, data_type: DataType) -> bool:
+    """Return whether every reader will take ``text`` for a value of the type.
+
+    >>> is_log_spelling("007", PrimitiveType("byte")), is_log_spelling("300", PrimitiveType("byte"))
+    (True, False)
+    """
+    return _is_plain(text, data_type) and _is_value(text, data_type)
+
+
+def _is_plain(text: str, data_type: DataType) -> bool:
+    match data_type:
+        case DecimalType(_, scale):
+            match = _FRACTION.fullmatch(text)
+            return match is not None and len(match[1] or "") <= scale
+        case PrimitiveType(name):
+            spelling = _SPELLINGS.get(name)
+            return spelling is not None and spelling.fullmatch(text) is not None
+        case _:
+            return False
+
+
+def _is_value(text: str, data_type: DataType) -> bool:
+    """Return whether it is in range: month 13 and the byte 300 are spelt well."""
+    try:
+        parse_partition_value(text, data_type, timezone.utc)
+    except CorruptTableError:
+        return False
+    return True

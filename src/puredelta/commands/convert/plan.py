@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import pyarrow.parquet as pq
-
 from puredelta.commands.command import Command
 from puredelta.commands.convert.collect import (
     DescribeStatistics,
@@ -66,12 +64,7 @@ class ConversionPlan:
 def plan_conversion(
     command: Command, partitions: StructType, *, collect_stats: bool
 ) -> ConversionPlan:
-    """Plan the conversion of a directory. Reads names and footers, writes nothing.
-
-    Raises:
-        InvalidRequestError, UnsupportedError, CorruptTableError, TableNotFoundError: see
-            the functions for files, partitions, footers, schema and new tables.
-    """
+    """Plan the conversion of a directory. Reads names and footers, writes nothing."""
     settings = ConvertSettings.parse(command.session.settings)
     if collect_stats and not settings.collect_stats:
         logger.warning("collect_stats is set, but spark.databricks.delta.stats.collect is false")
@@ -146,7 +139,7 @@ class _Planner:
         return read_files(
             self.store,
             files,
-            _no_statistics if schema is None else _statistics_of(self._config(schema)),
+            (lambda *_: None) if schema is None else _statistics_of(self._config(schema)),
             ignore_corrupt=self.settings.ignore_corrupt_files,
         )
 
@@ -172,10 +165,6 @@ def _add(read: ReadFile, values: Mapping[str, PartitionValues]) -> Add:
         data_change=True,
         stats=read.stats,
     )
-
-
-def _no_statistics(_: pq.FileMetaData, __: str) -> str | None:
-    return None
 
 
 def _statistics_of(config: TableConfig) -> DescribeStatistics:

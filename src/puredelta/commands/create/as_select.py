@@ -82,7 +82,7 @@ def create_table_as(
     )
     table = plan_table(rows.sparkSession, whole, replaces=snapshot)
     planned = PlannedWrite(
-        rows=rows,
+        rows=command.bind(rows),
         command=with_write_settings(command, chosen),
         config=table.config,
         mode=saves,

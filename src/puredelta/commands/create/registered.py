@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from puredelta.commands.create.as_select import FirstRows, create_table_as
 from puredelta.commands.create.create_table import (
@@ -30,7 +31,8 @@ from puredelta.spark.catalog.catalog_entries import (
     register,
     update_columns,
 )
-from puredelta.spark.catalog.catalog_tables import CatalogTable, find_table
+from puredelta.spark.catalog.catalog_tables import find_table
+from puredelta.spark.jvm.session_catalog import CatalogTable
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.types import to_spark
 
@@ -85,9 +87,8 @@ def define_registered(spark: SparkSession, table: NewTable, *, mode: CreateMode)
 
 
 def _create_managed(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
-    rows, definition = table.rows, table.definition
-    schema = to_spark(definition.columns) if rows is None else rows.schema
-    with managed_entry(spark, table.name, schema, comment=definition.description) as log:
+    schema, comment = _declared(table), table.definition.description
+    with managed_entry(spark, table.name, schema, comment=comment) as log:
         _define(spark, log, table, mode, _entry(table, is_known=False, is_managed=True))
     return log.root_uri
 
@@ -95,11 +96,14 @@ def _create_managed(spark: SparkSession, table: NewTable, mode: CreateMode) -> s
 def _create_at(spark: SparkSession, table: NewTable, location: str, mode: CreateMode) -> str:
     log = open_log(spark, location)
     entry = _entry(table, is_known=False, is_managed=False)
+    is_new = False
     if table.rows is not None or not log.exists():
         _define(spark, log, table, mode, entry)
+        is_new = mode is CreateMode.CREATE
     elif table.definition.columns.fields or mode is CreateMode.CREATE_OR_REPLACE:
         _define(spark, log, table, CreateMode.CREATE_OR_REPLACE, entry)
-    schema = to_spark(log.snapshot().config.schema)
+    # The commit of a new table has landed: a log that cannot be read must not keep its name away.
+    schema = _declared(table) if is_new else to_spark(log.snapshot().config.schema)
     comment = table.definition.description
     register(spark, table.name, schema, location=log.root_uri, comment=comment)
     return log.root_uri
@@ -152,6 +156,11 @@ def _define(
         return
     first = FirstRows(rows=table.rows, options=table.options, recorded=table.recorded)
     create_table_as(first, log, table.definition, mode=mode, entry=entry)
+
+
+def _declared(table: NewTable) -> StructType:
+    """Return the columns that a new table gets."""
+    return to_spark(table.definition.columns) if table.rows is None else table.rows.schema
 
 
 def _entry(table: NewTable, *, is_known: bool, is_managed: bool) -> Entry:

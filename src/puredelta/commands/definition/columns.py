@@ -7,7 +7,7 @@ expressions, identity, defaults, ``char(n)``, comments.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import types as T
@@ -20,7 +20,13 @@ from puredelta.protocol.features.feature_usage import (
     IDENTITY_START,
     IDENTITY_STEP,
 )
-from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.features.filled_columns import (
+    IdentitySpec,
+    with_high_water_marks,
+    without_high_water_marks,
+)
+from puredelta.protocol.schema.schema_json import encode_schema, simple_string
+from puredelta.protocol.schema.traversal import all_fields, types_by_path
 from puredelta.protocol.schema.types import (
     LONG,
     STRING,
@@ -31,22 +37,12 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
-from puredelta.protocol.table.table_config import CHAR_VARCHAR
+from puredelta.protocol.table.table_config import CHAR_VARCHAR, TableConfig
 from puredelta.spark.session.types import from_spark
 
 COMMENT = "comment"
 
 _CHAR_TYPES = ("char(", "varchar(")
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class IdentitySpec:
-    """``GENERATED ... AS IDENTITY``: how an identity column counts."""
-
-    start: int = 1
-    step: int = 1
-    allows_explicit_insert: bool = False
-    """``BY DEFAULT``, not ``ALWAYS``."""
 
 
 def column(
@@ -118,7 +114,7 @@ def require_valid_columns(schema: StructType, partition_columns: Sequence[str]) 
             partitions the table (IDENTITY_COLUMNS_...).
     """
     for field in schema.fields:
-        _require_nullable_elements(field.type, field.name)
+        _require_nullable_elements(field)
         if IDENTITY_STEP in field.metadata:
             _require_valid_identity(field, partition_columns)
 
@@ -145,22 +141,20 @@ def _require_valid_identity(field: StructField, partition_columns: Sequence[str]
         )
 
 
-def _require_nullable_elements(data_type: DataType, name: str) -> None:
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                _require_nullable_elements(field.type, f"{name}.{field.name}")
-        case ArrayType(element):
-            _require_no_required_field(element, name, "element")
-        case MapType(key, value):
-            _require_no_required_field(key, name, "key")
-            _require_no_required_field(value, name, "value")
-        case _:
-            return
+def _require_nullable_elements(field: StructField) -> None:
+    for path, kind in types_by_path(field.type, (field.name,)):
+        match kind:
+            case ArrayType(element):
+                _require_no_required_field(element, ".".join(path), "element")
+            case MapType(key, value):
+                _require_no_required_field(key, ".".join(path), "key")
+                _require_no_required_field(value, ".".join(path), "value")
+            case _:
+                pass
 
 
 def _require_no_required_field(data_type: DataType, name: str, part: str) -> None:
-    if _has_required_field(data_type):
+    if not all(field.nullable for field in all_fields(data_type)):
         raise InvalidRequestError(
             f"The {part} type of the field {name} contains a NOT NULL constraint. Delta does not "
             "support NOT NULL constraints nested within arrays or maps: "
@@ -170,13 +164,26 @@ def _require_no_required_field(data_type: DataType, name: str, part: str) -> Non
         )
 
 
-def _has_required_field(data_type: DataType) -> bool:
-    match data_type:
-        case StructType(fields):
-            return any(not f.nullable or _has_required_field(f.type) for f in fields)
-        case ArrayType(element):
-            return _has_required_field(element)
-        case MapType(key, value):
-            return _has_required_field(key) or _has_required_field(value)
-        case _:
-            return False
+_IDENTITY_UPDATE = "delta.identity.schemaUpdate"
+
+
+def config_with_marks(config: TableConfig, marks: Mapping[str, int]) -> TableConfig:
+    """Return the table with other high water marks of identity columns."""
+    if not marks:
+        return config
+    schema = with_high_water_marks(config.schema, marks)
+    metadata = dataclasses.replace(config.metadata, schema_string=encode_schema(schema))
+    return TableConfig.of(config.protocol, metadata)
+
+
+def identity_tags(before: TableConfig, after: TableConfig) -> Mapping[str, str] | None:
+    """Return the commit's tag if high water marks are all that it changes of the table."""
+    if before.protocol != after.protocol or before.metadata == after.metadata:
+        return None
+    unmarked = [
+        dataclasses.replace(
+            c.metadata, schema_string=encode_schema(without_high_water_marks(c.schema))
+        )
+        for c in (before, after)
+    ]
+    return {_IDENTITY_UPDATE: "true"} if unmarked[0] == unmarked[1] else None

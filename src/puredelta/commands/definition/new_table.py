@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from puredelta.log.files.clock import Clock, IdSource, random_id, wall_clock
 from puredelta.protocol.actions.actions import Metadata
-from puredelta.protocol.features.column_mapping import assign_columns
+from puredelta.protocol.features.column_mapping import MAX_COLUMN_ID, assign_columns
 from puredelta.protocol.features.properties import (
     FEATURE_PREFIX,
     PROPERTY_KEYS,
@@ -24,7 +24,7 @@ from puredelta.protocol.features.protocol_changes import (
 )
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.schema.types import StructType
-from puredelta.protocol.table.row_tracking import ROW_TRACKING
+from puredelta.protocol.table.row_tracking import ROW_TRACKING, column_name_properties
 from puredelta.protocol.table.schema_checks import require_valid_schema
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import PROPERTY_DEFAULTS
@@ -35,10 +35,6 @@ DEFAULTS_PREFIX = PROPERTY_DEFAULTS.key
 _PROPERTY_PREFIX = "delta."
 _PROTOCOL_ONLY = ("delta.minReaderVersion", "delta.minWriterVersion")
 """Wishes about the protocol, which are no properties of the table."""
-
-_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
-_ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
-_ROW_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +115,7 @@ def _with_column_mapping(
     if TableProperties.of(properties).column_mapping_mode is ColumnMappingMode.NONE:
         return schema, dict(properties)
     mapped, highest = assign_columns(schema, max_column_id=max_column_id)
-    return mapped, {**properties, _MAX_COLUMN_ID: str(highest)}
+    return mapped, {**properties, MAX_COLUMN_ID: str(highest)}
 
 
 def _with_row_tracking_columns(properties: Mapping[str, str], new_id: IdSource) -> dict[str, str]:
@@ -128,8 +124,4 @@ def _with_row_tracking_columns(properties: Mapping[str, str], new_id: IdSource) 
     listed = any(name.lower() == ROW_TRACKING.lower() for name in wanted.requested_features)
     if not wanted.enable_row_tracking and not listed:
         return dict(properties)
-    return {
-        _ROW_ID_COLUMN: f"_row-id-col-{new_id()}",
-        _ROW_VERSION_COLUMN: f"_row-commit-version-col-{new_id()}",
-        **properties,
-    }
+    return {**properties, **column_name_properties(properties, new_id)}

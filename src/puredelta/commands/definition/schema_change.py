@@ -8,51 +8,29 @@ do not fit (X-07, section "Schema enforcement" of delta-spark's writer).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-from typing_extensions import assert_never
 
 from puredelta.commands.definition.dependent_rules import require_same_types
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.protocol.features.column_mapping import assign_columns
+from puredelta.protocol.features.column_mapping import MAX_COLUMN_ID, assign_columns
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.features.protocol_changes import required_protocol
 from puredelta.protocol.schema.schema_json import encode_schema, simple_string
-from puredelta.protocol.schema.traversal import shape
+from puredelta.protocol.schema.traversal import primitive_names, shape
 from puredelta.protocol.schema.types import (
+    PRIMITIVE_NAMES,
     ArrayType,
     DataType,
-    DecimalType,
     MapType,
-    PrimitiveType,
     StructType,
 )
 from puredelta.protocol.table.schema_checks import require_valid_schema
 from puredelta.protocol.table.schema_merge import merge_schemas
 from puredelta.protocol.table.table_config import TableConfig
 
-_PRIMITIVES = frozenset(
-    [
-        "string",
-        "long",
-        "integer",
-        "short",
-        "byte",
-        "float",
-        "double",
-        "boolean",
-        "binary",
-        "date",
-        "timestamp",
-        "timestamp_ntz",
-        "void",
-    ]
-)
 _KNOWN_TO_FEATURES = ("string", "variant", "geometry", "geography")
 """Whether a table may have one of these is decided by its features."""
-
-_MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +95,8 @@ def require_storable_types(schema: StructType) -> None:
     """
     wrong = [
         f"{'.'.join(path)}: {name}"
-        for path, name in _leaf_types(schema, ())
-        if name not in _PRIMITIVES and not name.startswith(_KNOWN_TO_FEATURES)
+        for path, name in primitive_names(schema)
+        if name not in PRIMITIVE_NAMES and not name.startswith(_KNOWN_TO_FEATURES)
     ]
     if wrong:
         raise InvalidRequestError(
@@ -127,26 +105,6 @@ def require_storable_types(schema: StructType) -> None:
             code=ErrorCode.UNSUPPORTED_DATA_TYPES,
             columns=tuple(wrong),
         )
-
-
-def _leaf_types(
-    data_type: DataType, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], str]]:
-    match data_type:
-        case PrimitiveType(name):
-            yield path, name
-        case DecimalType():
-            return
-        case StructType(fields):
-            for field in fields:
-                yield from _leaf_types(field.type, (*path, field.name))
-        case ArrayType(element):
-            yield from _leaf_types(element, (*path, "element"))
-        case MapType(key, value):
-            yield from _leaf_types(key, (*path, "key"))
-            yield from _leaf_types(value, (*path, "value"))
-        case _:
-            assert_never(data_type)
 
 
 def with_canonical_names(rows: StructType, table: StructType) -> StructType:
@@ -205,7 +163,7 @@ def with_schema(
         schema, highest = assign_columns(
             schema, max_column_id=config.properties.column_mapping_max_id
         )
-        configuration[_MAX_COLUMN_ID] = str(highest)
+        configuration[MAX_COLUMN_ID] = str(highest)
     metadata = dataclasses.replace(
         config.metadata,
         schema_string=encode_schema(schema),

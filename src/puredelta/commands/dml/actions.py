@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from puredelta.commands.command import Command
-from puredelta.commands.definition.identity_marks import identity_tags
+from puredelta.commands.definition.columns import identity_tags
 from puredelta.commands.dml.decide.decide import Decision
 from puredelta.commands.dml.metrics import FileCounts, count_files, operation_metrics
 from puredelta.commands.dml.new_rows.identities import with_generated_identities

@@ -30,14 +30,15 @@ def run_merge(
         shown_in_ui(spark, f"MERGE INTO delta.`{log.root_uri}`") as shown,
     ):
         command = start_statement(spark, log)
-        outcome = execute(command, spec, InputRows(target=target_rows, source=source_rows))
+        rows = InputRows(target=target_rows, source=command.bind(source_rows))
+        outcome = execute(command, spec, rows)
         command.settings.reset_set_transaction(spark)
         shown.report(outcome.metrics)
-    rows = outcome.rows
+    counted = outcome.rows
     counts = {
         "num_affected_rows": outcome.affected or 0,
-        "num_updated_rows": rows.updated,
-        "num_deleted_rows": rows.deleted,
-        "num_inserted_rows": rows.inserted,
+        "num_updated_rows": counted.updated,
+        "num_deleted_rows": counted.deleted,
+        "num_inserted_rows": counted.inserted,
     }
     return count_row(spark, counts, exists=outcome.was_executed)

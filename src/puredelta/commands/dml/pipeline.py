@@ -15,8 +15,10 @@ from puredelta.commands.dml.decide.decide import decide
 from puredelta.commands.dml.new_rows.new_rows import new_rows
 from puredelta.commands.dml.options import DEFAULTS, ExecutionOptions
 from puredelta.commands.dml.prune.prune import prune
+from puredelta.commands.dml.rerun import until_committed
 from puredelta.commands.dml.resolve.resolve import resolve
 from puredelta.commands.dml.search.search import search
+from puredelta.commands.dml.source.context import StatementContext
 from puredelta.commands.dml.source.stage import source_in_use, stage_source
 from puredelta.commands.dml.spec.statement import InputRows, StatementSpec, ask
 from puredelta.commands.dml.stage import StageTimer
@@ -38,13 +40,20 @@ def execute(
         return Outcome.of_earlier()
     context = stage("3 source", stage_source, asked, statement)
     with source_in_use(context):
-        plan = stage("4 prune", prune, context)
-        positions = stage("5 search", search, context, plan, look_up=options.look_up)
-        decision = stage("6 decide", decide, context, plan, positions)
-        new = stage("7 new rows", new_rows, context, plan, decision)
-        written = stage("8 write", write, context, decision, new, rewriters=options.rewriters)
-        with discarded_on_failure(written.discard):
-            counts = stage("9 verify", verify, context, plan, decision, written)
-            prepare = partial(prepare_commit, rows=counts, times=stage)
-            prepared = stage("10 actions", prepare, context, plan, decision, written)
-    return commit(command, prepared, plan, discard=written.discard)
+        return until_committed(partial(_change_rows, stage=stage, options=options), context)
+
+
+def _change_rows(
+    context: StatementContext, *, stage: StageTimer, options: ExecutionOptions
+) -> Outcome:
+    """Run the stages that read the version of the context, and commit on it."""
+    plan = stage("4 prune", prune, context)
+    positions = stage("5 search", search, context, plan, look_up=options.look_up)
+    decision = stage("6 decide", decide, context, plan, positions)
+    new = stage("7 new rows", new_rows, context, plan, decision)
+    written = stage("8 write", write, context, decision, new, rewriters=options.rewriters)
+    with discarded_on_failure(written.discard):
+        counts = stage("9 verify", verify, context, plan, decision, written)
+        prepare = partial(prepare_commit, rows=counts, times=stage)
+        prepared = stage("10 actions", prepare, context, plan, decision, written)
+    return commit(context.command, prepared, plan, discard=written.discard)

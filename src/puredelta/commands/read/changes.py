@@ -54,11 +54,6 @@ class ChangeSettings:
     """``defaultSchemaModeForColumnMappingTable``."""
 
     @classmethod
-    def of(cls, spark: SparkSession) -> ChangeSettings:
-        """Read the settings of ``spark``; runs no job."""
-        return cls.parse(settings_of(spark))
-
-    @classmethod
     def parse(cls, settings: Mapping[str, str]) -> ChangeSettings:
         """Read them from text by key; a setting that is not made may be missing.
 
@@ -114,7 +109,8 @@ def read_changes(
 
     start = bound_of(starting_version, starting_timestamp, millis, which="starting")
     end = bound_of(ending_version, ending_timestamp, millis, which="ending")
-    found = find_changes(log, start, end, ChangeSettings.of(spark))
+    settings = ChangeSettings.parse(settings_of(spark))
+    found = find_changes(log, start, end, settings)
     return scan_changes(spark, found.read, found.files)
 
 

@@ -22,7 +22,7 @@ from puredelta.protocol.schema.schema_edit import FieldPath, find_field
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.types import StructField
 from puredelta.protocol.table.clustering import clustering_columns
-from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG, CatalogTable
+from puredelta.spark.jvm.session_catalog import SESSION_CATALOG, CatalogTable
 from puredelta.spark.scan.partition_rows import partition_rows
 from puredelta.spark.session.identifiers import display_name
 from puredelta.spark.session.types import quoted
@@ -100,7 +100,7 @@ def partition_value_rows(spark: SparkSession, table: DescribedTable) -> DataFram
 
 def describe_rows(spark: SparkSession, table: DescribedTable, *, extended: bool) -> DataFrame:
     """Return columns and partitioning of a table, ``extended`` with everything else."""
-    rows = [*_columns(table), *_partitioning(table)]
+    rows = [*map(_column, table.snapshot.config.schema.fields), *_partitioning(table)]
     if extended:
         rows += [*_details(table), *_defaults(table)]
     return _rows(spark, rows, "col_name", "data_type", "comment", required=2)
@@ -122,10 +122,6 @@ def describe_column(spark: SparkSession, table: DescribedTable, path: FieldPath)
     comment = str(field.metadata.get(_COMMENT, "NULL"))
     rows = [("col_name", field.name), ("data_type", _type(field)), ("comment", comment)]
     return _rows(spark, rows, "info_name", "info_value")
-
-
-def _columns(table: DescribedTable) -> Iterator[Row]:
-    return map(_column, table.snapshot.config.schema.fields)
 
 
 def _partitioning(table: DescribedTable) -> Iterator[Row]:

@@ -13,7 +13,7 @@ directories, which no other engine's VACUUM sees at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
 from puredelta.protocol.actions.paths import folded_path
@@ -36,10 +36,19 @@ class Garbage:
     num_directories_seen: int
     """All that were looked into, the table root among them."""
 
+    def without(self, paths: Collection[str]) -> Garbage:
+        """Leave out files that are needed after all."""
+        return replace(self, files=tuple(file for file in self.files if file.path not in paths))
+
     @property
     def size_bytes(self) -> int:
         """Of all files."""
         return sum(file.size_bytes for file in self.files)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Files, then directories."""
+        return (*(file.path for file in self.files), *self.directories)
 
     @property
     def num_paths(self) -> int:

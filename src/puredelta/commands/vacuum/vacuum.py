@@ -89,18 +89,23 @@ def vacuum(
     )
     before_ms = clock() - retention.effective // _MILLISECOND
     garbage = _find(log.store, command.snapshot, before_ms=before_ms)
-    return VacuumOutcome(
-        root_uri=log.root_uri,
-        paths=(*(file.path for file in garbage.files), *garbage.directories),
-        num_deleted=0 if dry_run else _delete_recorded(command, garbage, retention),
-        size_bytes=garbage.size_bytes,
-    )
+    if dry_run:
+        return _outcome(log, garbage, num_deleted=0)
+    return _delete_recorded(command, garbage, retention, before_ms=before_ms)
 
 
-def _delete_recorded(command: Command, garbage: Garbage, retention: Retention) -> int:
-    """Delete what is not needed, between the commits that record it; return how many files."""
+def _delete_recorded(
+    command: Command, garbage: Garbage, retention: Retention, *, before_ms: int
+) -> VacuumOutcome:
+    """Delete what is not needed, between the two commits that tell of it.
+
+    What is needed is read again when the first is there: whoever restores files before has
+    committed that, and whoever does so later sees that we have started.
+    """
     _record(command, _started(retention), _planned_metrics(garbage))
     try:
+        newest = command.log.snapshot()
+        garbage = garbage.without(referenced_files(newest, removed_since_ms=before_ms))
         num_deleted = _delete(command.log.store, garbage)
     except BaseException:
         _record(command, vacuum_end(completed=False), {})
@@ -116,11 +121,20 @@ def _delete_recorded(command: Command, garbage: Garbage, retention: Retention) -
         garbage.num_directories_seen,
         command.log.root_uri,
     )
-    return num_deleted
+    return _outcome(command.log, garbage, num_deleted=num_deleted)
+
+
+def _outcome(log: TableLog, garbage: Garbage, *, num_deleted: int) -> VacuumOutcome:
+    return VacuumOutcome(
+        root_uri=log.root_uri,
+        paths=garbage.paths,
+        num_deleted=num_deleted,
+        size_bytes=garbage.size_bytes,
+    )
 
 
 def _find(store: Store, snapshot: Snapshot, *, before_ms: int) -> Garbage:
-    """List after the snapshot was taken: what a commit since then added is younger."""
+    """List after the snapshot was taken: what a commit since then wrote is younger."""
     is_wanted = visible_to_vacuum(snapshot.config.physical_partition_columns)
     return find_garbage(
         store.inventory("", is_wanted=is_wanted),

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.commands.definition.identity_marks import config_with_marks
+from puredelta.commands.definition.columns import config_with_marks
 from puredelta.commands.definition.schema_change import with_canonical_names
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.filled_columns import Identity

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command
 from puredelta.commands.compaction.auto import AUTO_COMPACTION
-from puredelta.commands.definition.identity_marks import identity_tags
+from puredelta.commands.definition.columns import identity_tags
 from puredelta.commands.dml.replace_where import replace_rows
 from puredelta.commands.dml.replaced_rows import (
     only_where,

@@ -99,7 +99,7 @@ def write_table(
     options = WriteOptions.parse(command.session.settings, request.options)
     config = _planned_config(command, columns_of(rows), request, options)
     planned = PlannedWrite(
-        rows=rows,
+        rows=command.bind(rows),
         command=with_write_settings(command, options),
         config=config,
         mode=mode,

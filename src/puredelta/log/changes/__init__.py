@@ -1,3 +1,1 @@
 """What commits changed: the change data feed and streams."""
-
-from __future__ import annotations

@@ -1,3 +1,1 @@
 """Writing checkpoints, and removing log files that have expired."""
-
-from __future__ import annotations

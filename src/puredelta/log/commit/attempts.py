@@ -20,7 +20,12 @@ from puredelta.log.commit.commit_content import (
     next_config,
 )
 from puredelta.log.commit.commit_request import Committed, IfCreated
-from puredelta.log.commit.conflict_errors import conflict_error, creation_conflict, retries_exceeded
+from puredelta.log.commit.conflict_errors import (
+    conflict_error,
+    creation_conflict,
+    never_listed,
+    retries_exceeded,
+)
 from puredelta.log.commit.conflicts import find_conflicts
 from puredelta.log.commit.environment import Environment, Phase
 from puredelta.log.commit.read_set import ReadSet
@@ -28,6 +33,9 @@ from puredelta.log.commit.winning_commit import WinningCommit
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.table.table_config import TableConfig
+
+_WAITS_S = (0.01, 0.05, 0.25, 1.0, 5.0)
+"""How long to wait for a commit that is there and not listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +63,9 @@ class Attempts:
                     return Committed(version=version, actions=actions, config=config)
                 case LostRace():
                     self.environment.on_phase(Phase.LOST_RACE)
-            checked_for = base.config
-            staged, base = self._rebase(staged, base)
-            if base.config is not checked_for:
+            lost_to = base
+            staged, base = self._rebase_on_listed(staged, base)
+            if base.config is not lost_to.config:
                 config = self._require_committable(staged, base)
             self.environment.on_phase(Phase.REBASED)
         raise retries_exceeded(
@@ -84,6 +92,21 @@ class Attempts:
             staged.actions, before=base.config, after=after, operation=staged.info.operation
         )
         return after
+
+    def _rebase_on_listed(
+        self, staged: StagedCommit, base: CommitBase
+    ) -> tuple[StagedCommit, CommitBase]:
+        """Rebase; wait where a listing, perhaps out of a cache, lacks the commit that was faster.
+
+        Raises:
+            ConflictError: it is never listed (DELTA_MAX_COMMIT_RETRIES_EXCEEDED).
+        """
+        for wait_s in (0.0, *_WAITS_S):
+            self.environment.sleep(wait_s)
+            rebased, after = self._rebase(staged, base)
+            if after.version > base.version:
+                return rebased, after
+        raise never_listed(table=self._table_name(base.config), version=base.version + 1)
 
     def _rebase(self, staged: StagedCommit, base: CommitBase) -> tuple[StagedCommit, CommitBase]:
         """Check the commit against every commit since the base and move it after the last."""

@@ -63,7 +63,10 @@ class StagedCommit:
     def for_conflicts(self) -> OurCommit:
         """Show what conflict detection looks at."""
         return OurCommit(
-            actions=self.actions, isolation=self.isolation, is_blind_append=self.is_blind_append
+            actions=self.actions,
+            isolation=self.isolation,
+            is_blind_append=self.is_blind_append,
+            operation=self.info.operation,
         )
 
 

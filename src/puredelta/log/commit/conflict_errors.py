@@ -164,6 +164,17 @@ def retries_exceeded(
     )
 
 
+def never_listed(*, table: str, version: int) -> ConflictError:
+    """Build the exception for a commit that exists and that listings of the log do not show."""
+    return ConflictError(
+        f"This commit to {table} has failed: version {version} exists already, but no listing of "
+        "the log shows it, so what it changed cannot be read. A cache of directories, as NFS "
+        "clients have it, may be out of date: please run the operation again.",
+        code=ErrorCode.MAX_COMMIT_RETRIES_EXCEEDED,
+        failVersion=version,
+    )
+
+
 def _where(conflict: Conflict) -> str:
     return "" if conflict.partition is None else f" in the partition {conflict.partition}"
 

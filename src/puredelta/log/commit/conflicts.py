@@ -43,6 +43,7 @@ from puredelta.protocol.actions.actions import (
     Remove,
 )
 from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
+from puredelta.protocol.actions.table_operations import RESTORE, VACUUM_START
 from puredelta.protocol.table.table_config import TableConfig
 
 
@@ -78,6 +79,7 @@ class OurCommit:
     actions: tuple[Action, ...]
     isolation: IsolationLevel
     is_blind_append: bool
+    operation: str | None = None
 
     @property
     def changes_metadata(self) -> bool:
@@ -155,6 +157,15 @@ def _applications(
         Conflict(kind=ConflictKind.TRANSACTION_CHANGED, detail=app_id)
         for app_id in sorted(winner.app_ids & read_set.app_ids)
     )
+
+
+def _vacuumed(
+    ours: OurCommit, winner: WinningCommit, _: ReadSet, __: TableConfig
+) -> tuple[Conflict, ...]:
+    """A VACUUM started after we found the files there that we restore, and may delete them."""
+    if ours.operation != RESTORE or winner.info.operation != VACUUM_START:
+        return ()
+    return (Conflict(kind=ConflictKind.DELETED_WHAT_WE_READ),)
 
 
 def _appends(
@@ -265,6 +276,7 @@ _RULES: tuple[_Rule, ...] = (
     _metadata,
     _domains,
     _applications,
+    _vacuumed,
     _appends,
     _deleted_reads,
     _deleted_deletes,

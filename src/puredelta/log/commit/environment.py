@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -35,6 +36,8 @@ class Environment:
     new_id: IdSource = random_id
     on_phase: Callable[[Phase], None] = ignore_phase
     attempts_max: int = ATTEMPTS_MAX
+    sleep: Callable[[float], None] = time.sleep
+    """Waits some seconds for a storage that does not list yet what it has."""
 
 
 DEFAULT_ENVIRONMENT = Environment()

@@ -1,8 +1,7 @@
 """What follows a commit in the log: a checkpoint where one is due, and removal of what expired.
 
 The commit stands whatever happens here: an exception would tell the caller to remove files
-that the table has. No ``.crc`` is written: it is optional, and a wrong one costs readers the
-table.
+that the table has. No ``.crc`` is written (decision 0027).
 """
 
 from __future__ import annotations
@@ -52,7 +51,12 @@ def _is_written(
         due = version != 0 and version % interval == 0
         if not due and wish is not CheckpointWish.ALWAYS:
             return False
-        write_checkpoint(log.store, _snapshot_of(log, committed), now_ms=environment.clock())
+        write_checkpoint(
+            log.store,
+            _snapshot_of(log, committed),
+            now_ms=environment.clock(),
+            new_id=environment.new_id,
+        )
     except Exception as error:
         logger.warning(
             "Version %d of %s is committed, but no checkpoint was written for it: %s",

@@ -11,16 +11,20 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
 from puredelta.log.files.row_counts import physical_rows
 from puredelta.protocol.actions.actions import Action, Add, DomainMetadata, Remove
 from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
+from puredelta.protocol.json_text import parse_json
 from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 PRESERVED_TAG = "delta.rowTracking.preserved"
 NO_ROW_ID = -1
+ROW_ID_MAX = (1 << 63) - 1
+
+_SHOWN_LENGTH = 200
 
 _HIGH_WATER_MARK = "rowIdHighWaterMark"
 
@@ -39,11 +43,30 @@ def assigns_row_ids(config: TableConfig) -> bool:
 
 
 def high_water_mark(domains: Iterable[DomainMetadata]) -> int:
-    """Return the highest row id assigned so far, -1 if there is none."""
+    """Return the highest row id assigned so far, -1 if there is none.
+
+    Raises:
+        CorruptTableError: the domain does not say (DELTA_LOG_CORRUPTED).
+    """
     for domain in domains:
         if domain.domain == ROW_TRACKING_DOMAIN and not domain.removed:
-            return int(json.loads(domain.configuration).get(_HIGH_WATER_MARK, NO_ROW_ID))
+            return _mark(domain.configuration)
     return NO_ROW_ID
+
+
+def _mark(text: str) -> int:
+    try:
+        mark = parse_json(text).get(_HIGH_WATER_MARK, NO_ROW_ID)
+        if isinstance(mark, int) and not isinstance(mark, bool) and NO_ROW_ID <= mark <= ROW_ID_MAX:
+            return mark
+        problem = f"{mark!r} is no row id"
+    except (ValueError, AttributeError) as error:
+        problem = str(error)
+    raise CorruptTableError(
+        f"The domain {ROW_TRACKING_DOMAIN} holds {text[:_SHOWN_LENGTH]!r}, which does not say "
+        f"which row ids are taken: {problem}.",
+        code=ErrorCode.LOG_CORRUPTED,
+    )
 
 
 def assign_row_ids(
@@ -78,7 +101,7 @@ def assign_row_ids(
                 result.append(
                     replace(action, base_row_id=mark + 1, default_row_commit_version=version)
                 )
-                mark += _rows_of(action)
+                mark += _rows_of(action, mark)
             case Add(default_row_commit_version=None):
                 result.append(replace(action, default_row_commit_version=version))
             case DomainMetadata(domain=domain) if domain == ROW_TRACKING_DOMAIN:
@@ -91,8 +114,16 @@ def assign_row_ids(
     return tuple(result)
 
 
-def _rows_of(add: Add) -> int:
+def _rows_of(add: Add, mark: int) -> int:
     rows = physical_rows(add)
+    if rows is not None and mark + rows > ROW_ID_MAX:
+        raise InvalidRequestError(
+            f"The {rows} rows of the new file {add.path} have no row IDs left: the log says that "
+            f"IDs up to {mark} are taken, of {ROW_ID_MAX}. If that is wrong, write the table anew.",
+            code=ErrorCode.ARITHMETIC_OVERFLOW,
+            path=add.path,
+            high_water_mark=mark,
+        )
     if rows is None:
         raise InvalidRequestError(
             f"Cannot assign row IDs without row count statistics: the table tracks rows and the "

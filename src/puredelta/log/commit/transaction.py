@@ -68,6 +68,21 @@ class Transaction:
         """The version the command reads; -1 when there is no table yet."""
         return NO_VERSION if self._snapshot is None else self._snapshot.version
 
+    @property
+    def has_read_rows(self) -> bool:
+        """Whether the commit will depend on rows of the table, as far as was declared."""
+        return self._open().depends_on_data
+
+    def on(self, snapshot: Snapshot) -> Transaction:
+        """Return a transaction for the same purpose on another version; nothing is read yet."""
+        return Transaction(
+            self._log,
+            snapshot,
+            engine_info=self._engine_info,
+            capability=self._capability,
+            environment=self._environment,
+        )
+
     def read_files(self, predicate: Predicate | None, files: FileTable) -> None:
         """Declare that every row matching ``predicate`` was read, in these files.
 

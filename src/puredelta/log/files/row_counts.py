@@ -8,17 +8,18 @@ did is passed in as counts.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.protocol.actions.actions import Action, Add, Remove
+from puredelta.protocol.json_text import parse_json
 
 LEADING_NUM_RECORDS = r'^\s*\{\s*"numRecords"\s*:\s*(?P<rows>[0-9]{1,18})\s*[,}]'
 """Finds the count where writers put it, at the start: text inside minValues never matches."""
 _LEADING = re.compile(LEADING_NUM_RECORDS, re.ASCII)
+_COUNT_MAX = 10**18 - 1
 
 
 def physical_rows(file: Add | Remove) -> int | None:
@@ -27,15 +28,17 @@ def physical_rows(file: Add | Remove) -> int | None:
 
 
 def num_records(stats: str) -> int | None:
-    """Return numRecords of a statistics text; None if it is missing or unreadable (X-69)."""
+    """Return numRecords of a statistics text; None if it is missing or no count (X-69)."""
     if (leading := _LEADING.match(stats)) is not None:
         return int(leading[1])
     try:
-        content = json.loads(stats)
+        content = parse_json(stats)
     except ValueError:
         return None
     count = content.get("numRecords") if isinstance(content, dict) else None
-    return count if isinstance(count, int) and not isinstance(count, bool) else None
+    if not isinstance(count, int) or isinstance(count, bool):
+        return None
+    return count if 0 <= count <= _COUNT_MAX else None
 
 
 def logical_rows(file: Add | Remove) -> int | None:

@@ -1,3 +1,1 @@
 """Statistics read from Parquet footers."""
-
-from __future__ import annotations

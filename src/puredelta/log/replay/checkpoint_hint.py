@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from puredelta.protocol.actions.log_paths import LAST_CHECKPOINT, log_path
+from puredelta.protocol.actions.log_paths import LAST_CHECKPOINT, VERSION_MAX, log_path
 from puredelta.store.base import Store
 
 
@@ -22,16 +22,17 @@ def read_checkpoint_hint(store: Store) -> int | None:
     """
     try:
         pairs = json.loads(store.read(log_path(LAST_CHECKPOINT)), object_pairs_hook=_unique_keys)
-    except (OSError, ValueError):
-        return None
-    if not isinstance(pairs, dict):
-        return None
-    checksum = pairs.get("checksum")
-    if checksum is not None and checksum != checkpoint_hint_checksum(pairs):
+        if not isinstance(pairs, dict):
+            return None
+        checksum = pairs.get("checksum")
+        if checksum is not None and checksum != checkpoint_hint_checksum(pairs):
+            return None
+    except (OSError, ValueError, RecursionError):
         return None
     version = pairs.get("version")
-    usable = isinstance(version, int) and not isinstance(version, bool) and version >= 0
-    return version if usable else None
+    if not isinstance(version, int) or isinstance(version, bool):
+        return None
+    return version if 0 <= version <= VERSION_MAX else None
 
 
 def checkpoint_hint_checksum(content: Mapping[str, Any]) -> str:

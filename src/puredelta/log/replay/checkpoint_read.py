@@ -107,7 +107,8 @@ def _read_part(store: Store, path: str) -> _Part:
         raise log_file_not_found(store, path) from error
     except (StorageError, PermissionError):
         raise
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
+        # Beside Arrow's own: columns of other types, names that are there twice or no text.
         raise CorruptTableError(
             f"{store.root_uri}/{path} cannot be read as a checkpoint: {error}. If the commits "
             "before it are still there, remove it.",
@@ -123,7 +124,7 @@ def _json_part(actions: list[Action]) -> _Part:
 
 
 def _small_actions(reader: pq.ParquetFile) -> list[Action]:
-    present = [kind for kind in _SMALL_ACTIONS if kind in reader.schema_arrow.names]
+    present = [kind for kind in _SMALL_ACTIONS if _child_names(reader, kind)]
     if not present:
         return []
     table = reader.read(columns=present)
@@ -171,7 +172,8 @@ def _tombstone_rows(reader: pq.ParquetFile) -> pa.Table:
 def _child_names(reader: pq.ParquetFile, kind: str) -> list[str]:
     if kind not in reader.schema_arrow.names:
         return []
-    return [field.name for field in reader.schema_arrow.field(kind).type]
+    kind_type = reader.schema_arrow.field(kind).type
+    return [] if pa.types.is_null(kind_type) else [field.name for field in kind_type]
 
 
 def _read_structs(
@@ -186,8 +188,17 @@ def _read_structs(
 
 
 def _rows_with(column: pa.ChunkedArray, required: str) -> pa.ChunkedArray:
-    """Keep the rows in which a field is set: in the others writers leave null or empty structs."""
-    return column.filter(pc.is_valid(pc.struct_field(column, required)))
+    """Keep the rows in which a field is set: in the others writers leave null or empty structs.
+
+    Rows of one kind mostly follow each other, as a part of the column that need not be copied.
+    """
+    is_set = pc.is_valid(pc.struct_field(column, required))
+    num_set = pc.sum(is_set, min_count=0).as_py()
+    first = pc.index(is_set, True).as_py()
+    run = slice(max(first, 0), max(first, 0) + num_set)
+    if pc.all(is_set[run], min_count=0).as_py():
+        return column[run]
+    return column.filter(is_set)
 
 
 def _never_null(maps: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
 from puredelta.log.replay.commit_files import log_file_not_found, read_commit_info
 from puredelta.log.replay.segment import LogListing
 from puredelta.protocol.actions.actions import CommitInfo
@@ -65,7 +65,12 @@ def read_history(
     timestamped_from = first_timestamped_version(config)
     entries = []
     for version in sorted(times, reverse=True)[:limit]:
-        info = read_commit_info(store, listing.commits[version].path)
+        try:
+            info = read_commit_info(store, listing.commits[version].path)
+        except CorruptTableError as error:
+            if error.code is not ErrorCode.LOG_FILE_NOT_FOUND:
+                raise
+            continue  # a clean-up has removed it since the listing
         time_ms = times[version]
         if timestamped_from is not None and version >= timestamped_from and info is not None:
             time_ms = info.in_commit_timestamp_ms or time_ms

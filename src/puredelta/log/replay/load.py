@@ -27,7 +27,8 @@ from puredelta.log.replay.segment import (
     list_log,
 )
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.protocol.actions.actions import Action, Add
+from puredelta.protocol.actions.actions import Action, Add, Remove
+from puredelta.protocol.actions.file_action_key import FileActionKey
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.store.base import Store
 
@@ -143,8 +144,30 @@ def _load_around(
 
 def _read_ranges(store: Store, ranges: tuple[CommitRange, ...]) -> Iterator[Action | FileTable]:
     for part in ranges:
-        content = read_log_file(store, part.file.path)
-        yield from parse_commit(content, f"{store.root_uri}/{part.file.path}")
+        compacted = _read_compacted(store, part.file.path) if part.commits else None
+        if compacted is not None:
+            yield from compacted
+            continue
+        for file in part.commits or (part.file,):
+            yield from _read_commit(store, file.path)
+
+
+def _read_commit(store: Store, path: str) -> Iterator[Action | FileTable]:
+    return parse_commit(read_log_file(store, path), f"{store.root_uri}/{path}")
+
+
+def _read_compacted(store: Store, path: str) -> list[Action | FileTable] | None:
+    """Read a compaction file; None if only the commits that it replaces can be believed.
+
+    Some writers put every action of the commits into it. Whether a file that is both added and
+    removed is in the table then depends on an order that the protocol does not promise.
+    """
+    try:
+        actions = list(_read_commit(store, path))
+    except CorruptTableError:
+        return None
+    keys = [FileActionKey.of(action) for action in actions if isinstance(action, Add | Remove)]
+    return actions if actions and len(keys) == len(set(keys)) else None
 
 
 def _snapshot(

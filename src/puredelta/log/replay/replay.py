@@ -35,6 +35,10 @@ from puredelta.protocol.actions.file_action_key import FileActionKey
 _CHUNKS_MAX = 32
 """Each incremental replay appends a chunk; more chunks than this are copied into one."""
 
+_COPIED_ROWS_MAX = 10_000
+"""So many rows are copied together at every refresh: it takes 0.1 ms, and each further chunk
+costs Arrow that much whenever rows are picked."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LogState:
@@ -145,4 +149,5 @@ def _stack(below: pa.Table, above: pa.Table) -> pa.Table:
     if below.num_rows == 0:
         return above
     stacked = pa.concat_tables([below, above])
-    return stacked.combine_chunks() if stacked["path"].num_chunks > _CHUNKS_MAX else stacked
+    copies = stacked.num_rows <= _COPIED_ROWS_MAX or stacked["path"].num_chunks > _CHUNKS_MAX
+    return stacked.combine_chunks() if copies else stacked

@@ -44,6 +44,8 @@ class CommitRange:
     low: int
     high: int
     file: StoredFile
+    commits: tuple[StoredFile, ...] = ()
+    """The commit files of these versions, where ``file`` is a compaction of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,9 +173,15 @@ def choose_ranges(listing: LogListing, *, after: int, through: int) -> tuple[Com
     version = after + 1
     while version <= through:
         single = CommitRange(low=version, high=version, file=listing.commits[version])
-        chosen.append(widest.get(version, single))
+        compaction = widest.get(version)
+        chosen.append(single if compaction is None else _with_commits(compaction, listing))
         version = chosen[-1].high + 1
     return tuple(chosen)
+
+
+def _with_commits(compaction: CommitRange, listing: LogListing) -> CommitRange:
+    versions = range(compaction.low, compaction.high + 1)
+    return replace(compaction, commits=tuple(listing.commits[v] for v in versions))
 
 
 def first_gap(listing: LogListing, *, after: int, through: int) -> int | None:

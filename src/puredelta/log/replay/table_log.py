@@ -13,7 +13,7 @@ from puredelta.log.replay.load import LISTINGS_MAX, advance_snapshot, load_snaps
 from puredelta.log.replay.segment import LogListing, first_gap, list_log, require_contiguous
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.store.base import Store
-from puredelta.store.registry import open_store
+from puredelta.store.registry import is_same_location, open_store
 
 
 class TableLog:
@@ -48,8 +48,8 @@ class TableLog:
         return self.store.root_uri
 
     def is_at(self, location: str) -> bool:
-        """Return whether a location, in any spelling, is that of this table."""
-        return open_store(location).root_uri == self.root_uri
+        """Return whether a location, in any spelling, is that of this table; links are followed."""
+        return is_same_location(open_store(location).root_uri, self.root_uri)
 
     def exists(self) -> bool:
         """Return whether there is a Delta table, in whatever state."""

@@ -1,3 +1,1 @@
 """Which files a predicate can skip."""
-
-from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -79,10 +80,27 @@ def vector_indexes(files: FileTable) -> Sequence[int]:
 
 def _descriptors(files: FileTable) -> dict[int, DeletionVectorDescriptor]:
     indexes = vector_indexes(files)
-    rows = files.rows["deletion_vector"].take(indexes).to_pylist() if indexes else []
+    if not indexes:
+        return {}
+    marked = files.take(indexes)
+    _require_possible(marked)
+    rows = marked.rows["deletion_vector"].to_pylist()
     return {
         index: DeletionVectorDescriptor(**row) for index, row in zip(indexes, rows, strict=True)
     }
+
+
+def _require_possible(files: FileTable) -> None:
+    """Refuse vectors that delete more rows than their file has, before they are expanded."""
+    beyond = pc.greater(files.deleted_counts(), files.record_counts())
+    if pc.any(beyond).as_py():
+        file = next(files.select(beyond).adds())
+        raise CorruptTableError(
+            f"The deletion vector of {file.path} deletes more rows than the file has by its "
+            f"statistics: {file.deletion_vector}, {file.stats}.",
+            code=ErrorCode.DELETION_VECTOR_CARDINALITY_MISMATCH,
+            path=file.path,
+        )
 
 
 def _read_file(
@@ -92,12 +110,13 @@ def _read_file(
     positions = {}
     try:
         with open_at(directory).open(name) as file:
-            first_byte = file.read(1)
+            first_byte, size = file.read(1), file.seek(0, io.SEEK_END)
             for index, vector in sorted(vectors.items(), key=lambda v: vector_range(v[1])):
                 require_file_version(first_byte, vector)
                 offset, length = vector_range(vector)
                 file.seek(offset)
-                positions[index] = decode_block(file.read(length), vector)
+                # Not to be asked for more than there is: memory would be taken for all of it.
+                positions[index] = decode_block(file.read(min(length, size)), vector)
     except FileNotFoundError as missing:
         raise CorruptTableError(
             f"The deletion vector file {uri} is missing: it is unknown which rows are deleted. "

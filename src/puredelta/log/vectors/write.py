@@ -126,7 +126,7 @@ def _with_vector(file: Add, vector: DeletionVectorDescriptor) -> Add:
         file,
         data_change=True,
         deletion_vector=vector,
-        stats=loosen_bounds(str(file.stats), num_deleted=already),
+        stats=loosen_bounds(str(file.stats), rows=physical_rows(file) or 0, num_deleted=already),
     )
 
 

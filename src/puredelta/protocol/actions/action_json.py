@@ -23,6 +23,7 @@ from puredelta.protocol.actions.action_keys import (
     parse_keys,
 )
 from puredelta.protocol.actions.actions import Action, CommitInfo, Metadata
+from puredelta.protocol.json_text import parse_json
 
 _SHOWN_LENGTH = 200
 
@@ -51,7 +52,8 @@ def parse_action(line: str | bytes | Json) -> Action | None:
         try:
             return parse(body)
         except (ValueError, TypeError, AttributeError) as error:
-            raise _corrupt(f"The log holds a broken {kind!r} action ({error})", line) from error
+            problem = str(error)[:_SHOWN_LENGTH]
+            raise _corrupt(f"The log holds a broken {kind!r} action ({problem})", line) from error
     return None
 
 
@@ -128,7 +130,7 @@ _PARSERS: Mapping[str, Callable[[Json], Action]] = {
 
 def _load(line: str | bytes) -> Json:
     try:
-        content = json.loads(line.decode("utf-8") if isinstance(line, bytes) else line)
+        content = parse_json(line)
     except ValueError as error:
         raise _corrupt(f"The log holds a line that is not JSON ({error})", line) from error
     if not isinstance(content, dict):

@@ -6,6 +6,7 @@ A row says which attribute of the action a key fills, and how its value is read 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -23,6 +24,10 @@ from puredelta.protocol.actions.actions import (
 )
 
 Json: TypeAlias = Mapping[str, Any]
+
+_INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
+_LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
+_WHOLE = re.compile("-?[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +86,33 @@ def wire_names(attributes: Iterable[str], keys: Iterable[Key]) -> dict[str, str]
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"expected text, found {value!r}")
+    if not value.isascii():
+        value.encode()  # raises where half of a surrogate pair stands alone
     return value
 
 
 def _integer(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"expected a whole number, found {value!r}")
-    return value
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    number: int = value if is_whole else _coerced(value)
+    if not _LONG_MIN <= number <= _LONG_MAX:
+        raise ValueError(f"{number} does not fit into 64 bits")
+    return number
+
+
+def _int32(value: Any) -> int:
+    number = _integer(value)
+    if not _INT_MIN <= number <= _INT_MAX:
+        raise ValueError(f"{number} does not fit into 32 bits")
+    return number
+
+
+def _coerced(value: Any) -> int:
+    """Read what delta-spark takes for a whole number, too: ``5.0`` and ``"5"``."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
+        return int(value)
+    raise TypeError(f"expected a whole number, found {value!r}")
 
 
 def _flag(value: Any) -> bool:
@@ -131,24 +156,20 @@ def _vector(value: Any) -> DeletionVectorDescriptor:
     return DeletionVectorDescriptor(**parse_keys(value, VECTOR_KEYS))
 
 
-def _encode_vector(vector: DeletionVectorDescriptor) -> dict[str, Any]:
-    return encode_keys(vector, VECTOR_KEYS)
-
-
 # --- the table ------------------------------------------------------------------------------
 
 VECTOR_KEYS = (
     Key("storageType", "storage_type", _text, required=True),
     Key("pathOrInlineDv", "path_or_inline", _text, required=True),
-    Key("offset", "offset", _integer),
-    Key("sizeInBytes", "size_bytes", _integer, required=True),
+    Key("offset", "offset", _int32),
+    Key("sizeInBytes", "size_bytes", _int32, required=True),
     Key("cardinality", "cardinality", _integer, required=True),
     Key("maxRowIndex", "max_row_index", _integer),
 )
 _PATH = Key("path", "path", _text, required=True)
 _TAGS = Key("tags", "tags", _nullable_texts, write=dict)
 _FILE_IDENTITY = (
-    Key("deletionVector", "deletion_vector", _vector, write=_encode_vector),
+    Key("deletionVector", "deletion_vector", _vector, write=lambda v: encode_keys(v, VECTOR_KEYS)),
     Key("baseRowId", "base_row_id", _integer),
     Key("defaultRowCommitVersion", "default_row_commit_version", _integer),
 )
@@ -199,8 +220,8 @@ ACTION_KEYS: Mapping[type, tuple[str, tuple[Key, ...]]] = {
     Protocol: (
         "protocol",
         (
-            Key("minReaderVersion", "min_reader_version", _integer, required=True),
-            Key("minWriterVersion", "min_writer_version", _integer, required=True),
+            Key("minReaderVersion", "min_reader_version", _int32, required=True),
+            Key("minWriterVersion", "min_writer_version", _int32, required=True),
             Key("readerFeatures", "reader_features", _text_set, write=sorted),
             Key("writerFeatures", "writer_features", _text_set, write=sorted),
         ),

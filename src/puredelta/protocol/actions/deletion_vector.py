@@ -43,10 +43,10 @@ _FROM_Z85, _TO_Z85 = str.maketrans(_Z85, _B85), str.maketrans(_B85, _Z85)
 # --- the bitmap -----------------------------------------------------------------------------
 
 
-def decode_bitmap(data: bytes) -> RowIndexes:
+def decode_bitmap(data: bytes) -> BitMap64:
     """Read a 64-bit Roaring bitmap in the portable format, magic number first.
 
-    >>> decode_bitmap(encode_vector(np.array([7, 2**40], np.uint64)).data).tolist()
+    >>> list(decode_bitmap(encode_vector(np.array([7, 2**40], np.uint64)).data))
     [7, 1099511627776]
 
     Raises:
@@ -55,10 +55,9 @@ def decode_bitmap(data: bytes) -> RowIndexes:
     if len(data) < 4 or int.from_bytes(data[:4], "little") != PORTABLE_MAGIC:  # noqa: PLR2004
         raise _invalid(f"it starts with {data[:4].hex()}, which no known format does")
     try:
-        bitmap = BitMap64.deserialize(data[4:])
+        return BitMap64.deserialize(data[4:])
     except (ValueError, IndexError) as error:
         raise _invalid(f"its bitmap cannot be read ({error})") from error
-    return np.frombuffer(bitmap.to_array(), dtype=np.uint64)
 
 
 # --- where a vector is ----------------------------------------------------------------------
@@ -87,10 +86,15 @@ def vector_path(descriptor: DeletionVectorDescriptor) -> str | None:
 
 
 def vector_range(descriptor: DeletionVectorDescriptor) -> tuple[int, int]:
-    """Return offset and length of the bytes that `decode_block` needs from the file."""
-    return (1 if descriptor.offset is None else descriptor.offset), (
-        descriptor.size_bytes + _FRAME_BYTES
-    )
+    """Return offset and length of the bytes that `decode_block` needs from the file.
+
+    Raises:
+        CorruptTableError: one of them is negative (DELTA_DELETION_VECTOR_INVALID).
+    """
+    offset = 1 if descriptor.offset is None else descriptor.offset
+    if min(offset, descriptor.size_bytes) < 0:
+        raise _invalid(f"{descriptor.size_bytes} bytes at {offset} are no range", descriptor)
+    return offset, descriptor.size_bytes + _FRAME_BYTES
 
 
 def _file_uuid(descriptor: DeletionVectorDescriptor) -> uuid.UUID:
@@ -104,16 +108,12 @@ def _file_uuid(descriptor: DeletionVectorDescriptor) -> uuid.UUID:
 
 
 def decode_inline(descriptor: DeletionVectorDescriptor) -> RowIndexes:
-    """Return the positions of a vector that is stored in the log itself.
-
-    Raises:
-        CorruptTableError: as `decode_block`.
-    """
+    """Return the positions of a vector in the log itself; errors as `decode_block`."""
     try:
         data = z85_decode(descriptor.path_or_inline)
     except ValueError as error:
         raise _invalid("its inline text is no Z85", descriptor) from error
-    if len(data) < descriptor.size_bytes:
+    if not 0 <= descriptor.size_bytes <= len(data):
         raise _wrong_size(len(data), descriptor)
     # Z85 encodes groups of four bytes, so padding may follow.
     return _checked(data[: descriptor.size_bytes], descriptor)
@@ -154,14 +154,15 @@ def require_file_version(first_byte: bytes, descriptor: DeletionVectorDescriptor
 
 
 def _checked(data: bytes, descriptor: DeletionVectorDescriptor) -> RowIndexes:
-    positions = decode_bitmap(data)
-    if len(positions) != descriptor.cardinality:
+    """Expand a bitmap of the size that the log says: some bytes may hold millions of rows."""
+    bitmap = decode_bitmap(data)
+    if len(bitmap) != descriptor.cardinality:
         raise CorruptTableError(
-            f"{_name(descriptor)} holds {len(positions)} positions, the log says "
+            f"{_name(descriptor)} holds {len(bitmap)} positions, the log says "
             f"{descriptor.cardinality}.",
             code=ErrorCode.DELETION_VECTOR_CARDINALITY_MISMATCH,
         )
-    return positions
+    return np.frombuffer(bitmap.to_array(), dtype=np.uint64)
 
 
 # --- writing --------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = "_delta_log/_sidecars"
 CHANGE_DATA_DIRECTORY = "_change_data"
 LAST_CHECKPOINT = "_last_checkpoint"
-VERSION_MAX = 2**63 - 1
+VERSION_MAX = 2**63 - 2
+"""Another version can follow, whatever version a log has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,11 @@ def parse_log_name(name: str) -> LogName | None:
     >>> parse_log_name("_last_checkpoint") is None
     True
     """
+    found = _parse_name(name)
+    return found if found is not None and found.version <= VERSION_MAX else None
+
+
+def _parse_name(name: str) -> LogName | None:
     if match := _COMMIT.fullmatch(name):
         return CommitFile(int(match["version"]))
     if match := _CLASSIC.fullmatch(name):
@@ -109,18 +115,12 @@ def parse_log_name(name: str) -> LogName | None:
     if match := _V2.fullmatch(name):
         return V2Checkpoint(int(match["version"]))
     if match := _MULTI_PART.fullmatch(name):
-        return _multi_part(int(match["version"]), int(match["part"]), int(match["parts"]))
+        version, part, parts = map(int, match.groups())
+        return MultiPartCheckpoint(version, part, parts) if 1 <= part <= parts else None
     if match := _COMPACTED.fullmatch(name):
-        return _compacted(int(match["low"]), int(match["high"]))
+        low, high = map(int, match.groups())
+        return CompactedFile(low, high) if low < high else None
     return None
-
-
-def _multi_part(version: int, part: int, parts: int) -> MultiPartCheckpoint | None:
-    return MultiPartCheckpoint(version, part, parts) if 1 <= part <= parts else None
-
-
-def _compacted(low: int, high: int) -> CompactedFile | None:
-    return CompactedFile(low, high) if low < high else None
 
 
 def version_prefix(version: int) -> str:

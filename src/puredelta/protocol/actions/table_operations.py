@@ -232,13 +232,16 @@ TRUNCATE = Operation(name="TRUNCATE", parameters={})
 """Every row is removed."""
 
 
+VACUUM_START, VACUUM_END = "VACUUM START", "VACUUM END"
+
+
 def vacuum_start(
     *, retention_check: bool, default_retention: timedelta, retention: timedelta | None
 ) -> Operation:
     """Describe the start of a VACUUM; ``retention`` is the one that the caller gave."""
     asked = {} if retention is None else {"specifiedRetentionMillis": _millis(retention)}
     return Operation(
-        name="VACUUM START",
+        name=VACUUM_START,
         parameters={
             "retentionCheckEnabled": retention_check,
             **asked,
@@ -249,14 +252,15 @@ def vacuum_start(
 
 def vacuum_end(*, completed: bool) -> Operation:
     """Describe the end of a VACUUM."""
-    return Operation(
-        name="VACUUM END", parameters={"status": "COMPLETED" if completed else "FAILED"}
-    )
+    return Operation(name=VACUUM_END, parameters={"status": "COMPLETED" if completed else "FAILED"})
+
+
+RESTORE = "RESTORE"
 
 
 def restore(*, version: int | None, timestamp: str | None) -> Operation:
     """Describe RESTORE; the caller gives either a version or a timestamp."""
-    return Operation(name="RESTORE", parameters={"version": version, "timestamp": timestamp})
+    return Operation(name=RESTORE, parameters={"version": version, "timestamp": timestamp})
 
 
 def clone(*, source: str, source_version: int) -> Operation:

@@ -1,3 +1,1 @@
 """Table features, table properties and what they require."""
-
-from __future__ import annotations

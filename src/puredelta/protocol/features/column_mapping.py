@@ -20,6 +20,7 @@ from puredelta.protocol.schema.types import StructField, StructType
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 _KEYS = "delta.columnMapping."
 FIELD_ID = "delta.columnMapping.id"
+MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 PARQUET_FIELD_ID = "parquet.field.id"
 """The key under which Spark's Parquet reader and writer look for a field id."""
 

@@ -97,20 +97,9 @@ class Feature:
     administer: Support = YES
 
     def support(self, capability: Capability) -> Support:
-        """Return the cell of one capability."""
-        match capability:
-            case Capability.READ:
-                return self.read
-            case Capability.APPEND:
-                return self.append
-            case Capability.OVERWRITE:
-                return self.overwrite
-            case Capability.MERGE:
-                return self.merge
-            case Capability.CONVERT:
-                return self.convert
-            case Capability.ADMINISTER:
-                return self.administer
+        """Return the cell of one capability: that of its name."""
+        cell: Support = getattr(self, capability.name.lower())
+        return cell
 
 
 def _writer(name: str, support: Support, **row: object) -> Feature:
@@ -129,6 +118,10 @@ _ICEBERG = "files and metadata would have to keep Iceberg's rules, which is not 
 _VARIANT = "columns of type variant are not implemented"
 _GEO = "columns of geometry and geography types are not implemented"
 _REDIRECT = "the table redirects to another place, which is not implemented"
+
+_HAS_VARIANT = usage.when_types_are("variant")
+_MAY_SHRED = usage.any_of(usage.when_set("enable_variant_shredding"), _HAS_VARIANT)
+_HAS_GEO = usage.when_types_are("geometry", "geography")
 
 FEATURES: tuple[Feature, ...] = (
     Feature(
@@ -251,70 +244,37 @@ FEATURES: tuple[Feature, ...] = (
         no("partition columns are not written into data files"),
         used=usage.when_set("enable_materialized_partition_columns"),
     ),
-    _writer(
-        "icebergCompatV1",
-        inactive(_ICEBERG),
-        administer=inactive(_ICEBERG),
-        requires=("columnMapping",),
-        used=usage.when_set("enable_iceberg_compat_v1"),
-    ),
-    _writer(
-        "icebergCompatV2",
-        inactive(_ICEBERG),
-        administer=inactive(_ICEBERG),
-        requires=("columnMapping",),
-        used=usage.when_set("enable_iceberg_compat_v2"),
-    ),
-    _writer(
-        "icebergCompatV3",
-        inactive(_ICEBERG),
-        administer=inactive(_ICEBERG),
-        requires=("columnMapping", "rowTracking"),
-        used=usage.when_set("enable_iceberg_compat_v3"),
-    ),
     *(
         _writer(
-            name,
-            inactive(_VARIANT),
-            reader=True,
-            enabled_by=enabled_by,
-            read=inactive(_VARIANT),
-            used=usage.when_types_are("variant"),
-        )
-        for name, enabled_by in (
-            ("variantType", Enablement.USE_IN_NEW_TABLE),
-            ("variantType-preview", Enablement.NAME),
-        )
-    ),
-    *(
-        _writer(
-            name,
-            inactive(_VARIANT),
-            reader=True,
-            enabled_by=Enablement.NAME,
+            f"icebergCompatV{version}",
+            inactive(_ICEBERG),
+            administer=inactive(_ICEBERG),
             requires=requires,
-            read=inactive(_VARIANT),
-            used=usage.any_of(
-                usage.when_set("enable_variant_shredding"), usage.when_types_are("variant")
-            ),
+            used=usage.when_set(f"enable_iceberg_compat_v{version}"),
         )
-        for name, requires in (
-            ("variantShredding", ("variantType",)),
-            ("variantShredding-preview", ()),
+        for version, requires in (
+            (1, ("columnMapping",)),
+            (2, ("columnMapping",)),
+            (3, ("columnMapping", "rowTracking")),
         )
     ),
     *(
         _writer(
             name,
-            inactive(_GEO),
+            inactive(reason),
             reader=True,
             enabled_by=enabled_by,
-            read=inactive(_GEO),
-            used=usage.when_types_are("geometry", "geography"),
+            requires=requires,
+            read=inactive(reason),
+            used=used,
         )
-        for name, enabled_by in (
-            ("geospatial", Enablement.USE_IN_NEW_TABLE),
-            ("geospatial-dev", Enablement.NAME),
+        for name, reason, enabled_by, requires, used in (
+            ("variantType", _VARIANT, Enablement.USE_IN_NEW_TABLE, (), _HAS_VARIANT),
+            ("variantType-preview", _VARIANT, Enablement.NAME, (), _HAS_VARIANT),
+            ("variantShredding", _VARIANT, Enablement.NAME, ("variantType",), _MAY_SHRED),
+            ("variantShredding-preview", _VARIANT, Enablement.NAME, (), _MAY_SHRED),
+            ("geospatial", _GEO, Enablement.USE_IN_NEW_TABLE, (), _HAS_GEO),
+            ("geospatial-dev", _GEO, Enablement.NAME, (), _HAS_GEO),
         )
     ),
     _writer(

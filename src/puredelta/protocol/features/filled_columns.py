@@ -26,6 +26,16 @@ _LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IdentitySpec:
+    """``GENERATED ... AS IDENTITY``: how an identity column is to count."""
+
+    start: int = 1
+    step: int = 1
+    allows_explicit_insert: bool = False
+    """``BY DEFAULT``, not ``ALWAYS``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """How an identity column numbers its rows (M-102)."""
 

@@ -263,6 +263,7 @@ class TableProperties:
     set_transaction_retention: ClassVar = _Property[timedelta | None](
         "delta.setTransactionRetentionDuration", parse_interval, None
     )
+    symlink_manifests: ClassVar = _switch("delta.compatibility.symlinkFormatManifest.enabled")
     write_partition_columns_to_parquet: ClassVar = _Property(
         "delta.writePartitionColumnsToParquet", _flag, default=True
     )
@@ -300,10 +301,18 @@ class TableProperties:
         """Parse every property; writers do so before they store new properties.
 
         Raises:
-            InvalidRequestError: the text of a property is no value of it.
+            InvalidRequestError: the text of a property is no value of it, or two of them exclude
+                each other.
         """
         for name in PROPERTY_KEYS:
             getattr(self, name)
+        if self.symlink_manifests and self.enable_deletion_vectors:
+            raise InvalidRequestError(
+                "Persistent deletion vectors and incremental symlink manifest generation are "
+                "mutually exclusive: delta.enableDeletionVectors and "
+                "delta.compatibility.symlinkFormatManifest.enabled cannot both be true.",
+                code=ErrorCode.INVALID_TABLE_PROPERTY,
+            )
 
 
 PROPERTY_KEYS: Mapping[str, str] = {

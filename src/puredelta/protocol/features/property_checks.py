@@ -28,7 +28,6 @@ IGNORE_PROTOCOL_DEFAULTS = "delta.ignoreProtocolDefaults"
 _DELTA_PREFIX = "delta."
 _NOT_FOR_USERS = frozenset({"delta.columnMapping.maxColumnId", "clusteringColumns"})
 _NOT_IMPLEMENTED: Mapping[str, str] = {
-    "delta.compatibility.symlinkFormatManifest.enabled": "manifests that follow every commit",
     "delta.coordinatedCommits.commitCoordinator-preview": "commits through a coordinator",
     "delta.redirectReaderWriter-preview": "redirection to another table",
     "delta.redirectWriterOnly-preview": "redirection to another table",
@@ -42,7 +41,6 @@ _UNTYPED_KEYS = (
     "delta.autoOptimize.optimizeWrite",
     "delta.castIcebergTimeType",
     "delta.checkpointRetentionDuration",
-    "delta.compatibility.symlinkFormatManifest.enabled",
     "delta.coordinatedCommits.commitCoordinator-preview",
     "delta.coordinatedCommits.commitCoordinatorConf-preview",
     "delta.coordinatedCommits.tableConf-preview",

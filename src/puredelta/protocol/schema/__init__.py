@@ -1,3 +1,1 @@
 """Schemas: types, their JSON, and edits of columns."""
-
-from __future__ import annotations

@@ -57,13 +57,10 @@ def find_type(schema: StructType, path: FieldPath) -> tuple[FieldPath, DataType]
 
 
 def find_field(schema: StructType, path: FieldPath) -> tuple[FieldPath, StructField]:
-    """Return the field at a path, and the path in the spelling of the schema.
+    """Return the field at a path, and the path as the schema spells it; errors as `find_type`.
 
     The element of an array and the key and value of a map are no real fields; they are returned
     as if they were fields.
-
-    Raises:
-        InvalidRequestError: as `find_type`.
     """
     parent_path, parent = find_type(schema, path[:-1])
     own_path, _ = find_type(schema, path)

@@ -13,6 +13,7 @@ from typing import Any
 from typing_extensions import assert_never
 
 from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
+from puredelta.protocol.json_text import parse_json
 from puredelta.protocol.schema.types import (
     ArrayType,
     DataType,
@@ -45,7 +46,7 @@ def parse_schema(text: str) -> StructType:
     if not text:
         return StructType(())
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError as error:
         raise _broken(f"it is not JSON ({error})", text) from error
     schema = parse_type(value)
@@ -71,7 +72,7 @@ def parse_type(value: Any) -> DataType:
     try:
         match kind:
             case "struct":
-                return StructType(tuple(_parse_field(f) for f in value["fields"]))
+                return StructType(tuple(map(_parse_field, _list(value["fields"]))))
             case "array":
                 return ArrayType(parse_type(value["elementType"]), _flag(value["containsNull"]))
             case "map":
@@ -142,6 +143,12 @@ def _parse_name(name: str) -> DataType:
             raise _broken(f"a decimal has at most {DECIMAL_PRECISION_MAX} digits", name)
         return DecimalType(precision, scale)
     return _ALIASES.get(name) or PrimitiveType(name)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise _broken("the fields of a struct are an array", value)
+    return value
 
 
 def _parse_field(value: Any) -> StructField:

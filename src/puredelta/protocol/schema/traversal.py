@@ -57,23 +57,44 @@ def all_fields(data_type: DataType) -> Iterator[StructField]:
 
 def all_structs(schema: StructType) -> Iterator[StructType]:
     """Yield a struct and the structs inside it, outer structs first."""
-    yield schema
-    for field in all_fields(schema):
-        yield from _direct_structs(field.type)
+    return (kind for _, kind in types_by_path(schema) if isinstance(kind, StructType))
 
 
-def _direct_structs(data_type: DataType) -> Iterator[StructType]:
-    """Yield the structs that are reached without passing through another struct."""
+def types_by_path(
+    data_type: DataType, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], DataType]]:
+    """Yield a type, and every type inside it with its path, outer types first."""
+    yield path, data_type
     match data_type:
-        case StructType():
-            yield data_type
+        case StructType(fields):
+            for field in fields:
+                yield from types_by_path(field.type, (*path, field.name))
         case ArrayType(element):
-            yield from _direct_structs(element)
+            yield from types_by_path(element, (*path, "element"))
         case MapType(key, value):
-            yield from _direct_structs(key)
-            yield from _direct_structs(value)
-        case _:
+            yield from types_by_path(key, (*path, "key"))
+            yield from types_by_path(value, (*path, "value"))
+        case PrimitiveType() | DecimalType():
             return
+        case _:
+            assert_never(data_type)
+
+
+def primitive_names(data_type: DataType) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the path and the name of every primitive type inside a type."""
+    found = types_by_path(data_type)
+    return ((path, kind.name) for path, kind in found if isinstance(kind, PrimitiveType))
+
+
+def struct_fields(
+    struct: StructType, prefix: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], StructField]]:
+    """Yield every field that is reached through structs only, with its path, outer fields first."""
+    for field in struct.fields:
+        path = (*prefix, field.name)
+        yield path, field
+        if isinstance(field.type, StructType):
+            yield from struct_fields(field.type, path)
 
 
 def find_fields(

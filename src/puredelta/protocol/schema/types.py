@@ -96,3 +96,8 @@ VOID = PrimitiveType("void")
 VARIANT = PrimitiveType("variant")
 
 INTEGRAL = frozenset({BYTE, SHORT, INTEGER, LONG})
+_TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+PRIMITIVE_NAMES = frozenset(
+    kind.name for kind in (*INTEGRAL, FLOAT, DOUBLE, *_TIMES, STRING, BINARY, BOOLEAN, VOID)
+)
+"""The names of these types but ``variant``, which takes a feature."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
 from puredelta.protocol.actions.actions import DomainMetadata
 from puredelta.protocol.features.column_mapping import physical_name
+from puredelta.protocol.json_text import parse_json
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.traversal import find_fields
 from puredelta.protocol.schema.types import (
@@ -49,7 +50,7 @@ def clustering_columns(
     if domain is None or domain.removed:
         return ()
     try:
-        paths = json.loads(domain.configuration)["clusteringColumns"]
+        paths = parse_json(domain.configuration)["clusteringColumns"]
         return tuple(_logical_path(config, tuple(path)) for path in paths)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptTableError(

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from puredelta.protocol.json_text import parse_json
+
 
 class _Verbatim(str):
     """A number as its writer spelled it."""
@@ -16,22 +18,25 @@ class _Verbatim(str):
     __slots__ = ()
 
 
-def loosen_bounds(text: str, *, num_deleted: int) -> str:
+def loosen_bounds(text: str, *, rows: int, num_deleted: int) -> str:
     """Return the statistics for a file that is about to get a deletion vector.
 
+    ``rows`` is the number of rows in the file, which is all that is kept of broken statistics;
     ``num_deleted`` is the number of rows that the present vector deletes. A column that is NULL
     in all other rows gets the number of physical rows as its null count: with loose bounds,
     that means "only NULLs".
 
-    >>> loosen_bounds('{"numRecords":3,"maxValues":{"a":0.10}}', num_deleted=0)
+    >>> loosen_bounds('{"numRecords":3,"maxValues":{"a":0.10}}', rows=3, num_deleted=0)
     '{"numRecords":3,"maxValues":{"a":0.10},"tightBounds":false}'
     """
+    try:
+        parse_json(text)
+    except ValueError:
+        text = "{}"
     content = json.loads(text, parse_float=_Verbatim, parse_constant=_Verbatim)
-    rows = content["numRecords"]
     if num_deleted and content.get("tightBounds", True) and "nullCount" in content:
         content["nullCount"] = _null_counts(content["nullCount"], rows - num_deleted, rows)
-    content["tightBounds"] = False
-    return _dumped(content)
+    return _dumped({**content, "numRecords": rows, "tightBounds": False})
 
 
 def _null_counts(counts: Any, visible: int, physical: int) -> Any:

@@ -8,6 +8,7 @@ the numbers in the log count.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from puredelta.errors import CorruptTableError, ErrorCode
@@ -16,6 +17,10 @@ from puredelta.protocol.table.table_config import TableConfig
 ROW_TRACKING = "rowTracking"
 ROW_ID_COLUMN = "delta.rowTracking.materializedRowIdColumnName"
 ROW_COMMIT_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColumnName"
+_NAME_PREFIXES = {
+    ROW_ID_COLUMN: "_row-id-col-",
+    ROW_COMMIT_VERSION_COLUMN: "_row-commit-version-col-",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +29,11 @@ class RowTrackingColumns:
 
     row_id: str
     row_commit_version: str
+
+
+def column_name_properties(known: Mapping[str, str], new_id: Callable[[], str]) -> dict[str, str]:
+    """Return the properties that name the materialized columns: those ``known``, else new ones."""
+    return {key: known.get(key) or f"{prefix}{new_id()}" for key, prefix in _NAME_PREFIXES.items()}
 
 
 def tracked_columns(config: TableConfig) -> RowTrackingColumns | None:

@@ -22,11 +22,7 @@ INVALID_CHARACTERS = " ,;{}()\n\t="
 def require_valid_schema(
     schema: StructType, partition_columns: Sequence[str], *, column_mapping: ColumnMappingMode
 ) -> tuple[str, ...]:
-    """Check everything below; return the partition columns in the spelling of the schema.
-
-    Raises:
-        InvalidRequestError: as the single checks.
-    """
+    """Check everything below; return the partition columns in the spelling of the schema."""
     require_no_duplicates(schema)
     require_valid_names(schema, column_mapping)
     return resolve_partition_columns(schema, partition_columns)
@@ -94,7 +90,7 @@ def resolve_partition_columns(schema: StructType, names: Sequence[str]) -> tuple
             code=ErrorCode.ALL_COLUMNS_PARTITIONED,
         )
     for field in fields:
-        _require_partition_type(field)
+        require_partition_type(field)
     return resolved
 
 
@@ -109,7 +105,12 @@ def _find(schema: StructType, name: str) -> StructField:
     return field
 
 
-def _require_partition_type(field: StructField) -> None:
+def require_partition_type(field: StructField) -> None:
+    """Check that the values of a column can stand in the log as text.
+
+    Raises:
+        InvalidRequestError: DELTA_INVALID_PARTITION_COLUMN_TYPE.
+    """
     if not is_partition_type(field.type):
         name = simple_string(field.type)
         raise InvalidRequestError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -21,6 +21,7 @@ from puredelta.protocol.features.properties import (
     PROPERTY_KEYS,
     TableProperties,
 )
+from puredelta.protocol.schema.traversal import struct_fields
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.timestamps import shift
@@ -58,7 +59,8 @@ def indexed_columns(schema: StructType, properties: TableProperties) -> tuple[Le
     ``schema`` is without partition columns. It has logical names, as the property
     ``delta.dataSkippingStatsColumns``.
     """
-    leaves = tuple(_leaf_paths(schema))
+    fields = struct_fields(schema)
+    leaves = tuple(path for path, field in fields if not isinstance(field.type, StructType))
     wanted = properties.data_skipping_stats_columns
     if wanted is not None:
         named = [tuple(part.lower() for part in path) for path in wanted]
@@ -85,15 +87,6 @@ def without_statistics(config: TableConfig) -> TableConfig:
     counted = PROPERTY_KEYS["data_skipping_indexed_cols"]
     kept = {k: v for k, v in config.properties.configuration.items() if k != named}
     return replace(config, properties=TableProperties.of({**kept, counted: "0"}))
-
-
-def _leaf_paths(struct: StructType, prefix: LeafPath = ()) -> Iterator[LeafPath]:
-    for part in struct.fields:
-        path = (*prefix, part.name)
-        if isinstance(part.type, StructType):
-            yield from _leaf_paths(part.type, path)
-        else:
-            yield path
 
 
 # --- truncating -------------------------------------------------------------------------------

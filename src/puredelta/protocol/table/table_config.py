@@ -6,8 +6,7 @@ it, and a feature has obligations only while the metadata uses it.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,8 +28,10 @@ from puredelta.protocol.features.filled_columns import (
     identities,
 )
 from puredelta.protocol.features.properties import ColumnMappingMode, TableProperties
+from puredelta.protocol.json_text import parse_json
 from puredelta.protocol.schema.char_varchar import has_padded, parse_limits
 from puredelta.protocol.schema.schema_json import parse_schema
+from puredelta.protocol.schema.traversal import struct_fields
 from puredelta.protocol.schema.types import StructField, StructType
 
 CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
@@ -174,7 +175,7 @@ class TableConfig:
     @cached_property
     def not_null_columns(self) -> tuple[tuple[str, ...], ...]:
         """Paths of the fields that must not be null, through structs only (M-105)."""
-        return tuple(path for path, field in _struct_fields((), self.schema) if not field.nullable)
+        return tuple(path for path, field in struct_fields(self.schema) if not field.nullable)
 
     @cached_property
     def check_constraints(self) -> Mapping[str, str]:
@@ -190,7 +191,7 @@ class TableConfig:
         """
         return {
             path: _parse_invariant(field)
-            for path, field in _struct_fields((), self.schema)
+            for path, field in struct_fields(self.schema)
             if INVARIANTS in field.metadata
         }
 
@@ -199,7 +200,7 @@ class TableConfig:
         """``char(n)`` and ``varchar(n)`` by path, for the length check (M-106)."""
         return {
             path: field.metadata[CHAR_VARCHAR]
-            for path, field in _struct_fields((), self.schema)
+            for path, field in struct_fields(self.schema)
             if CHAR_VARCHAR in field.metadata
         }
 
@@ -210,21 +211,11 @@ class TableConfig:
         return frozenset(path[0] for path, text in found if has_padded(parse_limits(text)))
 
 
-def _struct_fields(
-    prefix: tuple[str, ...], struct: StructType
-) -> Iterator[tuple[tuple[str, ...], StructField]]:
-    for field in struct.fields:
-        path = (*prefix, field.name)
-        yield path, field
-        if isinstance(field.type, StructType):
-            yield from _struct_fields(path, field.type)
-
-
 def _parse_invariant(field: StructField) -> str:
     """Read ``{"expression":{"expression":"x > 3"}}``, as the column's metadata holds it."""
     text = field.metadata[INVARIANTS]
     try:
-        expression = json.loads(text)["expression"]["expression"]
+        expression = parse_json(text)["expression"]["expression"]
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptTableError(
             f"Column {field.name!r} has the invariant {text!r}, which cannot be read.",

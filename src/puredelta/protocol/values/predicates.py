@@ -54,6 +54,19 @@ class CompareOp(Enum):
     GREATER = ">"
     GREATER_OR_EQUAL = ">="
 
+    @property
+    def flipped(self) -> CompareOp:
+        """The operator that means the same with its sides swapped."""
+        return _FLIPPED.get(self, self)
+
+
+_FLIPPED = {
+    CompareOp.LESS: CompareOp.GREATER,
+    CompareOp.LESS_OR_EQUAL: CompareOp.GREATER_OR_EQUAL,
+    CompareOp.GREATER: CompareOp.LESS,
+    CompareOp.GREATER_OR_EQUAL: CompareOp.LESS_OR_EQUAL,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Compare:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG, names_in_session_catalog
+from puredelta.spark.catalog.catalog_tables import names_in_session_catalog
 from puredelta.spark.jvm import session_catalog
+from puredelta.spark.jvm.session_catalog import SESSION_CATALOG
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.types import quoted_text, struct_as_nullable, without_table_metadata
 
@@ -36,7 +37,7 @@ class EntryName:
         return quote_name(self.parts)
 
     def __str__(self) -> str:
-        return quote_name(self.parts)
+        return self.quoted
 
 
 def entry_name(spark: SparkSession, parts: tuple[str, ...]) -> EntryName | None:

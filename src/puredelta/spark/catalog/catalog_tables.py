@@ -7,35 +7,14 @@ log there. Tables of other catalogs (``cat.db.t``) are not looked up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from puredelta.spark.jvm.session_catalog import TableEntry, ViewEntry, find_entry
+from puredelta.spark.jvm.session_catalog import SESSION_CATALOG, CatalogTable, ViewEntry, find_entry
 from puredelta.spark.session.formats import FORMAT
 from puredelta.spark.session.session import is_connect
 
-SESSION_CATALOG = "spark_catalog"
-_MANAGED = "MANAGED"
 _PARTS_MAX = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogTable:
-    """A Delta table of the session catalog."""
-
-    database: str
-    name: str
-    location: str
-    """Its root: an absolute, decoded URI or path."""
-    is_managed: bool = False
-    """Whether the catalog owns the directory."""
-    owner: str = ""
-
-    @property
-    def full_name(self) -> str:
-        """The name with its catalog and database, as the history has it."""
-        return f"{SESSION_CATALOG}.{self.database}.{self.name}"
 
 
 def find_table(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | None:
@@ -56,17 +35,7 @@ def find_relation(spark: SparkSession, parts: Sequence[str]) -> CatalogTable | V
     if names is None:
         return None
     database = names[-2] if len(names) > 1 else None
-    match find_entry(spark, database, names[-1], provider=FORMAT):
-        case TableEntry() as entry:
-            return CatalogTable(
-                database=entry.database,
-                name=entry.name,
-                location=entry.location,
-                is_managed=entry.table_type == _MANAGED,
-                owner=entry.owner,
-            )
-        case view:
-            return view
+    return find_entry(spark, database, names[-1], provider=FORMAT)
 
 
 def names_in_session_catalog(spark: SparkSession, parts: Sequence[str]) -> Sequence[str] | None:

@@ -19,12 +19,16 @@ from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.catalog_tables import SESSION_CATALOG, CatalogTable, find_relation
+from puredelta.spark.catalog.catalog_tables import find_relation
 from puredelta.spark.catalog.path_views import refresh_path_view
 from puredelta.spark.jvm.frames import analyzed_plan, frame_of
-from puredelta.spark.jvm.parser import RelationName, parsed_plan, relation_names
-from puredelta.spark.jvm.plans import Plan, named_plan
-from puredelta.spark.jvm.session_catalog import RelationSlot, ViewEntry
+from puredelta.spark.jvm.plans import Plan, RelationName, named_plan, parsed_plan, relation_names
+from puredelta.spark.jvm.session_catalog import (
+    SESSION_CATALOG,
+    CatalogTable,
+    RelationSlot,
+    ViewEntry,
+)
 from puredelta.spark.scan.table_rows import set_origin, table_rows
 
 

@@ -1,13 +1,14 @@
 """Spark's cache of DataFrames: what is in it, and other rows for the same plans.
 
 An entry is a pair: the plan it is recognised by, and the rows that are served for that plan. The
-list of pairs is private to Spark's ``CacheManager`` and reached by reflection. Classic sessions
-only.
+list of pairs is private to Spark's ``CacheManager`` and reached by reflection. Other threads change
+the list at any time, so it is only ever compared and set. Classic sessions only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -23,7 +24,8 @@ from puredelta.spark.jvm.classes import (
 from puredelta.spark.jvm.frames import frame_of
 from puredelta.spark.jvm.plans import Plan
 
-_GET, _SET = "cachedData", "cachedData_$eq"
+logger = logging.getLogger(__name__)
+_ATTEMPTS = 1000
 _EXECUTION = "org.apache.spark.sql.execution"
 
 
@@ -47,9 +49,6 @@ class CacheEntry:
     def _builder(self) -> Any:
         return self.java.cachedRepresentation().cacheBuilder()
 
-    def _identity(self) -> int:
-        return int(java_class(self.java, "java.lang.System").identityHashCode(self.java))
-
 
 class FrameCache:
     """The cache that all sessions of an application share."""
@@ -58,6 +57,8 @@ class FrameCache:
         self._spark = spark
         self._session = session_of(spark)
         self._manager = self._session.sharedState().cacheManager()
+        self._cached_data = self._manager.getClass().getDeclaredField("cachedData")
+        self._cached_data.setAccessible(True)
 
     def is_empty(self) -> bool:
         """Return whether nothing is cached."""
@@ -73,7 +74,7 @@ class FrameCache:
 
     def entries(self) -> tuple[CacheEntry, ...]:
         """Return all pairs."""
-        return tuple(map(CacheEntry, seq_items(self._call(_GET))))
+        return tuple(map(CacheEntry, seq_items(self._cached_data.get(self._manager))))
 
     def entry_like(self, entry: CacheEntry, plan: Plan) -> CacheEntry:
         """Return a pair of the same plan whose rows are those of another one; it is not cached.
@@ -88,17 +89,31 @@ class FrameCache:
         pair = java_class(plan.java, f"{_EXECUTION}.CachedData")
         return CacheEntry(pair(entry.java.plan(), rows))
 
-    def replace(self, known: Sequence[CacheEntry], new: Sequence[CacheEntry]) -> None:
-        """Put ``new`` in the place of ``known``; what was cached meanwhile stays."""
-        seen = {entry._identity() for entry in known}
-        added = [entry for entry in self.entries() if entry._identity() not in seen]
-        entries = scala_seq(self._session, [entry.java for entry in (*added, *new)])
-        self._call(_SET, entries.toIndexedSeq())
+    def replace(self, replacements: Mapping[CacheEntry, CacheEntry | None]) -> None:
+        """Put pairs in the place of others, or nothing where the value is None.
 
-    def _call(self, name: str, *arguments: Any) -> Any:
-        """Call a private method of Spark's cache."""
-        methods = self._manager.getClass().getDeclaredMethods()
-        method = next(m for m in methods if m.getName() == name)
-        method.setAccessible(True)
-        passed = java_array(self._spark, "java.lang.Object", arguments)
-        return method.invoke(self._manager, passed)
+        What other threads cache meanwhile stays, and what they took out does not come back.
+        """
+        # Spark sets its list without comparing: a list set before ours may come after it.
+        for _ in range(_ATTEMPTS):
+            before = after = self._cached_data.get(self._manager)
+            for known, new in replacements.items():
+                place = after.indexOf(known.java)
+                if place >= 0:
+                    items = scala_seq(self._session, [new.java] if new else [])
+                    after = after.patch(place, items, 1)
+            if after == before:
+                return
+            self._compare_and_set(before, after)
+        logger.warning("Spark's cache changes all the time: frames in it keep their rows")
+
+    def _compare_and_set(self, before: Any, after: Any) -> None:
+        """Set the list, unless another thread has set it."""
+        handles = java_class(self._session, "java.lang.invoke.MethodHandles")
+        lookup = handles.privateLookupIn(self._manager.getClass(), handles.lookup())
+        modes = java_class(self._session, "java.lang.invoke.VarHandle$AccessMode")
+        handle = lookup.unreflectVarHandle(self._cached_data)
+        arguments = (self._manager, before, after)
+        handle.toMethodHandle(modes.COMPARE_AND_SET).invokeWithArguments(
+            java_array(self._spark, "java.lang.Object", arguments)
+        )

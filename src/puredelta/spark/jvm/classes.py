@@ -53,6 +53,14 @@ def session_of(spark: SparkSession) -> Any:
     return session._jsparkSession
 
 
+def cloned_session(session: Any, settings: Mapping[str, str]) -> Any:
+    """Return a clone of the JVM's own session that has other settings."""
+    clone = session.cloneSession()
+    for key, value in settings.items():
+        clone.conf().set(key, value)
+    return clone
+
+
 def has_jvm(spark: SparkSession) -> bool:
     """Return whether a session has a JVM in reach; one of Spark Connect has none."""
     return getattr(spark, "_jvm", None) is not None

@@ -22,6 +22,7 @@ from pyspark.sql import types as T
 
 from puredelta.spark.jvm.classes import (
     JVM_ERRORS,
+    cloned_session,
     java_class,
     java_type,
     jvm_of,
@@ -30,6 +31,7 @@ from puredelta.spark.jvm.classes import (
     scala_seq,
     scala_some,
     session_of,
+    text_option,
 )
 from puredelta.spark.jvm.expressions import seq_texts
 from puredelta.spark.jvm.plans import Plan
@@ -82,7 +84,7 @@ def relation_rows(spark: SparkSession, relation: FileRelation) -> DataFrame:
         PartitionValueError: a value is not of its column's type.
     """
     jvm, session = jvm_of(spark), session_of(spark)
-    reader = _with_settings(session, relation.settings) if relation.settings else session
+    reader = cloned_session(session, relation.settings) if relation.settings else session
     options = scala_map(jvm, dict(relation.options))
     made = java_class(jvm, f"{_DATASOURCES}.HadoopFsRelation")(
         _file_index(jvm, reader, relation, options),
@@ -94,14 +96,6 @@ def relation_rows(spark: SparkSession, relation: FileRelation) -> DataFrame:
         reader,
     )
     return DataFrame(session.baseRelationToDataFrame(made), spark)
-
-
-def _with_settings(session: Any, settings: Mapping[str, str]) -> Any:
-    clone = session.cloneSession()
-    conf = clone.conf()
-    for key, value in settings.items():
-        conf.set(key, value)
-    return clone
 
 
 def _file_index(jvm: Any, session: Any, relation: FileRelation, options: Any) -> Any:
@@ -182,6 +176,12 @@ class ScannedRelation:
     def option_names(self) -> list[str]:
         """Return the names of the reader's options."""
         return seq_texts(self._relation.options().keySet().toSeq())
+
+    def find_option(self, name: str) -> str | None:
+        """Return an option of the reader; None without it, and for what reads no files."""
+        if _class_of(self._relation) != f"{_DATASOURCES}.HadoopFsRelation":
+            return None
+        return text_option(self._relation.options().get(name))
 
     def data_columns(self) -> list[dict[str, Any]]:
         """Return the columns of the files, as the JSON of a schema declares them."""

@@ -14,6 +14,7 @@ from typing_extensions import Self
 
 from puredelta.spark.jvm.classes import (
     CATALYST,
+    cloned_session,
     java_array,
     java_class,
     java_type,
@@ -52,9 +53,7 @@ def is_of_session(rows: DataFrame, spark: SparkSession) -> bool:
 
 def rebound(rows: DataFrame, settings: Mapping[str, str]) -> DataFrame:
     """Return the same rows in a clone of their session that has other settings."""
-    clone = session_of(rows.sparkSession).cloneSession()
-    for key, value in settings.items():
-        clone.conf().set(key, value)
+    clone = cloned_session(session_of(rows.sparkSession), settings)
     return DataFrame(dataset_of(clone, logical_plan(rows)), rows.sparkSession)
 
 

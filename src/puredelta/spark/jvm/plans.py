@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
+
+from pyspark.sql import SparkSession
 
 from puredelta.spark.jvm.classes import (
     CATALYST,
@@ -20,13 +22,10 @@ from puredelta.spark.jvm.classes import (
     scala_object,
     scala_seq,
     seq_items,
+    session_of,
+    text_items,
 )
-from puredelta.spark.jvm.expressions import (
-    Attributes,
-    Expression,
-    aliased,
-    seq_texts,
-)
+from puredelta.spark.jvm.expressions import Attributes, Expression, aliased, seq_texts
 
 
 class Plan:
@@ -62,6 +61,18 @@ class Plan:
     def subqueries(self) -> tuple[Plan, ...]:
         """Return the plans inside of its expressions."""
         return tuple(map(Plan, seq_items(self.java.subqueries())))
+
+    def every_subquery(self) -> tuple[Plan, ...]:
+        """Return the plans inside of its expressions and of those below, and inside of these."""
+        return tuple(map(Plan, seq_items(self.java.subqueriesAll())))
+
+    def leaves(self) -> tuple[Plan, ...]:
+        """Return the plans with nothing below, without those of subqueries."""
+        return tuple(map(Plan, seq_items(self.java.collectLeaves())))
+
+    def condition(self) -> Expression:
+        """Return the condition of a ``Filter``."""
+        return Expression(self.java.condition())
 
     def output(self, length: int | None = None) -> Attributes:
         """Return its columns; ``length`` is how many there are, if that is known."""
@@ -192,3 +203,32 @@ def collected_metrics(expressions: Sequence[Expression], plan: Plan) -> Plan:
 
 def _operator(jvm: Any, name: str) -> Any:
     return java_class(jvm, f"{CATALYST}.plans.logical.{name}")
+
+
+RelationName: TypeAlias = tuple[str, ...]
+"""The parts of a name of a table or view."""
+
+
+def parsed_plan(spark: SparkSession, text: str) -> Plan:
+    """Return the plan of a statement.
+
+    Raises:
+        pyspark.errors.ParseException: the parser refuses the text.
+    """
+    return Plan(session_of(spark).sessionState().sqlParser().parsePlan(text))
+
+
+def relation_names(plan: Plan) -> tuple[RelationName, ...]:
+    """Return every table name in a parsed plan that is not analyzed."""
+    return tuple(dict.fromkeys(_relation_names(plan.java)))
+
+
+def _relation_names(node: Any) -> Iterator[RelationName]:
+    kind = class_name(node)
+    if kind == "UnresolvedRelation":
+        yield text_items(node.multipartIdentifier())
+    if kind == "ExplainCommand":
+        yield from _relation_names(node.logicalPlan())
+    for inner in (node.children(), node.innerChildren(), node.subqueries()):
+        for plan in seq_items(inner):
+            yield from _relation_names(plan)

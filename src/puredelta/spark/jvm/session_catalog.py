@@ -23,18 +23,25 @@ from puredelta.spark.jvm.classes import (
 )
 from puredelta.spark.jvm.plans import Plan
 
+SESSION_CATALOG = "spark_catalog"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableEntry:
-    """An entry of a table."""
+class CatalogTable:
+    """A table of the session catalog."""
 
     database: str
     name: str
     location: str
-    """An absolute, decoded URI or path."""
-    table_type: str
-    """``MANAGED`` or ``EXTERNAL``."""
-    owner: str
+    """Its root: an absolute, decoded URI or path."""
+    is_managed: bool = False
+    """Whether the catalog owns the directory."""
+    owner: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """The name with its catalog and database, as the history has it."""
+        return f"{SESSION_CATALOG}.{self.database}.{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +54,7 @@ class ViewEntry:
 
 def find_entry(
     spark: SparkSession, database: str | None, name: str, *, provider: str
-) -> TableEntry | ViewEntry | None:
+) -> CatalogTable | ViewEntry | None:
     """Return the entry of a table of this provider, or of a view; None for anything else.
 
     Without a database it is the current one, after temporary views.
@@ -61,11 +68,11 @@ def find_entry(
     if (text_option(table.provider()) or "").lower() != provider:
         return None
     full = table.identifier()
-    return TableEntry(
+    return CatalogTable(
         database=str(full.database().get()),
         name=str(full.table()),
         location=_decoded(spark, table.location()),
-        table_type=str(table.tableType().name()),
+        is_managed=str(table.tableType().name()) == "MANAGED",
         owner=str(table.owner() or ""),
     )
 

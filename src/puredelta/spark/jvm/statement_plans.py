@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from puredelta.protocol.features.filled_columns import IdentitySpec
 from puredelta.spark.jvm.classes import (
     class_name,
     scala_seq,
@@ -22,17 +23,7 @@ from puredelta.spark.jvm.classes import (
     text_map,
     text_option,
 )
-from puredelta.spark.jvm.parser import parsed_plan
-from puredelta.spark.jvm.plans import Plan
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatedIdentity:
-    """``GENERATED ... AS IDENTITY (START WITH start INCREMENT BY step)``."""
-
-    start: int
-    step: int
-    allows_explicit_insert: bool
+from puredelta.spark.jvm.plans import Plan, parsed_plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +37,8 @@ class StatedColumn:
     comment: str | None
     default: str | None
     """The text behind DEFAULT."""
-    generated_as: str | None
-    """The text behind GENERATED ALWAYS AS."""
-    identity: StatedIdentity | None
+    generated_as: str | IdentitySpec | None
+    """The text behind GENERATED ALWAYS AS, or what AS IDENTITY says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,21 +72,21 @@ class InsertInto:
     """``INSERT INTO | OVERWRITE name [PARTITION (...)] [(columns)] [BY NAME] query``."""
 
     name: tuple[str, ...]
-    columns: tuple[str, ...]
-    partition: Mapping[str, str | None]
-    """``PARTITION (p = 'value')``: the values of columns as text, None for NULL."""
-    open_partition: tuple[str, ...]
-    """``PARTITION (p)``: columns without a value."""
-    by_name: bool
-    overwrite: bool
-    replace_where: str | None
-    """The condition of ``REPLACE WHERE``."""
-    if_not_exists: bool
-    evolves: bool
-    """``WITH SCHEMA EVOLUTION``."""
-    beyond: str | None
-    """A clause that is more than this, by its words."""
     query: Plan
+    by_name: bool
+    columns: tuple[str, ...] = ()
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+    """``PARTITION (p = 'value')``: the values of columns as text, None for NULL."""
+    open_partition: tuple[str, ...] = ()
+    """``PARTITION (p)``: columns without a value."""
+    overwrite: bool = False
+    replace_where: str | None = None
+    """The condition of ``REPLACE WHERE``."""
+    if_not_exists: bool = False
+    evolves: bool = False
+    """``WITH SCHEMA EVOLUTION``."""
+    beyond: str | None = None
+    """A clause that is more than this, by its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +123,12 @@ def parse_plan(spark: SparkSession, text: str) -> StatedTable | InsertInto | Sev
 
 
 def _one_insert(plan: Any, ctes: Any) -> InsertInto | None:
-    query = _with_ctes(ctes, plan.query())
+    query = plan.query()
+    if ctes is not None:  # they stand before the statement, and belong to its query
+        query = ctes.withNewChildren(scala_seq(query, [query]))
     if class_name(plan) == "InsertIntoStatement":
-        return _insert(plan, query)
-    return _replace_where(plan, query)  # before 4.3: INSERT INTO ... REPLACE WHERE
+        return _insert(plan, Plan(query))
+    return _replace_where(plan, Plan(query))  # before 4.3: INSERT INTO ... REPLACE WHERE
 
 
 def _several(plan: Any, ctes: Any) -> SeveralInserts | None:
@@ -146,11 +138,6 @@ def _several(plan: Any, ctes: Any) -> SeveralInserts | None:
     inserts = [_one_insert(child, ctes) for child in children]
     known = tuple(insert for insert in inserts if insert is not None)
     return SeveralInserts(known) if len(known) == len(inserts) else None
-
-
-def _with_ctes(ctes: Any, query: Any) -> Plan:
-    """Return the query with the common table expressions that stand before its statement."""
-    return Plan(query if ctes is None else ctes.withNewChildren(scala_seq(query, [query])))
 
 
 # --- CREATE and REPLACE ---------------------------------------------------------------------
@@ -213,28 +200,26 @@ class _Layout:
 def _columns(columns: Any) -> Iterator[StatedColumn]:
     for column in seq_items(columns):
         kind = json.loads(str(column.dataType().json()))
-        default, generated = column.defaultValue(), column.generationExpression()
+        default = column.defaultValue()
         yield StatedColumn(
             name=str(column.name()),
             type=T._parse_datatype_json_value(kind),
             nullable=bool(column.nullable()),
             comment=text_option(column.comment()),
             default=str(default.get().originalSQL()) if default.isDefined() else None,
-            generated_as=_sql(generated.get()) if generated.isDefined() else None,
-            identity=_identity(column.identityColumnSpec()),
+            generated_as=_generated_as(column),
         )
 
 
-def _sql(expression: Any) -> str:
-    """Return the text of a generation expression; before 4.2 it is nothing else."""
-    return expression if isinstance(expression, str) else str(expression.originalSQL())
-
-
-def _identity(spec: Any) -> StatedIdentity | None:
-    if not spec.isDefined():
+def _generated_as(column: Any) -> str | IdentitySpec | None:
+    if column.generationExpression().isDefined():
+        expression = column.generationExpression().get()
+        # Before 4.2 it is nothing but its text.
+        return expression if isinstance(expression, str) else str(expression.originalSQL())
+    if not column.identityColumnSpec().isDefined():
         return None
-    said = spec.get()
-    return StatedIdentity(
+    said = column.identityColumnSpec().get()
+    return IdentitySpec(
         start=int(said.getStart()),
         step=int(said.getStep()),
         allows_explicit_insert=bool(said.isAllowExplicitInsert()),
@@ -293,15 +278,8 @@ def _replace_where(plan: Any, query: Plan) -> InsertInto | None:
         return None
     return InsertInto(
         name=text_items(plan.table().multipartIdentifier()),
-        columns=(),
-        partition={},
-        open_partition=(),
         by_name=bool(plan.isByName()),
-        overwrite=False,
         replace_where=str(plan.deleteExpr().sql()),
-        if_not_exists=False,
-        evolves=False,
-        beyond=None,
         query=query,
     )
 

@@ -1,3 +1,1 @@
 """Work that Spark's Python workers do: key lookups, copies and rewrites."""
-
-from __future__ import annotations

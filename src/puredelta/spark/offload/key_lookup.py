@@ -25,9 +25,13 @@ from puredelta.protocol.schema.types import DATE, INTEGRAL
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.partition_values import parse_partition_value
 from puredelta.protocol.values.predicates import Ref, Side
-from puredelta.spark.offload.task_sizes import assign_to_tasks
 from puredelta.spark.offload.worker_settings import WorkerSettings
-from puredelta.spark.offload.workers import WorkerCalls, parallelism_of, run_in_workers
+from puredelta.spark.offload.workers import (
+    WorkerCalls,
+    assign_to_tasks,
+    parallelism_of,
+    run_in_workers,
+)
 from puredelta.spark.scan.bitmaps import WORD_INDEX_BITS, CountedWords
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
@@ -37,17 +41,15 @@ from puredelta.store.local_files import local_path, local_paths
 from puredelta.worker.lookup.conditions import NO_CLAUSE, ResidualConditions
 from puredelta.worker.lookup.key_index import whole_numbers
 from puredelta.worker.lookup.key_lookup import look_up
-from puredelta.worker.lookup.lookup_batch import (
-    LOOKUP_BATCHES,
-    ColumnBounds,
-    Constants,
-    LookupBatch,
-)
 from puredelta.worker.lookup.lookup_request import (
     FOUND_ROWS,
+    LOOKUP_BATCHES,
     LOOKUP_REQUESTS,
+    ColumnBounds,
+    Constants,
     FoundRows,
     KeyColumn,
+    LookupBatch,
     LookupRequest,
 )
 

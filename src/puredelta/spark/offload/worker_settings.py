@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from pyspark.sql import SparkSession
-
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.session.delta_conf import DeltaConf
-from puredelta.spark.session.session import runs_here, settings_of
+from puredelta.spark.session.session import runs_here
 from puredelta.worker.limits import LIMITS, Limits
 
 PREFIX = "spark.puredelta.workers."
@@ -90,15 +88,6 @@ class WorkerSettings:
     limits: Limits = LIMITS
     quickack: bool = True
     gc_freeze: bool = True
-
-    @classmethod
-    def of(cls, spark: SparkSession) -> WorkerSettings:
-        """Read the settings of ``spark``; runs no job.
-
-        Raises:
-            InvalidRequestError: a setting that is a number has another value.
-        """
-        return cls.parse(settings_of(spark))
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> WorkerSettings:

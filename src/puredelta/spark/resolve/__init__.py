@@ -1,3 +1,1 @@
 """Names and types of a statement's expressions, as Spark's analyzer resolves them."""
-
-from __future__ import annotations

@@ -17,7 +17,7 @@ from puredelta.spark.resolve.statement_timestamp import (
     StatementTimestamp,
 )
 from puredelta.spark.session.session import SessionInfo
-from puredelta.spark.values.casters import ClassicCaster, ConnectCaster
+from puredelta.spark.values.casters import caster_of
 from puredelta.spark.values.store_assignment import Caster
 
 
@@ -34,22 +34,12 @@ def open_analysis(
     spark: SparkSession, target: DataFrame, source: DataFrame, *, session: SessionInfo
 ) -> Analysis:
     """Return the tools for a target and a source as the user knows them; runs no job."""
+    caster = caster_of(spark, session)
     if session.is_connect:
-        return Analysis(
-            resolver=ConnectResolver(
-                ConnectFrames(target, source), case_sensitive=session.case_sensitive
-            ),
-            caster=ConnectCaster(ansi=session.ansi),
-            timestamp=ConnectTimestamp(spark),
-        )
+        frames = ConnectFrames(target, source)
+        resolver = ConnectResolver(frames, case_sensitive=session.case_sensitive)
+        return Analysis(resolver=resolver, caster=caster, timestamp=ConnectTimestamp(spark))
     timestamp = ClassicTimestamp(spark)
-    return Analysis(
-        resolver=ClassicResolver(
-            spark,
-            ClassicFrames(target, source),
-            timestamp=timestamp,
-            time_zone=session.time_zone,
-        ),
-        caster=ClassicCaster(spark),
-        timestamp=timestamp,
-    )
+    own = ClassicFrames(target, source)
+    classic = ClassicResolver(spark, own, timestamp=timestamp, time_zone=session.time_zone)
+    return Analysis(resolver=classic, caster=caster, timestamp=timestamp)

@@ -72,14 +72,9 @@ class ClassicResolver:
         time_zone: str,
     ) -> None:
         self._spark = spark
-        self._frames = frames
+        self.frames = frames
         self._timestamp = timestamp
         self._time_zone = time_zone
-
-    @property
-    def frames(self) -> ClassicFrames:
-        """The target and the source, and other rows in their place."""
-        return self._frames
 
     def resolve(self, requests: Sequence[Request]) -> Resolution:
         """Resolve all requests, or say what is wrong with some."""
@@ -103,12 +98,12 @@ class ClassicResolver:
 
     def check(self, values: Sequence[Column], scope: Scope) -> tuple[T.DataType, ...]:
         """Return the types of values that are evaluated over a scope."""
-        rows = frame_of(self._spark, self._frames.own(scope))
+        rows = frame_of(self._spark, self.frames.own(scope))
         return tuple(f.dataType for f in rows.select(*values).schema.fields)
 
     def _analyze(self, requests: Sequence[Request], scope: Scope) -> Plan:
         expressions = [parsed(self._spark, r.expression) for r in requests]
-        return resolved(self._spark, expressions, self._frames.known(scope))
+        return resolved(self._spark, expressions, self.frames.known(scope))
 
     def _error(self, analyzed: _Analyzed) -> ResolutionError | None:
         classes = {class_name(n) for n in analyzed.nodes}
@@ -124,13 +119,13 @@ class ClassicResolver:
         return None
 
     def _is_visible(self, attribute: Node, request: Request) -> bool:
-        known = self._frames.columns_by_id.get(attribute["exprId"]["id"])
+        known = self.frames.columns_by_id.get(attribute["exprId"]["id"])
         return known is not None and known.side in request.scope.value
 
     def _resolved(self, plan: Plan, analyzed: Sequence[_Analyzed]) -> list[ResolvedExpression]:
         types = checked_types(self._spark, [a.expression for a in analyzed], plan.child())
         certain = plan.is_deterministic()
-        own = resolved_expressions(self._frames.moved(plan))
+        own = resolved_expressions(self.frames.moved(plan))
         folded_plan = folded(self._timestamp.bound(plan))
         unchanged = folded_plan.is_same(plan)
         trees = [a.tree for a in analyzed] if unchanged else expression_trees(folded_plan)
@@ -154,7 +149,7 @@ class ClassicResolver:
         tree: Sequence[Node],
         is_deterministic: bool,
     ) -> ResolvedExpression:
-        columns = self._frames.columns_by_id
+        columns = self.frames.columns_by_id
         used = [columns[i] for i in attribute_ids(analyzed.nodes) if i in columns]
         return ResolvedExpression(
             request=analyzed.request,
@@ -173,7 +168,7 @@ class ClassicResolver:
     ) -> Predicate:
         if not certain:  # never reordered, never pruned with
             return Opaque(frozenset(c.ref() for c in used))
-        return predicate_of(tree, self._frames.columns_by_id, time_zone=self._time_zone)
+        return predicate_of(tree, self.frames.columns_by_id, time_zone=self._time_zone)
 
 
 def _analyzed(plan: Plan, requests: Sequence[tuple[int, Request]]) -> list[_Analyzed]:

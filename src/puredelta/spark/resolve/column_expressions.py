@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -64,7 +64,7 @@ def check_expression(
         if fault is None:
             raise
         return CheckedExpression("", fault)
-    if not _is_deterministic(spark, value):
+    if not (is_connect(spark) or analyzed_plan(value).is_deterministic()):
         return CheckedExpression(kind, Fault.NON_DETERMINISTIC)
     return CheckedExpression(kind)
 
@@ -76,10 +76,6 @@ def _fault(error: AnalysisException) -> Fault | None:
     if condition.startswith(_AGGREGATES):
         return Fault.AGGREGATE
     return None
-
-
-def _is_deterministic(spark: SparkSession, value: DataFrame) -> bool:
-    return is_connect(spark) or analyzed_plan(value).is_deterministic()
 
 
 def require_valid_default(

@@ -96,7 +96,7 @@ def _bind(message: Any, micros: int) -> None:
         message.query = text_with_timestamp(message.query, micros, is_expression=False)
     elif kind == "spark.connect.Project":
         _keep_names(message)
-    for part in _parts(message):
+    for part in parts_of(message):
         _bind(part, micros)
 
 
@@ -125,7 +125,7 @@ def _keep_names(project: Any) -> None:
             expression.alias.name.append(f"{name}()")
 
 
-def _parts(message: Any) -> Iterator[Any]:
+def parts_of(message: Any) -> Iterator[Any]:
     """Yield the messages inside a message."""
     for field, value in message.ListFields():
         if field.message_type is None:

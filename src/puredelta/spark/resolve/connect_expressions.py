@@ -54,13 +54,8 @@ class ConnectResolver:
     """
 
     def __init__(self, frames: ConnectFrames, *, case_sensitive: bool) -> None:
-        self._frames = frames
+        self.frames = frames
         self._case_sensitive = case_sensitive
-
-    @property
-    def frames(self) -> ConnectFrames:
-        """The target and the source, and other rows in their place."""
-        return self._frames
 
     def resolve(self, requests: Sequence[Request]) -> Resolution:
         """Resolve all requests, or say what is wrong with some."""
@@ -70,7 +65,7 @@ class ConnectResolver:
             some = {n: r for n, r in enumerate(requests) if r.scope is scope}
             if not some:
                 continue
-            frame = self._frames.stand_in(scope)
+            frame = self.frames.stand_in(scope)
             try:
                 types = _types(frame, [_column(r) for r in some.values()])
             except AnalysisException:
@@ -85,7 +80,7 @@ class ConnectResolver:
 
     def check(self, values: Sequence[Column], scope: Scope) -> tuple[T.DataType, ...]:
         """Return the types of values that are evaluated over a scope."""
-        return _types(self._frames.stand_in(scope), values)
+        return _types(self.frames.stand_in(scope), values)
 
     def _expression(
         self, request: Request, data_type: T.DataType, *, is_deterministic: bool
@@ -117,11 +112,11 @@ class ConnectResolver:
 
     def _side(self, side: Side) -> NamedSide:
         if side is Side.TARGET:
-            qualifier = self._frames.target_qualifier
-            columns = [_named(c, Side.TARGET, c.name) for c in self._frames.target_columns]
+            qualifier = self.frames.target_qualifier
+            columns = [_named(c, Side.TARGET, c.name) for c in self.frames.target_columns]
         else:
-            qualifier = self._frames.source_qualifier
-            columns = [_named(c, Side.SOURCE, c.staged) for c in self._frames.source_columns]
+            qualifier = self.frames.source_qualifier
+            columns = [_named(c, Side.SOURCE, c.staged) for c in self.frames.source_columns]
         return NamedSide(side=side, qualifier=qualifier[-1] if qualifier else None, columns=columns)
 
 
@@ -162,25 +157,17 @@ def _error(frame: DataFrame, position: int, request: Request) -> ResolutionError
         _types(frame, [_column(request)])
     except AnalysisException as error:
         condition = error.getCondition() or ""
+        sql, names = _sql(request), tuple[str, ...]()
         if condition.startswith(_UNRESOLVED):
             name = (error.getMessageParameters() or {}).get("objectName", "")
-            displayed = display_name(parse_name(name))
-            return ResolutionError(
-                position=position,
-                problem=ResolutionProblem.UNRESOLVED,
-                names=(displayed,),
-                sql=_sql(request),
-            )
-        if condition == _FOREIGN:
-            names = (_sql(request),)
-            return ResolutionError(
-                position=position, problem=ResolutionProblem.FOREIGN, names=names, sql=_sql(request)
-            )
-        if condition.startswith(_AGGREGATES):
-            return ResolutionError(
-                position=position, problem=ResolutionProblem.AGGREGATE, names=(), sql=_sql(request)
-            )
-        raise
+            problem, names = ResolutionProblem.UNRESOLVED, (display_name(parse_name(name)),)
+        elif condition == _FOREIGN:
+            problem, names = ResolutionProblem.FOREIGN, (sql,)
+        elif condition.startswith(_AGGREGATES):
+            problem = ResolutionProblem.AGGREGATE
+        else:
+            raise
+        return ResolutionError(position=position, problem=problem, names=names, sql=sql)
     return None
 
 

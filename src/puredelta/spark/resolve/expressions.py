@@ -79,6 +79,11 @@ class Resolution:
     errors: tuple[ResolutionError, ...] = ()
     """In the order of the requests."""
 
+    @property
+    def has_subqueries(self) -> bool:
+        """Whether any expression has one."""
+        return any(expression.has_subquery for expression in self.expressions)
+
 
 class Resolver(Protocol):
     """Resolves expressions over one target and one source; runs no job."""

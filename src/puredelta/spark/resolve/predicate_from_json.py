@@ -58,12 +58,6 @@ _COMPARISONS = {
     "GreaterThan": CompareOp.GREATER,
     "GreaterThanOrEqual": CompareOp.GREATER_OR_EQUAL,
 }
-_FLIPPED = {
-    CompareOp.LESS: CompareOp.GREATER,
-    CompareOp.LESS_OR_EQUAL: CompareOp.GREATER_OR_EQUAL,
-    CompareOp.GREATER: CompareOp.LESS,
-    CompareOp.GREATER_OR_EQUAL: CompareOp.LESS_OR_EQUAL,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +188,7 @@ def comparison(op: CompareOp, left: Predicate, right: Predicate) -> Predicate | 
         case (Ref() as ref, Const()) if ref.type is not None:
             return Compare(op, left, right)
         case (Const(), Ref() as ref) if ref.type is not None:
-            return Compare(_FLIPPED.get(op, op), right, left)
+            return Compare(op.flipped, right, left)
         case (Ref() as one, Ref() as other) if None not in (one.type, other.type):
             return Compare(op, left, right)
     return None

@@ -42,12 +42,6 @@ _COMPARISONS = {
     ">": CompareOp.GREATER,
     ">=": CompareOp.GREATER_OR_EQUAL,
 }
-_FLIPPED = {
-    CompareOp.LESS: CompareOp.GREATER,
-    CompareOp.LESS_OR_EQUAL: CompareOp.GREATER_OR_EQUAL,
-    CompareOp.GREATER: CompareOp.LESS,
-    CompareOp.GREATER_OR_EQUAL: CompareOp.LESS_OR_EQUAL,
-}
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 _RESERVED = frozenset({"AND", "OR", "NOT", "IN", "IS", "BETWEEN", "CASE", "SELECT", "INTERVAL"})
 
@@ -284,7 +278,7 @@ def _one_of(left: Predicate, values: Sequence[Predicate]) -> Predicate:
 
 def _compare(op: CompareOp, left: Predicate, right: Predicate) -> Predicate:
     if isinstance(left, Const) and isinstance(right, Ref):
-        return _compare(_FLIPPED.get(op, op), right, left)
+        return _compare(op.flipped, right, left)
     return Compare(op, left, right) if _is_comparable(left, right) else _opaque(left, right)
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from puredelta.spark.jvm.analyzer import folded
 from puredelta.spark.jvm.expressions import parsed
 from puredelta.spark.jvm.frames import analyzed_plan
-from puredelta.spark.jvm.parser import parsed_plan
+from puredelta.spark.jvm.plans import parsed_plan
 from puredelta.spark.session.session import is_connect
 
 

@@ -1,3 +1,1 @@
 """Data files written again without some of their rows."""
-
-from __future__ import annotations

@@ -25,15 +25,16 @@ from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.files.clock import random_id
 from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.protocol.actions.actions import Add
-from puredelta.protocol.actions.paths import (
-    absolute_uri,
-    path_below_root,
-)
+from puredelta.protocol.actions.paths import absolute_uri, path_below_root
 from puredelta.protocol.table.row_tracking import RowTrackingColumns, tracked_columns
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.offload.task_sizes import assign_to_tasks, count_tasks
 from puredelta.spark.offload.worker_settings import WorkerSettings
-from puredelta.spark.offload.workers import WorkerCalls, parallelism_of
+from puredelta.spark.offload.workers import (
+    WorkerCalls,
+    assign_to_tasks,
+    count_tasks,
+    parallelism_of,
+)
 from puredelta.spark.offload.write_job import (
     Planned,
     PlannedFiles,

@@ -1,3 +1,1 @@
 """The data files of a table as rows of a DataFrame."""
-
-from __future__ import annotations

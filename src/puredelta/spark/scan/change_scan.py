@@ -63,13 +63,13 @@ def scan_changes(spark: SparkSession, read: Snapshot, changes: ChangeFiles) -> D
 
 
 def _file_scan(spark: SparkSession, read: Snapshot, files: Sequence[ChangedFile]) -> DataFrame:
-    return scan(spark, _as_table(read, files))
+    return scan(spark, _as_table(read, files), time_travel=True)
 
 
 def _row_scan(spark: SparkSession, read: Snapshot, changed: Sequence[ChangedRows]) -> DataFrame:
     table = _as_table(read, [c.file for c in changed])
     chosen = rows_by_file({ordinal: c.rows for ordinal, c in enumerate(changed)})
-    rows = rows_inside(scan(spark, table, with_position=True), chosen)
+    rows = rows_inside(scan(spark, table, with_position=True, time_travel=True), chosen)
     return rows.drop(FILE_ORDINAL, ROW_INDEX)
 
 

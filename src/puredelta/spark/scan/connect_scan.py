@@ -48,10 +48,12 @@ def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLay
         )
     require_readable(files)
     schema, partition_schema = struct_as_nullable(layout.data_schema), layout.partition_schema
-    if not files:
-        return spark.createDataFrame([], T.StructType([*schema.fields, *partition_schema.fields]))
     every_option = {**layout.options, **_NO_PARTITIONS_FROM_PATHS}
-    reader = spark.read.options(**every_option).schema(schema)
+    reader = spark.read.options(**every_option)
+    if not files:  # also says whose rows these are
+        every_field = [*schema.fields, *partition_schema.fields]
+        return reader.schema(T.StructType(every_field)).parquet()
+    reader = reader.schema(schema)
     rows = reader.parquet(*(_WILDCARD.sub(r"\\\g<0>", file.uri) for file in files))
     server_uris = _uris_of_server(rows, files)
     if not partition_schema.fields:

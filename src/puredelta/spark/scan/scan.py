@@ -41,9 +41,9 @@ from puredelta.spark.session.types import (
 )
 from puredelta.spark.values.char_varchar import padded, read_limits
 
-_TABLE_OPTION = "puredelta.table"
-_VERSION_OPTION = "puredelta.version"
-_TIME_TRAVEL_OPTION = "puredelta.timeTravel"
+TABLE_OPTION = "puredelta.table"
+VERSION_OPTION = "puredelta.version"
+TIME_TRAVEL_OPTION = "puredelta.timeTravel"
 """Reader options that say what a relation reads. Spark compares them: two scans of the same
 files are the same to its cache only if they mean the same version for the same reason."""
 TABLE_OPTIONS = frozenset({"puredelta.table", "puredelta.version", "puredelta.timetravel"})
@@ -93,9 +93,9 @@ def scan(
         read,
         has_ordinal=with_position or bool(deleted),
         options={
-            _TABLE_OPTION: snapshot.root_uri,
-            _VERSION_OPTION: str(snapshot.version),
-            _TIME_TRAVEL_OPTION: str(time_travel).lower(),
+            TABLE_OPTION: snapshot.root_uri,
+            VERSION_OPTION: str(snapshot.version),
+            TIME_TRAVEL_OPTION: str(time_travel).lower(),
             **_strictness(strict=with_position),
         },
     )

@@ -8,15 +8,17 @@ its table, whatever the scan is made of. Spark Connect shows no plans, so none h
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.spark.jvm.frames import logical_plan
-from puredelta.spark.jvm.plans import Plan
-from puredelta.spark.scan.scan import scan
+from puredelta.spark.jvm.expressions import aliased
+from puredelta.spark.jvm.file_relation import SCAN_CLASS, ScannedRelation
+from puredelta.spark.jvm.frames import analyzed_plan, logical_plan
+from puredelta.spark.jvm.plans import Plan, projected
+from puredelta.spark.scan.scan import TABLE_OPTION, TIME_TRAVEL_OPTION, VERSION_OPTION, scan
 from puredelta.spark.session.session import is_connect
 
 _TAG = "puredelta.origin"
@@ -24,7 +26,7 @@ _TAG = "puredelta.origin"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOrigin:
-    """The table that a part of a plan reads, all of its rows and columns."""
+    """The table that a part of a plan reads: all rows and columns of the part with the tag."""
 
     root_uri: str
     version: int
@@ -65,3 +67,47 @@ def find_origins(plan: Plan) -> Iterator[tuple[Plan, PlanOrigin]]:
         return
     for child in (*plan.children(), *plan.subqueries()):
         yield from find_origins(child)
+
+
+def scanned_table(leaf: Plan) -> PlanOrigin | None:
+    """Return the table that a plan with nothing below reads files of, if it does."""
+    if leaf.class_name != SCAN_CLASS:
+        return None
+    relation = ScannedRelation(leaf)
+    root_uri = relation.find_option(TABLE_OPTION)
+    if root_uri is None:
+        return None
+    return PlanOrigin(
+        root_uri=root_uri,
+        version=int(relation.find_option(VERSION_OPTION) or -1),
+        is_time_travel=relation.find_option(TIME_TRAVEL_OPTION) == "true",
+    )
+
+
+def with_version(
+    spark: SparkSession, plan: Plan, parts: Sequence[Plan], snapshot: Snapshot
+) -> Plan | None:
+    """Return a plan that reads a version of a table in the place of the parts that show another.
+
+    None if that version has no column of the name and type of one that a part has.
+    """
+    replaced: list[tuple[Plan, Plan]] = []
+    for part in parts:
+        new = _with_columns_of(part, analyzed_plan(table_rows(spark, snapshot, time_travel=False)))
+        if new is None:
+            return None
+        replaced.append((part, new))
+    return plan.with_replaced(replaced)
+
+
+def _with_columns_of(known: Plan, plan: Plan) -> Plan | None:
+    """Return a plan under the very columns of another; None if it lacks some of them."""
+    present = {column.name(): column for column in plan.output()}
+    columns = []
+    for wanted in known.output():
+        name = wanted.name()
+        column = present.get(name)
+        if column is None or not column.has_type_of(wanted):
+            return None
+        columns.append(aliased(column, name, like=wanted))
+    return projected(columns, plan)

@@ -47,6 +47,8 @@ def _without_effect(name: str, default: str | None, reason: str) -> DeltaConf:
     return DeltaConf(name=name, default=default, effect=reason, is_honoured=False)
 
 
+# what a table may do to whoever writes to it
+
 # what a statement means
 
 AUTO_MERGE = DeltaConf(
@@ -411,5 +413,35 @@ WITHOUT_EFFECT = (
     ),
 )
 
-HONOURED = tuple(value for value in list(globals().values()) if isinstance(value, DeltaConf))
+HONOURED = tuple(
+    value
+    for value in list(globals().values())
+    if isinstance(value, DeltaConf) and value.prefix == PREFIX
+)
 """In the order in which they stand above."""
+
+ALLOW_REFLECTION = DeltaConf(
+    name="storedExpressions.allowReflection",
+    default="false",
+    effect="CHECK constraints, invariants, generated columns and defaults may call `reflect`, "
+    "`java_method` and `try_reflect`; off: writers refuse such a table ([security](security.md))",
+    prefix="spark.puredelta.",
+)
+FLUSH_FILES = DeltaConf(
+    name="flushDataFiles",
+    default="true",
+    effect="new data files are flushed to storage (`fsync`) before the commit that names them; "
+    "off: a power cut may leave a version whose files are empty",
+    prefix="spark.puredelta.",
+)
+RETRIES = DeltaConf(
+    name="retries",
+    default="0",
+    effect="how often a MERGE, an UPDATE, a DELETE or a `replaceWhere` on data columns runs again, "
+    "on the newest version and after a pause, when another writer changed rows that it read; the "
+    "source is evaluated once. A statement whose source reads the table itself, or whose table got "
+    "another definition, is not run again",
+    prefix="spark.puredelta.",
+)
+OWN = (ALLOW_REFLECTION, FLUSH_FILES, RETRIES)
+"""Settings of this library."""

@@ -1,3 +1,1 @@
 """The source of a statement, staged once or read where its files lie."""
-
-from __future__ import annotations

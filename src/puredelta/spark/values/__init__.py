@@ -1,3 +1,1 @@
 """The values of new rows: casts, defaults, generated columns and the rules that rows must keep."""
-
-from __future__ import annotations

@@ -10,16 +10,16 @@ from typing_extensions import assert_never
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.jvm import casts
 from puredelta.spark.jvm.expressions import Expression, column_of
-from puredelta.spark.values.cast_errors import overflow_message
-from puredelta.spark.values.row_errors import row_error
-from puredelta.spark.values.store_assignment import ArrayCall, CastMode, Value, sql_type
+from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.values.row_errors import overflow_message, row_error
+from puredelta.spark.values.store_assignment import ArrayCall, Caster, CastMode, Value, sql_type
 
 
 class ClassicCaster:
     """Spark's own ``Cast`` in the mode asked for, and its check of overflows.
 
     An overflow raises CAST_OVERFLOW_IN_TABLE_INSERT with the column's name;
-    `puredelta.spark.values.cast_errors` makes delta-spark's error of it.
+    `puredelta.spark.values.row_errors` makes delta-spark's error of it.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -102,6 +102,11 @@ class ConnectCaster:
                 tried = value.try_cast(to)
                 failure = _failure(value, to, column)
                 return F.when(value.isNotNull() & tried.isNull(), failure).otherwise(tried)
+
+
+def caster_of(spark: SparkSession, session: SessionInfo) -> Caster:
+    """Return the one for this kind of session."""
+    return ConnectCaster(ansi=session.ansi) if session.is_connect else ClassicCaster(spark)
 
 
 def _failure(value: Column, to: T.DataType, column: str) -> Column:

@@ -7,6 +7,8 @@ is, and filled up with blanks when it is read.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -100,9 +102,4 @@ def _any_element(limits: Limits, values: Column) -> Column | None:
 
 def _any(*conditions: Column | None) -> Column | None:
     known = [c for c in conditions if c is not None]
-    if not known:
-        return None
-    result = known[0]
-    for condition in known[1:]:
-        result = result | condition
-    return result
+    return reduce(or_, known) if known else None

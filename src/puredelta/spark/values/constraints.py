@@ -17,6 +17,7 @@ from puredelta.errors import ErrorCode
 from puredelta.protocol.schema.char_varchar import Limited, parse_limits
 from puredelta.protocol.schema.expression_names import referenced_paths
 from puredelta.protocol.schema.types import STRING, ArrayType, DataType, MapType, StructType
+from puredelta.protocol.table.stored_expressions import in_brackets
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.types import quoted
 from puredelta.spark.values.char_varchar import exceeds
@@ -196,19 +197,9 @@ def _length_rule(name: str, text: str) -> str:
 
 def _expression_check(name: str, sql: str, config: TableConfig) -> Check:
     """NULL violates a constraint as FALSE does, unlike in SQL (M-104)."""
-    listed = [
-        F.concat(F.lit(f"\n - {'.'.join(path)} : "), _value_text(_path_column(path)))
-        for path in referenced_paths(sql, config.schema)
-    ]
-    message = F.lit(f"CHECK constraint {name} ({sql}) violated by row with values:")
-    return Check(
-        ~F.coalesce(F.expr(f"({sql})"), _false()),
-        row_error(
-            ErrorCode.VIOLATE_CONSTRAINT_WITH_VALUES,
-            F.concat(message, *listed),
-            {"constraintName": F.lit(name), "expression": F.lit(sql)},
-        ),
-    )
+    violated = ~F.coalesce(F.expr(in_brackets(sql)), _false())
+    shown = referenced_paths(sql, config.schema)
+    return _rule_check(violated, f"{name} ({sql})", shown, constraintName=name, expression=sql)
 
 
 def _generation_check(column: str, sql: str, config: TableConfig) -> Check:
@@ -216,19 +207,27 @@ def _generation_check(column: str, sql: str, config: TableConfig) -> Check:
     expected = generated_value(config, column)
     if any(f.name == column and f.type == STRING for f in config.partition_schema.fields):
         expected = F.nullif(expected, F.lit(""))  # M-108
-    rule = f"({column} <=> ({sql}))"
-    names = [(column,), *referenced_paths(sql, config.schema)]
-    listed = [
+    violated = ~F.col(quoted(column)).eqNullSafe(expected)
+    kind, rule = "Generated Column", f"({column} <=> ({sql}))"
+    shown = [(column,), *referenced_paths(sql, config.schema)]
+    return _rule_check(violated, f"{kind} {rule}", shown, constraintName=kind, expression=rule)
+
+
+def _rule_check(
+    violated: Column, rule: str, shown: Sequence[Sequence[str]], **details: str
+) -> Check:
+    """Return a check whose error shows the row's values at some paths."""
+    values = [
         F.concat(F.lit(f"\n - {'.'.join(path)} : "), _value_text(_path_column(path)))
-        for path in names
+        for path in shown
     ]
-    message = F.lit(f"CHECK constraint Generated Column {rule} violated by row with values:")
+    message = F.lit(f"CHECK constraint {rule} violated by row with values:")
     return Check(
-        ~F.col(quoted(column)).eqNullSafe(expected),
+        violated,
         row_error(
             ErrorCode.VIOLATE_CONSTRAINT_WITH_VALUES,
-            F.concat(message, *listed),
-            {"constraintName": F.lit("Generated Column"), "expression": F.lit(rule)},
+            F.concat(message, *values),
+            {name: F.lit(text) for name, text in details.items()},
         ),
     )
 

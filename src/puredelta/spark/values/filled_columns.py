@@ -15,6 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from puredelta.protocol.features.filled_columns import Identity
+from puredelta.protocol.table.stored_expressions import in_brackets
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.types import as_nullable, to_spark_type
 
@@ -31,7 +32,7 @@ def default_value(config: TableConfig, column: str) -> Column:
 
 def _typed(sql: str, config: TableConfig, column: str) -> Column:
     field = next(f for f in config.schema.fields if f.name == column)
-    return F.expr(f"({sql})").cast(as_nullable(to_spark_type(field.type)))
+    return F.expr(in_brackets(sql)).cast(as_nullable(to_spark_type(field.type)))
 
 
 def identity_value(identity: Identity, row_counts: Sequence[int], *, file: str, row: str) -> Column:

@@ -15,14 +15,8 @@ from pyspark.sql import types as T
 from puredelta.spark.jvm.casts import inserted_rows
 from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.session.types import quoted, struct_as_nullable, without_table_metadata
-from puredelta.spark.values.casters import ClassicCaster, ConnectCaster
-from puredelta.spark.values.store_assignment import (
-    Caster,
-    StoreAssigner,
-    Value,
-    cast_mode,
-    is_same_type,
-)
+from puredelta.spark.values.casters import caster_of
+from puredelta.spark.values.store_assignment import StoreAssigner, Value, cast_mode, is_same_type
 
 _NESTED = (T.StructType, T.ArrayType, T.MapType, T.NullType)
 
@@ -75,7 +69,5 @@ def _is_cast(given: T.DataType, to: T.DataType) -> bool:
 
 def _assigner(rows: DataFrame) -> StoreAssigner:
     session = SessionInfo.of(rows.sparkSession)
-    caster: Caster = (
-        ConnectCaster(ansi=session.ansi) if session.is_connect else ClassicCaster(rows.sparkSession)
-    )
+    caster = caster_of(rows.sparkSession, session)
     return StoreAssigner(caster=caster, mode=cast_mode(session, follows_ansi_flag=False))

@@ -8,6 +8,7 @@ or Spark Connect made of the text.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 
 from pyspark.errors import PySparkException
@@ -16,9 +17,10 @@ from pyspark.sql import functions as F
 
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.spark.jvm.classes import java_messages
-from puredelta.spark.values.cast_errors import decode_cast_error
 
 _MARKER = "__puredelta_error__"
+_RAISED = re.compile(rf"(?:^|\[USER_RAISED_EXCEPTION\] ){_MARKER}(?=\{{)")
+"""Text of a row may have the marker, too; what a row raised is where Spark puts such text."""
 
 
 def row_error(
@@ -42,16 +44,15 @@ def row_error(
 def decode_row_error(error: BaseException) -> DeltaError | None:
     """Return the error a row raised, if this exception of a Spark job carries one."""
     for text in _texts(error):
-        start = text.find(_MARKER)
-        if start >= 0:
+        if (raised := _RAISED.search(text)) is not None:
             try:
-                payload, _ = json.JSONDecoder().raw_decode(text, start + len(_MARKER))
-            except ValueError:
-                continue  # cut off: another text of the chain may be whole
-            details = {key: value for key, value in payload["details"].items() if key != "_"}
-            return InvalidRequestError(
-                payload["message"], code=ErrorCode[payload["code"]], **details
-            )
+                payload, _ = json.JSONDecoder().raw_decode(text, raised.end())
+                details = {key: value for key, value in payload["details"].items() if key != "_"}
+                return InvalidRequestError(
+                    payload["message"], code=ErrorCode[payload["code"]], **details
+                )
+            except (ValueError, LookupError, AttributeError, TypeError, RecursionError):
+                continue  # cut off, or not ours: another text of the chain may be whole
         if (cast_error := decode_cast_error(text)) is not None:
             return cast_error
     return None
@@ -65,3 +66,38 @@ def _texts(error: BaseException | None) -> Iterator[str]:
         yield str(error)
         yield from java_messages(error)
         error = error.__cause__
+
+
+_OVERFLOW = re.compile(
+    r'\[CAST_OVERFLOW_IN_TABLE_INSERT\] Fail to assign a value of ("[^"]*") type to the ("[^"]*") '
+    r"type column or variable `((?:[^`]|``)*)`"
+)
+_MALFORMED = re.compile(r"\[CAST_INVALID_INPUT\] (.*?)(?: SQLSTATE: \w{5}|$)", re.DOTALL)
+
+
+def overflow_message(source_type: str, target_type: str, column: str) -> str:
+    """Return the text of DELTA_CAST_OVERFLOW_IN_TABLE_WRITE."""
+    quoted = column.replace("`", "``")
+    return (
+        f"Failed to write a value of {source_type} type into the {target_type} type column "
+        f"`{quoted}` due to an overflow. Use `try_cast` on the input value to tolerate overflow "
+        "and return NULL instead. If necessary, set spark.sql.storeAssignmentPolicy to "
+        '"LEGACY" to bypass this error.'
+    )
+
+
+def decode_cast_error(text: str) -> DeltaError | None:
+    """Return the error that the message of a failed Spark job names, if it is one of a cast."""
+    if overflow := _OVERFLOW.search(text):
+        source_type, target_type, quoted = overflow.groups()
+        column = quoted.replace("``", "`")
+        return InvalidRequestError(
+            overflow_message(source_type, target_type, column),
+            code=ErrorCode.CAST_OVERFLOW_IN_TABLE_WRITE,
+            source_type=source_type,
+            target_type=target_type,
+            column_name=column,
+        )
+    if malformed := _MALFORMED.search(text):
+        return InvalidRequestError(malformed[1].strip(), code=ErrorCode.CAST_INVALID_INPUT)
+    return None

@@ -1,3 +1,1 @@
 """Rows of a DataFrame as new Parquet files."""
-
-from __future__ import annotations

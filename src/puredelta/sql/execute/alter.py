@@ -44,8 +44,7 @@ from puredelta.sql.parse.alter_statement import (
     SyncIdentity,
     UnsetProperties,
 )
-from puredelta.sql.relations.names import find_location, resolve_name
-from puredelta.sql.relations.table_argument import require_table
+from puredelta.sql.relations.names import find_location, require_table, resolve_name
 from puredelta.sql.text.column_text import ColumnDefinition
 
 
@@ -74,12 +73,7 @@ def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataF
 
 
 def _apply(spark: SparkSession, log: TableLog, change: Change) -> None:
-    """Make one change of a table, in one commit; DROP FEATURE takes several.
-
-    Raises:
-        InvalidRequestError, UnsupportedError, ConflictError: see the commands.
-        pyspark.errors.ParseException: a type is none.
-    """
+    """Make one change of a table, in one commit; DROP FEATURE takes several."""
     match change:
         case SetProperties(properties):
             set_table_properties(spark, log, properties)

@@ -26,8 +26,13 @@ from puredelta.spark.session.small_frames import no_rows
 from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
 from puredelta.sql.execute.tables import not_on_connect
 from puredelta.sql.parse.statement import CloneStatement, LikeStatement
-from puredelta.sql.relations.names import find_catalog_name, find_location, resolve_name
-from puredelta.sql.relations.table_argument import find_log, require_table
+from puredelta.sql.relations.names import (
+    find_catalog_name,
+    find_location,
+    find_log,
+    require_table,
+    resolve_name,
+)
 from puredelta.sql.text.table_name import TableName
 from puredelta.sql.text.time_travel import TimeTravel
 

@@ -8,7 +8,7 @@ from puredelta.commands.create.as_select import FirstRows, create_table_as
 from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
-from puredelta.commands.definition.columns import IdentitySpec, column
+from puredelta.commands.definition.columns import column
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructField, StructType
@@ -88,18 +88,11 @@ def _options(statement: StatedTable) -> dict[str, str]:
 
 
 def _column(definition: StatedColumn) -> StructField:
-    generated_as: str | IdentitySpec | None = definition.generated_as
-    if definition.identity is not None:
-        generated_as = IdentitySpec(
-            start=definition.identity.start,
-            step=definition.identity.step,
-            allows_explicit_insert=definition.identity.allows_explicit_insert,
-        )
     return column(
         definition.name,
         definition.type,
         nullable=definition.nullable,
-        generated_as=generated_as,
+        generated_as=definition.generated_as,
         comment=definition.comment,
         default=definition.default,
     )

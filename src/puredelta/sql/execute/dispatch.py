@@ -7,6 +7,7 @@ from typing_extensions import assert_never
 
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from puredelta.commands.optimize.optimize import run_optimize
+from puredelta.commands.read.history import history_rows
 from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.small_frames import no_rows
@@ -20,7 +21,7 @@ from puredelta.sql.execute.maintenance import (
     vacuum_table,
 )
 from puredelta.sql.execute.row_changes import change_rows
-from puredelta.sql.execute.show import describe_detail, describe_history, show
+from puredelta.sql.execute.show import describe_detail, show
 from puredelta.sql.execute.tables import create_or_insert
 from puredelta.sql.execute.views import create_view
 from puredelta.sql.parse.alter_statement import AlterStatement
@@ -49,8 +50,7 @@ from puredelta.sql.parse.statement import (
     VacuumStatement,
     ViewStatement,
 )
-from puredelta.sql.relations.names import find_location, resolve_name
-from puredelta.sql.relations.table_argument import open_table
+from puredelta.sql.relations.names import find_location, open_table, resolve_name
 from puredelta.sql.relations.views import TemporaryViews
 
 
@@ -80,7 +80,8 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
         case GenerateStatement():
             return generate_manifest(spark, statement)
         case DescribeHistory():
-            return describe_history(spark, statement)
+            log = open_table(spark, statement.table)
+            return history_rows(spark, log, limit=statement.limit)
         case DescribeDetail():
             return describe_detail(spark, statement)
         case CloneStatement():

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.commands.stored_expressions import require_harmless
 from puredelta.commands.write.insert import InsertRequest, plan_insert, value_columns
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
@@ -15,6 +16,7 @@ from puredelta.protocol.schema.types import StructField
 from puredelta.spark.catalog.relation_cache import query_rows
 from puredelta.spark.jvm.statement_plans import InsertInto, parse_plan
 from puredelta.spark.session.open_log import open_log
+from puredelta.spark.session.session import settings_of
 from puredelta.sql.relations.names import find_location
 from puredelta.sql.text.default_keyword import has_default, with_defaults
 from puredelta.sql.text.table_name import TableName
@@ -50,7 +52,9 @@ def insert(spark: SparkSession, statements: Sequence[InsertInto], *, text: str) 
         log, request = open_log(spark, locations[statement.name]), _request(statement)
         query = statement.query
         if has_values:
-            query = _query_with_defaults(spark, text, value_columns(log.snapshot().config, request))
+            config = log.snapshot().config
+            require_harmless(config, settings_of(spark))
+            query = _query_with_defaults(spark, text, value_columns(config, request))
         planned.append(plan_insert(_rows(spark, query), log, request))
     for one in planned:
         one.run()
@@ -78,12 +82,7 @@ def _request(statement: InsertInto) -> InsertRequest:
 
 
 def _rows(spark: SparkSession, query: Any) -> DataFrame:
-    """Return the rows of the query.
-
-    Raises:
-        InvalidRequestError: ``DEFAULT`` is a part of an expression (DEFAULT_PLACEMENT_INVALID).
-        pyspark.errors.AnalysisException: Spark cannot resolve the query.
-    """
+    """Return the rows of the query; ``DEFAULT`` may be no part of an expression there."""
     try:
         return query_rows(spark, query)
     except AnalysisException as error:

@@ -19,8 +19,13 @@ from puredelta.sql.parse.statement import (
     TruncateStatement,
     VacuumStatement,
 )
-from puredelta.sql.relations.names import find_location, resolve_name
-from puredelta.sql.relations.table_argument import not_found, open_table, require_table
+from puredelta.sql.relations.names import (
+    find_location,
+    not_found,
+    open_table,
+    require_table,
+    resolve_name,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from puredelta.spark.resolve.table_attributes import qualified, table_identity
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.session import is_connect
-from puredelta.sql.execute.view_target import find_view, require_whole_table
+from puredelta.sql.execute.views import find_view, require_whole_table
 from puredelta.sql.parse.statement import (
     DeleteStatement,
     MergeStatement,

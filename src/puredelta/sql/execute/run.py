@@ -48,7 +48,10 @@ def run_sql(
         ... )  # doctest: +SKIP
     """
     result = run_ours(spark, text, args=args, fields=fields)
-    return _by_spark(spark, text, args, fields or {}) if result is None else result
+    if result is not None:
+        return result
+    given: dict[str, Any] = {} if args is None else {"args": args}
+    return spark.sql(text, **given, **(fields or {}))
 
 
 def run_ours(
@@ -85,14 +88,6 @@ def _may_be_ours(spark: SparkSession, statement: Statement, text: str) -> bool:
             return may_name_versions(text)
         case _:
             return True
-
-
-def _by_spark(
-    spark: SparkSession, text: str, args: Arguments | None, fields: Mapping[str, Any]
-) -> DataFrame:
-    if args is None:
-        return spark.sql(text, **fields)
-    return spark.sql(text, args=args, **fields)  # type: ignore[arg-type]
 
 
 def _query(

@@ -14,12 +14,10 @@ from puredelta.commands.read.described_table import (
     property_rows,
 )
 from puredelta.commands.read.detail import detail_rows
-from puredelta.commands.read.history import history_rows
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.catalog.catalog_tables import find_table
 from puredelta.sql.parse.statement import (
     DescribeDetail,
-    DescribeHistory,
     DescribeTable,
     ShowColumns,
     ShowCreate,
@@ -27,14 +25,14 @@ from puredelta.sql.parse.statement import (
     ShowProperties,
     ShowStatement,
 )
-from puredelta.sql.relations.names import find_catalog_name, find_location, resolve_name
-from puredelta.sql.relations.table_argument import open_table, require_table
+from puredelta.sql.relations.names import (
+    find_catalog_name,
+    find_location,
+    open_table,
+    require_table,
+    resolve_name,
+)
 from puredelta.sql.text.table_name import QuotedPath, TableName
-
-
-def describe_history(spark: SparkSession, statement: DescribeHistory) -> DataFrame:
-    """Execute ``DESCRIBE HISTORY``."""
-    return history_rows(spark, open_table(spark, statement.table), limit=statement.limit)
 
 
 def describe_detail(spark: SparkSession, statement: DescribeDetail) -> DataFrame:

@@ -1,3 +1,1 @@
 """From statement text to statement values."""
-
-from __future__ import annotations

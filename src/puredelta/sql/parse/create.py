@@ -1,8 +1,8 @@
-"""CREATE and REPLACE of a table, a clone or a view; CACHE TABLE, which makes a view, too."""
+"""CREATE, REPLACE and CACHE of tables, clones and views; INSERT, as far as the tables' names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from puredelta.sql.parse.statement import (
     CloneStatement,
@@ -104,3 +104,37 @@ def _like(cursor: Cursor, target: TableReference, *, if_not_exists: bool) -> Lik
         properties=properties,
         location=location,
     )
+
+
+_INSERTS = (
+    ("INSERT", "INTO"),
+    ("INSERT", "OVERWRITE"),
+    ("INSERT", "WITH", "SCHEMA", "EVOLUTION", "INTO"),
+    ("INSERT", "WITH", "SCHEMA", "EVOLUTION", "OVERWRITE"),
+)
+
+
+def read_insert(cursor: Cursor) -> SparkParsedStatement | None:
+    """Read up to the last target's name; None for a query that begins with FROM.
+
+    Raises:
+        SqlSyntaxError: no name follows INSERT, or a bracket is not closed.
+    """
+    has_several = cursor.sees("FROM")
+    if has_several:
+        cursor.skip_to("INSERT")
+    start = cursor.start
+    targets = tuple(_targets(cursor, has_several=has_several))
+    return SparkParsedStatement(defines=False, targets=targets, start=start) if targets else None
+
+
+def _targets(cursor: Cursor, *, has_several: bool) -> Iterator[TableInText]:
+    while not cursor.is_done:
+        if any(cursor.accept(*words) for words in _INSERTS):
+            cursor.accept("TABLE")
+            yield read_target(cursor)
+        elif has_several:
+            cursor.skip()
+        if not has_several:
+            return
+        cursor.skip_to("INSERT")

@@ -17,12 +17,7 @@ from puredelta.sql.parse.statement import (
 )
 from puredelta.sql.text.cursor import Cursor
 from puredelta.sql.text.expression import read_expression
-from puredelta.sql.text.table_name import (
-    TableName,
-    TableReference,
-    read_table,
-    read_table_argument,
-)
+from puredelta.sql.text.table_name import TableName, TableReference, read_table, read_table_argument
 from puredelta.sql.text.time_travel import accept_time_travel
 
 

@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from puredelta.sql.parse.alter import read_alter
-from puredelta.sql.parse.create import read_cache, read_create
-from puredelta.sql.parse.insert import read_insert
+from puredelta.sql.parse.create import read_cache, read_create, read_insert
 from puredelta.sql.parse.maintenance import (
     read_convert,
     read_drop,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from puredelta.protocol.schema.sql_lexer import keywords
 from puredelta.sql.parse.statement import (
     DescribeDetail,
     DescribeHistory,
@@ -15,7 +16,6 @@ from puredelta.sql.parse.statement import (
     read_or_reject,
 )
 from puredelta.sql.text.cursor import Cursor
-from puredelta.sql.text.lexer import keywords
 from puredelta.sql.text.property_text import read_property_keys
 from puredelta.sql.text.table_name import read_table, read_table_argument
 

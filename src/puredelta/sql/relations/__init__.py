@@ -1,3 +1,1 @@
 """Tables, views and versions that a statement names."""
-
-from __future__ import annotations

@@ -1,13 +1,19 @@
-"""Table references resolved to names."""
+"""Tables as statements name them: resolved to names, to places, and to tables that are there."""
 
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from puredelta.errors import ErrorCode, TableNotFoundError
+from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.catalog_tables import find_table
+from puredelta.spark.session.identifiers import quote_name
+from puredelta.spark.session.open_log import open_log
 from puredelta.sql.text.syntax_error import SqlSyntaxError
 from puredelta.sql.text.table_name import (
     ComputedName,
+    QuotedPath,
+    TableArgument,
     TableName,
     TableReference,
     parse_table_name,
@@ -54,3 +60,47 @@ def find_name(text: str) -> TableName | None:
         return parse_table_name(text)
     except SqlSyntaxError:
         return None  # Spark says what is wrong with it
+
+
+def open_table(spark: SparkSession, table: TableArgument) -> TableLog:
+    """Return the log of the table that a statement of Delta's own names; errors as `find_log`."""
+    if isinstance(table, QuotedPath):
+        return require_table(spark, table.path, table.path)
+    return find_log(spark, resolve_name(spark, table))
+
+
+def find_log(spark: SparkSession, name: TableName) -> TableLog:
+    """Return the log of the Delta table of a name.
+
+    Raises:
+        TableNotFoundError: there is no table of the name (TABLE_OR_VIEW_NOT_FOUND), or it is
+            no Delta table (DELTA_MISSING_DELTA_TABLE).
+    """
+    location = find_location(spark, name)
+    if location is None and not spark.catalog.tableExists(quote_name(name.parts)):
+        raise not_found(name)
+    return require_table(spark, location, name)
+
+
+def not_found(name: TableName) -> TableNotFoundError:
+    """Return the error for a name that stands for nothing."""
+    return TableNotFoundError(
+        f"The table or view {name} cannot be found. Verify the spelling and correctness of the "
+        "schema and catalog.",
+        code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
+        table=str(name),
+    )
+
+
+def require_table(spark: SparkSession, location: str | None, name: object) -> TableLog:
+    """Return the log of the table at a location; ``name`` is what the statement calls it.
+
+    Raises:
+        TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
+    """
+    log = open_log(spark, location) if location else None
+    if log is None or not log.exists():
+        raise TableNotFoundError(
+            f"{name} is not a Delta table.", code=ErrorCode.MISSING_DELTA_TABLE, table=str(name)
+        )
+    return log

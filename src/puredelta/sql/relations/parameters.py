@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, tokenize
 from puredelta.sql.relations.views import RowNames
-from puredelta.sql.text.lexer import Token, TokenKind, keywords, tokenize
+from puredelta.sql.text.cursor import replaced
 from puredelta.sql.text.literals import python_literal, string_literal, typed_literal
-from puredelta.sql.text.replace import replaced
 
 Arguments: TypeAlias = Mapping[str, Any] | Sequence[Any]
 """What ``spark.sql`` takes as ``args``: values by name or by position."""

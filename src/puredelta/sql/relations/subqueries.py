@@ -31,8 +31,7 @@ from puredelta.commands.dml.spec.merge import (
 from puredelta.commands.dml.spec.update_delete import DeleteSpec, RowSpec, UpdateSpec
 from puredelta.sql.relations.query_tables import with_views
 from puredelta.sql.relations.views import TemporaryViews
-from puredelta.sql.text.cursor import Cursor
-from puredelta.sql.text.replace import replaced
+from puredelta.sql.text.cursor import Cursor, replaced
 
 _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 

@@ -18,10 +18,10 @@ from pyspark.sql import types as T
 from puredelta.commands.read.changes import read_changes
 from puredelta.commands.read.read_table import TimestampArgument
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.sql.relations.table_argument import require_table
+from puredelta.protocol.schema.sql_lexer import TokenKind
+from puredelta.sql.relations.names import require_table
 from puredelta.sql.text.cursor import Cursor
 from puredelta.sql.text.expression import read_expression
-from puredelta.sql.text.lexer import TokenKind
 from puredelta.sql.text.table_name import parse_table_name
 
 _BY_NAME = "TABLE_CHANGES"

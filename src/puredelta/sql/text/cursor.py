@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TypeVar
 
-from puredelta.sql.text.lexer import Token, TokenKind, read_tokens
+from puredelta.protocol.schema.sql_lexer import Token, TokenKind, read_tokens
 from puredelta.sql.text.syntax_error import SqlSyntaxError, syntax_error
 
 Item = TypeVar("Item")
@@ -25,13 +25,14 @@ class Cursor:
         self.text = text
         self._unread = read_tokens(text)
         self._tokens: list[Token] = []
-        self._at = 0
+        self.position = 0
+        """The number of the next token."""
 
     # looking
 
     def peek(self, ahead: int = 0) -> Token | None:
         """Return a token that is still to come, or None after the last."""
-        at = self._at + ahead
+        at = self.position + ahead
         missing = at + 1 - len(self._tokens)
         if missing > 0:
             self._tokens.extend(islice(self._unread, missing))
@@ -66,7 +67,7 @@ class Cursor:
         """Step over these keywords or symbols if they come next."""
         if not self.sees(*words):
             return False
-        self._at += len(words)
+        self.position += len(words)
         return True
 
     def expect(self, *words: str) -> None:
@@ -76,7 +77,7 @@ class Cursor:
 
     def skip(self, count: int = 1) -> None:
         """Step over one token, or several."""
-        self._at += count
+        self.position += count
 
     def expect_end(self) -> None:
         """Require that nothing but semicolons is left."""
@@ -118,7 +119,7 @@ class Cursor:
         token = self.peek()
         if token is None or not is_identifier(token):
             raise self.error(expected="an identifier")
-        self._at += 1
+        self.position += 1
         return token
 
     # numbers, lists and text
@@ -128,7 +129,7 @@ class Cursor:
         token, kind = self.peek(), _WHOLE_NUMBER if whole else _NUMBER
         if token is None or kind.fullmatch(token.text) is None:
             raise self.error(expected="a whole number" if whole else "a number")
-        self._at += 1
+        self.position += 1
         return token.text
 
     def items(self, read: Callable[[Cursor], Item]) -> list[Item]:
@@ -157,7 +158,7 @@ class Cursor:
 
     def group(self) -> str:
         """Step over ``( ... )`` and return what is between the brackets."""
-        start = self._at
+        start = self.position
         self.expect("(")
         depth = 1
         while depth:
@@ -165,17 +166,12 @@ class Cursor:
             if token is None:
                 raise self.error(expected="')'")
             depth += token.means("(") - token.means(")")
-            self._at += 1
-        return self._slice(start + 1, self._at - 1)
+            self.position += 1
+        return self._slice(start + 1, self.position - 1)
 
     def between(self, start: int) -> str:
         """Return the text from a token (`position`) to the one before the next."""
-        return self._slice(start, self._at)
-
-    @property
-    def position(self) -> int:
-        """The number of the next token."""
-        return self._at
+        return self._slice(start, self.position)
 
     @property
     def start(self) -> int:
@@ -186,7 +182,7 @@ class Cursor:
     @property
     def end(self) -> int:
         """Where the last token before the next ends in the text."""
-        return self._tokens[self._at - 1].end if self._at else 0
+        return self._tokens[self.position - 1].end if self.position else 0
 
     def error(self, *, expected: str) -> SqlSyntaxError:
         """Return the error for what comes next."""
@@ -223,3 +219,17 @@ def _as_column(token: Token) -> str:
 def is_identifier(token: Token) -> bool:
     """Tell a token that may be an identifier, a keyword included."""
     return token.kind in {TokenKind.WORD, TokenKind.QUOTED, TokenKind.DOUBLE_QUOTED}
+
+
+def replaced(text: str, parts: Iterable[tuple[int, int, str]]) -> str:
+    """Return the text with other text for its parts: start, end, new text, from left to right.
+
+    >>> replaced("SELECT a, b", [(7, 8, "1"), (10, 11, "2")])
+    'SELECT 1, 2'
+    """
+    result: list[str] = []
+    at = 0
+    for start, end, new in parts:
+        result += [text[at:start], new]
+        at = end
+    return "".join([*result, text[at:]])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from puredelta.sql.text.cursor import Cursor
-from puredelta.sql.text.lexer import Token, tokenize
-from puredelta.sql.text.replace import replaced
+from puredelta.protocol.schema.sql_lexer import Token, tokenize
+from puredelta.protocol.table.stored_expressions import in_brackets
+from puredelta.sql.text.cursor import Cursor, replaced
 
 _KEYWORD = "DEFAULT"
 _CLOSES = {"(": 1, "[": 1, ")": -1, "]": -1}
@@ -32,7 +32,7 @@ def with_defaults(text: str, values: Sequence[str]) -> str:
     return replaced(
         text,
         (
-            (keyword.start, keyword.end, f"({values[number]})")
+            (keyword.start, keyword.end, in_brackets(values[number]))
             for keyword, number in _defaults(text)
             if number < len(values)
         ),

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords
 from puredelta.sql.text.cursor import Cursor
-from puredelta.sql.text.lexer import Token, TokenKind, keywords
 
 _CLOSING = {"(": ")", "[": "]"}
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from puredelta.errors import ErrorCode
+from puredelta.protocol.schema.sql_lexer import Token, TokenKind
 from puredelta.sql.text.cursor import Cursor
-from puredelta.sql.text.lexer import Token, TokenKind
 from puredelta.sql.text.syntax_error import SqlSyntaxError, TextPosition
 from puredelta.sql.text.text_literal import accept_text, read_text
 

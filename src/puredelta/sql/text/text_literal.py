@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
+from puredelta.protocol.schema.sql_lexer import Token, TokenKind
 from puredelta.sql.text.cursor import Cursor
-from puredelta.sql.text.lexer import Token, TokenKind
 
 _STRINGS = frozenset({TokenKind.STRING, TokenKind.DOUBLE_QUOTED})
 _ESCAPE = re.compile(

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from puredelta.protocol.schema.sql_lexer import TokenKind
 from puredelta.sql.text.cursor import Cursor
-from puredelta.sql.text.lexer import TokenKind
 from puredelta.sql.text.text_literal import accept_text, read_text
 
 _OF_VERSION = frozenset({"VERSION", "SYSTEM_VERSION"})

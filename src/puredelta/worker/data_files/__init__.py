@@ -1,3 +1,1 @@
 """New data files, and data files written again without some of their rows."""
-
-from __future__ import annotations

@@ -131,11 +131,7 @@ def _written(
 
 
 def _at_once(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, bytes_max: int) -> pa.Table:
-    """Return all rows.
-
-    Raises:
-        OnlySparkError: they are too many.
-    """
+    """Return all rows, unless they are too many: `OnlySparkError`."""
     read: list[pa.RecordBatch] = []
     size_bytes = 0
     for batch in batches:
@@ -220,11 +216,7 @@ def _of_type(kind: pa.DataType, column: pa.Array) -> pa.Array:
 
 
 def _require_alike(file: OpenFile, order: CopyOrder) -> None:
-    """Refuse files of which Spark might read other values.
-
-    Raises:
-        OnlySparkError: a column is missing or stored in another form.
-    """
+    """Refuse files that lack a column, or of which Spark might read other values."""
     if (reason := unfaithful(file)) is not None:
         raise OnlySparkError(reason)
     schema = file.schema_arrow

@@ -1,3 +1,1 @@
 """Looking the keys of a source up in data files."""
-
-from __future__ import annotations

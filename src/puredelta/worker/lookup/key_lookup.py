@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from puredelta.worker.lookup.conditions import NO_CLAUSE, Pairs, ResidualConditions
 from puredelta.worker.lookup.key_index import KeyIndex, Numbers, run_starts
-from puredelta.worker.lookup.lookup_batch import LOOKUP_BATCHES, FileLookup, LookupBatch
 from puredelta.worker.lookup.lookup_read import (
     RowRange,
     SourcePart,
@@ -31,8 +30,11 @@ from puredelta.worker.lookup.lookup_read import (
 )
 from puredelta.worker.lookup.lookup_request import (
     FOUND_ROWS,
+    LOOKUP_BATCHES,
     LOOKUP_REQUESTS,
+    FileLookup,
     FoundRows,
+    LookupBatch,
     LookupRequest,
 )
 from puredelta.worker.read_rows import Mask, OnlySparkError, require_one_calendar

@@ -10,13 +10,12 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from puredelta.worker.limits import LIMITS, Limits
-from puredelta.worker.lookup.lookup_batch import FileLookup
+from puredelta.worker.lookup.lookup_request import FileLookup
 from puredelta.worker.read_rows import Mask, OnlySparkError, dropped_rows, opened
 from puredelta.worker.small_files.footer_file import FooterFile
 from puredelta.worker.small_files.footer_template import FooterTemplate
@@ -243,13 +242,9 @@ def _completed(
     return [
         found[name]
         if name in found and name not in constants
-        else _constant(constants.get(name), num_rows)
+        else pa.repeat(pa.scalar(constants.get(name)), num_rows)
         for name in names
     ]
-
-
-def _constant(value: Any, count: int) -> pa.Array:
-    return pa.repeat(pa.scalar(value), count)
 
 
 def one_array(tables: Sequence[pa.Table], name: str) -> pa.Array:

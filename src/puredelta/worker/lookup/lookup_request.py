@@ -1,11 +1,28 @@
-"""What a Spark worker is asked to look up, and what it answers."""
+"""What a Spark worker is asked to look up in which files, and what it answers.
+
+A table may have thousands of files. One object for each of them takes the driver longer to make
+and to send than the whole plan, and leaves Python as many objects to search for garbage. So a
+`LookupBatch` holds a column per property, in the driver and in the worker.
+
+A batch also knows which of its files can hold a key at all. Files between two keys of the source
+are not opened: where a table is sorted by key and the source has some old and some new rows, these
+are most files.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.lookup.conditions import ResidualConditions
+from puredelta.worker.lookup.key_index import Numbers, whole_numbers
+from puredelta.worker.read_rows import Mask
 from puredelta.worker.wire import codec_of
 
 
@@ -57,3 +74,96 @@ class FoundRows:
 
 LOOKUP_REQUESTS = codec_of(LookupRequest)
 FOUND_ROWS = codec_of(FoundRows)
+
+
+Constants: TypeAlias = tuple[tuple[str, Any], ...]
+"""Names and values of columns that have one value in a whole file: those of partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileLookup:
+    """One file in which keys are looked up."""
+
+    ordinal: int
+    path: str
+    constants: Constants = ()
+    words: bytes = b""
+    """Rows that a deletion vector deletes, as in `RewriteTask`."""
+    bits: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnBounds:
+    """The least and the greatest value of a column in each file, dates as days."""
+
+    known: Mask
+    """Of which files they are known; the numbers of others mean nothing."""
+    lows: npt.NDArray[np.int64]
+    highs: npt.NDArray[np.int64]
+
+    def take(self, places: Numbers) -> ColumnBounds:
+        """Return those of some files."""
+        return ColumnBounds(
+            known=self.known[places], lows=self.lows[places], highs=self.highs[places]
+        )
+
+    def might_hold(self, column: pa.Array, *, sorted_max: int) -> Mask:
+        """Return which files might hold a value of a column of whole numbers or dates.
+
+        More than ``sorted_max`` values are not looked at: then any file might.
+        """
+        if not self.known.any() or len(column) > sorted_max:
+            return np.ones(len(self.known), np.bool_)
+        values, valid = whole_numbers(column)
+        values = np.sort(values if valid is None else values[valid])
+        first = np.searchsorted(values, self.lows, "left")
+        end = np.searchsorted(values, self.highs, "right")
+        return ~self.known | (first < end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupBatch:
+    """Files in which keys are looked up."""
+
+    ordinals: npt.NDArray[np.int32]
+    paths: Sequence[str]
+    constants: Sequence[Constants] = ()
+    """Of every file; empty: no file has any."""
+    deleted: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)
+    """By ordinal: words and bits of a `FileLookup`."""
+    bounds: tuple[ColumnBounds | None, ...] = ()
+    """Per column of the key; ``None``: nothing is known. Empty: all files are read."""
+
+    def __len__(self) -> int:
+        """How many files they are."""
+        return len(self.paths)
+
+    def take(self, places: Sequence[int]) -> LookupBatch:
+        """Return the files in some places."""
+        chosen = np.array(places, np.int64)
+        ordinals = self.ordinals[chosen]
+        return LookupBatch(
+            ordinals=ordinals,
+            paths=[self.paths[place] for place in places],
+            constants=[self.constants[place] for place in places] if self.constants else (),
+            deleted={n: self.deleted[n] for n in self.deleted.keys() & ordinals.tolist()},
+            bounds=tuple(known and known.take(chosen) for known in self.bounds),
+        )
+
+    def candidates(
+        self, key_columns: Sequence[pa.Array], *, sorted_max: int = LIMITS.sorted_keys
+    ) -> list[FileLookup]:
+        """Return the files that might hold a value of every column of the key."""
+        kept: Mask = np.ones(len(self), np.bool_)
+        for known, column in zip(self.bounds, key_columns, strict=False):
+            if known is not None:
+                kept &= known.might_hold(column, sorted_max=sorted_max)
+        return [self._file(place) for place in np.flatnonzero(kept).tolist()]
+
+    def _file(self, place: int) -> FileLookup:
+        ordinal = int(self.ordinals[place])
+        constants = self.constants[place] if self.constants else ()
+        return FileLookup(ordinal, self.paths[place], constants, *self.deleted.get(ordinal, ()))
+
+
+LOOKUP_BATCHES = codec_of(LookupBatch)

@@ -1,3 +1,1 @@
 """Many small Parquet files decoded as one."""
-
-from __future__ import annotations

@@ -69,6 +69,15 @@ def test_only_what_was_not_guessed_is_parsed_once_the_statement_is_known() -> No
     assert parsed(more.result()) == {("id",), ("sub",)}
 
 
+def test_other_files_are_parsed_by_the_same_columns() -> None:
+    first = prefetch(files()).including(frozenset({ID}))
+    other = first.of(files(FILES_MIN + 1))
+    assert parsed(other.result()) == {("id",)}
+    assert len(other.files) == FILES_MIN + 1
+    assert other.result() is not first.result()
+    assert first.of(files(1)).result() is NOTHING_PARSED
+
+
 @pytest.mark.parametrize(
     "fetch",
     [

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from pyspark.sql import Column
 
-from puredelta.commands.definition.identity_marks import config_with_marks
+from puredelta.commands.definition.columns import config_with_marks
 from puredelta.commands.dml.resolve.statement import ResolvedStatement
 from puredelta.commands.dml.source.staged_source import StagedSource
 from puredelta.protocol.actions.actions import Add

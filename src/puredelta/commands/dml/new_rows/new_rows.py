@@ -42,6 +42,13 @@ def new_rows(context: StatementContext, plan: SearchPlan, decision: Decision) ->
     if decision.rows.is_empty:
         return NewRows()
     return NewRows(
-        frame=partial(frame_of_new_rows, context, plan, decision),
+        frame=partial(_frame, context, plan, decision),
         copy=copied_rows(context, decision),
     )
+
+
+def _frame(context: StatementContext, plan: SearchPlan, decision: Decision) -> DataFrame:
+    rows = frame_of_new_rows(context, plan, decision)
+    if not context.statement.has_subqueries:
+        return rows
+    return context.command.bind(rows, only_subqueries=True)

@@ -144,6 +144,7 @@ class _MergeResolver:
             not_matched_by_source=by_source,
             target_columns=frozenset().union(*(c.target_columns for c in conditions)),
             source_columns=used,
+            has_subqueries=resolution.has_subqueries,
             pass_through=assembler.rows.pass_through,
             frames=StatementFrames(frames=self.frames, source_columns=used),
             timestamp=self.analysis.timestamp,

@@ -167,6 +167,8 @@ class ResolvedStatement:
     """Target columns that ON or any clause condition reads."""
     source_columns: tuple[SourceColumn, ...]
     """Source columns that anything reads, in the source's order."""
+    has_subqueries: bool
+    """Whether an assigned value looks at other rows than its own."""
     pass_through: Callable[[], Mapping[str, Column]] = field(repr=False)
     """Makes every column of the final schema as an old row has it, over ``frames.target(rows)``."""
     frames: StatementFrames = field(repr=False)

@@ -44,7 +44,7 @@ from puredelta.protocol.actions import operations
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import TRUE
 from puredelta.spark.resolve.analysis import Analysis, open_analysis
-from puredelta.spark.resolve.expressions import Request, ResolvedExpression
+from puredelta.spark.resolve.expressions import Request, Resolution, ResolvedExpression
 from puredelta.spark.resolve.frames import Scope
 from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.session.small_frames import no_rows
@@ -120,13 +120,15 @@ class _RowResolver:
             action = rows.update([a for a in assigned if a is not None])
             new = [v for name, v in action.values.items() if name not in action.unchanged]
             resolver.check(new, Scope.TARGET)
-        return self._resolved(action, condition, rows)
+        return self._resolved(action, condition, rows, resolution=resolution)
 
     def _resolved(
         self,
         action: ResolvedUpdate | ResolvedDelete,
         condition: ResolvedCondition | None,
         rows: RowBuilder,
+        *,
+        resolution: Resolution,
     ) -> ResolvedStatement:
         is_update = isinstance(self.spec, UpdateSpec)
         operation = operations.update if is_update else operations.delete
@@ -142,6 +144,7 @@ class _RowResolver:
             not_matched_by_source=(NotMatchedBySourceClause(action=action, condition=condition),),
             target_columns=frozenset() if condition is None else condition.target_columns,
             source_columns=(),
+            has_subqueries=resolution.has_subqueries,
             pass_through=rows.pass_through,
             frames=StatementFrames(frames=self.analysis.resolver.frames, source_columns=()),
             timestamp=self.analysis.timestamp,

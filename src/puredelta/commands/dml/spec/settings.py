@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from puredelta.commands.settings import parse_bytes
+from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.offload.source_copy import COPY_CODECS
 from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.session import delta_conf
@@ -19,6 +20,7 @@ _USUAL_READING = {
     "spark.sql.parquet.fieldId.read.enabled": "false",
 }
 """With other values Spark reads files otherwise than staged ones are read, or than Arrow does."""
+_RETRIES_MAX = 1_000
 _CODEC = "spark.sql.parquet.compression.codec"
 _WRITER_PREFIXES = (
     "parquet.",
@@ -65,6 +67,8 @@ class ExecutionSettings:
     must_stage: str | None = None
     """Why a source is never read where it lies, if the session says so."""
     key_limits: KeyLimits = KeyLimits()
+    retries: int = 0
+    """``spark.puredelta.retries``: how often a statement runs again after a conflict (X-29b)."""
     workers: WorkerSettings = field(default_factory=WorkerSettings)
     """What Python workers may be used for."""
 
@@ -84,8 +88,21 @@ class ExecutionSettings:
             collects_statistics=delta_conf.STATS_COLLECT.flag(settings),
             codec=writer_codec(settings),
             must_stage=why_staged(settings),
+            retries=_retries(settings),
             workers=WorkerSettings.parse(settings),
         )
+
+
+def _retries(settings: Mapping[str, str]) -> int:
+    text = (delta_conf.RETRIES.text(settings) or "").strip()
+    if not text.isdecimal() or int(text) > _RETRIES_MAX:
+        raise InvalidRequestError(
+            f"{delta_conf.RETRIES.key} is {text!r}: set it to a number from 0 to {_RETRIES_MAX}.",
+            code=ErrorCode.INVALID_CONF_VALUE,
+            key=delta_conf.RETRIES.key,
+            value=text,
+        )
+    return int(text)
 
 
 def why_staged(settings: Mapping[str, str]) -> str | None:

@@ -63,6 +63,11 @@ class StatisticsPrefetch:
         parse = partial(self._parse, refs)
         return replace(self, refs=self.refs | refs, parsing=_in_thread(parse))
 
+    def of(self, files: FileTable) -> StatisticsPrefetch:
+        """Parse the same columns of other files of the table."""
+        other = replace(self, files=files, refs=frozenset(), parsing=None)
+        return other.including(self.refs)
+
     def result(self) -> FileStatistics:
         """Wait, and return what is parsed; an error is left to the next one who parses."""
         if self.parsing is None or self.parsing.exception() is not None:

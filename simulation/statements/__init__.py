@@ -1,0 +1,1 @@
+"""What writers do: payments, maintenance and the making of the table."""

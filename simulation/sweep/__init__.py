@@ -1,0 +1,1 @@
+"""Each call of the store, and each write of data files, fails once, for every command."""

@@ -1,0 +1,111 @@
+"""What a table must be after a fault: as before or as after, and free of rubbish soon."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+
+from puredelta.log.maintenance.referenced_files import referenced_files
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.actions.deletion_vector import decode_block, vector_path, vector_range
+from puredelta.store.local import LocalStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A table, or that there is none."""
+
+    version: int
+    """-1 for none."""
+    rows: Mapping[tuple[int, str], int]
+    """How often each row is there."""
+    commits: Mapping[str, bytes]
+    """The commit files, by name."""
+
+
+def state_of(root: Path) -> State:
+    """Read a table without Spark: each file that the newest version names is opened.
+
+    Raises:
+        OSError: a file is gone.
+    """
+    log = TableLog(LocalStore(root))
+    commits = {
+        file.name: file.read_bytes() for file in sorted((root / "_delta_log").glob("[0-9]*.json"))
+    }
+    if not log.exists():
+        return State(version=-1, rows={}, commits=commits)
+    snapshot = log.snapshot()
+    rows: Counter[tuple[int, str]] = Counter()
+    for add in snapshot.files.adds():
+        rows.update(_rows_of(root, add))
+    return State(version=snapshot.version, rows=rows, commits=commits)
+
+
+def _rows_of(root: Path, add: Add) -> list[tuple[int, str]]:
+    table = pq.ParquetFile(_absolute(root, unquote(add.path))).read()
+    ids = table["id"].to_pylist()
+    value = add.partition_values.get("v")
+    values = table["v"].to_pylist() if "v" in table.column_names else [value] * len(ids)
+    hidden: set[int] = set()
+    if (vector := add.deletion_vector) is not None:
+        content = _absolute(root, str(vector_path(vector))).read_bytes()
+        start, length = vector_range(vector)
+        hidden = set(decode_block(content[start : start + length], vector).tolist())
+    return [row for n, row in enumerate(zip(ids, values, strict=True)) if n not in hidden]
+
+
+def _absolute(root: Path, path: str) -> Path:
+    return root / path.removeprefix("file:")
+
+
+def rubbish(root: Path, snapshot: Snapshot) -> list[str]:
+    """Return what lies below a table and belongs to nothing, its log left out."""
+    needed = referenced_files(snapshot, removed_since_ms=int(time.time() * 1000) + 1_000)
+    return [
+        str(path.relative_to(root))
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+        and not path.name.endswith(".crc")
+        and str(path.relative_to(root)) not in needed
+        and path.relative_to(root).parts[0] != "_delta_log"
+    ]
+
+
+def broken_rules(
+    before: State, after: State, now: State, *, failed: BaseException | None, known: bool
+) -> list[str]:
+    """Return what is wrong with a table after a fault.
+
+    ``failed`` is what the command raised; ``known`` whether that means that nothing was committed.
+    """
+    found: list[str] = []
+    for name, content in before.commits.items():
+        if name in now.commits and now.commits[name] != content:
+            found.append(f"commit {name} was changed")
+    if now.version < before.version:
+        found.append(f"version {before.version} is gone: {now.version}")
+    if failed is None and now.version < after.version:
+        found.append(f"acknowledged, and the table is at {now.version}, not {after.version}")
+    if failed is None and now.rows != after.rows:
+        found.append(_difference("acknowledged, and rows are others", after, now))
+    if failed is not None and known and now.rows != before.rows:
+        found.append(_difference(f"failed ({failed!r:.200}), and rows changed", before, now))
+    if now.rows not in (before.rows, after.rows):
+        found.append(_difference("neither old nor new", after, now))
+    return found
+
+
+def _difference(what: str, expected: State, now: State) -> str:
+    missing = Counter(expected.rows) - Counter(now.rows)
+    more: Any = Counter(now.rows) - Counter(expected.rows)
+    return f"{what}: {sum(missing.values())} rows missing, {sum(more.values())} too many"

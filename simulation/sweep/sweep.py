@@ -1,0 +1,171 @@
+"""The sweep: a command without a fault first, then once for every point and kind."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.vacuum.vacuum import vacuum
+from puredelta.errors import CommitUnknownError, InvalidRequestError
+from puredelta.log.replay.table_log import TableLog
+from puredelta.store.local import LocalStore
+from simulation.sweep.commands import COMMANDS, Subject
+from simulation.sweep.injection import Injector, Killed, Kind, Place, injected, places
+from simulation.sweep.judge import State, broken_rules, rubbish, state_of
+
+_RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+
+class Sweep:
+    """All points of some commands, tried on copies of small tables with one session."""
+
+    def __init__(self, spark: SparkSession, directory: Path, *, until: float) -> None:
+        self._spark, self._directory, self._until = spark, directory, until
+        self._number = 0
+        self.num_points: dict[str, int] = {}
+        """How many points there are, by command."""
+        self.tried: Counter[tuple[str, Place, Kind]] = Counter()
+        self.left_out: Counter[str] = Counter()
+        """Points for which there was no time."""
+        self.ended: Counter[tuple[str, str]] = Counter()
+        self.violations: list[str] = []
+
+    def run(self, name: str, *, every: int = 1) -> None:
+        """Try the points of a command: all, or each so-manieth."""
+        subject = COMMANDS[name]
+        template = self._directory / "templates" / name.replace(", ", "-")
+        template.mkdir(parents=True)
+        subject.prepare(self._spark, template)
+        before = state_of(template / "table")
+        counting, after = self._unharmed(subject, template)
+        everything = list(places(counting.counts))
+        self.num_points[name] = len(everything)
+        points = everything[::every]
+        for tried, (place, nth, kind) in enumerate(points):
+            if time.monotonic() > self._until:
+                self.left_out[name] += len(points) - tried
+                return
+            self.tried[name, place, kind] += 1
+            label = f"{name}: {place.value} {nth}, {kind.value}"
+            try:
+                found = self._try(subject, template, (before, after), (place, nth, kind))
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is a violation
+                found = [f"cannot be read: {error!r:.500}"]
+            self.violations += [f"{label}: {rule}" for rule in found]
+
+    def _unharmed(self, subject: Subject, template: Path) -> tuple[Injector, State]:
+        root = self._copy(template)
+        injector = Injector(str(root))
+        with injected(injector, root.with_suffix(".workers")):
+            subject.run(self._spark, root)
+        after = state_of(root / "table")
+        self._forget(subject, root)
+        return injector, after
+
+    def _try(
+        self,
+        subject: Subject,
+        template: Path,
+        states: tuple[State, State],
+        point: tuple[Place, int, Kind],
+    ) -> list[str]:
+        before, after = states
+        root = self._copy(template)
+        place, nth, kind = point
+        injector = Injector(str(root), place, nth, kind)
+        failed: BaseException | None = None
+        with injected(injector, root.with_suffix(".workers")):
+            try:
+                subject.run(self._spark, root)
+            except (Exception, Killed) as error:  # noqa: BLE001 - judged by the table
+                failed = error
+        known = not isinstance(failed, CommitUnknownError | Killed)
+        self.ended["failed" if failed else "succeeded", type(failed).__name__] += 1
+        now = state_of(root / "table")
+        found = broken_rules(before, after, now, failed=failed, known=known)
+        found += self._catalog(subject, now, failed)
+        found = [f"{rule} [{injector.hit}]" for rule in found]
+        if not found:
+            found = self._afterwards(subject, root, now, after)
+        self._forget(subject, root)
+        return found
+
+    def _catalog(self, subject: Subject, now: State, failed: BaseException | None) -> list[str]:
+        if subject.table is None:
+            return []
+        there = self._spark.catalog.tableExists(subject.table)
+        if there and now.version < 0:
+            return [f"the catalog has a table without a log ({failed!r:.200})"]
+        if not there and failed is None:
+            return ["acknowledged, and the catalog has no table"]
+        return []
+
+    def _afterwards(self, subject: Subject, root: Path, now: State, after: State) -> list[str]:
+        """Use the table again: a creation is repeated, then VACUUM takes what is left.
+
+        CREATE TABLE refuses a place with files, as delta-spark does: after a kill somebody has to
+        remove what lies there.
+        """
+        if now.version < 0:
+            try:
+                subject.run(self._spark, root)
+            except InvalidRequestError:
+                shutil.rmtree(root / "table")
+                subject.run(self._spark, root)
+            now = state_of(root / "table")
+            if now.rows != after.rows:
+                return ["a second try makes another table"]
+        log = TableLog(LocalStore(root / "table"))
+        time.sleep(0.002)
+        self._spark.conf.set(_RETENTION_CHECK, "false")
+        try:
+            vacuum(self._spark, log, retention_hours=0)
+        finally:
+            self._spark.conf.unset(_RETENTION_CHECK)
+        found = rubbish(root / "table", log.snapshot())
+        if state_of(root / "table").rows != now.rows:
+            return ["VACUUM changed rows"]
+        return [f"VACUUM leaves {found[:3]}"] if found else []
+
+    def _copy(self, template: Path) -> Path:
+        self._number += 1
+        root = self._directory / "runs" / str(self._number)
+        shutil.copytree(template, root)
+        return root
+
+    def _forget(self, subject: Subject, root: Path) -> None:
+        if subject.table is not None:
+            self._spark.sql(f"DROP TABLE IF EXISTS {subject.table}")
+        shutil.rmtree(root)
+        shutil.rmtree(root.with_suffix(".workers"))
+
+    def lines_of(self, name: str) -> Iterator[str]:
+        """Yield what a command has to say."""
+        counts = {
+            place: sum(n for (of, at, _), n in self.tried.items() if of == name and at is place)
+            for place in Place
+        }
+        listed = ", ".join(f"{count} x {place.value}" for place, count in counts.items() if count)
+        broken = sum(violation.startswith(f"{name}: ") for violation in self.violations)
+        left = f", {self.left_out[name]} left out" if self.left_out[name] else ""
+        tried = f"{sum(counts.values()):6,} of {self.num_points[name]:,} points"
+        yield f"{name:20}{tried} ({listed}){left}: {broken} violations"
+        yield from (f"    {v}" for v in self.violations if v.startswith(f"{name}: "))
+
+    def summary(self) -> Iterator[str]:
+        """Yield sums over all commands."""
+        yield ""
+        num_points = sum(self.num_points.values())
+        yield f"{self.tried.total():,} of {num_points:,} points of (command, n, kind):"
+        kinds = Counter[Kind]()
+        for (_, _, kind), count in self.tried.items():
+            kinds[kind] += count
+        yield from (f"{count:8,} {kind.value}" for kind, count in kinds.most_common())
+        for (how, error), count in self.ended.most_common():
+            yield f"{count:8,} {how}{'' if how == 'succeeded' else f' with {error}'}"
+        yield f"{len(self.violations):8,} violations"

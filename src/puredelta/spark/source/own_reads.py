@@ -1,0 +1,138 @@
+"""What rows that are to be written need of the very table they are written to.
+
+A classic frame is made to show the version that the write starts from, and says by which
+conditions it reads it. A Connect client sees its own messages only: a frame of this library
+carries its table and version in them, and of text and names the server is asked where they
+read. Runs no job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from pyspark.sql import DataFrame
+
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.protocol.values.predicates import And, Predicate, Side
+from puredelta.spark.jvm.analyzer import expression_trees, folded, reads_clock
+from puredelta.spark.jvm.expressions import Expression
+from puredelta.spark.jvm.frames import analyzed_plan, frame_of
+from puredelta.spark.jvm.plans import Plan, collected_metrics, empty_relation
+from puredelta.spark.resolve.predicate_from_json import SideColumn, predicate_of
+from puredelta.spark.scan.table_rows import PlanOrigin, find_origin, scanned_table, with_version
+from puredelta.spark.session.session import is_connect
+from puredelta.spark.source.connect_reads import connect_reads
+
+_KEEP_ROWS = frozenset({"Filter", "Project", "SubqueryAlias", "View", "ResolvedHint", "Sort"})
+"""Operators that hand on rows one by one: a condition above them holds below, too, unless values
+are random or depend on a row's place among the others."""
+
+IsTable = Callable[[str], bool]
+"""Tells whether the root of a table is that of the table that is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundRows:
+    """Rows as one version of a table gives them."""
+
+    rows: DataFrame
+    reads: tuple[Predicate | None, ...] = ()
+    """Per place where they read the table, what is true of all rows they need; None: any row."""
+
+
+class Stale(Enum):
+    """Why rows that read an older version of a table cannot be had from another one."""
+
+    COLUMNS = "the table has other columns"
+    UNREACHABLE = "the frame cannot be changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """A part of a plan that reads the table."""
+
+    part: Plan
+    version: int
+    conditions: tuple[Expression, ...]
+    """All are true of the rows that what is above gets to see."""
+    is_whole: bool
+    """Whether the part shows all rows and columns, so that another version can take its place."""
+
+
+def bind_rows(
+    rows: DataFrame,
+    snapshot: Snapshot,
+    *,
+    is_table: IsTable,
+    time_zone: str,
+    only_subqueries: bool = False,
+) -> BoundRows | Stale:
+    """Return rows as a version of a table gives them, wherever they read that table.
+
+    What the user reads by version or time stays as it is, and is not mentioned.
+    ``only_subqueries`` is for rows that are made of this version anyway, and of subqueries.
+    """
+    if is_connect(rows.sparkSession):
+        if only_subqueries:
+            return BoundRows(rows=rows, reads=(None,))
+        found = connect_reads(rows, snapshot, is_table=is_table)
+        if found.reads_table and not found.is_current:
+            return Stale.UNREACHABLE
+        return BoundRows(rows=rows, reads=(None,) if found.reads_table else ())
+    plan = analyzed_plan(rows)
+    roots = plan.every_subquery() if only_subqueries else (plan, *plan.every_subquery())
+    leaves = (leaf for root in roots for leaf in root.leaves())
+    if not any(_reads(scanned_table(leaf), is_table) for leaf in leaves):
+        return BoundRows(rows=rows)
+    places = tuple(place for root in roots for place in _places(root, is_table, ()))
+    reads = tuple(_read_predicate(place, time_zone) for place in places)
+    stale = [place for place in places if place.version != snapshot.version]
+    if not stale:
+        return BoundRows(rows=rows, reads=reads)
+    if not all(place.is_whole for place in stale):
+        return Stale.UNREACHABLE
+    renewed = with_version(rows.sparkSession, plan, [place.part for place in stale], snapshot)
+    if renewed is None:
+        return Stale.COLUMNS
+    return BoundRows(rows=frame_of(rows.sparkSession, renewed), reads=reads)
+
+
+def _reads(origin: PlanOrigin | None, is_table: IsTable) -> bool:
+    return origin is not None and not origin.is_time_travel and is_table(origin.root_uri)
+
+
+def _places(plan: Plan, is_table: IsTable, conditions: tuple[Expression, ...]) -> Iterator[_Place]:
+    shown = find_origin(plan)
+    children = plan.children()
+    origin = scanned_table(plan) if shown is None and not children else shown
+    if origin is not None:
+        if _reads(origin, is_table):
+            yield _Place(
+                part=plan,
+                version=origin.version,
+                conditions=conditions,
+                is_whole=shown is not None,
+            )
+        return
+    kind = plan.kind
+    if kind not in _KEEP_ROWS or not plan.is_deterministic():
+        conditions = ()
+    elif kind == "Filter":
+        conditions = (*conditions, plan.condition())
+    for child in children:
+        yield from _places(child, is_table, conditions)
+
+
+def _read_predicate(place: _Place, time_zone: str) -> Predicate | None:
+    """Return what the conditions say of the table's columns, which may be less than they do."""
+    output = place.part.output()
+    asked = collected_metrics(place.conditions, empty_relation(output))
+    if not place.conditions or reads_clock(asked):  # the job reads it later
+        return None
+    columns = {
+        column.expr_id(): SideColumn(Side.TARGET, column.name(), column.type()) for column in output
+    }
+    trees = expression_trees(folded(asked))
+    return And(tuple(predicate_of(tree, columns, time_zone=time_zone) for tree in trees))
