@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import signal
 import threading
 import time
@@ -67,7 +66,7 @@ def test_an_interrupted_wait_cancels_the_other(spark: SparkSession) -> None:
         until = time.monotonic() + SECONDS_MAX
         while not status.getActiveJobsIds() and time.monotonic() < until:
             time.sleep(0.01)
-        _thread.interrupt_main()
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     interrupter = threading.Thread(target=interrupt)
