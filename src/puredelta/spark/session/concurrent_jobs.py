@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Thread
+from threading import Event
 from typing import Generic, TypeVar
 
 from pyspark import InheritableThread
@@ -41,7 +41,8 @@ def run_concurrently(
         thread.start()
         own = _Work(foreground, order)
         own.run()
-        _wait(thread, order, lambda: _cancel(spark, tag))
+        _wait(other.ended, order, lambda: _cancel(spark, tag))
+        thread.join()
         if order:
             raise order[0]
         return other.results[0], own.results[0]
@@ -55,6 +56,7 @@ class _Work(Generic[T]):
     order: list[BaseException]
     results: list[T] = field(default_factory=list)
     error: BaseException | None = None
+    ended: Event = field(default_factory=Event)
 
     def run(self) -> None:
         try:
@@ -62,20 +64,25 @@ class _Work(Generic[T]):
         except BaseException as error:  # noqa: BLE001 - raised in the calling thread
             self.error = error
             self.order.append(error)
+        finally:
+            self.ended.set()
 
 
-def _wait(thread: Thread, order: list[BaseException], cancel: Callable[[], None]) -> None:
-    """Wait for the thread, which is cancelled once anything has failed or interrupts the wait."""
+def _wait(ended: Event, order: list[BaseException], cancel: Callable[[], None]) -> None:
+    """Wait for other work, which is cancelled once anything has failed or interrupts the wait.
+
+    An event is waited for: a thread whose ``join`` is interrupted counts as ended in Python 3.11.
+    """
     try:
-        while thread.is_alive():
+        while not ended.is_set():
             if order:
                 cancel()  # again: it may have been between two jobs
-            thread.join(_CANCEL_AGAIN_SECONDS if order else None)
+            ended.wait(_CANCEL_AGAIN_SECONDS if order else None)
     except BaseException as interruption:
         if order:
             raise
         order.append(interruption)
-        _wait(thread, order, cancel)
+        _wait(ended, order, cancel)
 
 
 def _run(work: _Work[T], cancel: Callable[[], None]) -> None:
