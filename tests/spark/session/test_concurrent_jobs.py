@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from puredelta.spark.session.concurrent_jobs import run_concurrently
+from tests.connect_session import answers_of
 
 SECONDS_MAX = 60.0
 
@@ -55,31 +55,14 @@ def test_a_failure_cancels_the_other_and_is_the_error_raised(
     assert status.getJobInfo(job).status == "FAILED"
 
 
-def test_an_interrupted_wait_cancels_the_other(spark: SparkSession) -> None:
-    """As by Ctrl-C: the foreground is done, and the caller waits for the background."""
-    status = spark.sparkContext.statusTracker()
-
-    def endless() -> int:
-        return spark.sparkContext.parallelize(range(2), 2).map(_never_return).count()
-
-    def interrupt() -> None:
-        until = time.monotonic() + SECONDS_MAX
-        while not status.getActiveJobsIds() and time.monotonic() < until:
-            time.sleep(0.01)
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    interrupter = threading.Thread(target=interrupt)
-    interrupter.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            run_concurrently(spark, endless, lambda: 1)
-    finally:
-        interrupter.join()
-        signal.signal(signal.SIGINT, before)
-    assert status.getActiveJobsIds() == []
-    assert not [t for t in threading.enumerate() if t.name == "puredelta-background"]
-    assert not spark.sparkContext.getJobTags()
+def test_an_interrupted_wait_cancels_the_other(tmp_path: Path) -> None:
+    """As by Ctrl-C, in a process whose main thread waits."""
+    assert answers_of("tests.spark.session.interrupted_wait", tmp_path) == {
+        "raised": "KeyboardInterrupt",
+        "active jobs": 0,
+        "left threads": 0,
+        "left tags": 0,
+    }
 
 
 def _never_return(number: int) -> int:
