@@ -10,7 +10,7 @@ import uuid
 from pathlib import Path
 
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.store.base import NameRule, PutOutcome
+from puredelta.store.base import NameRule, PutOutcome, StorageError
 
 TRIAL_PREFIX = ".puredelta-trial-"
 """Of files that find out what a file system can do; a killed process leaves some."""
@@ -46,7 +46,11 @@ def link_new(temporary: Path, target: Path) -> PutOutcome:
 
 
 def make_directories(directory: Path) -> None:
-    """Make a directory and those above it that are missing, durably."""
+    """Make a directory and those above it that are missing, durably.
+
+    Raises:
+        StorageError: one of them is a file.
+    """
     missing = []
     while not directory.is_dir():
         missing.append(directory)
@@ -54,8 +58,16 @@ def make_directories(directory: Path) -> None:
             break
         directory = directory.parent
     for new in reversed(missing):
-        new.mkdir(exist_ok=True)
+        _make_directory(new)
         flush_directory(new.parent)
+
+
+def _make_directory(directory: Path) -> None:
+    try:
+        directory.mkdir(exist_ok=True)
+    except FileExistsError as error:
+        reason = "Parent path is not a directory"
+        raise StorageError(errno.ENOTDIR, reason, str(directory)) from error
 
 
 def find_name_rule(root: Path) -> NameRule:
