@@ -46,8 +46,9 @@ class Case:
         here: dict[str, Any] = self.difference["here"]
         if "error" in here or "error" in self.outcome:
             return here
-        metrics = self.outcome.get("metrics", {}) | here.get("metrics", {})
-        return self.outcome | here | ({"metrics": metrics} if "metrics" in here else {})
+        metrics = self.outcome.get("metrics", {}) | (here.get("metrics") or {})
+        merged = self.outcome | here | ({"metrics": metrics} if here.get("metrics") else {})
+        return {name: value for name, value in merged.items() if value is not None}
 
 
 def read_cases(path: Path) -> list[Case]:
