@@ -26,7 +26,7 @@ demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them 
 test: test-oldest test-newest ## Run all tests on the newest PySpark and the smoke subset on the oldest
 
 test-newest: dev-env
-	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference"
+	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not faults"
 
 test-oldest: oldest-env
 	@$(JAVA) $(OLDEST)/bin/python $(PYTEST) -q -m smoke
@@ -59,6 +59,7 @@ record: reference-env ## Record what delta-spark makes of the new statements in 
 
 faults: dev-env ## Let every store call and write of data files of every command fail once (ARGS=...)
 	@$(JAVA) $(DEV)/bin/python -m simulation.sweep $(ARGS)
+	@$(JAVA) $(DEV)/bin/python -m pytest -q -m faults tests
 
 fuzz: dev-env ## Mutate logs: each must be refused with a code or read rightly (EXAMPLES=20000 SEED=0)
 	@PYTHONPATH=src:. $(DEV)/bin/python -m tests.fuzz --examples $(EXAMPLES) --seed $(SEED)
