@@ -171,6 +171,17 @@ def test_a_file_that_comes_back_before_it_is_deleted_stays(log: TableLog, tmp_pa
     assert operations(log)[0][1]["numDeletedFiles"] == "6"
 
 
+def test_a_file_that_comes_back_under_another_spelling_stays() -> None:
+    """A listing of a file system that folds names need not spell a path as the log does."""
+    found = find_garbage(
+        [StoredFile(path="p=A/x.parquet", size_bytes=1, modified_ms=1)],
+        referenced=(),
+        modified_before_ms=2,
+    )
+    assert len(found.files) == 1
+    assert found.without({"p=a/x.parquet"}).files == ()
+
+
 def test_partition_directories_are_never_hidden() -> None:
     wanted = visible_to_vacuum(["_p"])
     names = ("_p=1", "_q=1", ".x", "_change_data", "_delta_log", "_delta_index", "job-1")

@@ -12,7 +12,7 @@ directories, which no other engine's VACUUM sees at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
@@ -38,7 +38,7 @@ class Garbage:
 
     def without(self, paths: Collection[str]) -> Garbage:
         """Leave out files that are needed after all."""
-        return replace(self, files=tuple(file for file in self.files if file.path not in paths))
+        return replace(self, files=tuple(_unneeded(self.files, paths)))
 
     @property
     def size_bytes(self) -> int:
@@ -126,8 +126,7 @@ class _Found:
 
     def garbage(self, referenced: Collection[str]) -> tuple[StoredFile, ...]:
         """Return the files that go; a checksum goes with its file, and stays with it."""
-        folded = {folded_path(path) for path in referenced} if self.files else set()
-        old = [file for file in self.files if folded_path(file.path) not in folded]
+        old = _unneeded(self.files, referenced)
         with_checksums = {file.path for file in old}
         gone = []
         for file in old:
@@ -142,6 +141,12 @@ class _Found:
         """Return the directories that go once the garbage is gone, inner before outer."""
         empty = (path for path in self.directories if path not in self.occupied)
         return tuple(sorted(empty, key=lambda path: path.count("/"), reverse=True))
+
+
+def _unneeded(files: Sequence[StoredFile], paths: Collection[str]) -> list[StoredFile]:
+    """Return the files that no path means, however it is spelled."""
+    folded = {folded_path(path) for path in paths} if files else set()
+    return [file for file in files if folded_path(file.path) not in folded]
 
 
 def _is_ours(path: str) -> bool:
