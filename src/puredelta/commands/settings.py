@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
@@ -52,10 +52,8 @@ class CommitSettings:
         Raises:
             InvalidRequestError: only half of an application's version is set.
         """
-        return cls(
-            user_metadata=delta_conf.USER_METADATA.text(settings),
-            records_metrics=delta_conf.HISTORY_METRICS.flag(settings),
-            flushes_files=delta_conf.FLUSH_FILES.flag(settings),
+        return replace(
+            cls.parse(settings),
             set_transaction=set_transaction_of(
                 delta_conf.TXN_APP_ID.text(settings), delta_conf.TXN_VERSION.text(settings)
             ),

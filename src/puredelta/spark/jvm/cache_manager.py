@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -57,8 +58,6 @@ class FrameCache:
         self._spark = spark
         self._session = session_of(spark)
         self._manager = self._session.sharedState().cacheManager()
-        self._cached_data = self._manager.getClass().getDeclaredField("cachedData")
-        self._cached_data.setAccessible(True)
 
     def is_empty(self) -> bool:
         """Return whether nothing is cached."""
@@ -71,6 +70,13 @@ class FrameCache:
         # Not the frame's own execution: what it found in the cache would stay with it.
         execution = frame_of(self._spark, plan)._jdf.queryExecution()
         return "InMemoryRelation" in execution.withCachedData().toString()
+
+    @cached_property
+    def _cached_data(self) -> Any:
+        """The field; looked up where there is something cached, not in every commit."""
+        field = self._manager.getClass().getDeclaredField("cachedData")
+        field.setAccessible(True)
+        return field
 
     def entries(self) -> tuple[CacheEntry, ...]:
         """Return all pairs."""

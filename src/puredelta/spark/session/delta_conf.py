@@ -47,8 +47,6 @@ def _without_effect(name: str, default: str | None, reason: str) -> DeltaConf:
     return DeltaConf(name=name, default=default, effect=reason, is_honoured=False)
 
 
-# what a table may do to whoever writes to it
-
 # what a statement means
 
 AUTO_MERGE = DeltaConf(
@@ -420,6 +418,8 @@ HONOURED = tuple(
 )
 """In the order in which they stand above."""
 
+# settings of this library
+
 ALLOW_REFLECTION = DeltaConf(
     name="storedExpressions.allowReflection",
     default="false",
@@ -444,4 +444,3 @@ RETRIES = DeltaConf(
     prefix="spark.puredelta.",
 )
 OWN = (ALLOW_REFLECTION, FLUSH_FILES, RETRIES)
-"""Settings of this library."""
