@@ -13,7 +13,7 @@ from functools import partial
 from simulation.command_line import add_options, plan_of
 from simulation.many import run_all, silence
 from simulation.mutation import HEADER, hunt, hunt_line
-from simulation.report import Totals, violation_lines
+from simulation.report import Totals, print_lines, violation_lines
 from simulation.shrink import SECONDS_MAX, shrink
 from simulation.simulate import simulate
 
@@ -42,23 +42,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run_one(options: argparse.Namespace) -> int:
     silence()
     run = simulate(plan_of(options, options.seed), traced=True)
-    _print(*run.trace)
+    print_lines(*run.trace)
     if run.violation is None:
-        _print(f"seed {options.seed}: nothing lost, digest {run.digest}")
+        print_lines(f"seed {options.seed}: nothing lost, digest {run.digest}")
         return 0
-    _print(f"seed {options.seed} BREAKS A RULE: {run.violation}")
+    print_lines(f"seed {options.seed} BREAKS A RULE: {run.violation}")
     return 1
 
 
 def _run_mutants(options: argparse.Namespace) -> int:
-    _print(HEADER)
+    print_lines(HEADER)
     noticed = True
     for hunted in hunt(
         _seeds(options),
         lambda seed, mutant: replace(plan_of(options, seed), mutant=mutant),
         seconds=options.shrink_seconds,
     ):
-        _print(hunt_line(hunted))
+        print_lines(hunt_line(hunted))
         noticed = noticed and hunted.found is not None
     return 0 if noticed else 1
 
@@ -78,19 +78,13 @@ def _run_many(options: argparse.Namespace) -> int:
         if run.violation is not None:
             silence()
             smallest = shrink(run, seconds=options.shrink_seconds)
-            _print(*violation_lines(run, simulate(smallest.plan, traced=True)))
+            print_lines(*violation_lines(run, simulate(smallest.plan, traced=True)))
             return 1
         if time.monotonic() - reported > _PROGRESS_SECONDS:
             reported = time.monotonic()
-            _print(f"{totals.seeds:,} of {len(seeds):,} seeds, nothing lost")
-    _print(*totals.lines(time.monotonic() - started), "nothing lost")
+            print_lines(f"{totals.seeds:,} of {len(seeds):,} seeds, nothing lost")
+    print_lines(*totals.lines(time.monotonic() - started), "nothing lost")
     return 0
-
-
-def _print(*lines: str) -> None:
-    for line in lines:
-        sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

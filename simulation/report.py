@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -82,3 +83,10 @@ def violation_lines(failed: Run, smallest: Run) -> Iterator[str]:
     yield "  what happens:"
     for line in smallest.trace:
         yield f"  {line}"
+
+
+def print_lines(*lines: str) -> None:
+    """Print lines at once: whoever waits for hours looks at them."""
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

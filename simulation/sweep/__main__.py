@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from simulation.report import print_lines
 from simulation.sweep.commands import COMMANDS
 from simulation.sweep.sweep import Sweep
 
@@ -31,8 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sweep = Sweep(spark, Path(directory), until=time.monotonic() + options.seconds)
             for name in options.commands:
                 sweep.run(name, every=options.every)
-                _print(*sweep.lines_of(name))
-            _print(*sweep.summary())
+                print_lines(*sweep.lines_of(name))
+            print_lines(*sweep.summary())
         finally:
             spark.stop()
     return 1 if sweep.violations else 0
@@ -55,12 +56,6 @@ def _session(directory: Path) -> SparkSession:
     )
     session.sparkContext.setLogLevel("OFF")
     return session
-
-
-def _print(*lines: str) -> None:
-    for line in lines:
-        sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":
