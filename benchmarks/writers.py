@@ -20,6 +20,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -105,9 +106,9 @@ def race(
     processes = [EngineProcess(engine.process, limit_seconds=limit) for _ in sources]
     try:
         with ThreadPoolExecutor(len(processes)) as pool:
-            list(pool.map(_warm_up, processes, sources, [(base, engine, warm)] * len(processes)))
+            list(pool.map(partial(_warm_up, base, engine, warm), processes, sources))
             begun = time.perf_counter()
-            answers = list(pool.map(_merge_all, processes, sources, [table] * len(processes)))
+            answers = list(pool.map(partial(_merge_all, table), processes, sources))
             seconds = time.perf_counter() - begun
     finally:
         for process in processes:
@@ -131,17 +132,22 @@ def race(
 
 
 def _warm_up(
-    process: EngineProcess, sources: Sequence[Source], where: tuple[BaseTable, Engine, Path]
+    base: BaseTable,
+    engine: Engine,
+    directory: Path,
+    process: EngineProcess,
+    sources: Sequence[Source],
 ) -> None:
-    base, engine, directory = where
     for number in range(_WARM_UPS):
         copy = directory / f"{sources[0].path.stem}-{number}"
         base.copy_to(copy, deletion_vectors=engine.deletion_vectors)
-        process.ask(sources[0].request(copy))
+        answer = process.ask(sources[0].request(copy))
+        if "error" in answer:
+            raise SystemExit(f"{engine.name} cannot warm up: {answer['error']}")
         shutil.rmtree(copy)
 
 
-def _merge_all(process: EngineProcess, sources: Sequence[Source], table: Path) -> list[str]:
+def _merge_all(table: Path, process: EngineProcess, sources: Sequence[Source]) -> list[str]:
     """Merge one source after the other; return the errors."""
     answers = [process.ask(source.request(table)) for source in sources]
     return [str(answer["error"]) for answer in answers if "error" in answer]
