@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.corpus.case import Case
 from tests.corpus.values import Json, decode_rows, encode_rows, ordered, schema_text
+from tests.session_settings import session_settings
 
 METRICS = {
     "MERGE": (
@@ -76,7 +76,7 @@ class Run:
         result: list[Json] = []
         error: Exception | None = None
         source = self._source(case, path)
-        with _settings(self.spark, case.settings):
+        with session_settings(self.spark, case.settings):
             try:
                 answer = self._execute(case, path, source)
                 result = [] if answer is None else [list(row) for row in answer.collect()]
@@ -165,21 +165,6 @@ def _named(arguments: list[Any]) -> dict[str, Any]:
 
 def _with_table(text: str, path: Path) -> str:
     return text.replace("{table}", f"delta.`{path}`")
-
-
-@contextmanager
-def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    before = {key: spark.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            if value is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, value)
 
 
 def _last_version(path: Path) -> int:

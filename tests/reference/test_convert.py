@@ -7,7 +7,6 @@ import json
 import math
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from puredelta.errors import DeltaError
 from puredelta.protocol.actions.paths import decode_path
 from tests.commands.convert.directories import adds, first_commit, write
+from tests.session_settings import session_settings
 
 A = pa.table({"a": [1, 2]})
 DEFAULTS = "spark.databricks.delta.properties.defaults."
@@ -60,7 +60,7 @@ def by_spark(
     query: str, *partition_columns: str, options: Mapping[str, str] | None = None
 ) -> Build:
     def build(spark: SparkSession, root: Path) -> None:
-        with settings(spark, options or {}):
+        with session_settings(spark, options or {}):
             frame = spark.sql(query).repartition(2)
             frame.write.partitionBy(*partition_columns).mode("append").parquet(str(root))
 
@@ -162,17 +162,6 @@ REFUSED = {
 }
 
 
-@contextmanager
-def settings(spark: SparkSession, values: Mapping[str, str]):
-    for key, value in values.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key in values:
-            spark.conf.unset(key)
-
-
 def convert_with_reference(spark: SparkSession, root: Path, partition_schema: str | None) -> None:
     from delta.tables import DeltaTable  # noqa: PLC0415 - only where the reference runs
 
@@ -238,7 +227,7 @@ def test_same_table(spark: SparkSession, tmp_path: Path, case: str) -> None:
     theirs.mkdir()
     build(spark, theirs)
     shutil.copytree(theirs, ours, copy_function=shutil.copy2)
-    with settings(spark, conf):
+    with session_settings(spark, conf):
         convert_with_reference(spark, theirs, partition_schema)
         convert_to_delta(spark, f"parquet.`{ours}`", partition_schema)
     assert description(ours) == description(theirs)

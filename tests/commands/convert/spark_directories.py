@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+
+from tests.session_settings import session_settings
 
 ALL_TYPES = """select * from values
   (1, 'é''"', named_struct('x', 5, 'y', named_struct('z', 'q')), 1.25BD, date'2020-01-02',
@@ -19,20 +20,10 @@ ALL_TYPES = """select * from values
   as t(i, s, n, dec, d, ts, ntz, dbl, f, b, bin, arr, m, y, sh, l, big)"""
 
 
-@contextmanager
-def settings(spark: SparkSession, **values: str) -> Iterator[None]:
-    keys = {name.replace("__", "."): value for name, value in values.items()}
-    old = {key: spark.conf.get(key, None) for key in keys}
-    for key, value in keys.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, value in old.items():
-            if value is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, value)
+def settings(spark: SparkSession, **values: str) -> AbstractContextManager[None]:
+    """Session settings for a block; two underlines stand for a full stop."""
+    named = {name.replace("__", "."): value for name, value in values.items()}
+    return session_settings(spark, named)
 
 
 def rows(table: pa.Table) -> list[str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import reduce
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.reference.differential.generate import Case, Clause, Column, quoted
+from tests.session_settings import session_settings
 
 ROW_METRICS = (
     "numSourceRows",
@@ -55,22 +55,6 @@ def _as_tuple(value: Any) -> Any:
     return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
 
 
-@contextmanager
-def settings(spark: SparkSession, conf: dict[str, str]) -> Iterator[None]:
-    """Session settings for the length of a statement."""
-    before = {key: spark.conf.get(key, None) for key in conf}
-    for key, value in conf.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            if value is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, value)
-
-
 def rows_frame(spark: SparkSession, columns: tuple[Column, ...], rows: Any) -> DataFrame:
     """Rows of SQL text as a DataFrame of the declared types."""
     schema = ", ".join(f"{quoted(c.name)} {c.type}" for c in columns)
@@ -78,7 +62,7 @@ def rows_frame(spark: SparkSession, columns: tuple[Column, ...], rows: Any) -> D
         return spark.createDataFrame([], schema)
     names = ", ".join(quoted(c.name) for c in columns)
     values = ", ".join(f"({', '.join(row)})" for row in rows)
-    with settings(spark, {"spark.sql.ansi.enabled": "false"}):
+    with session_settings(spark, {"spark.sql.ansi.enabled": "false"}):
         collected = spark.sql(f"SELECT * FROM VALUES {values} AS v({names})").collect()
     return spark.createDataFrame(collected, schema)
 
@@ -136,7 +120,7 @@ def execute(
     """Run the statement on the table at ``path``, which holds ``before``."""
     version = last_version(path)
     result, classes, text = None, (), ""
-    with settings(spark, case.conf):
+    with session_settings(spark, case.conf):
         try:
             answer = _run(spark, case, path, by)
             if answer is not None:
