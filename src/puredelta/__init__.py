@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from puredelta.activation.session import activate, deactivate
 from puredelta.api import read, read_changes, sql, write
+from puredelta.commands.convert.undo import undo_convert
 from puredelta.pip_utils import configure_spark_with_delta_pip
 from puredelta.tables import DeltaTable
 from puredelta.version import __version__
@@ -17,5 +18,6 @@ __all__ = [
     "read",
     "read_changes",
     "sql",
+    "undo_convert",
     "write",
 ]
