@@ -119,7 +119,8 @@ class DeltaTable(TableMaintenance):
 
         ``identifier`` is ``parquet.`/path` `` or the name of a table in the catalog;
         ``partitionSchema`` names and types the partition directories, outermost first, which the
-        catalog knows of its tables. ``collect_stats=False`` leaves the statistics out.
+        catalog knows of its tables; ``"infer"`` lets their names say it. ``collect_stats=False``
+        leaves the statistics out.
 
         Raises:
             InvalidRequestError: the directory, a file or the partitioning is not as promised;

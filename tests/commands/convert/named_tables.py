@@ -484,3 +484,17 @@ def a_view_of_the_old_table_shows_the_new_one(spark: SparkSession, _: Path) -> N
     assert rows(spark, "SELECT * FROM v") == [(2,), (6,)]
     with pytest.raises((DeltaError, AnalysisException)):
         spark.sql("CONVERT TO DELTA v")
+
+
+@check
+def a_dry_run_writes_nothing(spark: SparkSession, _: Path) -> None:
+    make(spark, "CREATE TABLE t (id INT, p INT) USING parquet PARTITIONED BY (p)", "(1, 1), (2, 2)")
+    root = place(spark, "t")
+    found = dict(rows(spark, "CONVERT TO DELTA t DRY RUN"))
+    assert (found["files"], found["rows"], found["partitions"]) == ("2", "2", "2")
+    assert found["partitioned by"] == "p"
+    assert not (root / "_delta_log").exists()
+    found = dict(rows(spark, "CONVERT TO DELTA t NO STATISTICS DRY RUN"))
+    assert (found["rows"], found["no bounds of id"]) == ("not read", "none were asked for")
+    assert table(spark, "t").provider == "parquet"
+    refused(convert(spark, "t DRY RUN PARTITIONED BY (p INT)"), Exception)

@@ -22,7 +22,12 @@ from puredelta.commands.convert.entry import (
     make_entry_delta,
     require_same_entry,
 )
-from puredelta.commands.convert.plan import ConversionPlan, plan_conversion, require_unchanged
+from puredelta.commands.convert.plan import (
+    ConversionPlan,
+    inferred_target,
+    plan_conversion,
+    require_unchanged,
+)
 from puredelta.commands.convert.target import (
     AlreadyDelta,
     ConversionTarget,
@@ -80,7 +85,8 @@ def convert_to_delta(
 
     ``identifier`` is ``parquet.`/path` `` or the name of a table in the session catalog;
     ``partition_schema`` names and types the levels of its partition directories, outermost first,
-    as DDL text or a type. The catalog knows them of its tables. Schema and statistics come from
+    as DDL text or a type; ``"infer"`` lets the names of the directories say them. The catalog knows
+    those of its tables. Schema and statistics come from
     the footers, which the driver reads; no Spark job runs unless a footer or a partition value
     needs Spark's judgement. Without ``collect_stats`` files get no statistics at all, not even
     their row count (C-52). What is a Delta table already is left alone, whatever the other
@@ -115,6 +121,7 @@ def convert_to_delta(
     tags = entry_tags(spark, target)
     environment = Environment(on_phase=on_phase)
     command = command_on(spark, log, None, Capability.CONVERT, environment=environment)
+    target = inferred_target(command, target)
     plan = plan_conversion(command, target, collect_stats=collect_stats)
     return _commit(command, target, plan, tags)
 

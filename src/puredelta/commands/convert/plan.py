@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pyspark.sql import SparkSession
 
 from puredelta.commands.command import Command
-from puredelta.commands.convert.catalog_files import list_partition_files, list_table_files
 from puredelta.commands.convert.collect import (
     DescribeStatistics,
     ReadFile,
@@ -22,8 +21,10 @@ from puredelta.commands.convert.infer import (
     require_delta_types,
     with_partition_columns,
 )
-from puredelta.commands.convert.parquet_dir import list_data_files, require_files
-from puredelta.commands.convert.partitions import (
+from puredelta.commands.convert.listing.catalog_files import list_partition_files, list_table_files
+from puredelta.commands.convert.listing.inferred import infer_partitions, inferred_schema
+from puredelta.commands.convert.listing.parquet_dir import list_data_files, require_files
+from puredelta.commands.convert.listing.partitions import (
     PartitionDirectory,
     PartitionRules,
     PartitionValues,
@@ -31,8 +32,8 @@ from puredelta.commands.convert.partitions import (
     read_partitions,
     require_partition_columns,
 )
+from puredelta.commands.convert.listing.sink_log import SINK_LOG_DIRECTORY
 from puredelta.commands.convert.settings import ConvertSettings
-from puredelta.commands.convert.sink_log import SINK_LOG_DIRECTORY
 from puredelta.commands.convert.target import ConversionTarget
 from puredelta.commands.convert.with_spark import cast_texts, read_parquet_schema
 from puredelta.commands.definition.new_table import (
@@ -121,6 +122,18 @@ def plan_conversion(
         schemas=FileSchemas(settings.parquet, partial(read_parquet_schema, command.spark)),
     )
     return planner.plan()
+
+
+def inferred_target(command: Command, target: ConversionTarget) -> ConversionTarget:
+    """Return a target whose partition columns are known; lists the files if they must say them."""
+    if not target.infers:
+        return target
+    settings = ConvertSettings.parse(command.session.settings)
+    files = list_data_files(command.log.store, use_metadata_log=settings.use_metadata_log)
+    columns = infer_partitions((file.path for file in files), command.log.root_uri)
+    logger.info("Inferred partition columns of %s: %s", command.log.root_uri, columns)
+    found = inferred_schema(columns)
+    return replace(target, partitions=found, stated=found.names)
 
 
 def list_files(

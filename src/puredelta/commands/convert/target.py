@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from typing_extensions import assert_never
 
+from puredelta.commands.convert.listing.inferred import INFER
 from puredelta.commands.convert.source import (
     CatalogName,
     DeltaDirectory,
@@ -66,6 +67,8 @@ class ConversionTarget:
     stated: tuple[str, ...] = ()
     """The names of those that the caller has given (C-57)."""
     entry: StoredEntry | None = None
+    infers: bool = False
+    """The names of the directories are to say what the partition columns are."""
 
     @property
     def full_name(self) -> str | None:
@@ -107,7 +110,7 @@ class ConversionTarget:
 def find_target(
     spark: SparkSession, identifier: str, partition_schema: T.StructType | str | None
 ) -> ConversionTarget | AlreadyDelta:
-    """Return what an identifier stands for (C-01, C-02).
+    """Return what an identifier stands for (C-01, C-02); a catalog need not infer what it knows.
 
     Raises:
         InvalidRequestError: the identifier is none, or names a view or a table that is not
@@ -116,12 +119,15 @@ def find_target(
         UnsupportedError: an Iceberg table, another catalog, or a name in a Connect session.
     """
     source = parse_source(identifier)
-    given = parse_partition_schema(partition_schema)
+    infers = isinstance(partition_schema, str) and partition_schema.strip().lower() == INFER
+    given = parse_partition_schema(None if infers else partition_schema)
     match source:
         case DeltaDirectory(location):
             return AlreadyDelta(location=location)
         case ParquetDirectory(location):
-            return ConversionTarget(location=location, partitions=given, stated=given.names)
+            return ConversionTarget(
+                location=location, partitions=given, stated=given.names, infers=infers
+            )
         case CatalogName(parts):
             return _find_table(spark, parts, given)
         case _:

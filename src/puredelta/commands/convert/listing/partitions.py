@@ -176,11 +176,19 @@ def _require_count(found: PartitionDirectory, columns: Sequence[StructField]) ->
     raise InvalidRequestError(
         f"Expecting {len(expected)} partition column(s): {_listed(expected)}, but found "
         f"{len(parsed)} partition column(s): {_listed(parsed)} from parsing the file name: "
-        f"{found.file_uri}",
+        f"{found.file_uri}" + (_wanted(parsed) if not expected else ""),
         code=ErrorCode.UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME,
         expected_columns=expected,
         parsed_columns=parsed,
         path=found.file_uri,
+    )
+
+
+def _wanted(parsed: Sequence[str]) -> str:
+    example = ", ".join(f"{name} STRING" for name in parsed)
+    return (
+        f". Pass names and types of the partition columns, such as '{example}' (PARTITIONED BY), "
+        "or 'infer' to convertToDelta."
     )
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from puredelta.commands.convert.parquet_dir import require_files
-from puredelta.commands.convert.partitions import PartitionDirectory
+from puredelta.commands.convert.listing.parquet_dir import require_files
+from puredelta.commands.convert.listing.partitions import PartitionDirectory
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.protocol.actions.paths import decode_path, relative_path
 from puredelta.protocol.values.partition_escape import HIVE_NULL, partition_directory
