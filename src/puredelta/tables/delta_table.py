@@ -26,10 +26,16 @@ from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.read.detail import detail_rows
 from puredelta.commands.read.history import history_rows
 from puredelta.commands.read.read_table import resolve_timestamp
+from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
-from puredelta.sql.relations.names import find_catalog_name, find_location, require_table
+from puredelta.sql.relations.names import (
+    find_catalog_name,
+    find_location,
+    is_known,
+    require_table,
+)
 from puredelta.sql.text.table_name import parse_table_name
 from puredelta.tables.maintenance import (
     TableMaintenance,
@@ -98,6 +104,13 @@ class DeltaTable(TableMaintenance):
         """
         name = parse_table_name(tableOrViewName)
         location = find_location(sparkSession, name)
+        if location is None and not is_known(sparkSession, name):
+            raise TableNotFoundError(
+                f"{tableOrViewName} is not a Delta table: the catalog has no table or view of this "
+                "name. Check its spelling and the current database.",
+                code=ErrorCode.MISSING_DELTA_TABLE,
+                table=tableOrViewName,
+            )
         root_uri = require_table(sparkSession, location, tableOrViewName).root_uri
         return cls._at(sparkSession, root_uri, find_catalog_name(sparkSession, name))
 

@@ -13,6 +13,8 @@ from puredelta.commands.read.changes import read_changes
 from puredelta.commands.read.read_table import read_table, resolve_timestamp
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.session.open_log import open_log
+from puredelta.spark.session.session import is_connect
+from puredelta.sql.text.time_travel import TimeTravel, split_time_travel
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _CHANGES = ("readChangeFeed", "readChangeData")
@@ -21,7 +23,8 @@ _CHANGES = ("readChangeFeed", "readChangeData")
 def load(spark: SparkSession, captured: CapturedOptions, path: Any) -> DataFrame:
     """Return the rows that the options of a reader choose.
 
-    ``versionAsOf`` or ``timestampAsOf`` choose the state; ``readChangeFeed`` with
+    ``versionAsOf`` or ``timestampAsOf`` choose the state, and so does the end of a path that is no
+    table itself (``/t@v3``, ``/t@20250131120000000``); ``readChangeFeed`` with
     ``startingVersion`` or ``startingTimestamp`` and their ``ending`` kin give the changes.
     Other options have no effect, as in delta-spark. Runs no job.
 
@@ -35,7 +38,24 @@ def load(spark: SparkSession, captured: CapturedOptions, path: Any) -> DataFrame
             "table knows its columns.",
             code=ErrorCode.UNSUPPORTED_SCHEMA_DURING_READ,
         )
-    return rows_at(spark, captured, require_path(captured, path))
+    location = require_path(captured, path)
+    root, state = split_time_travel(location)
+    if state is None or open_log(spark, location).exists():
+        return rows_at(spark, captured, location)
+    return rows_at(spark, _at_state(captured, state, location), root)
+
+
+def _at_state(captured: CapturedOptions, state: TimeTravel, path: str) -> CapturedOptions:
+    """Return the options with the version or time that the path ends in."""
+    if captured.option("versionAsOf") is not None or captured.option("timestampAsOf") is not None:
+        raise InvalidRequestError(
+            f"Please choose the version in the path or by an option, not both: {path}.",
+            code=ErrorCode.ONE_OF_IN_TIME_TRAVEL,
+            path=path,
+        )
+    if state.version is not None:
+        return captured.with_options({"versionAsOf": state.version})
+    return captured.with_options({"timestampAsOf": state.timestamp})
 
 
 def rows_at(spark: SparkSession, captured: CapturedOptions, location: str) -> DataFrame:
@@ -53,6 +73,17 @@ def rows_at(spark: SparkSession, captured: CapturedOptions, location: str) -> Da
         ending_version=captured.option("endingVersion"),
         ending_timestamp=captured.option("endingTimestamp"),
     )
+
+
+def require_streamable(spark: SparkSession, captured: CapturedOptions, path: Any) -> None:
+    """Look for the table where a stream is to be read, before a worker of Python does.
+
+    Raises:
+        TableNotFoundError: there is none (DELTA_PATH_DOES_NOT_EXIST, DELTA_TABLE_NOT_FOUND).
+    """
+    given = captured.option("path") if path is None else path
+    if isinstance(given, str) and given and not is_connect(spark):
+        open_log(spark, given).snapshot()
 
 
 def prepare_stream(spark: SparkSession, captured: CapturedOptions) -> str | None:

@@ -22,7 +22,12 @@ from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import SAVED_OVER, overwrite_as_table
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
+from puredelta.spark.catalog.catalog_entries import (
+    EntryName,
+    entry_name,
+    follow_columns,
+    is_taken,
+)
 from puredelta.spark.catalog.catalog_tables import find_table
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.types import to_spark
@@ -120,6 +125,9 @@ def _write_known(
     if not anew and log.exists():
         captured = _unpartitioned(captured, log.snapshot().config.partition_columns)
     _write(rows, captured, log, record=operation if anew else None)
+    if found is not None and options.change.is_wanted:
+        known = EntryName(database=found.database, name=found.name)
+        follow_columns(rows.sparkSession, known, to_spark(log.snapshot().config.schema))
 
 
 def _unpartitioned(captured: CapturedOptions, known: Sequence[str]) -> CapturedOptions:

@@ -21,6 +21,7 @@ from puredelta.activation.methods.reader_methods import (
 )
 from puredelta.activation.methods.stream_methods import delta_start, delta_to_table
 from puredelta.activation.methods.writer_methods import (
+    delta_create_table,
     delta_definition,
     delta_insert_into,
     delta_merge_into,
@@ -38,6 +39,7 @@ class Owner(Enum):
     """
 
     SESSION = ("session", "SparkSession")
+    CATALOG = ("catalog", "Catalog")
     FRAME = ("dataframe", "DataFrame")
     READER = ("readwriter", "DataFrameReader")
     WRITER = ("readwriter", "DataFrameWriter")
@@ -162,6 +164,7 @@ PATCHED_METHODS: tuple[PatchedMethod, ...] = (
     *_capturing(Owner.STREAM_WRITER, _STREAM_WRITER),
     PatchedMethod(Owner.STREAM_WRITER, "start", delta_start),
     PatchedMethod(Owner.STREAM_WRITER, "toTable", delta_to_table),
+    PatchedMethod(Owner.CATALOG, "createTable", delta_create_table),
     PatchedMethod(Owner.SESSION, "table", delta_table(lambda session: session)),
     PatchedMethod(Owner.SESSION, "sql", delta_sql),
 )

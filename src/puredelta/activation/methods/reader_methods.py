@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from puredelta.activation.calls.captured_options import CapturedOptions
-from puredelta.activation.calls.reading import load, prepare_stream, rows_at
+from puredelta.activation.calls.reading import load, prepare_stream, require_streamable, rows_at
 from puredelta.activation.methods.builders import session_behind, table_name
 from puredelta.activation.methods.patches import Make, Method
 from puredelta.spark.catalog.relation_cache import cached_relations, named_relations
@@ -85,6 +85,7 @@ def delta_stream_load(original: Method) -> Method:
     ) -> Any:
         captured, spark = CapturedOptions.of(self), vars(self).get("_spark")
         if spark is not None and is_delta(spark, format, captured.format):
+            require_streamable(spark, captured.with_options(options), path)
             start = prepare_stream(spark, captured.with_options(options))
             if start is not None:
                 others = {k: v for k, v in options.items() if k.lower() != _STREAM_START.lower()}

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from pyspark.sql import Column
+from pyspark.sql.types import StructType
 
 from puredelta.activation.calls.captured_options import CapturedOptions, TableOptions
 from puredelta.activation.calls.merge_into import DeltaMergeInto, find_target
+from puredelta.activation.calls.table_creation import create_named
 from puredelta.activation.calls.table_writing import define
 from puredelta.activation.calls.writing import insert_into, save, save_as_table
 from puredelta.activation.methods.builders import rows_of, session_behind, table_name
@@ -70,6 +72,33 @@ def delta_save_as_table(original: Method) -> Method:
             if save_as_table(rows_of(self), captured, table, is_delta=by_format):
                 return None
         return original(self, name, format, mode, partitionBy, **options)
+
+    return call
+
+
+def delta_create_table(original: Method) -> Method:
+    """``spark.catalog.createTable(name, source="delta")``."""
+
+    def call(
+        self: Any,
+        tableName: Any,
+        path: str | None = None,
+        source: str | None = None,
+        schema: Any = None,
+        description: str | None = None,
+        **options: Any,
+    ) -> Any:
+        spark, table = self._sparkSession, table_name(tableName)
+        given = {**options, **({} if path is None else {"path": path})}
+        if (
+            table is not None
+            and not is_connect(spark)
+            and is_delta(spark, source)
+            and isinstance(schema, StructType | None)
+            and create_named(spark, table, schema, description=description, options=given)
+        ):
+            return spark.table(tableName)
+        return original(self, tableName, path, source, schema, description, **options)
 
     return call
 

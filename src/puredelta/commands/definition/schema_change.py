@@ -42,6 +42,11 @@ class SchemaChange:
     overwrite: bool = False
     """Take the frame's schema and partitioning instead (``overwriteSchema``, overwrites only)."""
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the table may get other columns."""
+        return self.merge or self.overwrite
+
 
 def config_for_rows(
     config: TableConfig,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.commands.dml.named_tables import named_tables
 from puredelta.commands.dml.pipeline import execute
 from puredelta.commands.dml.spec.merge import MergeSpec
 from puredelta.commands.dml.spec.statement import InputRows
@@ -28,6 +29,7 @@ def run_merge(
     """
     with (
         shown_in_ui(spark, f"MERGE INTO delta.`{log.root_uri}`") as shown,
+        named_tables(spark, spec),
     ):
         command = start_statement(spark, log)
         rows = InputRows(target=target_rows, source=command.bind(source_rows))

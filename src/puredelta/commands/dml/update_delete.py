@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.commands.dml.named_tables import named_tables
 from puredelta.commands.dml.pipeline import execute
 from puredelta.commands.dml.spec.statement import InputRows
 from puredelta.commands.dml.spec.update_delete import RowSpec, UpdateSpec
@@ -24,6 +25,7 @@ def run_rows(
     name = "UPDATE" if isinstance(spec, UpdateSpec) else "DELETE FROM"
     with (
         shown_in_ui(spark, f"{name} delta.`{log.root_uri}`") as shown,
+        named_tables(spark, spec),
     ):
         command = start_statement(spark, log)
         outcome = execute(command, spec, InputRows(target=target_rows))

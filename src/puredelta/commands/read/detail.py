@@ -8,6 +8,8 @@ from puredelta.commands.read.history import utc_time
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.paths import short_uri
 from puredelta.protocol.table.clustering import clustering_columns
+from puredelta.spark.jvm.entry_format import StoredEntry
+from puredelta.spark.jvm.session_catalog import SESSION_CATALOG
 
 _SCHEMA = """
     format STRING, id STRING, name STRING, description STRING, location STRING,
@@ -43,5 +45,27 @@ def detail_rows(
         protocol.min_reader_version,
         protocol.min_writer_version,
         sorted(snapshot.config.supported_features),
+    )
+    return spark.createDataFrame([row], _SCHEMA)
+
+
+def other_detail_rows(spark: SparkSession, entry: StoredEntry) -> DataFrame:
+    """Return one row of what the catalog says of a table of another format, as delta-spark."""
+    row = (
+        entry.provider,
+        None,
+        f"{SESSION_CATALOG}.{entry.database}.{entry.name}",
+        entry.comment or "",
+        short_uri(entry.location),
+        utc_time(entry.created_ms),
+        None,
+        list(entry.partition_columns),
+        None,
+        None,
+        None,
+        dict(entry.properties),
+        None,
+        None,
+        None,
     )
     return spark.createDataFrame([row], _SCHEMA)

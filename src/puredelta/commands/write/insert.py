@@ -47,6 +47,8 @@ class InsertRequest:
     """Whether what is there is replaced: all of it, or the partitions that are named."""
     replace_where: str | None = None
     """Replaces the rows of this condition instead."""
+    name: str | None = None
+    """What the statement calls the table, for errors; by default its path."""
     evolves: bool = False
     """Columns of the rows that the table lacks are added to it, after its own."""
 
@@ -101,7 +103,7 @@ def plan_insert(
     stored = stored_as(
         rows,
         T.StructType([*known.fields, *_new_columns(rows, config, chosen, request)]),
-        table=f"delta.`{log.root_uri}`",
+        table=request.name or f"delta.`{log.root_uri}`",
         by_name=request.by_name,
     )
     fixed = _fixed_columns(config, request)

@@ -7,6 +7,7 @@ columns it had when they were last listed.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -14,9 +15,12 @@ from pyspark.sql import types as T
 
 from puredelta.spark.catalog.catalog_tables import names_in_session_catalog
 from puredelta.spark.jvm import session_catalog
+from puredelta.spark.jvm.classes import JVM_ERRORS
 from puredelta.spark.jvm.session_catalog import SESSION_CATALOG
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.types import quoted_text, struct_as_nullable, without_table_metadata
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +85,17 @@ def register(
 def update_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:
     """List other columns for an entry. What the table is stands in its log, not here."""
     session_catalog.update_entry_columns(spark, name.database, name.name, listed_columns(columns))
+
+
+def follow_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:
+    """List the columns of a table after a commit that may have changed them; raises nothing.
+
+    The commit stands, and what the table is stands in its log.
+    """
+    try:
+        update_columns(spark, name, columns)
+    except JVM_ERRORS as refused:
+        logger.warning("The catalog lists the old columns of %s: %s", name, refused)
 
 
 def created_ms(spark: SparkSession, name: EntryName) -> int:

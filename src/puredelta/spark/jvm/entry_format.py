@@ -58,6 +58,7 @@ class StoredEntry:
     partition_columns: tuple[str, ...]
     properties: Mapping[str, str]
     comment: str | None
+    created_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,7 @@ def read_entry(spark: SparkSession, database: str, name: str) -> StoredEntry:
         partition_columns=tuple(_plain(spark, stored.partitionColumnNames())),
         properties=_plain(spark, stored.properties()),
         comment=text_option(stored.comment()),
+        created_ms=int(stored.createTime()),
     )
 
 

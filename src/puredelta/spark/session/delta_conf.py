@@ -128,7 +128,7 @@ STATS_COLLECT = DeltaConf(
     name="stats.collect",
     default="true",
     effect="files get statistics; off: `numRecords` alone, which costs nothing (delta-spark "
-    "leaves that out, too)",
+    "leaves that out, too), and of a CONVERT nothing, as there",
 )
 
 # overwriting

@@ -15,6 +15,7 @@ from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.protocol.schema.types import StructField
 from puredelta.spark.catalog.relation_cache import query_rows
 from puredelta.spark.jvm.statement_plans import InsertInto, parse_plan
+from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.session import settings_of
 from puredelta.sql.relations.names import find_location
@@ -71,6 +72,7 @@ def _query_with_defaults(spark: SparkSession, text: str, columns: Sequence[Struc
 
 def _request(statement: InsertInto) -> InsertRequest:
     return InsertRequest(
+        name=quote_name(statement.name),
         columns=statement.columns,
         partition=statement.partition,
         open_partition=statement.open_partition,

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.sql.execute.dispatch import execute
 from puredelta.sql.execute.tables import concerns_delta
+from puredelta.sql.parse.immediate import Immediate, read_immediate
 from puredelta.sql.parse.parse import parse
 from puredelta.sql.parse.statement import SparkParsedStatement, Statement, ViewStatement
 from puredelta.sql.relations.parameters import Arguments, with_values
@@ -63,9 +64,13 @@ def run_ours(
 ) -> DataFrame | None:
     """Execute a statement on Delta tables and return its result; None for every other text.
 
-    These are the statements on Delta tables that ``docs/sql.md`` lists, and queries that name
-    one by its path or a version of one, or call ``table_changes``. Errors as `run_sql`.
+    These are the statements on Delta tables that ``docs/sql.md`` lists, EXECUTE IMMEDIATE,
+    and queries that name one by its path or a version of one, or call ``table_changes``. Errors as
+    `run_sql`.
     """
+    immediate = None if args or fields else read_immediate(text)
+    if immediate is not None:
+        return _run_immediate(spark, immediate)
     statement = parse(text)  # fields and parameters have no values yet
     result = None
     if statement is not None and _may_be_ours(spark, statement, text):
@@ -77,6 +82,22 @@ def run_ours(
     if result is None and may_query_tables(text):
         return _query(spark, text, args, fields)
     return result
+
+
+def _run_immediate(spark: SparkSession, statement: Immediate) -> DataFrame | None:
+    """Compute the text of a statement and its values, and execute it; None if Spark is to say no.
+
+    Spark would execute it without us.
+    """
+    columns = [f"string({statement.text})", *(f"({value})" for value in statement.values)]
+    [row] = spark.sql("SELECT " + ", ".join(columns)).collect()
+    text, *values = row
+    if text is None or read_immediate(text) is not None:
+        return None
+    given: Arguments = (
+        dict(zip(statement.names, values, strict=True)) if statement.names else values
+    )
+    return run_sql(spark, text, args=given or None)
 
 
 def _may_be_ours(spark: SparkSession, statement: Statement, text: str) -> bool:

@@ -13,7 +13,7 @@ from puredelta.commands.read.described_table import (
     partition_value_rows,
     property_rows,
 )
-from puredelta.commands.read.detail import detail_rows
+from puredelta.commands.read.detail import detail_rows, other_detail_rows
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.catalog.catalog_tables import find_table
 from puredelta.sql.parse.statement import (
@@ -28,6 +28,7 @@ from puredelta.sql.parse.statement import (
 from puredelta.sql.relations.names import (
     find_catalog_name,
     find_location,
+    find_other_table,
     open_table,
     require_table,
     resolve_name,
@@ -41,6 +42,9 @@ def describe_detail(spark: SparkSession, statement: DescribeDetail) -> DataFrame
     if not isinstance(table, QuotedPath):
         table = resolve_name(spark, table)
         name = find_catalog_name(spark, table)
+        other = None if name is not None else find_other_table(spark, table)
+        if other is not None:
+            return other_detail_rows(spark, other)
     return detail_rows(spark, open_table(spark, table).snapshot(), catalog_name=name)
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
 from puredelta.spark.catalog.catalog_tables import find_table
+from puredelta.spark.jvm.entry_format import StoredEntry, read_entry
+from puredelta.spark.session.formats import FORMAT
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.open_log import open_log
+from puredelta.spark.session.session import is_connect
 from puredelta.sql.text.syntax_error import SqlSyntaxError
 from puredelta.sql.text.table_name import (
     ComputedName,
@@ -18,6 +24,9 @@ from puredelta.sql.text.table_name import (
     TableReference,
     parse_table_name,
 )
+
+_LOOKED_AT = 100
+"""Files of a directory that is no table, to see what it is."""
 
 
 def resolve_name(spark: SparkSession, reference: TableReference) -> TableName:
@@ -50,6 +59,17 @@ def find_catalog_name(spark: SparkSession, name: TableName) -> str | None:
     return None if table is None else table.full_name
 
 
+def find_other_table(spark: SparkSession, name: TableName) -> StoredEntry | None:
+    """Return a table of the session catalog that is neither a Delta table nor a view, if any."""
+    if name.path is not None or is_connect(spark):
+        return None
+    entry = entry_name(spark, name.parts)
+    if entry is None or not is_taken(spark, entry):
+        return None
+    found = read_entry(spark, entry.database, entry.name)
+    return None if found.is_view or (found.provider or "").lower() == FORMAT else found
+
+
 def find_name(text: str) -> TableName | None:
     """Return a name as Spark would read it; None if it is none.
 
@@ -77,9 +97,14 @@ def find_log(spark: SparkSession, name: TableName) -> TableLog:
             no Delta table (DELTA_MISSING_DELTA_TABLE).
     """
     location = find_location(spark, name)
-    if location is None and not spark.catalog.tableExists(quote_name(name.parts)):
+    if location is None and not is_known(spark, name):
         raise not_found(name)
     return require_table(spark, location, name)
+
+
+def is_known(spark: SparkSession, name: TableName) -> bool:
+    """Tell whether there is a table or a view of the name."""
+    return spark.catalog.tableExists(quote_name(name.parts))
 
 
 def not_found(name: TableName) -> TableNotFoundError:
@@ -100,7 +125,19 @@ def require_table(spark: SparkSession, location: str | None, name: object) -> Ta
     """
     log = open_log(spark, location) if location else None
     if log is None or not log.exists():
+        hint = "" if log is None else _parquet_hint(log)
         raise TableNotFoundError(
-            f"{name} is not a Delta table.", code=ErrorCode.MISSING_DELTA_TABLE, table=str(name)
+            f"{name} is not a Delta table.{hint}",
+            code=ErrorCode.MISSING_DELTA_TABLE,
+            table=str(name),
         )
     return log
+
+
+def _parquet_hint(log: TableLog) -> str:
+    """Return what to do with a directory of Parquet files, as far as a glance shows some."""
+    files = islice(log.store.walk(""), _LOOKED_AT)
+    if not any(file.name.endswith(".parquet") for file in files):
+        return ""
+    root = log.root_uri.removeprefix("file:")
+    return f" It holds Parquet files: DeltaTable.convertToDelta(spark, 'parquet.`{root}`')."

@@ -1,4 +1,4 @@
-"""``table_changes('delta.`/path`', start[, end])`` in FROM: the change data feed as a table.
+"""``table_changes('table', start[, end])`` in FROM: the change data feed as a table.
 
 A bound of an integer type is a version, text or a timestamp is a time. The arguments are
 expressions without columns; Spark computes them.
@@ -18,8 +18,9 @@ from pyspark.sql import types as T
 from puredelta.commands.read.changes import read_changes
 from puredelta.commands.read.read_table import TimestampArgument
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.sql_lexer import TokenKind
-from puredelta.sql.relations.names import require_table
+from puredelta.sql.relations.names import find_log, require_table
 from puredelta.sql.text.cursor import Cursor
 from puredelta.sql.text.expression import read_expression
 from puredelta.sql.text.table_name import parse_table_name
@@ -38,13 +39,13 @@ def may_call(text: str) -> bool:
 
 
 def accept_changes(spark: SparkSession, cursor: Cursor) -> DataFrame | None:
-    """Step over a call on a Delta table at a path and return its rows; None if none comes next.
+    """Step over a call on a Delta table and return its rows; None if none comes next.
 
     The log is read and checked here; no job runs on the table's data.
 
     Raises:
         InvalidRequestError: the arguments are wrong; errors of the feed as `read_changes`.
-        TableNotFoundError: there is no table at the path.
+        TableNotFoundError: there is no table at the path or of the name.
         pyspark.errors.PySparkException: Spark cannot compute an argument.
     """
     token = cursor.peek()
@@ -59,8 +60,9 @@ def accept_changes(spark: SparkSession, cursor: Cursor) -> DataFrame | None:
         return None
     cursor.skip()
     arguments = _arguments(cursor.group())
-    path = _path(spark, function, arguments)
-    return None if path is None else _change_rows(spark, function, path, arguments)
+    if len(arguments) not in _ARGUMENTS:
+        raise _wrong_number(function, arguments)
+    return _change_rows(spark, _log(spark, function, arguments[0]), arguments)
 
 
 def _arguments(text: str) -> list[str]:
@@ -71,24 +73,20 @@ def _arguments(text: str) -> list[str]:
     return cursor.items(lambda at: read_expression(at, lambda rest: rest.sees(",")))
 
 
-def _path(spark: SparkSession, function: str, arguments: Sequence[str]) -> str | None:
-    """Return the path of the table; None for a table of the catalog."""
-    if not arguments:
-        raise _wrong_number(function, arguments)
-    kind, name = _value(spark, arguments[0])
+def _log(spark: SparkSession, function: str, argument: str) -> TableLog:
+    """Return the log of the table that the first argument names."""
+    kind, name = _value(spark, argument)
     if not isinstance(kind, T.StringType) or name is None:
         raise _unsupported(kind, "table name", "StringType literal")
     if function == _BY_PATH:
-        return str(name)
-    return parse_table_name(str(name)).path
+        return require_table(spark, str(name), f"`{name}`")
+    named = parse_table_name(str(name))
+    if named.path is not None:
+        return require_table(spark, named.path, f"`{named.path}`")
+    return find_log(spark, named)
 
 
-def _change_rows(
-    spark: SparkSession, function: str, path: str, arguments: Sequence[str]
-) -> DataFrame:
-    if len(arguments) not in _ARGUMENTS:
-        raise _wrong_number(function, arguments)
-    log = require_table(spark, path, f"`{path}`")
+def _change_rows(spark: SparkSession, log: TableLog, arguments: Sequence[str]) -> DataFrame:
     bounds: dict[str, Any] = {}
     for which, argument in zip(("starting", "ending"), arguments[1:], strict=False):
         bounds |= _bound(spark, which, argument)

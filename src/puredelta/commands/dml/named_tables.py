@@ -1,0 +1,64 @@
+"""Delta tables of the catalog that subqueries in the expressions of a statement name.
+
+Spark resolves an expression by itself, in several frames, and asks its catalog for the tables each
+time. Stock Spark does not know what the entry of a Delta table stands for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import TypeAlias
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.dml.spec.merge import (
+    Assignments,
+    Delete,
+    Expression,
+    MergeSpec,
+    Star,
+)
+from puredelta.commands.dml.spec.update_delete import RowSpec, UpdateSpec
+from puredelta.spark.catalog.relation_cache import cached_relations, named_relations
+from puredelta.spark.session.session import is_connect
+
+_MAY_QUERY = re.compile(r"\(\s*(?:select|with|from|values|table)\b", re.IGNORECASE)
+_Spec: TypeAlias = MergeSpec | RowSpec
+
+
+def named_tables(spark: SparkSession, spec: _Spec) -> AbstractContextManager[None]:
+    """Return a context in which these tables are known, each in its newest version.
+
+    A statement whose expressions hold no query costs nothing.
+    """
+    texts = [text for text in _texts(spec) if _MAY_QUERY.search(text) is not None]
+    if not texts or is_connect(spark):
+        return nullcontext()
+    names = [name for text in texts for name in named_relations(spark, f"SELECT {text}")]
+    return cached_relations(spark, names)
+
+
+def _texts(spec: _Spec) -> Iterator[str]:
+    for expression in _expressions(spec):
+        if isinstance(expression, str):
+            yield expression
+
+
+def _expressions(spec: _Spec) -> Iterator[Expression | None]:
+    if not isinstance(spec, MergeSpec):
+        yield spec.condition
+        if isinstance(spec, UpdateSpec):
+            yield from _values(spec.assignments)
+        return
+    yield spec.on
+    for clause in spec.clauses:
+        yield clause.condition
+        if not isinstance(clause.action, Delete):
+            yield from _values(clause.action.assignments)
+
+
+def _values(assignments: Assignments) -> Iterator[Expression]:
+    if assignments is not Star.STAR:
+        yield from (assignment.value for assignment in assignments)

@@ -1,0 +1,189 @@
+"""Names of the session catalog wherever a user may write one."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+import puredelta
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.spark.catalog import catalog_entries, relation_cache
+
+
+@pytest.fixture
+def database(active: SparkSession) -> Iterator[SparkSession]:
+    """A database of its own, with two small tables, which is the current one."""
+    active.sql("CREATE DATABASE named")
+    active.catalog.setCurrentDatabase("named")
+    active.sql("CREATE TABLE d (id INT, v INT) USING delta")
+    active.sql("INSERT INTO d VALUES (1, 1), (2, 2)")
+    active.sql("CREATE TABLE other (w INT) USING delta")
+    active.sql("INSERT INTO other VALUES (7)")
+    yield active
+    active.catalog.setCurrentDatabase("default")
+    active.sql("DROP DATABASE named CASCADE")
+    assert not relation_cache._cached
+
+
+def contents(rows: Any) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, rows.collect()), key=str)
+
+
+def place(spark: SparkSession, name: str) -> str:
+    location = spark.sql(f"DESCRIBE DETAIL {name}").first()["location"]
+    return str(location).removeprefix("file:")
+
+
+def test_scalar_subqueries_over_names_are_values(database: SparkSession) -> None:
+    spark = database
+    spark.sql("UPDATE d SET v = (SELECT max(w) FROM other) WHERE id = 1")
+    assert contents(spark.table("d")) == [(1, 7), (2, 2)]
+    spark.sql("UPDATE d SET v = (SELECT max(o.v) + 1 FROM named.d AS o) WHERE id = 2")
+    assert contents(spark.table("d")) == [(1, 7), (2, 8)]
+    spark.sql("INSERT INTO other VALUES (9)")  # the next statement sees the newest version
+    spark.sql(
+        "MERGE INTO d USING (SELECT 1 AS id) s ON d.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET v = (SELECT max(w) FROM other)"
+    )
+    assert contents(spark.table("d")) == [(1, 9), (2, 8)]
+    spark.sql(
+        "WITH most AS (SELECT max(w) AS w FROM other) "
+        "UPDATE d SET v = (SELECT w * 10 FROM most) WHERE id = 2"
+    )
+    assert contents(spark.table("d")) == [(1, 9), (2, 90)]
+    table = puredelta.DeltaTable.forName(spark, "d")
+    table.update("id = 1", {"v": "(SELECT min(w) FROM other)"})
+    assert contents(spark.table("d")) == [(1, 7), (2, 90)]
+
+
+def test_the_catalogs_own_way_to_create_a_table(database: SparkSession, tmp_path: Path) -> None:
+    spark = database
+    schema = spark.sql("SELECT 1 AS a, CAST('x' AS VARCHAR(3)) AS b").schema
+    made = spark.catalog.createTable("made", source="delta", schema=schema, description="for sale")
+    assert made.columns == ["a", "b"]
+    spark.sql("INSERT INTO made VALUES (1, 'y')")
+    assert contents(spark.table("made")) == [(1, "y")]
+    assert spark.sql("DESCRIBE DETAIL made").first()["description"] == "for sale"
+    named = spark.catalog.createTable("again", place(spark, "d"), source="delta")
+    assert contents(named) == [(1, 1), (2, 2)]
+    spark.catalog.createTable("far", str(tmp_path / "far"), "delta", schema)
+    assert (tmp_path / "far" / "_delta_log").exists()
+    with pytest.raises(InvalidRequestError) as taken:
+        spark.catalog.createTable("made", source="delta", schema=schema)
+    assert taken.value.code is ErrorCode.TABLE_OR_VIEW_ALREADY_EXISTS
+    with pytest.raises(InvalidRequestError) as empty:
+        spark.catalog.createTable("nothing", source="delta")
+    assert empty.value.code is ErrorCode.SCHEMA_NOT_PROVIDED
+    assert not spark.catalog.tableExists("nothing")
+    spark.catalog.createTable("texts", source="parquet", schema=schema)
+    assert spark.table("texts").count() == 0
+
+
+def test_a_path_may_end_in_a_version_or_a_time(database: SparkSession) -> None:
+    spark, path = database, place(database, "d")
+    reader = spark.read.format("delta")
+    assert contents(reader.load(f"{path}@v0")) == []
+    assert contents(reader.load(f"{path}@v1")) == [(1, 1), (2, 2)]
+    commit = Path(path) / "_delta_log" / f"{1:020d}.json"
+    at = dt.datetime.fromtimestamp(commit.stat().st_mtime, tz=dt.timezone.utc)
+    text = (at + dt.timedelta(milliseconds=1)).strftime("%Y%m%d%H%M%S%f")[:17]
+    spark.sql("INSERT INTO d VALUES (3, 3)")
+    assert len(contents(reader.load(f"{path}@{text}"))) == 2
+    with pytest.raises(InvalidRequestError) as both:
+        spark.read.format("delta").option("versionAsOf", 0).load(f"{path}@v1")
+    assert both.value.code is ErrorCode.ONE_OF_IN_TIME_TRAVEL
+    with pytest.raises(TableNotFoundError):
+        reader.load(f"{path}@v99")
+    spark.sql(f"CREATE TABLE delta.`{path}@v7` (id INT) USING delta")  # its own name comes first
+    assert reader.load(f"{path}@v7").columns == ["id"]
+
+
+def test_changes_of_a_table_by_its_name(database: SparkSession) -> None:
+    spark = database
+    spark.sql("ALTER TABLE d SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    spark.sql("UPDATE d SET v = 5 WHERE id = 1")
+    for name in ("d", "named.d", "spark_catalog.named.D"):
+        found = spark.sql(f"SELECT id, v, _change_type FROM table_changes('{name}', 2)")
+        assert contents(found) == [(1, 1, "update_preimage"), (1, 5, "update_postimage")], name
+    with pytest.raises(TableNotFoundError) as missing:
+        spark.sql("SELECT * FROM table_changes('nope', 0)")
+    assert missing.value.code is ErrorCode.TABLE_OR_VIEW_NOT_FOUND
+    spark.sql("CREATE TABLE texts (a INT) USING parquet")
+    with pytest.raises(TableNotFoundError) as other:
+        spark.sql("SELECT * FROM table_changes('texts', 0)")
+    assert other.value.code is ErrorCode.MISSING_DELTA_TABLE
+
+
+def test_the_catalog_lists_new_columns(
+    database: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    spark = database
+
+    def listed() -> list[str]:
+        return [column.name for column in spark.catalog.listColumns("d")]
+
+    rows = spark.sql("SELECT 1 AS id, 'x' AS z")
+    rows.write.format("delta").mode("append").option("mergeSchema", "true").saveAsTable("d")
+    assert listed() == ["id", "v", "z"]
+    whole = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    whole.saveAsTable("D")
+    assert listed() == ["id", "z"]
+
+    def down(*_: object, **__: object) -> None:
+        raise AnalysisException("the metastore is down")
+
+    monkeypatch.setattr(catalog_entries, "update_columns", down)
+    wider = spark.sql("SELECT 2 AS id, 'y' AS z, 3 AS n")
+    wider.write.format("delta").mode("append").option("mergeSchema", "true").saveAsTable("d")
+    assert "the metastore is down" in caplog.text  # the commit stands
+    assert contents(spark.table("d")) == [(1, "x", None), (2, "y", 3)]
+
+
+def test_detail_of_a_table_of_another_format(database: SparkSession) -> None:
+    spark = database
+    spark.sql("CREATE TABLE texts (a INT, p INT) USING parquet PARTITIONED BY (p) COMMENT 'c' "
+              "TBLPROPERTIES ('k' = 'v')")  # fmt: skip
+    found = spark.sql("DESCRIBE DETAIL texts").first().asDict()
+    assert found["format"] == "parquet"
+    assert (found["name"], found["description"]) == ("spark_catalog.named.texts", "c")
+    assert (found["partitionColumns"], found["properties"]) == (["p"], {"k": "v"})
+    assert found["createdAt"] is not None
+    assert found["numFiles"] is None
+
+
+def test_messages_name_the_next_step(database: SparkSession, tmp_path: Path) -> None:
+    spark = database
+    spark.sql("SELECT 1 AS a").write.parquet(str(tmp_path / "files"))
+    with pytest.raises(TableNotFoundError, match=r"DeltaTable\.convertToDelta"):
+        puredelta.DeltaTable.forPath(spark, str(tmp_path / "files"))
+    with pytest.raises(TableNotFoundError, match="no table or view of this name"):
+        puredelta.DeltaTable.forName(spark, "mytabel")
+    with pytest.raises(TableNotFoundError) as typo:
+        spark.readStream.format("delta").load(str(tmp_path / "typo"))
+    assert typo.value.code is ErrorCode.PATH_DOES_NOT_EXIST
+    with pytest.raises(AnalysisException) as arity:
+        spark.sql("INSERT INTO named.other VALUES (1, 2)")
+    assert "`named`.`other`" in str(arity.value)
+
+
+def test_statements_that_are_computed(database: SparkSession) -> None:
+    spark = database
+    spark.sql("EXECUTE IMMEDIATE 'INSERT INTO d VALUES (?, ?)' USING 3, 1 + 2")
+    query = "EXECUTE IMMEDIATE 'SELECT v FROM d WHERE id = :n' USING 3 AS n"
+    assert contents(spark.sql(query)) == [(3,)]
+    counts = spark.sql("-- one\nexecute immediate 'update d set v' || ' = ' || (SELECT 40 + 2)")
+    assert contents(counts) == [(3,)]
+    text = "DELETE FROM named.d WHERE id < 3"
+    spark.sql(f"DECLARE OR REPLACE VARIABLE wanted STRING DEFAULT '{text}'")
+    spark.sql("EXECUTE IMMEDIATE wanted")
+    assert contents(spark.table("d")) == [(3, 42)]
+    assert contents(spark.sql("EXECUTE IMMEDIATE 'SELECT 1'")) == [(1,)]
+    for wrong in ("CAST(NULL AS STRING)", "'SELECT ?' USING"):
+        with pytest.raises(AnalysisException):
+            spark.sql(f"EXECUTE IMMEDIATE {wrong}")
