@@ -26,6 +26,9 @@ from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.char_varchar import Limits
 from puredelta.protocol.schema.types import VOID, StructField, StructType
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.data_files.data_io import DataIo, data_io
+from puredelta.spark.data_files.data_paths import DataPaths
+from puredelta.spark.scan.arrow_scan import arrow_scan
 from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
 from puredelta.spark.scan.connect_scan import connect_scan
 from puredelta.spark.scan.data_file import DataFile, ReadLayout
@@ -263,6 +266,9 @@ def _read(
         by_field_id=read.by_field_id,
         required=read.required,
     )
+    if data_io(spark, (file.uri for file in files)) is DataIo.ARROW:
+        row_index = ROW_INDEX if has_ordinal else None
+        return arrow_scan(spark, files, layout, paths=DataPaths(spark), row_index=row_index)
     reader = connect_scan if is_connect(spark) else native_scan
     rows = reader(spark, files, layout)
     if not has_ordinal:
