@@ -10,7 +10,7 @@ otherwise the answer is `NotApplicable` and Spark joins.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timezone
 
@@ -37,7 +37,9 @@ from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.session.session import is_connect
+from puredelta.store.base import Store
 from puredelta.store.local_files import local_path, local_paths
+from puredelta.store.registry import open_store
 from puredelta.worker.lookup.conditions import NO_CLAUSE, ResidualConditions
 from puredelta.worker.lookup.key_index import whole_numbers
 from puredelta.worker.lookup.key_lookup import look_up
@@ -90,6 +92,7 @@ class LookupTarget:
     config: TableConfig
     files: FileTable
     root_uri: str
+    open_at: Callable[[str], Store] = open_store
     statistics: FileStatistics | None = NOTHING_PARSED
     """Those of ``files`` that are parsed already; ``None``: no file is left out by its bounds."""
 
@@ -170,7 +173,7 @@ def _batch(lookup: KeyLookup, target: LookupTarget) -> LookupBatch | None:
     paths = local_paths(target.root_uri, files.rows["path"].to_pylist())
     if paths is None:
         return None
-    deleted = read_positions(files, target.root_uri)
+    deleted = read_positions(files, target.root_uri, open_at=target.open_at)
     return LookupBatch(
         ordinals=np.arange(len(files), dtype=np.int32),
         paths=paths,

@@ -84,7 +84,7 @@ def scan(
     chosen = snapshot.files if files is None else files
     config = snapshot.config
     read = _ScanColumns.of(config, _fields(config.schema, columns), read_limits(spark, config))
-    deleted = read_positions(chosen, snapshot.root_uri)
+    deleted = read_positions(chosen, snapshot.root_uri, open_at=snapshot.open_at)
     ordinals = range(len(chosen)) if with_position else deleted
     data_files = _data_files(chosen, snapshot.root_uri, frozenset(ordinals))
     rows = _read(

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from puredelta.errors import ErrorCode, InvalidRequestError
@@ -34,6 +35,7 @@ CLOUDS = {
 }
 """By scheme, in lower case."""
 
+_S3_SCHEMES = ("s3a", "s3", "s3n")
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)/*(.*)", re.DOTALL)
 
 
@@ -55,6 +57,13 @@ class ObjectLocation:
         """The location as Hadoop takes it, without a slash at its end."""
         authority = f"{self.bucket}@{self.host}" if self.host else self.bucket
         return f"{self.scheme}://{authority}/{self.path}".rstrip("/")
+
+    def named_for(self, has_scheme: Callable[[str], bool]) -> ObjectLocation:
+        """Return the location under a scheme that a session can read, as given if none is."""
+        if self.cloud is not Cloud.S3 or has_scheme(self.scheme):
+            return self
+        known = next((scheme for scheme in _S3_SCHEMES if has_scheme(scheme)), self.scheme)
+        return replace(self, scheme=known)
 
     @property
     def account(self) -> str:
