@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-from pyspark.sql import SparkSession
+import pickle
+from collections.abc import Callable, Sequence
 
 from puredelta.protocol.actions.paths import absolute_uris
+from puredelta.store.access.location import ObjectLocation, parse_object_location
+from puredelta.store.base import Store
 from puredelta.store.local_files import local_path
-from puredelta.worker.files import UNKNOWN_SIZE, DataPath
+from puredelta.store.object_store import ObjectStore
+from puredelta.worker.files import UNKNOWN_SIZE, DataPath, StoreFields
 
 
-@dataclass(frozen=True, slots=True)
 class DataPaths:
-    """Finds files for the workers of one session."""
+    """Finds files for workers; what it knows of a bucket is found out once."""
 
-    spark: SparkSession
+    def __init__(self, open_at: Callable[[str], Store]) -> None:
+        """``open_at`` opens any directory with the settings of the session."""
+        self._open_at = open_at
+        self._stores: dict[str, StoreFields | None] = {}
 
-    def find(self, uri: str, size_bytes: int = UNKNOWN_SIZE) -> DataPath | None:  # noqa: ARG002 - of an object
+    def find(self, uri: str, size_bytes: int = UNKNOWN_SIZE) -> DataPath | None:
         """Return what a worker opens; ``None``: it has no way to the file.
 
         ``uri`` is absolute and decoded.
         """
-        return local_path(uri)
+        if (path := local_path(uri)) is not None:
+            return path
+        location = parse_object_location(uri)
+        if location is None or (store := self._store(location)) is None:
+            return None
+        return store, location.path, size_bytes
 
     def find_all(
         self, root_uri: str, encoded_paths: Sequence[str], sizes_bytes: Sequence[int]
@@ -36,3 +44,15 @@ class DataPaths:
         found = [self.find(uri, size) for uri, size in zip(uris, sizes_bytes, strict=True)]
         reached = [path for path in found if path is not None]
         return reached if len(reached) == len(found) else None
+
+    def _store(self, location: ObjectLocation) -> StoreFields | None:
+        bucket = location.bucket_uri
+        if bucket not in self._stores:
+            store = self._open_at(bucket)
+            self._stores[bucket] = _fields(store) if isinstance(store, ObjectStore) else None
+        return self._stores[bucket]
+
+
+def _fields(store: ObjectStore) -> StoreFields:
+    arguments = store.access.arguments()
+    return arguments.pop("url"), pickle.dumps(arguments)

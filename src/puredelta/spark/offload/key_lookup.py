@@ -10,7 +10,7 @@ otherwise the answer is `NotApplicable` and Spark joins.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timezone
 
@@ -38,6 +38,8 @@ from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.session.session import is_connect
+from puredelta.store.base import Store
+from puredelta.store.registry import open_store
 from puredelta.worker.files import DataPath
 from puredelta.worker.lookup.conditions import NO_CLAUSE, ResidualConditions
 from puredelta.worker.lookup.key_index import whole_numbers
@@ -91,6 +93,7 @@ class LookupTarget:
     config: TableConfig
     files: FileTable
     root_uri: str
+    open_at: Callable[[str], Store] = open_store
     statistics: FileStatistics | None = NOTHING_PARSED
     """Those of ``files`` that are parsed already; ``None``: no file is left out by its bounds."""
 
@@ -110,7 +113,7 @@ def look_up_keys(
     """
     if is_connect(spark):
         return NotApplicable(reason="no RDD on Spark Connect")
-    paths = DataPaths(spark)
+    paths = DataPaths(target.open_at)
     batch = _batch(lookup, target, paths)
     staged = [paths.find(file.uri, file.size_bytes) for file in source_files]
     reached = tuple(path for path in staged if path is not None)
@@ -172,7 +175,7 @@ def _batch(lookup: KeyLookup, target: LookupTarget, reached: DataPaths) -> Looku
     )
     if paths is None:
         return None
-    deleted = read_positions(files, target.root_uri)
+    deleted = read_positions(files, target.root_uri, open_at=target.open_at)
     return LookupBatch(
         ordinals=np.arange(len(files), dtype=np.int32),
         paths=paths,

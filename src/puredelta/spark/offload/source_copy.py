@@ -91,7 +91,7 @@ def plan_copy(
     To finish raises a DeltaError if other rows were written than were chosen
     (NUM_RECORDS_MISMATCH), or if the storage refuses (WRITE_FAILED).
     """
-    paths = DataPaths(spark)
+    paths = DataPaths(store.at)
     root = paths.find(store.root_uri)
     sources = [paths.find(file.uri, file.size_bytes) for file in copied.files]
     reached = [source for source in sources if source is not None]

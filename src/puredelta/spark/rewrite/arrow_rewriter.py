@@ -94,7 +94,7 @@ class ArrowRewriter:
     def _tasks(
         self, orders: Sequence[RewriteOrder], directories: Sequence[str]
     ) -> list[RewriteTask] | NotApplicable:
-        paths, root_uri = DataPaths(self.spark), self.store.root_uri
+        paths, root_uri = DataPaths(self.store.at), self.store.root_uri
         root = paths.find(root_uri)
         adds = [order.add for order in orders]
         sources = paths.find_all(root_uri, [a.path for a in adds], [a.size_bytes for a in adds])

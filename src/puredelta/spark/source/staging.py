@@ -8,8 +8,8 @@ hidden, so no reader and no VACUUM takes its files for the table's.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,6 +26,7 @@ from puredelta.spark.write.arrow_job import ArrowJob, run_arrow_job
 from puredelta.spark.write.parquet_job import named_failures, removed_on_failure, run_parquet_job
 from puredelta.spark.write.write_session import write_session
 from puredelta.store.base import Store
+from puredelta.store.registry import open_store
 
 STAGING_PREFIX = "_puredelta_staging-"
 """Of directories under the table root: hidden, and recognisable when a driver died."""
@@ -47,6 +48,8 @@ class StagedRows:
     columns: Mapping[LeafPath, LeafStatistics]
     """The statistics of each leaf over all rows; a leaf without statistics is absent. Of the
     user's files only the leaves asked for are described."""
+    open_at: Callable[[str], Store] = field(default=open_store, repr=False)
+    """Opens a directory with the settings of the session."""
 
     @property
     def row_counts(self) -> tuple[int, ...]:
@@ -108,6 +111,7 @@ def stage_rows(rows: DataFrame, *, store: Store, new_id: IdSource = random_id) -
         ),
         group_rows=tuple(groups for _, groups in full),
         columns=combined((sum(groups), leaves) for groups, leaves in described),
+        open_at=store.at,
     )
 
 
@@ -132,6 +136,7 @@ def _staged_by_arrow(rows: DataFrame, directory: str, store: Store) -> StagedRow
             (footer.num_rows, reader.leaves(footer, nan_leaves=leaves))
             for footer, leaves in zip(footers, nan_leaves, strict=True)
         ),
+        open_at=store.at,
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
@@ -90,8 +90,8 @@ def run_arrow_job(rows: DataFrame, job: ArrowJob) -> dict[str, FileAnswer]:
     spark = rows.sparkSession
     order = WriteOrder(
         schema=arrow_schema(job.schema).with_metadata({"org.apache.spark.version": spark.version}),
-        directory=_reached(spark, job, job.directory),
-        changes_directory=job.changes_directory and _reached(spark, job, job.changes_directory),
+        directory=_reached(job, job.directory),
+        changes_directory=job.changes_directory and _reached(job, job.changes_directory),
         partition_columns=tuple(map(escape_partition_text, job.partition_columns)),
         escapes=_ESCAPES,
         codec=_codec(rows, job),
@@ -142,9 +142,9 @@ def _by_path(job: ArrowJob, answers: Sequence[FileAnswer]) -> dict[str, FileAnsw
     )
 
 
-def _reached(spark: SparkSession, job: ArrowJob, directory: str) -> DataPath:
+def _reached(job: ArrowJob, directory: str) -> DataPath:
     uri = f"{job.store.root_uri}/{directory}"
-    path = DataPaths(spark).find(uri)
+    path = DataPaths(job.store.at).find(uri)
     if path is None:
         raise UnsupportedError(
             f"Neither Spark nor its Python workers have a way to {uri}.",
