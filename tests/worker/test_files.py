@@ -166,7 +166,7 @@ def test_a_process_has_one_client_per_store(store: StoreFields) -> None:
 def test_clients_are_few(store: StoreFields) -> None:
     for n in range(40):
         client_of((store[0], options(timeout=f"{n + 1}s")))
-    assert len(sys.modules[files._CLIENTS].clients) <= 16
+    assert len(sys.modules[files._KEPT].clients) <= 16
 
 
 def test_paths_are_joined_alike() -> None:
@@ -182,3 +182,36 @@ def test_a_worker_without_obstore_says_what_to_install(
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(ModuleNotFoundError, match="pip install obstore"):
         OpenFile((store, "x", 10))
+
+
+def test_objects_are_opened_ahead_and_in_order(
+    store: StoreFields, tmp_path: Path, requests: list[tuple[str, Any]]
+) -> None:
+    rows = pa.table({"id": [1]})
+    for n in range(40):
+        pq.write_table(rows, tmp_path / f"{n}.parquet")
+    size = (tmp_path / "0.parquet").stat().st_size
+    paths: list[DataPath] = [(store, f"{n}.parquet", size) for n in range(40)]
+    opened_paths = []
+    for path in files.fetched_ahead(paths, lambda path: path):
+        assert next(read_batches(opened(path), None)).num_rows == 1
+        opened_paths.append(path)
+    assert opened_paths == paths
+    assert len(requests) == 40  # each once
+
+
+def test_what_was_opened_ahead_is_forgotten_where_the_reader_stops(
+    store: StoreFields, tmp_path: Path
+) -> None:
+    (tmp_path / "there").write_bytes(b"x")
+    paths: list[DataPath] = [(store, name, 1) for name in ("there", "gone", "there")]
+    ahead = files.fetched_ahead(paths, lambda path: path)
+    next(ahead)
+    ahead.close()  # type: ignore[attr-defined]
+    assert not sys.modules[files._KEPT].arriving
+    with pytest.raises(FileNotFoundError):
+        RangeFile((store, "gone", 1))
+
+
+def test_files_of_a_file_system_are_not_touched() -> None:
+    assert list(files.fetched_ahead(["/no", "/such"], lambda path: path)) == ["/no", "/such"]

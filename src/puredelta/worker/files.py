@@ -16,10 +16,14 @@ import sys
 import tempfile
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from types import ModuleType
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, TypeAlias, TypeVar
+
+T = TypeVar("T")
 
 StoreFields: TypeAlias = tuple[str, bytes]
 """The URL of a store, and the other arguments of obstore's ``from_url``, pickled. They may hold
@@ -42,9 +46,10 @@ _MEMORY_BYTES = 64 * _MEGABYTE
 """Of a new object before it is written to the worker's disk."""
 _PART_BYTES = 16 * _MEGABYTE
 """Of an upload; an object of less is one request. Stores take up to 10,000 parts."""
-_CLIENTS = "puredelta_worker_stores"
-"""An empty module of this name keeps the clients of this process: code is unpacked anew for every
-task."""
+_AHEAD = 16
+"""How many objects are opened before they are needed."""
+_KEPT = "puredelta_worker_stores"
+"""A module of this name keeps what outlives the code of a task: clients, and what is on its way."""
 _CLIENTS_MAX = 16
 
 
@@ -73,8 +78,7 @@ def make_directory(path: DataPath) -> None:
 
 def client_of(fields: StoreFields) -> Any:
     """Return the client of a store, the same one for all tasks of this process."""
-    kept = sys.modules.setdefault(_CLIENTS, ModuleType(_CLIENTS)).__dict__
-    clients: dict[StoreFields, Any] = kept.setdefault("clients", {})
+    clients = _kept("clients")
     if fields not in clients:
         while len(clients) >= _CLIENTS_MAX:
             clients.pop(next(iter(clients)))
@@ -82,6 +86,13 @@ def client_of(fields: StoreFields) -> Any:
         stores = _obstore("obstore.store")
         clients[fields] = stores.from_url(url, **pickle.loads(arguments))  # noqa: S301 - our own
     return clients[fields]
+
+
+def _kept(name: str) -> dict[Any, Any]:
+    """Return a dictionary of this process: code is unpacked anew for every task."""
+    module = sys.modules.setdefault(_KEPT, ModuleType(_KEPT)).__dict__
+    found: dict[Any, Any] = module.setdefault(name, {})
+    return found
 
 
 def _obstore(name: str = "obstore") -> Any:
@@ -133,32 +144,19 @@ class RangeFile:
     def __init__(self, path: ObjectFields) -> None:
         """Raises OSError if the store refuses."""
         self.path = path
-        fields, self._key, size = path
-        self._ranges, self._client = _obstore(), client_of(fields)
         self._position = 0
         self._starts: list[int] = []
         self._parts: list[memoryview] = []
-        with _errors_of_system(path):
-            self.size = self._ranges.head(self._client, self._key)["size"] if size < 0 else size
-        self._tail_at = max(0, self.size - _TAIL_BYTES)
-        (self._tail,) = self._get([(self._tail_at, self.size)])
+        arriving: Future[_Tail] | None = _kept("arriving").pop(path, None)
+        self.size, self._tail = _tail_of(path) if arriving is None else arriving.result()
+        self._tail_at = self.size - len(self._tail)
 
     def fetch(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Bring some ranges, given by start and end, in one go; forget those brought before."""
         wanted = [(start, end) for start, end in ranges if start < end and start < self._tail_at]
         spans = list(_spans(_merged(wanted)))
-        self._parts = self._get(spans)
+        self._parts = _get(self.path, spans)
         self._starts = [start for start, _ in spans]
-
-    def _get(self, spans: Sequence[tuple[int, int]]) -> list[memoryview]:
-        if all(start == end for start, end in spans):
-            return [memoryview(b"") for _ in spans]
-        starts, ends = map(list, zip(*spans, strict=True))
-        with _errors_of_system(self.path):
-            found = self._ranges.get_ranges(
-                self._client, self._key, starts=starts, ends=ends, coalesce=0
-            )
-        return [memoryview(one) for one in found]
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes; fewer at the end."""
@@ -179,7 +177,7 @@ class RangeFile:
             part = self._parts[place] if place >= 0 else memoryview(b"")
             offset = at - self._starts[place] if place >= 0 else 0
             if offset >= len(part):
-                return bytes(self._get([(start, end)])[0])
+                return bytes(_get(self.path, [(start, end)])[0])
             found.append(part[offset : offset + end - at])
             at += len(found[-1])
         return b"".join(found)
@@ -209,6 +207,56 @@ class RangeFile:
         """Forget what was brought."""
         self.closed = True
         self._starts, self._parts = [], []
+
+
+_Tail: TypeAlias = tuple[int, memoryview]
+
+
+def _tail_of(path: ObjectFields) -> _Tail:
+    """Return the size of an object and its last bytes."""
+    fields, key, size = path
+    if size < 0:
+        with _errors_of_system(path):
+            size = _obstore().head(client_of(fields), key)["size"]
+    (tail,) = _get(path, [(max(0, size - _TAIL_BYTES), size)])
+    return size, tail
+
+
+def _get(path: ObjectFields, spans: Sequence[tuple[int, int]]) -> list[memoryview]:
+    """Return some ranges of an object, brought at the same time."""
+    if all(start == end for start, end in spans):
+        return [memoryview(b"") for _ in spans]
+    fields, key, _ = path
+    starts, ends = map(list, zip(*spans, strict=True))
+    with _errors_of_system(path):
+        found = _obstore().get_ranges(client_of(fields), key, starts=starts, ends=ends, coalesce=0)
+    return [memoryview(one) for one in found]
+
+
+def fetched_ahead(items: Sequence[T], path_of: Callable[[T], DataPath]) -> Iterator[T]:
+    """Yield items in order, while the last bytes of the next ones' objects are on their way.
+
+    So files that are opened one after the other wait for the store once, not once each.
+    """
+    if not any(isinstance(path_of(item), tuple) for item in items):
+        yield from items
+        return
+    arriving = _kept("arriving")
+    pool = ThreadPoolExecutor(_AHEAD, "puredelta-ahead")
+    waiting: deque[T] = deque()
+    try:
+        for item in items:
+            path = path_of(item)
+            if isinstance(path, tuple):
+                client_of(path[0])  # made by one thread
+                arriving[path] = pool.submit(_tail_of, path)
+            waiting.append(item)
+            if len(waiting) > _AHEAD:
+                yield waiting.popleft()
+        yield from waiting
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        arriving.clear()
 
 
 def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -32,7 +32,7 @@ from puredelta.worker.data_files.write_file import (
     row_groups,
     write_file,
 )
-from puredelta.worker.files import DataPath, label
+from puredelta.worker.files import DataPath, fetched_ahead, label
 from puredelta.worker.limits import LIMITS, LIMITS_CODEC, Limits
 from puredelta.worker.read_rows import (
     Mask,
@@ -84,7 +84,8 @@ def rewrite(message: tuple[Fields, Sequence[Fields]]) -> list[Fields]:
     """
     limits = LIMITS_CODEC.decode(message[0])
     tasks = [REWRITE_TASKS.decode(fields) for fields in message[1]]
-    units = itertools.groupby(tasks, key=lambda t: -1 - t.ordinal if t.group is None else t.group)
+    ahead = fetched_ahead(tasks, lambda task: task.source)
+    units = itertools.groupby(ahead, key=lambda t: -1 - t.ordinal if t.group is None else t.group)
     answers = (one for _, unit in units for one in rewrite_together(list(unit), limits))
     return [FILE_ANSWERS.encode(answer) for answer in answers]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from puredelta.worker.files import DataPath, label
+from puredelta.worker.files import DataPath, fetched_ahead, label
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.lookup.lookup_request import FileLookup
 from puredelta.worker.read_rows import Mask, OnlySparkError, OpenFile, dropped_rows, opened
@@ -103,14 +103,14 @@ def _between(batches: Iterator[pa.RecordBatch], start: int, stop: int) -> pa.Tab
 
 
 def read_ranges(
-    files: Iterable[FileLookup], names: Sequence[str], *, limits: Limits = LIMITS
+    files: Sequence[FileLookup], names: Sequence[str], *, limits: Limits = LIMITS
 ) -> Iterator[RowRange]:
     """Read columns of files; those that a file lacks are NULL.
 
     Small files that are alike are decoded together, and therefore come later than others.
     """
     small = _SmallFiles(names, limits)
-    for file in files:
+    for file in fetched_ahead(files, lambda file: file.path):
         merged = small.add(file)
         if merged is None:
             num_rows = 0

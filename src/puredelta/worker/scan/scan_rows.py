@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from puredelta.worker.files import DataPath, label
+from puredelta.worker.files import DataPath, fetched_ahead, label
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.read_rows import (
     LEGACY_INT96,
@@ -76,8 +76,9 @@ def read_parts(layout: Fields, batches: Iterable[pa.RecordBatch]) -> Iterator[pa
     wanted = SCAN_LAYOUTS.decode(layout)
     for batch in batches:
         for message in batch.column(0).to_pylist():
-            for fields in pickle.loads(message):  # noqa: S301 - our own
-                yield from read_part(wanted, FILE_PARTS.decode(fields))
+            parts = [FILE_PARTS.decode(fields) for fields in pickle.loads(message)]  # noqa: S301 - our own
+            for part in fetched_ahead(parts, lambda part: part.path):
+                yield from read_part(wanted, part)
 
 
 class ScanError(Exception):
