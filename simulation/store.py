@@ -11,6 +11,7 @@ from puredelta.store.base import (
     NameRule,
     PutOutcome,
     StorageError,
+    Store,
     StoredDirectory,
     StoredFile,
 )
@@ -133,6 +134,12 @@ class SimulatedStore:
     def delete_directory(self, directory: str) -> bool:  # noqa: ARG002 - keys have none
         """Remove nothing: this disk has no directories of its own."""
         return False
+
+    def at(self, uri: str) -> Store:
+        """Return this store: the log names no file outside of the table."""
+        if uri != self.root_uri:
+            raise StorageError(f"{uri} is not on this disk")
+        return self
 
     def name_rule(self) -> NameRule:
         """Return that names count as they are spelled."""

@@ -18,6 +18,7 @@ from puredelta.store.base import (
     StoredDirectory,
     StoredFile,
 )
+from puredelta.store.registry import open_store
 
 T = TypeVar("T")
 
@@ -35,6 +36,9 @@ class MemoryStore:
         self._ticks = itertools.count(1_700_000_000_000, 1000)
         self._lock = threading.Lock()
         self.flushed: list[str] = []
+
+    def at(self, uri: str) -> Store:
+        return open_store(uri)
 
     def name_rule(self) -> NameRule:
         return NameRule.EXACT
@@ -161,6 +165,9 @@ class FailAt:
     @property
     def tripped(self) -> bool:
         return self.calls >= self._nth
+
+    def at(self, uri: str) -> Store:
+        return self._inner.at(uri)
 
     def name_rule(self) -> NameRule:
         return self._run("name_rule", self._inner.name_rule)

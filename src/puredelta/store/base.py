@@ -30,6 +30,10 @@ class StorageError(OSError):
     """The store failed or did not answer; a write may or may not have landed."""
 
 
+class UnknownOutcomeError(StorageError):
+    """A write that was not answered: the store may still carry it out, after this error."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFile:
     """One file of a listing. ``path`` is relative to the store's root."""
@@ -81,6 +85,15 @@ class Store(Protocol):
     def root_uri(self) -> str:
         """The table root as an absolute, *decoded* URI without a trailing slash, as Hadoop
         takes it (``file:/data/my table``).
+        """
+
+    def at(self, uri: str) -> Store:
+        """Return the store of another directory, reached with the settings of this one.
+
+        ``uri`` is absolute and decoded, as a log names files outside of the table.
+
+        Raises:
+            UnsupportedError: see `puredelta.store.registry.Storage.open`.
         """
 
     def name_rule(self) -> NameRule:

@@ -19,11 +19,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
+from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.store.base import (
     FileEnd,
     NameRule,
     PutOutcome,
     StorageError,
+    Store,
     StoredDirectory,
     StoredFile,
 )
@@ -45,7 +47,10 @@ _READ_AS_IT_IS = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 class LocalStore:
     """The `puredelta.store.base.Store` of one directory. Nothing is created before a put."""
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], *, open_at: Callable[[str], Store] | None = None
+    ) -> None:
+        self._open_at = open_at
         self._root = Path(os.path.abspath(root))  # noqa: PTH100 - symbolic links stay as they are
         self._root_uri = "file:" + self._root.as_posix().rstrip("/")
         self._prefix = os.path.join(self._root, "")  # noqa: PTH118 - with the slash
@@ -54,6 +59,18 @@ class LocalStore:
     def root_uri(self) -> str:
         """``file:/absolute/path``, decoded."""
         return self._root_uri
+
+    def at(self, uri: str) -> Store:
+        """Open another directory; without a session's settings only a local one can be."""
+        if self._open_at is not None:
+            return self._open_at(uri)
+        if "://" in uri:
+            raise UnsupportedError(
+                f"{uri} lies on other storage than the table. Open the table with a session.",
+                code=ErrorCode.UNSUPPORTED_STORAGE,
+                path=uri,
+            )
+        return LocalStore(uri.removeprefix("file:"))
 
     def name_rule(self) -> NameRule:
         """Link a file in the root, and look for it under other spellings."""

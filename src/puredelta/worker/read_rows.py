@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from puredelta.worker.files import DataPath, RangeFile
 from puredelta.worker.limits import LIMITS
 
 LEGACY_INT96 = b"org.apache.spark.legacyINT96"
@@ -44,10 +45,14 @@ class OnlySparkError(Exception):
 class OpenFile:
     """A Parquet file whose footer is parsed, by path or open; closed with its last reference.
 
+    Of an object only the column chunks are brought that are read, those of a row group together.
     Its methods raise Arrow's errors.
     """
 
-    def __init__(self, source: str | pa.NativeFile) -> None:
+    def __init__(self, source: DataPath | pa.NativeFile) -> None:
+        self._object = RangeFile(source) if isinstance(source, tuple) else None
+        if self._object is not None:
+            source = pa.PythonFile(self._object, mode="r")
         self._reader = pq.ParquetReader()
         options: dict[str, Any] = {"pre_buffer": False, "coerce_int96_timestamp_unit": "us"}
         try:
@@ -86,13 +91,42 @@ class OpenFile:
     ) -> Iterator[pa.RecordBatch]:
         """Read some row groups, and some leaves of columns in the order of the file, or all."""
         groups = range(self.num_row_groups) if groups is None else groups
+        if self._object is not None:
+            return self._fetched(self._object, batch_rows, groups, leaves)
+        return self._decoded(batch_rows, groups, leaves)
+
+    def _decoded(
+        self, batch_rows: int, groups: Sequence[int], leaves: Sequence[int] | None
+    ) -> Iterator[pa.RecordBatch]:
         batches: Iterator[pa.RecordBatch] = self._reader.iter_batches(
             batch_rows, list(groups), column_indices=leaves, use_threads=False
         )
         return batches
 
+    def _fetched(
+        self,
+        source: RangeFile,
+        batch_rows: int,
+        groups: Sequence[int],
+        leaves: Sequence[int] | None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Bring what is read of a row group, then decode it."""
+        for group in groups:
+            source.fetch(self.chunks(group, leaves))
+            yield from self._decoded(batch_rows, [group], leaves)
 
-def opened(path: str) -> OpenFile:
+    def chunks(self, group: int, leaves: Sequence[int] | None) -> Iterator[tuple[int, int]]:
+        """Yield where the column chunks of a row group begin and end; ``None``: of all leaves."""
+        described = self.metadata.row_group(group)
+        for leaf in range(described.num_columns) if leaves is None else leaves:
+            chunk = described.column(leaf)
+            start = chunk.data_page_offset
+            if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
+                start = chunk.dictionary_page_offset
+            yield start, start + chunk.total_compressed_size
+
+
+def opened(path: DataPath) -> OpenFile:
     """Open a file to read some of its rows.
 
     Raises:

@@ -92,7 +92,7 @@ def advance_snapshot(
 
 
 def first_snapshot(
-    root_uri: str, config: TableConfig, actions: Sequence[Action], *, timestamp_ms: int
+    store: Store, config: TableConfig, actions: Sequence[Action], *, timestamp_ms: int
 ) -> Snapshot:
     """Return version 0 from the actions of its commit, without reading the log.
 
@@ -102,7 +102,7 @@ def first_snapshot(
     adds = FileTable.of(action for action in actions if isinstance(action, Add))
     others = (action for action in actions if not isinstance(action, Add))
     return Snapshot(
-        root_uri=root_uri,
+        root_uri=store.root_uri,
         version=0,
         timestamp_ms=timestamp_ms,
         in_commit_timestamp_ms=timestamp_ms if config.is_active(IN_COMMIT_TIMESTAMP) else None,
@@ -110,6 +110,7 @@ def first_snapshot(
         state=replay(EMPTY_STATE, [*others, adds]),
         commit_file=None,
         last_checkpoint_version=None,
+        open_at=store.at,
     )
 
 
@@ -189,6 +190,7 @@ def _snapshot(
         state=state,
         commit_file=segment.commit,
         last_checkpoint_version=_last_checkpoint_version(segment, known),
+        open_at=store.at,
     )
 
 

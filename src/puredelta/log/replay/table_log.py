@@ -13,7 +13,7 @@ from puredelta.log.replay.load import LISTINGS_MAX, advance_snapshot, load_snaps
 from puredelta.log.replay.segment import LogListing, first_gap, list_log, require_contiguous
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.store.base import Store
-from puredelta.store.registry import is_same_location, open_store
+from puredelta.store.registry import Storage, is_same_location
 
 
 class TableLog:
@@ -34,13 +34,15 @@ class TableLog:
         self._known: Snapshot | None = None
 
     @classmethod
-    def open(cls, location: str) -> TableLog:
+    def open(cls, location: str, *, storage: Storage | None = None) -> TableLog:
         """Open the log at a table location; the table need not exist yet.
 
+        ``storage`` has the settings of a session, by default those of none.
+
         Raises:
-            UnsupportedError: the storage is not supported (see `open_store`).
+            UnsupportedError: the storage is not supported (see `Storage.open`).
         """
-        return cls(open_store(location))
+        return cls((Storage() if storage is None else storage).open(location))
 
     @property
     def root_uri(self) -> str:
@@ -49,7 +51,7 @@ class TableLog:
 
     def is_at(self, location: str) -> bool:
         """Return whether a location, in any spelling, is that of this table; links are followed."""
-        return is_same_location(open_store(location).root_uri, self.root_uri)
+        return is_same_location(self.store.at(location).root_uri, self.root_uri)
 
     def exists(self) -> bool:
         """Return whether there is a Delta table, in whatever state."""
