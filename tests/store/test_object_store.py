@@ -110,6 +110,10 @@ def test_an_object_that_stands_for_a_directory_is_no_file(endpoint: str) -> None
     client.put_object(Bucket=s3.BUCKET, Key=f"{key}/p=1/", Body=b"")
     store.put("p=1/a.bin", b"x")
     store.put("p=1-b", b"")
+    client.put_object(Bucket=s3.BUCKET, Key=f"{key}/job/", Body=b"")
+    assert list(store.walk("job")) == []
+    store.delete_tree("job")
+    client.delete_object(Bucket=s3.BUCKET, Key=f"{key}/job/")
     assert {f.path for f in store.walk("")} == {"p=1/a.bin", "p=1-b"}
     assert [f.path for f in store.list_from("")] == ["p=1-b"]
 

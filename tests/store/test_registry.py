@@ -82,6 +82,9 @@ class Schemes:
         self.opened.append(location)
         return LocalStore("/data/t", open_at=open_at)
 
+    def remove(self, location: str) -> None:
+        raise NotImplementedError(location)
+
 
 @pytest.mark.parametrize(
     ("location", "root_uri"),

@@ -36,8 +36,10 @@ def link_new(temporary: Path, target: Path) -> PutOutcome:
         if error.errno in _NO_HARD_LINKS:
             raise UnsupportedError(
                 f"The file system of {target.parent} has no hard links, so a commit cannot be "
-                "made atomic there. Put the table on one that has them (ext4, XFS, APFS, NTFS, "
-                "NFS).",
+                "made atomic there. If it is a mounted bucket or share (s3fs, gcsfuse, /dbfs, "
+                "SMB), name the store itself: s3a://bucket/path, gs://bucket/path or "
+                "abfss://container@account.dfs.core.windows.net/path. Else put the table on a "
+                "file system that has them (ext4, XFS, APFS, NTFS, NFS).",
                 code=ErrorCode.UNSUPPORTED_STORAGE,
                 path=str(target),
             ) from error

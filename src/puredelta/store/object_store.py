@@ -34,7 +34,7 @@ from puredelta.store.object_client import UnsupportedRequestError, client_of, tr
 from puredelta.store.ranged_file import END_BYTES, RangedFile
 
 _PAGE = 1_000
-_EMPTY = re.compile(r"status code: 416|non-partial", re.IGNORECASE)
+_EMPTY = re.compile(r"status code: 416|non-partial|CONTENT_RANGE", re.IGNORECASE)
 """What is answered where a part of an empty object is asked for."""
 _atomic_roots: set[tuple[object, ...]] = set()
 """The roots whose store was seen to refuse a second put, for the length of the process."""
@@ -49,7 +49,12 @@ class ObjectStore:
         access: ObjectAccess,
         *,
         open_at: Callable[[str], Store],
+        remove_markers: Callable[[str], None] | None = None,
     ) -> None:
+        """``remove_markers`` removes what stands for directories below a URI: Hadoop leaves empty
+        objects whose names end with a slash, which obstore can neither name nor remove.
+        """
+        self._remove_markers = remove_markers
         self._access = access
         self._client = client_of(access)
         self._location = location
@@ -131,6 +136,8 @@ class ObjectStore:
             for page in pages:
                 for entry in page:
                     file = self._stored(entry)
+                    if entry["path"] == prefix:
+                        continue  # the directory's own
                     if before is not None and not _is_marker(before, file.path):
                         yield before
                     before = file
@@ -230,10 +237,14 @@ class ObjectStore:
         """Remove everything below a directory, with a request per 1,000 objects where it can."""
         if not directory.strip("/"):
             raise ValueError("refusing to remove the root of a table")
-        keys = [self._key(file.path) for file in self.walk(directory)]
+        prefix = self._key(directory)
         with self._translated(directory):
+            found = [entry for page in obstore.list(self._client, prefix) for entry in page]
+            keys = [entry["path"] for entry in found if entry["path"] != prefix]
             for first in range(0, len(keys), _PAGE):
                 self._delete_all(keys[first : first + _PAGE])
+        if self._remove_markers is not None and any(entry["size"] == 0 for entry in found):
+            self._remove_markers(self._named(directory.strip("/")))
 
     def _delete_all(self, keys: list[str]) -> None:
         try:

@@ -37,6 +37,9 @@ class FileSystems(Protocol):
     def open(self, location: str, *, open_at: Callable[[str], Store]) -> Store:
         """Return the store of a location."""
 
+    def remove(self, location: str) -> None:
+        """Remove a directory and everything in it; a missing directory is no error."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
@@ -97,10 +100,12 @@ class Storage:
         access = translate(location, self.settings, self.options)
         if isinstance(access, Untranslated):
             return self._in_hadoop(text, access.reason)
-        known = location
-        if self.file_systems is not None:
-            known = location.named_for(self.file_systems.has_scheme)
-        return ObjectStore(known, access, open_at=self.open)
+        systems = self.file_systems
+        if systems is None:
+            return ObjectStore(location, access, open_at=self.open)
+        known = location.named_for(systems.has_scheme)
+        remove = systems.remove if systems.has_scheme(known.scheme) else None
+        return ObjectStore(known, access, open_at=self.open, remove_markers=remove)
 
     def _in_hadoop(self, location: str, reason: str | None) -> Store:
         """Leave a location to the session's own file system."""

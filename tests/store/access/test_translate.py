@@ -270,6 +270,14 @@ def test_what_azure_settings_cannot_say(settings: dict[str, str]) -> None:
     [
         ({}, {}),
         ({"fs.gs.auth.type": "APPLICATION_DEFAULT"}, {}),
+        ({"fs.gs.auth.type": "COMPUTE_ENGINE"}, {}),
+        (
+            {
+                "fs.gs.auth.type": "COMPUTE_ENGINE",
+                "fs.gs.auth.service.account.json.keyfile": "/k.json",
+            },
+            {"service_account": "/k.json"},
+        ),
         ({"fs.gs.auth.type": "UNAUTHENTICATED"}, {"skip_signature": "true"}),
         (
             {

@@ -205,7 +205,7 @@ def _protocol(
 
 def _require_kept(source: Snapshot, command: Command) -> None:
     """Refuse an old version of the source whose files are gone, or may go while we look."""
-    log = TableLog.open(source.root_uri)
+    log = TableLog(source.open_at(source.root_uri))
     latest = log.snapshot()
     older, _ = differing_files(source.files, latest.files)
     require_kept(log.store, latest, older, now_ms=command.clock())

@@ -118,6 +118,7 @@ def write(
 
     Raises:
         InvalidRequestError: a row breaks a rule of the table.
+        UnsupportedError: a commit cannot be made atomic here (UNSUPPORTED_STORAGE).
         DeltaError: the storage refused (WRITE_FAILED).
     """
     writing = _Writing(
@@ -151,6 +152,8 @@ class _Writing:
     def run(self) -> WrittenFiles:
         self.cleanups.extend([self.rewriters.arrow.discard, self.rewriters.spark.discard])
         orders = self.decision.files.rewritten
+        if self.rows.frame is not None or orders or self.decision.files.marked:
+            self.context.store.name_rule()  # before rows are written that no commit could name
         if self.rows.frame is None:
             nothing = _NewFiles(WriteResult.nothing(), NOBODY)
             return self._finished(nothing, *self._kept(orders, self.rewriters.in_order))

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
-from puredelta.spark.jvm.classes import JVM_ERRORS, has_jvm, java_class, jvm_of, session_of
+from puredelta.spark.jvm.classes import has_jvm, java_class, jvm_of, session_of
 
 _JSON_WRITERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
@@ -40,15 +40,3 @@ def _json_writer(jvm: Any) -> Any:
     if jvm not in _JSON_WRITERS:
         _JSON_WRITERS[jvm] = java_class(jvm, "com.fasterxml.jackson.databind.ObjectMapper")()
     return _JSON_WRITERS[jvm]
-
-
-def has_file_system(spark: SparkSession, scheme: str) -> bool:
-    """Return whether Hadoop has a file system for a scheme. Classic sessions only."""
-    jvm = jvm_of(spark)
-    try:
-        java_class(jvm, "org.apache.hadoop.fs.FileSystem").getFileSystemClass(
-            scheme, session_of(spark).sessionState().newHadoopConf()
-        )
-    except JVM_ERRORS:
-        return False
-    return True

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from puredelta.store.access.object_access import ObjectAccess, Untranslated
 
 _PREFIXES = ("fs.gs.", "google.cloud.")
-_OWN_KINDS = frozenset({"APPLICATION_DEFAULT", "COMPUTE_ENGINE"})
-"""What obstore finds by itself: application default credentials, then the instance."""
+_DEFAULT_KINDS = frozenset({"", "COMPUTE_ENGINE", "SERVICE_ACCOUNT_JSON_KEYFILE"})
+"""With these a key counts where there is one. Hadoop's own default is ``COMPUTE_ENGINE``."""
 _KEYFILE = "auth.service.account.json.keyfile"
 
 
@@ -36,9 +36,9 @@ def _credentials(settings: Mapping[str, str]) -> dict[str, str] | Untranslated:
     kind = (_get(settings, "auth.type") or "").upper()
     if kind == "UNAUTHENTICATED" or (not kind and _get(settings, "auth.null.enable") == "true"):
         return {"skip_signature": "true"}
-    if kind in _OWN_KINDS:
+    if kind == "APPLICATION_DEFAULT":
         return {}
-    if kind not in {"", "SERVICE_ACCOUNT_JSON_KEYFILE"}:
+    if kind not in _DEFAULT_KINDS:
         return Untranslated(f"fs.gs.auth.type is {kind}")
     if (provider := _get(settings, "auth.access.token.provider.impl")) is not None:
         return Untranslated(f"fs.gs.auth.access.token.provider.impl is {provider}")
