@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from puredelta.protocol.actions.paths import absolute_uris
 from puredelta.store.base import FileEnd
-from puredelta.store.local import read_file_end
+from puredelta.store.file_system import read_file_end
 
 _SCHEME = "file:"
 
