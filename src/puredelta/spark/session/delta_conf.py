@@ -442,6 +442,14 @@ FLUSH_FILES = DeltaConf(
     "off: a power cut may leave a version whose files are empty",
     prefix="spark.puredelta.",
 )
+IO = DeltaConf(
+    name="io",
+    default="auto",
+    effect="who reads and writes data files: `spark`, Spark's own reader and writer through the "
+    "file systems of Hadoop; `arrow`, Arrow in Spark's Python workers; `auto`, Spark wherever it "
+    "has a file system for the storage, else Arrow",
+    prefix="spark.puredelta.",
+)
 RETRIES = DeltaConf(
     name="retries",
     default="0",
@@ -451,4 +459,4 @@ RETRIES = DeltaConf(
     "another definition, is not run again",
     prefix="spark.puredelta.",
 )
-OWN = (ALLOW_REFLECTION, FLUSH_FILES, RETRIES)
+OWN = (ALLOW_REFLECTION, FLUSH_FILES, IO, RETRIES)
