@@ -368,4 +368,5 @@ def test_columns_that_change_before_the_merge_runs(spark: SparkSession, path: st
     with pytest.raises(InvalidRequestError) as caught:
         merge.execute()
     assert caught.value.code is ErrorCode.SCHEMA_CHANGE_SINCE_ANALYSIS
+    assert "n int is new. It was struct<id:bigint" in caught.value.message
     assert TableLog.open(path).latest_version() == 1

@@ -9,10 +9,12 @@ from puredelta.commands.dml.metrics import (
     count_files,
     delete_metrics,
     merge_metrics,
+    skipping_metrics,
     update_metrics,
 )
 from puredelta.commands.dml.stage import PhaseTimes
 from puredelta.commands.dml.verify import RowCounts
+from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.row_counts import RowChanges
 from puredelta.log.files.tombstones import remove_file
 from puredelta.protocol.actions.actions import Add, AddChangeFile, DeletionVectorDescriptor
@@ -123,3 +125,37 @@ def test_rows_that_nobody_counted() -> None:
     unknown = delete_metrics(RowCounts(source=0, is_counted=False), FILES, PhaseTimes())
     assert counted["numDeletedRows"] == 5
     assert counted.keys() - unknown.keys() == {"numDeletedRows", "numCopiedRows", "numAddedFiles"}
+
+
+def in_partition(path: str, **values: str | None) -> Add:
+    return replace(file(path, 10), partition_values=values)
+
+
+def test_what_only_the_ui_shows_of_a_merge() -> None:
+    parted = [in_partition("a", p="1"), in_partition("b", p="1"), in_partition("c", p=None)]
+    files = FileTable.of([*parted, in_partition("d", p="2")])
+    change = AddChangeFile(path="e", partition_values={"p": "1"}, size_bytes=7)
+    actions = [
+        remove_file(parted[0]),
+        remove_file(parted[2]),
+        in_partition("f", p="3"),
+        in_partition("g", p="3"),
+        change,
+    ]
+    assert skipping_metrics(files, FileTable.of(parted), ["p"], actions) == {
+        "numTargetFilesBeforeSkipping": 4,
+        "numTargetFilesAfterSkipping": 3,
+        "numTargetBytesBeforeSkipping": 40,
+        "numTargetBytesAfterSkipping": 30,
+        "numTargetPartitionsAfterSkipping": 2,
+        "numTargetPartitionsRemovedFrom": 2,
+        "numTargetPartitionsAddedTo": 1,
+        "numTargetChangeFileBytes": 7,
+    }
+
+
+def test_a_table_without_partitions_counts_none() -> None:
+    plain = file("a", 10)
+    shown = skipping_metrics(FileTable.of([plain]), FileTable.of([]), [], [plain])
+    assert [count for name, count in shown.items() if "Partitions" in name] == [0, 0, 0]
+    assert shown["numTargetBytesAfterSkipping"] == 0

@@ -167,3 +167,13 @@ def test_files_are_picked_in_order_from_any_chunks(sizes: list[int], places: lis
     picked = files.take(places)
     assert list(picked.adds()) == [adds[place] for place in places]
     assert picked.record_counts().to_pylist() == [adds[n].size_bytes for n in places]
+
+
+def test_partitions_are_counted_by_all_of_their_values() -> None:
+    values = [("1", None), ("1", None), (None, "1"), ("", "1"), ("1", ""), ("11", None)]
+    files = FileTable.of(
+        _add(str(n), partition_values={"p": p, "q": q}) for n, (p, q) in enumerate(values)
+    )
+    assert files.num_partitions(["p", "q"]) == 5
+    assert files.num_partitions(["q"]) == 3
+    assert files.num_partitions([]) == FileTable.of([]).num_partitions(["p"]) == 0

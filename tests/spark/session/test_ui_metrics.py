@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import puredelta
 from puredelta.spark.jvm.ui_entry import UiEntry
 from puredelta.spark.session.ui_metrics import shown_in_ui
 
@@ -63,3 +65,27 @@ def test_a_broken_ui_breaks_no_command(
     with shown_in_ui(spark, "MERGE INTO events, unseen") as shown:
         shown.report({"numTargetRowsUpdated": 1})
     assert spark.sparkContext.getLocalProperty("spark.sql.execution.root.id") is None
+
+
+def test_a_merge_shows_what_it_skipped(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    rows = spark.sql("SELECT id, id % 3 AS p FROM range(6)").coalesce(1)
+    puredelta.write(rows, path, partition_by="p")
+    table = puredelta.DeltaTable.forPath(spark, path).alias("t")
+    one = spark.sql("SELECT 1L AS id, 1L AS p").alias("s")
+    merge = table.merge(one, "t.id = s.id AND t.p = s.p AND t.p = 1").whenMatchedDelete()
+    merge.execute()
+    found = entry(spark, f"MERGE INTO delta.`file:{path}`")
+    values = spark._jsparkSession.sharedState().statusStore().executionMetrics(found.executionId())
+    metrics = [found.metrics().apply(n) for n in range(found.metrics().size())]
+    shown = {
+        metric.name(): values.apply(metric.accumulatorId())
+        for metric in metrics
+        if values.contains(metric.accumulatorId())
+    }
+    assert shown["number of target files before skipping"] == "3"
+    assert shown["number of target files after skipping"] == "1"
+    assert shown["number of target partitions after skipping"] == "1"
+    assert shown["number of target partitions from which files were removed"] == "1"
+    history = puredelta.DeltaTable.forPath(spark, path).history(1).first()
+    assert "numTargetFilesBeforeSkipping" not in history["operationMetrics"]

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from puredelta.commands.command import Command
 from puredelta.commands.definition.columns import identity_tags
 from puredelta.commands.dml.decide.decide import Decision
-from puredelta.commands.dml.metrics import FileCounts, count_files, operation_metrics
+from puredelta.commands.dml.metrics import (
+    FileCounts,
+    count_files,
+    operation_metrics,
+    skipping_metrics,
+)
 from puredelta.commands.dml.new_rows.identities import with_generated_identities
 from puredelta.commands.dml.prune.plan import SearchPlan
 from puredelta.commands.dml.resolve.statement import StatementKind
@@ -34,6 +39,8 @@ class Outcome:
     rows: RowCounts
     metrics: Mapping[str, int]
     """As the history holds them; empty if the statement had been executed before (M-92)."""
+    skipping: Mapping[str, int] = field(default_factory=dict)
+    """What the Spark UI shows beside them, of a MERGE."""
     plan: SearchPlan | None
     """``None`` if the statement had been executed before."""
 
@@ -65,6 +72,7 @@ class PreparedCommit:
     request: CommitRequest
     is_due: bool
     """Whether there is anything to commit, or the session wants empty commits."""
+    kind: StatementKind
     rows: RowCounts
     metrics: Mapping[str, int]
 
@@ -112,7 +120,9 @@ def prepare_commit(
         tags=_tags(context, after),
     )
     is_due = bool(actions) or _commits_alone(context)
-    return PreparedCommit(request=request, is_due=is_due, rows=rows, metrics=metrics)
+    return PreparedCommit(
+        request=request, is_due=is_due, kind=statement.kind, rows=rows, metrics=metrics
+    )
 
 
 def commit(
@@ -126,7 +136,22 @@ def commit(
     version = None
     if prepared.is_due:
         version = finish(command, prepared.request, discard=discard).version
-    return Outcome(version=version, rows=prepared.rows, metrics=prepared.metrics, plan=plan)
+    return Outcome(
+        version=version,
+        rows=prepared.rows,
+        metrics=prepared.metrics,
+        skipping=_skipping(command, prepared, plan),
+        plan=plan,
+    )
+
+
+def _skipping(command: Command, prepared: PreparedCommit, plan: SearchPlan) -> Mapping[str, int]:
+    if prepared.kind is not StatementKind.MERGE:
+        return {}
+    config = command.snapshot.config
+    columns = [config.physical_path((name,))[0] for name in config.partition_columns]
+    actions = prepared.request.actions
+    return skipping_metrics(command.snapshot.files, plan.candidates, columns, actions)
 
 
 def _commits_alone(context: StatementContext) -> bool:

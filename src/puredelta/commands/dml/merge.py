@@ -35,7 +35,7 @@ def run_merge(
         rows = InputRows(target=target_rows, source=command.bind(source_rows))
         outcome = execute(command, spec, rows)
         command.settings.reset_set_transaction(spark)
-        shown.report(outcome.metrics)
+        shown.report({**outcome.metrics, **outcome.skipping})
     counted = outcome.rows
     counts = {
         "num_affected_rows": outcome.affected or 0,

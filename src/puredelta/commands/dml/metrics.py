@@ -7,7 +7,7 @@ counts it among the removed ones, as delta-spark does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from typing_extensions import assert_never
@@ -15,7 +15,8 @@ from typing_extensions import assert_never
 from puredelta.commands.dml.resolve.statement import StatementKind
 from puredelta.commands.dml.stage import PhaseTimes
 from puredelta.commands.dml.verify import RowCounts
-from puredelta.protocol.actions.actions import Add, AddChangeFile, Remove
+from puredelta.log.files.file_table import FileTable
+from puredelta.protocol.actions.actions import Action, Add, AddChangeFile, Remove
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,34 @@ def operation_metrics(
             return replace_metrics(rows, files)
         case _:
             assert_never(kind)
+
+
+def skipping_metrics(
+    files: FileTable, candidates: FileTable, columns: Sequence[str], actions: Sequence[Action]
+) -> Mapping[str, int]:
+    """Return what delta-spark shows of a MERGE in the UI alone, and not in the history.
+
+    ``columns`` are those that partition the table, by physical names. Of a table without any no
+    partition is counted.
+    """
+    removed = [action for action in actions if isinstance(action, Remove)]
+    added = [action for action in actions if isinstance(action, Add)]
+    changes = [action for action in actions if isinstance(action, AddChangeFile)]
+    return {
+        "numTargetFilesBeforeSkipping": len(files),
+        "numTargetFilesAfterSkipping": len(candidates),
+        "numTargetBytesBeforeSkipping": files.total_size_bytes,
+        "numTargetBytesAfterSkipping": candidates.total_size_bytes,
+        "numTargetPartitionsAfterSkipping": candidates.num_partitions(columns),
+        "numTargetPartitionsRemovedFrom": _num_partitions(removed),
+        "numTargetPartitionsAddedTo": _num_partitions(added),
+        "numTargetChangeFileBytes": sum(change.size_bytes for change in changes),
+    }
+
+
+def _num_partitions(actions: Iterable[Add | Remove]) -> int:
+    values = (action.partition_values for action in actions)
+    return len({tuple(sorted(found.items())) for found in values if found})
 
 
 def merge_metrics(rows: RowCounts, files: FileCounts, times: PhaseTimes) -> Mapping[str, int]:

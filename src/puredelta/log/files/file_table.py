@@ -125,6 +125,18 @@ class FileTable:
         """The sum of the file sizes."""
         return int(pc.sum(self.rows["size_bytes"]).as_py() or 0)
 
+    def num_partitions(self, columns: Sequence[str]) -> int:
+        """Return how many partitions the files are in; 0 for a table without these columns."""
+        if not columns or not len(self):
+            return 0
+        values = self.rows["partition_values"]
+        texts = [pc.map_lookup(values, name, "first") for name in columns]
+        joined = pc.binary_join_element_wise(
+            *(pc.fill_null(pc.binary_join_element_wise("=", text, ""), "") for text in texts),
+            "\x00",
+        )
+        return int(pc.count_distinct(joined).as_py())
+
     def record_counts(self) -> pa.ChunkedArray:
         """Return ``numRecords`` per file (int64): physical rows, null where unknown."""
         return _record_counts(self.rows["stats"])

@@ -32,6 +32,14 @@ _LABELS: Mapping[str, str] = {
     ),
     "numTargetRowsCopied": "number of target rows rewritten unmodified",
     "numOutputRows": "number of output rows",
+    "numTargetFilesBeforeSkipping": "number of target files before skipping",
+    "numTargetFilesAfterSkipping": "number of target files after skipping",
+    "numTargetBytesBeforeSkipping": "number of target bytes before skipping",
+    "numTargetBytesAfterSkipping": "number of target bytes after skipping",
+    "numTargetPartitionsAfterSkipping": "number of target partitions after skipping",
+    "numTargetPartitionsRemovedFrom": ("number of target partitions from which files were removed"),
+    "numTargetPartitionsAddedTo": "number of target partitions to which files were added",
+    "numTargetChangeFileBytes": "total size of change data capture files generated",
     "numTargetBytesAdded": "number of target bytes added",
     "numTargetBytesRemoved": "number of target bytes removed",
     "numTargetFilesAdded": "number of files added to target",
@@ -56,7 +64,7 @@ _LABELS: Mapping[str, str] = {
     "scanTimeMs": "time taken to scan the files for matches",
     "rewriteTimeMs": "time taken to rewrite the matched files",
 }
-"""delta-spark's names for its ``operationMetrics`` in the UI."""
+"""delta-spark's names for its ``operationMetrics`` in the UI, and for what only the UI shows."""
 _METRICS = {
     key: UiMetric(label=label, is_time=key.endswith("TimeMs")) for key, label in _LABELS.items()
 }

@@ -17,9 +17,10 @@ from pyspark.sql import types as T
 
 from puredelta.commands.read.changes import read_changes
 from puredelta.commands.read.read_table import TimestampArgument
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.sql_lexer import TokenKind
+from puredelta.spark.session.session import is_connect
 from puredelta.sql.relations.names import find_log, require_table
 from puredelta.sql.text.cursor import Cursor
 from puredelta.sql.text.expression import read_expression
@@ -83,6 +84,12 @@ def _log(spark: SparkSession, function: str, argument: str) -> TableLog:
     named = parse_table_name(str(name))
     if named.path is not None:
         return require_table(spark, named.path, f"`{named.path}`")
+    if is_connect(spark):
+        raise UnsupportedError(
+            f"{function.lower()} of {named} needs a classic session: a Spark Connect client has no "
+            "access to the session catalog. Name the path, delta.`/path`.",
+            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
+        )
     return find_log(spark, named)
 
 

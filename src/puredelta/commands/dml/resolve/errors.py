@@ -148,11 +148,28 @@ def require_same_schema(known: T.StructType, current: T.StructType) -> None:
         raise _schema_changed(known, current)
 
 
+def _changes(known: T.StructType, current: T.StructType) -> str:
+    """Say which columns came, went or have another type."""
+    before = {field.name: field.dataType.simpleString() for field in known.fields}
+    after = {field.name: field.dataType.simpleString() for field in current.fields}
+    changes = [
+        *(f"{name} is gone" for name in before if name not in after),
+        *(f"{name} {after[name]} is new" for name in after if name not in before),
+        *(
+            f"{name} was {before[name]} and is {after[name]}"
+            for name in before
+            if after.get(name, before[name]) != before[name]
+        ),
+    ]
+    return f"{'; '.join(changes)}. " if changes else ""
+
+
 def _schema_changed(known: T.StructType, current: T.StructType) -> InvalidRequestError:
     return InvalidRequestError(
         "The schema of your Delta table has changed in an incompatible way since your "
         "DataFrame or DeltaTable object was created. Please redefine your DataFrame or "
-        f"DeltaTable object. It was {known.simpleString()} and is {current.simpleString()}.",
+        f"DeltaTable object. {_changes(known, current)}It was {known.simpleString()} and is "
+        f"{current.simpleString()}.",
         code=ErrorCode.SCHEMA_CHANGE_SINCE_ANALYSIS,
         known=known.simpleString(),
         current=current.simpleString(),
