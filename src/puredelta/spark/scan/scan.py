@@ -8,7 +8,6 @@ narrower types (type widening). Everything is nullable.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +19,6 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.vectors.read import read_positions
-from puredelta.protocol.actions.paths import absolute_uri, short_uri
 from puredelta.protocol.features.column_mapping import physical_name, physical_schema
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.char_varchar import Limits
@@ -29,7 +27,8 @@ from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
 from puredelta.spark.scan.connect_scan import connect_scan
 from puredelta.spark.scan.data_file import DataFile, ReadLayout
-from puredelta.spark.scan.native_scan import native_scan
+from puredelta.spark.scan.native_scan import native_scan, skipping_scan
+from puredelta.spark.scan.skippable_files import SkippableFiles, data_files
 from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX, require_no_helper_names
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import (
@@ -48,9 +47,9 @@ TIME_TRAVEL_OPTION = "puredelta.timeTravel"
 files are the same to its cache only if they mean the same version for the same reason."""
 TABLE_OPTIONS = frozenset({"puredelta.table", "puredelta.version", "puredelta.timetravel"})
 """Their names, as Spark compares them: a relation that has them reads a version of a table."""
-_IS_ODD_PATH = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
 _POSITION = (FILE_ORDINAL, ROW_INDEX)
-_FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")
+_SKIPPABLE_MIN = 2
+"""Asking costs a query a few milliseconds, about as much as opening a file."""
 _NO_FILE_MAY_BE_MISSING = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 """A user may choose to read past lost files, but rows that are to be rewritten must be there."""
 
@@ -70,7 +69,8 @@ def scan(
     they are read. ``with_position`` adds `FILE_ORDINAL` (int, index into ``files``) and
     `ROW_INDEX` (long, physical row in its file, deleted rows counted). Rows that a deletion
     vector deletes are left out. On classic sessions ``_metadata`` stays reachable.
-    ``time_travel`` tells that the user chose the version.
+    ``time_travel`` tells that the user chose the version. On classic sessions a query over all
+    files reads those that its conditions can reach, unless positions are asked for.
 
     Raises:
         InvalidRequestError: the table has no columns, or not the one asked for.
@@ -85,11 +85,16 @@ def scan(
     config = snapshot.config
     read = _ScanColumns.of(config, _fields(config.schema, columns), read_limits(spark, config))
     deleted = read_positions(chosen, snapshot.root_uri)
-    ordinals = range(len(chosen)) if with_position else deleted
-    data_files = _data_files(chosen, snapshot.root_uri, frozenset(ordinals))
+    read_files: Sequence[DataFile] | SkippableFiles
+    may_skip = files is None and not with_position and not is_connect(spark)
+    if may_skip and len(chosen) >= _SKIPPABLE_MIN:
+        read_files = SkippableFiles.of(snapshot, numbered=list(deleted))
+    else:
+        ordinals = range(len(chosen)) if with_position else deleted
+        read_files = data_files(chosen, snapshot.root_uri, {n: n for n in ordinals})
     rows = _read(
         spark,
-        data_files,
+        read_files,
         read,
         has_ordinal=with_position or bool(deleted),
         options={
@@ -228,27 +233,9 @@ def _fields(schema: StructType, columns: Sequence[str] | None) -> Sequence[Struc
     return [by_name[name] for name in columns]
 
 
-def _data_files(files: FileTable, root_uri: str, ordinals: frozenset[int]) -> list[DataFile]:
-    columns = [files.rows[name].to_pylist() for name in _FILE_COLUMNS]
-    root = short_uri(root_uri).rstrip("/")
-    return [
-        DataFile(
-            # Most paths are plain, and there are many.
-            uri=absolute_uri(root, path) if _IS_ODD_PATH(path) else f"{root}/{path}",
-            size_bytes=size_bytes,
-            modified_ms=modified_ms,
-            partition_values={
-                **dict(values or ()),
-                FILE_ORDINAL: str(n) if n in ordinals else None,
-            },
-        )
-        for n, (path, size_bytes, modified_ms, values) in enumerate(zip(*columns, strict=True))
-    ]
-
-
 def _read(
     spark: SparkSession,
-    files: Sequence[DataFile],
+    files: Sequence[DataFile] | SkippableFiles,
     read: _ScanColumns,
     *,
     has_ordinal: bool,
@@ -263,8 +250,11 @@ def _read(
         by_field_id=read.by_field_id,
         required=read.required,
     )
-    reader = connect_scan if is_connect(spark) else native_scan
-    rows = reader(spark, files, layout)
+    if isinstance(files, SkippableFiles):
+        rows = skipping_scan(spark, files, layout)
+    else:
+        reader = connect_scan if is_connect(spark) else native_scan
+        rows = reader(spark, files, layout)
     if not has_ordinal:
         return rows
     if not files and is_connect(spark):  # an empty relation there has no _metadata
