@@ -11,11 +11,13 @@ JAVA := scripts/with-java
 WORKERS ?= 2
 # Of make fuzz.
 EXAMPLES ?= 20000
+# Of make storage: where servers are, and are put.
+SERVERS ?= .servers
 SEED ?= 0
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 BENCHES := bench-growth bench-trickle bench-writers bench-log bench-profile
-.PHONY: help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants faults bench $(BENCHES) lock wheel clean
+.PHONY: help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults storage bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +28,7 @@ demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them 
 test: test-oldest test-newest ## Run all tests on the newest PySpark and the smoke subset on the oldest
 
 test-newest: dev-env
-	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not faults"
+	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not faults and not storage"
 
 test-oldest: oldest-env
 	@$(JAVA) $(OLDEST)/bin/python $(PYTEST) -q -m smoke
@@ -51,6 +53,9 @@ differential: reference-env ## Random statements through delta-spark and puredel
 simulate: dev-env ## Interleave writers by seeds, with faults, and lose nothing (PUREDELTA_SEEDS=0:1000, ARGS=...)
 	@$(DEV)/bin/python -m simulation $(ARGS)
 
+simulate-processes: dev-env reference-env ## Race real processes of puredelta, delta-rs and delta-spark (PUREDELTA_SEEDS=0:100)
+	@PUREDELTA_REFERENCE_PYTHON=$(REFERENCE)/bin/python $(JAVA) $(DEV)/bin/python -m simulation.rivals $(ARGS)
+
 simulate-mutants: dev-env ## Take five safeties out in turn: each must be noticed
 	@$(DEV)/bin/python -m simulation --mutants $(ARGS)
 
@@ -60,6 +65,12 @@ record: reference-env ## Record what delta-spark makes of the new statements in 
 faults: dev-env ## Let every store call and write of data files of every command fail once (ARGS=...)
 	@$(JAVA) $(DEV)/bin/python -m simulation.sweep $(ARGS)
 	@$(JAVA) $(DEV)/bin/python -m pytest -q -m faults tests
+
+storage: dev-env ## Run commands and recorded merges on HDFS and S3 (SERVERS=folder of the servers, ARGS=...)
+	@$(JAVA) scripts/servers $(SERVERS) $(DEV)/bin/python
+	@export SERVERS_BIN=$(SERVERS)/bin SERVERS_JARS=$(SERVERS)/jars && \
+		PYSPARK_SUBMIT_ARGS="$$($(DEV)/bin/python -m tests.servers.s3a)" \
+		$(JAVA) $(DEV)/bin/python -m pytest -q tests/storage $(ARGS)
 
 fuzz: dev-env ## Mutate logs: each must be refused with a code or read rightly (EXAMPLES=20000 SEED=0)
 	@PYTHONPATH=src:. $(DEV)/bin/python -m tests.fuzz --examples $(EXAMPLES) --seed $(SEED)
@@ -83,7 +94,7 @@ lock: ## Resolve the lock files in requirements/ anew
 	@scripts/lock
 
 clean: ## Remove environments, caches and outputs
-	@rm -rf $(DEV) $(OLDEST) $(REFERENCE) .venv-lock dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(DEV) $(OLDEST) $(REFERENCE) .venv-lock .servers dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .PHONY: dev-env oldest-env reference-env
 dev-env:

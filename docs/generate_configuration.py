@@ -9,6 +9,7 @@ from pathlib import Path
 from puredelta.spark.offload.worker_settings import PREFIX as WORKERS_PREFIX
 from puredelta.spark.offload.worker_settings import WORKER_CONFS
 from puredelta.spark.session.delta_conf import HONOURED, OWN, PREFIX, WITHOUT_EFFECT, DeltaConf
+from puredelta.spark.session.storage import OPTION_PREFIX
 
 PAGE = Path(__file__).with_name("configuration.md")
 INTRODUCTION = f"""\
@@ -58,6 +59,12 @@ def page() -> str:
             "part of a MERGE, an UPDATE or a DELETE.",
             "",
             *table("effect", WORKER_CONFS),
+            "",
+            "## Storage",
+            "",
+            f"`{OPTION_PREFIX}<option>` sets an option of object stores by the name that",
+            "obstore has for it. It wins over Hadoop's settings, which count as well: see",
+            "[storage.md](storage.md).",
             "",
             "## Without effect",
             "",

@@ -233,10 +233,17 @@ class Client:
             environment=environment,
         )
 
-    def declare(self, command: Command, predicate: Predicate | None, files: FileTable) -> None:
+    def declare(
+        self,
+        command: Command,
+        predicate: Predicate | None,
+        files: FileTable,
+        *,
+        judges_rows_alone: bool = False,
+    ) -> None:
         """Say what a statement has read."""
         if self._safety.declares_reads:
-            command.transaction.read_files(predicate, files)
+            command.transaction.read_files(predicate, files, judges_rows_alone=judges_rows_alone)
 
     def add_rows(self, written: Written, rows: Iterable[Row], *, data_change: bool = True) -> None:
         """Write rows to new files."""

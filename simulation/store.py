@@ -11,6 +11,7 @@ from puredelta.store.base import (
     NameRule,
     PutOutcome,
     StorageError,
+    Store,
     StoredDirectory,
     StoredFile,
 )
@@ -73,6 +74,10 @@ class SimulatedStore:
         """Return the whole content."""
         return self._reading(Call.READ, path, lambda: self._disk.read(path))
 
+    def read_ahead(self, files: Sequence[StoredFile]) -> Store:  # noqa: ARG002 - no threads here
+        """Return this store: the seed decides what is read when."""
+        return self
+
     def open(self, path: str) -> BinaryIO:
         """Open for reading."""
         return io.BytesIO(self.read(path))
@@ -133,6 +138,12 @@ class SimulatedStore:
     def delete_directory(self, directory: str) -> bool:  # noqa: ARG002 - keys have none
         """Remove nothing: this disk has no directories of its own."""
         return False
+
+    def at(self, uri: str) -> Store:
+        """Return this store: the log names no file outside of the table."""
+        if uri != self.root_uri:
+            raise StorageError(f"{uri} is not on this disk")
+        return self
 
     def name_rule(self) -> NameRule:
         """Return that names count as they are spelled."""

@@ -10,7 +10,7 @@ from puredelta.log.commit.post_commit import CheckpointWish
 from simulation.bank import ACCOUNTS, TableTraits
 from simulation.statements.creation import Append, CreateTable, OpenBank
 from simulation.statements.maintenance import Compact, Read, Restore, SetProperty, Vacuum
-from simulation.statements.payments import Batch, Cancel, Deposit, Overwrite, Sweep, Transfer
+from simulation.statements.payments import Batch, Cancel, Deposit, Overwrite, Raise, Sweep, Transfer
 from simulation.statements.statement import Statement
 
 _AMOUNT_MAX = 20
@@ -89,6 +89,14 @@ def _cancel(random: Random) -> Cancel:
     )
 
 
+def _raise(random: Random) -> Raise:
+    return Raise(
+        account=random.choice(ACCOUNTS),
+        amount=random.randint(1, _AMOUNT_MAX),
+        which=random.randint(0, 9),
+    )
+
+
 def _batch(random: Random) -> Batch:
     return Batch(
         query=random.choice(("query-a", "query-b")),
@@ -131,6 +139,7 @@ _KINDS: Mapping[str, tuple[int, _Maker]] = {
     "deposit": (6, _deposit),
     "sweep": (4, _sweep),
     "cancel": (4, _cancel),
+    "raise": (6, _raise),
     "batch": (4, _batch),
     "overwrite": (1, _overwrite),
     "compact": (5, _compact),

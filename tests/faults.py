@@ -18,6 +18,7 @@ from puredelta.store.base import (
     StoredDirectory,
     StoredFile,
 )
+from puredelta.store.registry import open_store
 
 T = TypeVar("T")
 
@@ -35,6 +36,9 @@ class MemoryStore:
         self._ticks = itertools.count(1_700_000_000_000, 1000)
         self._lock = threading.Lock()
         self.flushed: list[str] = []
+
+    def at(self, uri: str) -> Store:
+        return open_store(uri)
 
     def name_rule(self) -> NameRule:
         return NameRule.EXACT
@@ -68,6 +72,9 @@ class MemoryStore:
             return self.files[path]
         except KeyError:
             raise FileNotFoundError(path) from None
+
+    def read_ahead(self, files: Sequence[StoredFile]) -> Store:  # noqa: ARG002
+        return self
 
     def open(self, path: str) -> BinaryIO:
         return io.BytesIO(self.read(path))
@@ -162,6 +169,9 @@ class FailAt:
     def tripped(self) -> bool:
         return self.calls >= self._nth
 
+    def at(self, uri: str) -> Store:
+        return self._inner.at(uri)
+
     def name_rule(self) -> NameRule:
         return self._run("name_rule", self._inner.name_rule)
 
@@ -188,6 +198,9 @@ class FailAt:
 
     def read(self, path: str) -> bytes:
         return self._run("read", lambda: self._inner.read(path))
+
+    def read_ahead(self, files: Sequence[StoredFile]) -> Store:  # noqa: ARG002
+        return self
 
     def open(self, path: str) -> BinaryIO:
         return self._run("open", lambda: self._inner.open(path))

@@ -191,6 +191,51 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Raise:
+    """UPDATE: raise a payment from the bank. What happens to a row depends on no other row."""
+
+    account: int
+    amount: int
+    which: int
+    """Counts the payments there are."""
+
+    def run(self, client: Client) -> Outcome:
+        """Change both rows of the payment, with deletion vectors where the table has them."""
+        snapshot = client.snapshot()
+        read = client.read_accounts(snapshot, self.account, BANK)
+        payments = [
+            (row.entry, other)
+            for row in read.rows.values()
+            if row.account == self.account
+            and (other := f"{row.entry.removesuffix('-to')}-from") in read.rows
+            and read.rows[other].account == BANK
+        ]
+        if not payments:
+            return Outcome.NOTHING_TO_DO
+        received, paid = sorted(payments)[self.which % len(payments)]
+
+        def changed(row: Row) -> Row:
+            by = {received: self.amount, paid: -self.amount}.get(row.entry, 0)
+            return row._replace(amount=row.amount + by)
+
+        def effect(rows: Rows) -> Rows:
+            return {entry: changed(row) for entry, row in rows.items()}
+
+        command = client.start(snapshot, effect)
+        touched = [each.file for each in read.files if each.holds({received, paid})]
+        client.declare(command, FALSE, FileTable.of(touched), judges_rows_alone=True)
+        written = Written()
+        with client.writing(written):
+            for file in touched:
+                if snapshot.config.properties.enable_deletion_vectors:
+                    client.hide(written, command, file, changed)
+                else:
+                    client.rewrite(written, file, changed)
+        client.commit(command, written, CommitRequest(actions=(), operation=update("...")))
+        return Outcome.COMMITTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """One batch of a streaming query; two drivers may believe that the query is theirs."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -12,13 +13,30 @@ from pyspark.sql import SparkSession
 import puredelta
 from puredelta.errors import DeltaError
 from puredelta.tables import DeltaTable
-from tests.corpus.run import Engine, Run
+from tests.corpus.run import Engine, LocalPlace, Run
+from tests.session_settings import session_settings
 
 
 @pytest.fixture(scope="module")
 def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    spark.conf.set("spark.sql.codegen.wholeStage", "false")  # few rows: to compile costs more
-    engine = Engine(
+    directory = tmp_path_factory.mktemp("corpus")
+    with quick_session(spark):
+        yield Run(
+            spark=spark,
+            directory=directory,
+            engine=engine(spark),
+            place=LocalPlace(directory),
+        )
+
+
+def quick_session(spark: SparkSession) -> AbstractContextManager[None]:
+    """Switch off what only pays for many rows."""
+    return session_settings(spark, {"spark.sql.codegen.wholeStage": "false"})
+
+
+def engine(spark: SparkSession) -> Engine:
+    """Return puredelta."""
+    return Engine(
         table_type=DeltaTable,
         run_sql=lambda text: puredelta.sql(spark, text),
         read=lambda path: puredelta.read(spark, path),
@@ -26,8 +44,6 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         changes=lambda path, version: puredelta.read_changes(spark, path, starting_version=version),
         explain=explain,
     )
-    yield Run(spark=spark, directory=tmp_path_factory.mktemp("corpus"), engine=engine)
-    spark.conf.unset("spark.sql.codegen.wholeStage")
 
 
 def explain(error: Exception) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -50,29 +50,63 @@ class Engine:
     """Error class and SQLSTATE of what a statement raised."""
 
 
+class Place(Protocol):
+    """Where the tables of cases are, each a copy of one that was made in a local directory."""
+
+    def copy(self, base: Path, name: str) -> str:
+        """Return the location of the copy."""
+
+    def last_commit(self, location: str) -> tuple[int, str]:
+        """Return the newest version and the content of its commit file."""
+
+    def remove(self, location: str) -> None:
+        """Remove a copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPlace:
+    """Tables below a local directory."""
+
+    directory: Path
+
+    def copy(self, base: Path, name: str) -> str:
+        """Return the location of the copy."""
+        shutil.copytree(base, self.directory / name)
+        return str(self.directory / name)
+
+    def last_commit(self, location: str) -> tuple[int, str]:
+        """Return the newest version and the content of its commit file."""
+        newest = max((Path(location) / "_delta_log").glob("*.json"))
+        return int(newest.stem), newest.read_text()
+
+    def remove(self, location: str) -> None:
+        """Remove a copy."""
+        shutil.rmtree(location)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Runs cases below a directory; tables that are made alike are made once and copied."""
+    """Runs cases; tables that are made alike are made once, below a directory, and copied."""
 
     spark: SparkSession
     directory: Path
     engine: Engine
+    place: Place
     _bases: dict[str, Path] = field(default_factory=dict)
     _unchanged: dict[str, dict[str, Json]] = field(default_factory=dict)
 
     def outcome(self, case: Case) -> dict[str, Any]:
         """Run the statement of a case on a copy of its table."""
-        path = self.directory / f"table-{case.id}"
-        shutil.copytree(self._base(case.setup), path)
+        path = self.place.copy(self._base(case.setup), f"table-{case.id}")
         try:
             for text in case.prepare:
                 self.engine.run_sql(_with_table(text, path)).collect()
             return self._outcome_at(case, path)
         finally:
-            shutil.rmtree(path)
+            self.place.remove(path)
 
-    def _outcome_at(self, case: Case, path: Path) -> dict[str, Any]:
-        version = _last_version(path)
+    def _outcome_at(self, case: Case, path: str) -> dict[str, Any]:
+        version, _ = self.place.last_commit(path)
         result: list[Json] = []
         error: Exception | None = None
         source = self._source(case, path)
@@ -82,7 +116,8 @@ class Run:
                 result = [] if answer is None else [list(row) for row in answer.collect()]
             except Exception as raised:  # noqa: BLE001 - whatever it is, it is the outcome
                 error = raised
-        commits = _last_version(path) - version
+        last, commit = self.place.last_commit(path)
+        commits = last - version
         if error is not None:
             outcome: dict[str, Any] = {"error": self.engine.explain(error)}
             if commits != 0:
@@ -91,13 +126,13 @@ class Run:
         outcome = {"result": result, **self._content(case, path, changed=commits > 0)}
         outcome |= {"commits": commits}
         if commits:
-            outcome |= _history(path)
+            outcome |= _history(commit)
         if commits and case.has_feed:
-            feed = self.engine.changes(str(path), version + 1)
+            feed = self.engine.changes(path, version + 1)
             outcome["changes"] = encode_rows(feed.drop("_commit_version", "_commit_timestamp"))
         return outcome
 
-    def _content(self, case: Case, path: Path, *, changed: bool) -> dict[str, Json]:
+    def _content(self, case: Case, path: str, *, changed: bool) -> dict[str, Json]:
         if changed or case.read is not None:
             return self._read(case.read, path)
         key = json.dumps(case.setup)
@@ -105,9 +140,9 @@ class Run:
             self._unchanged[key] = self._read(None, path)
         return self._unchanged[key]
 
-    def _read(self, query: str | None, path: Path) -> dict[str, Json]:
+    def _read(self, query: str | None, path: str) -> dict[str, Json]:
         if query is None:
-            rows = self.engine.read(str(path))
+            rows = self.engine.read(path)
         else:
             rows = self.engine.run_sql(_with_table(query, path))
         return {"schema": schema_text(rows.schema), "rows": encode_rows(rows)}
@@ -127,7 +162,7 @@ class Run:
             self._bases[key] = base
         return self._bases[key]
 
-    def _source(self, case: Case, path: Path) -> DataFrame | None:
+    def _source(self, case: Case, path: str) -> DataFrame | None:
         if case.source is None:
             return None
         if isinstance(case.source, str):
@@ -139,11 +174,11 @@ class Run:
         source.createOrReplaceTempView("updates")
         return source
 
-    def _execute(self, case: Case, path: Path, source: DataFrame | None) -> DataFrame | None:
+    def _execute(self, case: Case, path: str, source: DataFrame | None) -> DataFrame | None:
         if case.statement is not None:
             return self.engine.run_sql(_with_table(case.statement, path))
         assert case.calls is not None, "a case has a statement or calls"
-        at: Any = self.engine.table_type.forPath(self.spark, str(path))
+        at: Any = self.engine.table_type.forPath(self.spark, path)
         for name, *arguments in case.calls:
             if name == "sql":
                 self.engine.run_sql(_with_table(arguments[0], path)).collect()
@@ -163,17 +198,12 @@ def _named(arguments: list[Any]) -> dict[str, Any]:
     return next((argument for argument in arguments if isinstance(argument, dict)), {})
 
 
-def _with_table(text: str, path: Path) -> str:
+def _with_table(text: str, path: object) -> str:
     return text.replace("{table}", f"delta.`{path}`")
 
 
-def _last_version(path: Path) -> int:
-    return max(int(file.stem) for file in (path / "_delta_log").glob("*.json"))
-
-
-def _history(path: Path) -> dict[str, Json]:
-    file = path / "_delta_log" / f"{_last_version(path):020}.json"
-    lines = map(json.loads, file.read_text().splitlines())
+def _history(commit: str) -> dict[str, Json]:
+    lines = map(json.loads, commit.splitlines())
     entry = next(line["commitInfo"] for line in lines if "commitInfo" in line)
     found = entry.get("operationMetrics") or {}
     names = METRICS.get(entry["operation"], ())
@@ -183,4 +213,4 @@ def _history(path: Path) -> dict[str, Json]:
     }
 
 
-__all__ = ["METRICS", "Engine", "Run", "ordered"]
+__all__ = ["METRICS", "Engine", "LocalPlace", "Place", "Run", "ordered"]

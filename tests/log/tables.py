@@ -135,8 +135,10 @@ class Client:
             environment=self._environment,
         )
 
-    def read_files(self, predicate: Predicate | None, files: FileTable) -> None:
-        self._transaction.read_files(predicate, files)
+    def read_files(
+        self, predicate: Predicate | None, files: FileTable, *, judges_rows_alone: bool = False
+    ) -> None:
+        self._transaction.read_files(predicate, files, judges_rows_alone=judges_rows_alone)
 
     def read_app_id(self, app_id: str) -> int | None:
         return self._transaction.read_app_id(app_id)

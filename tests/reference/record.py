@@ -24,7 +24,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tests.corpus.case import CASES, read_cases
-from tests.corpus.run import Engine, Run
+from tests.corpus.run import Engine, LocalPlace, Run
 from tests.reference.random_cases import random_case
 from tests.reference.session_start import started_in_turn
 
@@ -36,7 +36,10 @@ def main(arguments: argparse.Namespace) -> None:
     """Record the cases of every file."""
     with tempfile.TemporaryDirectory() as scratch:
         spark = start_session(scratch)
-        run = Run(spark=spark, directory=Path(scratch) / "tables", engine=delta_spark(spark))
+        tables = Path(scratch) / "tables"
+        run = Run(
+            spark=spark, directory=tables, engine=delta_spark(spark), place=LocalPlace(tables)
+        )
         add_random(spark, arguments.seeds)
         for path in sorted(CASES.glob("*.jsonl")):
             if not arguments.files or path.stem in arguments.files:

@@ -50,7 +50,7 @@ def data_file(root: Path, name: str, ids: range, part: int) -> Add:
     )
 
 
-def build(root: Path) -> TableLog:
+def build(root: Path, **properties: str) -> TableLog:
     root.mkdir()
     store = LocalStore(root)
     first = data_file(root, "a.parquet", range(10), 1)
@@ -62,6 +62,7 @@ def build(root: Path) -> TableLog:
         partitioned_by=("part",),
         delta__enableInCommitTimestamps="true",
         delta__checkpointInterval="2",
+        **properties,
     )
     transact(log).commit(
         [SetTransaction(app_id="app", version=7), DomainMetadata(domain="d", configuration="{}")],
@@ -85,12 +86,20 @@ def delta_log(spark: SparkSession, root: Path) -> Any:
     return logs.forTable(spark._jsparkSession, str(root))
 
 
+TYPED = {"delta__checkpoint__writeStatsAsStruct": "true"}
+TYPED_ONLY = {**TYPED, "delta__checkpoint__writeStatsAsJson": "false"}
+STATISTICS = pytest.mark.parametrize(
+    "properties", [{}, TYPED, TYPED_ONLY], ids=["JSON", "JSON and typed", "typed"]
+)
+
+
+@STATISTICS
 @pytest.mark.parametrize("commits_kept", [True, False])
 def test_the_reference_reads_state_from_our_checkpoint(
-    spark: SparkSession, tmp_path: Path, commits_kept: bool
+    spark: SparkSession, tmp_path: Path, commits_kept: bool, properties: dict[str, str]
 ) -> None:
     root = tmp_path / "table"
-    log = build(root)
+    log = build(root, **properties)
     if not commits_kept:
         for version in range(2):
             log.store.delete(log_path(commit_name(version)))
@@ -107,11 +116,14 @@ def test_the_reference_reads_state_from_our_checkpoint(
     assert tuple(rows.first() or ()) == (25, sum(range(10, 30)) + sum(range(5)), 20 * 2 + 5 * 3)
 
 
+@STATISTICS
 def test_the_reference_skips_files_by_our_checkpointed_statistics(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, properties: dict[str, str]
 ) -> None:
     root = tmp_path / "table"
-    build(root)
+    log = build(root, **properties)
+    for version in range(2):
+        log.store.delete(log_path(commit_name(version)))
     found = spark.read.format("delta").load(str(root)).where("id >= 10 and part = 2")
     assert [Path(name).name for name in found.inputFiles()] == ["b.parquet"]
 

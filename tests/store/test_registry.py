@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.store.registry import open_store
+from puredelta.store.base import Store
+from puredelta.store.local import LocalStore
+from puredelta.store.object_store import ObjectStore
+from puredelta.store.registry import Storage, is_same_location, open_store
 
 
 @pytest.mark.parametrize(
@@ -37,7 +41,7 @@ def test_relative_paths_follow_the_working_directory(
     assert open_store(tmp_path / "t").root_uri == f"file:{tmp_path}/t"
 
 
-@pytest.mark.parametrize("scheme", ["s3", "s3a", "abfss", "gs", "hdfs", "dbfs", "http"])
+@pytest.mark.parametrize("scheme", ["hdfs", "dbfs", "http", "oss"])
 def test_other_storage_is_refused_by_name(scheme: str) -> None:
     with pytest.raises(UnsupportedError, match=f"'{scheme}' storage.*mount") as caught:
         open_store(f"{scheme}://bucket/t")
@@ -62,3 +66,97 @@ def test_what_is_no_location(location: str) -> None:
 def test_a_file_uri_with_a_host() -> None:
     with pytest.raises(UnsupportedError, match="names the host 'server'"):
         open_store("file://server/share")
+
+
+class Schemes:
+    """The file systems of a session that has some; a location is opened below a local folder."""
+
+    def __init__(self, *schemes: str) -> None:
+        self.schemes = schemes
+        self.opened: list[str] = []
+
+    def has_scheme(self, scheme: str) -> bool:
+        return scheme in self.schemes
+
+    def open(self, location: str, *, open_at: Callable[[str], Store]) -> Store:
+        self.opened.append(location)
+        return LocalStore("/data/t", open_at=open_at)
+
+    def remove(self, location: str) -> None:
+        raise NotImplementedError(location)
+
+
+@pytest.mark.parametrize(
+    ("location", "root_uri"),
+    [
+        ("s3://lake/t/", "s3://lake/t"),
+        ("S3A://lake//t", "s3a://lake/t"),
+        ("gs://lake/my table%20", "gs://lake/my table%20"),
+        ("abfss://c@a.dfs.core.windows.net/t", "abfss://c@a.dfs.core.windows.net/t"),
+    ],
+)
+def test_object_stores_are_opened_by_name(location: str, root_uri: str) -> None:
+    store = open_store(location)
+    assert isinstance(store, ObjectStore)
+    assert store.root_uri == root_uri
+
+
+def test_s3_is_named_as_the_session_can_read_it() -> None:
+    def root(location: str, *schemes: str) -> str:
+        return Storage(file_systems=Schemes(*schemes)).open(location).root_uri
+
+    assert root("s3://lake/t", "s3a") == "s3a://lake/t"
+    assert root("s3://lake/t", "s3", "s3a") == "s3://lake/t"
+    assert root("s3a://lake/t", "s3") == "s3://lake/t"
+    assert root("s3://lake/t") == "s3://lake/t"
+
+
+def test_other_storage_is_left_to_the_session() -> None:
+    file_systems = Schemes("hdfs")
+    storage = Storage(file_systems=file_systems)
+    store = storage.open("hdfs://name/t")
+    assert file_systems.opened == ["hdfs://name/t"]
+    assert isinstance(store.at("s3://lake/other"), ObjectStore)
+    with pytest.raises(UnsupportedError, match="'viewfs' storage"):
+        store.at("viewfs://name/t")
+
+
+def test_what_cannot_be_translated_is_left_to_the_session(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = {"fs.s3a.aws.credentials.provider": "com.corp.Vault"}
+    with pytest.raises(UnsupportedError, match=r"com\.corp\.Vault, which only the JVM"):
+        Storage(settings=settings).open("s3a://lake/t")
+    file_systems = Schemes("s3a")
+    storage = Storage(settings=settings, file_systems=file_systems)
+    for _ in range(2):
+        storage.open("s3a://lake/t")
+    assert file_systems.opened == ["s3a://lake/t"] * 2
+    said = [r.getMessage() for r in caplog.records if "com.corp.Vault" in r.getMessage()]
+    assert len(said) == 1
+
+
+def test_options_of_one_call_win() -> None:
+    storage = Storage(settings={"fs.s3a.endpoint": "a"}, options={"region": "r"})
+    more = storage.with_options({"fs.s3a.endpoint": "b", "timeout": "9s"})
+    assert more.settings == {"fs.s3a.endpoint": "b"}
+    assert more.options == {"region": "r", "timeout": "9s"}
+    assert storage.with_options(None) is storage
+    assert "settings" not in repr(more)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("s3://lake/t", "s3a://lake/t", True),
+        ("s3n://lake/a%20b", "s3://lake/a%20b", True),
+        ("s3://lake/a%20b", "s3://lake/a b", False),
+        ("s3://lake/t", "s3://other/t", False),
+        ("s3://lake/t", "gs://lake/t", False),
+        ("file:/no/such", "file:/no/such", True),
+        ("file:/no/such", "file:/no/other", False),
+        ("hdfs://name/t", "file:/t", False),
+    ],
+)
+def test_two_roots_of_one_table(one: str, other: str, *, same: bool) -> None:
+    assert is_same_location(one, other) is same

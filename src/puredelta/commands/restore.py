@@ -38,7 +38,6 @@ from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.timestamps import parse_time_zone
-from puredelta.store.registry import open_store
 
 IGNORE_MISSING_SETTING = "spark.sql.files.ignoreMissingFiles"
 
@@ -247,7 +246,7 @@ def require_present(files: FileTable, target: Snapshot, *, purpose: str) -> None
     Raises:
         InvalidRequestError: a file is not there (FILE_NOT_FOUND).
     """
-    missing = list(_missing(list(files.adds()), target.root_uri))
+    missing = list(_missing(list(files.adds()), target))
     if missing:
         raise InvalidRequestError(
             f"Not all files from version {target.version} are available in file system. Missed "
@@ -270,12 +269,12 @@ def paths_of(add: Add) -> Iterator[str]:
         yield path
 
 
-def _missing(adds: Sequence[Add], root_uri: str) -> Iterator[str]:
+def _missing(adds: Sequence[Add], target: Snapshot) -> Iterator[str]:
     paths = list(dict.fromkeys(path for add in adds for path in paths_of(add)))
 
     def is_there(path: str) -> bool:
-        directory, _, name = absolute_uri(root_uri, path).rpartition("/")
-        return open_store(directory).exists(name)
+        directory, _, name = absolute_uri(target.root_uri, path).rpartition("/")
+        return target.open_at(directory).exists(name)
 
     with ThreadPoolExecutor(_LOOKERS_MAX, "puredelta-restore") as lookers:
         for path, found in zip(paths, lookers.map(is_there, paths), strict=True):

@@ -30,6 +30,10 @@ class StorageError(OSError):
     """The store failed or did not answer; a write may or may not have landed."""
 
 
+class UnknownOutcomeError(StorageError):
+    """A write that was not answered: the store may still carry it out, after this error."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFile:
     """One file of a listing. ``path`` is relative to the store's root."""
@@ -83,6 +87,15 @@ class Store(Protocol):
         takes it (``file:/data/my table``).
         """
 
+    def at(self, uri: str) -> Store:
+        """Return the store of another directory, reached with the settings of this one.
+
+        ``uri`` is absolute and decoded, as a log names files outside of the table.
+
+        Raises:
+            UnsupportedError: see `puredelta.store.registry.Storage.open`.
+        """
+
     def name_rule(self) -> NameRule:
         """Return how names are compared here, and make sure that `put_if_absent` can be atomic.
 
@@ -116,6 +129,13 @@ class Store(Protocol):
 
     def read(self, path: str) -> bytes:
         """Return the whole content."""
+
+    def read_ahead(self, files: Sequence[StoredFile]) -> Store:
+        """Return this store, with files on their way that will be read soon.
+
+        Where a request takes long they are read side by side. A failure is raised where the file
+        is read.
+        """
 
     def open(self, path: str) -> BinaryIO:
         """Open for reading, seekable: for Parquet, where only some bytes are needed."""

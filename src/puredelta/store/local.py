@@ -19,11 +19,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
+from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.store.base import (
     FileEnd,
     NameRule,
     PutOutcome,
     StorageError,
+    Store,
     StoredDirectory,
     StoredFile,
 )
@@ -33,19 +35,22 @@ from puredelta.store.file_system import (
     flush_file,
     link_new,
     make_directories,
+    read_file_end,
 )
 
 _NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST})
 _FLUSHERS_MAX = 16
 _name_rules: dict[str, NameRule] = {}
 """By root, for the length of the process."""
-_READ_AS_IT_IS = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 
 
 class LocalStore:
     """The `puredelta.store.base.Store` of one directory. Nothing is created before a put."""
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], *, open_at: Callable[[str], Store] | None = None
+    ) -> None:
+        self._open_at = open_at
         self._root = Path(os.path.abspath(root))  # noqa: PTH100 - symbolic links stay as they are
         self._root_uri = "file:" + self._root.as_posix().rstrip("/")
         self._prefix = os.path.join(self._root, "")  # noqa: PTH118 - with the slash
@@ -54,6 +59,18 @@ class LocalStore:
     def root_uri(self) -> str:
         """``file:/absolute/path``, decoded."""
         return self._root_uri
+
+    def at(self, uri: str) -> Store:
+        """Open another directory; without a session's settings only a local one can be."""
+        if self._open_at is not None:
+            return self._open_at(uri)
+        if "://" in uri:
+            raise UnsupportedError(
+                f"{uri} lies on other storage than the table. Open the table with a session.",
+                code=ErrorCode.UNSUPPORTED_STORAGE,
+                path=uri,
+            )
+        return LocalStore(uri.removeprefix("file:"))
 
     def name_rule(self) -> NameRule:
         """Link a file in the root, and look for it under other spellings."""
@@ -133,6 +150,10 @@ class LocalStore:
         """Return the whole content."""
         with _translated():
             return self._path(path).read_bytes()
+
+    def read_ahead(self, files: Sequence[StoredFile]) -> Store:  # noqa: ARG002
+        """Return the store as it is: threads cost more than reading from a disk."""
+        return self
 
     def open(self, path: str) -> BinaryIO:
         """Open for reading; the caller closes it."""
@@ -239,23 +260,6 @@ class LocalStore:
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink()
-
-
-def read_file_end(path: str, num_bytes: int) -> FileEnd:
-    """Return the last bytes of a file, unbuffered because files are many."""
-    descriptor = os.open(path, _READ_AS_IT_IS)
-    try:
-        size = os.lseek(descriptor, 0, os.SEEK_END)
-        os.lseek(descriptor, max(0, size - num_bytes), os.SEEK_SET)
-        content = os.read(descriptor, num_bytes)
-        while len(content) < min(size, num_bytes):
-            more = os.read(descriptor, num_bytes - len(content))
-            if not more:
-                raise StorageError(f"{path} was cut short while it was read")
-            content += more
-        return FileEnd(content, size)
-    finally:
-        os.close(descriptor)
 
 
 def _join(directory: str, name: str) -> str:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.protocol.actions.paths import canonical_path, encode_uri
+from puredelta.store.access.location import ObjectLocation, parse_object_location
+from puredelta.store.access.object_access import Untranslated
+from puredelta.store.access.translate import translate
 from puredelta.store.base import Store
 from puredelta.store.local import LocalStore
+from puredelta.store.object_store import ObjectStore
+
+logger = logging.getLogger(__name__)
 
 # As Hadoop reads it: a colon before the first slash ends a scheme. One letter is a drive.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
@@ -16,41 +28,125 @@ _LOCAL = "file:"
 _FILE_AUTHORITIES = ("", "localhost")
 
 
-def open_store(location: str | os.PathLike[str]) -> Store:
-    """Return the store of a table location; nothing is read or created.
+class FileSystems(Protocol):
+    """The file systems that the JVM of a session has."""
 
-    A location is a plain path, relative to the working directory or absolute, or a
-    ``file:`` URI in any spelling. As in Spark, nothing in it is expanded or decoded:
-    ``~`` and ``%20`` are part of the name.
+    def has_scheme(self, scheme: str) -> bool:
+        """Return whether there is a class for a scheme; nothing is connected."""
 
-    Raises:
-        UnsupportedError: any other scheme (UNSUPPORTED_STORAGE).
-        InvalidRequestError: the location is empty or cannot be a path.
+    def open(self, location: str, *, open_at: Callable[[str], Store]) -> Store:
+        """Return the store of a location."""
 
-    Examples:
-        >>> open_store("file:///data/my table").root_uri
-        'file:/data/my table'
+    def remove(self, location: str) -> None:
+        """Remove a directory and everything in it; a missing directory is no error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """What a session says of storage; it opens the stores of all tables that the session uses.
+
+    The default is that of no session: object stores are reached as the environment says.
     """
-    text = os.fspath(location)
-    if not text or "\0" in text:
-        raise InvalidRequestError(
-            f"{text!r} is not the location of a table. Pass a path or a file: URI.",
-            code=ErrorCode.PATH_DOES_NOT_EXIST,
-            path=text,
-        )
-    scheme = _SCHEME.match(text)
-    if scheme is None:
-        return LocalStore(text)
-    if scheme[1].lower() == "file":
-        return LocalStore(_path_of_file_uri(text))
-    is_uri = text.startswith("/", scheme.end())
-    hint = "" if is_uri else f" (a local name with a colon is written ./{text})"
-    raise UnsupportedError(
-        f"Tables on {scheme[1]!r} storage are not supported: {text}. Use a directory on a file "
-        f"system that the driver and the executors mount, as a path or a file: URI{hint}.",
+
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Hadoop's, ``fs.*``; some are secrets."""
+    options: Mapping[str, object] = field(default_factory=dict, repr=False)
+    """Options of object stores by obstore's names, which win over the settings."""
+    file_systems: FileSystems | None = None
+    """The session's own file systems; ``None`` where no JVM is in reach."""
+
+    def with_options(self, options: Mapping[str, object] | None) -> Storage:
+        """Return this storage with options of one call, Hadoop's names or obstore's.
+
+        >>> Storage().with_options({"fs.s3a.endpoint": "h", "region": "r"}).settings
+        {'fs.s3a.endpoint': 'h'}
+        """
+        if not options:
+            return self
+        hadoop = {key: str(value) for key, value in options.items() if key.startswith("fs.")}
+        own = {key: value for key, value in options.items() if not key.startswith("fs.")}
+        return replace(self, settings={**self.settings, **hadoop}, options={**self.options, **own})
+
+    def open(self, location: str | os.PathLike[str]) -> Store:
+        """Return the store of a table location; nothing is read or created.
+
+        A location is a plain path, relative to the working directory or absolute, or a URI. As
+        in Spark, nothing in it is expanded or decoded: ``~`` and ``%20`` are part of the name.
+
+        Raises:
+            UnsupportedError: storage that cannot be reached (UNSUPPORTED_STORAGE).
+            InvalidRequestError: the location is empty or cannot be a path, or an option is wrong.
+
+        Examples:
+            >>> Storage().open("file:///data/my table").root_uri
+            'file:/data/my table'
+        """
+        text = os.fspath(location)
+        if not text or "\0" in text:
+            raise InvalidRequestError(
+                f"{text!r} is not the location of a table. Pass a path or a URI.",
+                code=ErrorCode.PATH_DOES_NOT_EXIST,
+                path=text,
+            )
+        scheme = _SCHEME.match(text)
+        if scheme is None:
+            return LocalStore(text, open_at=self.open)
+        if scheme[1].lower() == "file":
+            return LocalStore(_path_of_file_uri(text), open_at=self.open)
+        found = parse_object_location(text)
+        return self._in_hadoop(text, None) if found is None else self._in_cloud(found, text)
+
+    def _in_cloud(self, location: ObjectLocation, text: str) -> Store:
+        access = translate(location, self.settings, self.options)
+        if isinstance(access, Untranslated):
+            return self._in_hadoop(text, access.reason)
+        systems = self.file_systems
+        if systems is None:
+            return ObjectStore(location, access, open_at=self.open)
+        known = location.named_for(systems.has_scheme)
+        remove = systems.remove if systems.has_scheme(known.scheme) else None
+        return ObjectStore(known, access, open_at=self.open, remove_markers=remove)
+
+    def _in_hadoop(self, location: str, reason: str | None) -> Store:
+        """Leave a location to the session's own file system."""
+        scheme = location.partition(":")[0]
+        if self.file_systems is not None and self.file_systems.has_scheme(scheme):
+            if reason is not None:
+                _say_once(scheme, reason)
+            return self.file_systems.open(location, open_at=self.open)
+        raise _unreachable(location, scheme, reason)
+
+
+def open_store(location: str | os.PathLike[str]) -> Store:
+    """Return the store of a location without the settings of a session: see `Storage.open`."""
+    return Storage().open(location)
+
+
+@functools.cache
+def _say_once(scheme: str, reason: str) -> None:
+    logger.warning(
+        "%s:// is reached by Hadoop's file system in the driver, since %s", scheme, reason
+    )
+
+
+def _unreachable(location: str, scheme: str, reason: str | None) -> UnsupportedError:
+    is_uri = location.startswith("/", len(scheme) + 1)
+    hint = "" if is_uri else f" (a local name with a colon is written ./{location})"
+    why = (
+        f"{scheme!r} is no object store that this library knows, and the session has no file "
+        "system of Hadoop for it"
+        if reason is None
+        else f"{reason}, which only the JVM of a classic session can do, and the session has no "
+        f"file system of Hadoop for {scheme!r}"
+    )
+    return UnsupportedError(
+        f"Tables on {scheme!r} storage cannot be reached: {location}: {why}. Put Hadoop's client "
+        "for it on the class path (spark.jars.packages), give credentials as "
+        "spark.puredelta.storage.*, or mount the storage and pass a path or a file: URI"
+        f"{hint}.",
         code=ErrorCode.UNSUPPORTED_STORAGE,
-        path=text,
-        scheme=scheme[1],
+        path=location,
+        scheme=scheme,
     )
 
 
@@ -65,8 +161,10 @@ def has_scheme(location: str) -> bool:
 
 def is_same_location(one: str, other: str) -> bool:
     """Return whether two roots of tables are one directory, through whatever links or mounts."""
-    if one == other:
+    if canonical_path(encode_uri(one)) == canonical_path(encode_uri(other)):
         return True
+    if not (one.startswith(_LOCAL) and other.startswith(_LOCAL)):
+        return False
     one_path, other_path = (root_uri.removeprefix(_LOCAL) for root_uri in (one, other))
     try:
         return Path(one_path).samefile(other_path)

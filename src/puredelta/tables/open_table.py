@@ -69,11 +69,11 @@ def require_storage_options(options: Mapping[str, str]) -> None:
     Raises:
         InvalidRequestError: a key begins neither with ``fs.`` nor with ``dfs.``.
     """
-    odd = {key: value for key, value in options.items() if not key.startswith(("fs.", "dfs."))}
+    odd = [key for key in options if not key.startswith(("fs.", "dfs."))]
     if odd:
         raise InvalidRequestError(
             "Currently DeltaTable.forPath only supports hadoop configuration keys starting with "
-            f"[fs.,dfs.] but got {odd}. Leave them out.",
+            f"[fs.,dfs.] but got {sorted(odd)}. Leave them out.",
             code=ErrorCode.TABLE_FOR_PATH_UNSUPPORTED_HADOOP_CONF,
-            unsupported_options=odd,
+            unsupported_options=tuple(sorted(odd)),
         )

@@ -17,7 +17,6 @@ from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
 from puredelta.commands.definition.columns import column, require_valid_columns, stored_columns
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.filled_columns import IdentitySpec
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.spark.catalog.catalog_entries import entry_name
@@ -216,7 +215,7 @@ class DeltaTableBuilder(Generic[Table]):
                     code=ErrorCode.CREATE_TABLE_MISSING_TABLE_NAME_OR_LOCATION,
                 )
             return self._location
-        if self._location is not None and not TableLog.open(path).is_at(self._location):
+        if self._location is not None and not open_log(self._spark, path).is_at(self._location):
             raise InvalidRequestError(
                 "Creating path-based Delta table with a different location isn't supported. "
                 f"Identifier: {self._name}, Location: {self._location}",

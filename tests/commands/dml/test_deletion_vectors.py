@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.errors import ConflictError
 from puredelta.log.commit.environment import Phase
 from puredelta.log.files.row_counts import logical_rows
+from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add, AddChangeFile, Remove
 from puredelta.tables import DeltaTable
 from tests.commands.dml.features import (
@@ -111,23 +114,46 @@ def test_a_session_may_do_without(spark: SparkSession, tmp_path: Path) -> None:
     assert rows_of(spark, log) == dict.fromkeys([r for r in OLD if r[0] not in {1, 2}], 1)
 
 
-def test_two_that_hide_rows_of_one_file_cannot_both_commit(
+def _rival(spark: SparkSession, log: TableLog, key: int) -> Callable[[Phase], None]:
+    """Another MERGE deletes a row once ours has written its files."""
+    left = [key]
+
+    def on_phase(phase: Phase) -> None:
+        if phase is Phase.STAGED and left:
+            merge(spark, log, source(spark, (left.pop(), "", A)), "t.k = s.k", delete())
+
+    return on_phase
+
+
+def test_two_that_hide_different_rows_of_one_file_both_commit(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The second would bring rows of the first back; its vector file goes, too."""
+    """X-27a: the vector of the second has the rows of both."""
     log = make_table(spark, tmp_path, OLD, properties=VECTORS)
-    left: list[set[str]] = []
+    rival = _rival(spark, log, 1)
+    outcome = merge(spark, log, source(spark, (2, "", A)), "t.k = s.k", delete(), on_phase=rival)
+    assert outcome.version == 2
+    assert outcome.metrics["numTargetRowsDeleted"] == 1
+    assert rows_of(spark, log) == dict.fromkeys([r for r in OLD if r[0] not in {1, 2}], 1)
 
-    def rival(phase: Phase) -> None:
-        if phase is Phase.STAGED and not left:
-            left.append(data_files(tmp_path))
-            merge(spark, log, source(spark, (1, "", A)), "t.k = s.k", delete())
 
+@pytest.mark.parametrize("clauses", [(delete(),), (delete(), insert())], ids=["same row", "insert"])
+def test_two_that_could_meet_cannot_both_commit(
+    spark: SparkSession, tmp_path: Path, clauses: tuple[Any, ...]
+) -> None:
+    """The same row, or rows that are inserted because another was not there; a vector file goes."""
+    log = make_table(spark, tmp_path, OLD, properties=VECTORS)
+    mine = 1 if len(clauses) == 1 else 2
     with pytest.raises(ConflictError):
-        merge(spark, log, source(spark, (2, "", A)), "t.k = s.k", delete(), on_phase=rival)
-    vectors = {path for path in data_files(tmp_path) if path.endswith(".bin")}
-    assert len(vectors) == 1
-    assert not vectors & left[0]
+        merge(
+            spark,
+            log,
+            source(spark, (mine, "", A)),
+            "t.k = s.k",
+            *clauses,
+            on_phase=_rival(spark, log, 1),
+        )
+    assert len({path for path in data_files(tmp_path) if path.endswith(".bin")}) == 1
     assert rows_of(spark, log) == dict.fromkeys([r for r in OLD if r[0] != 1], 1)
 
 

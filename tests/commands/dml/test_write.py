@@ -14,6 +14,7 @@ from puredelta.commands.dml.new_rows.new_rows import NewRows
 from puredelta.commands.dml.search.positions import RowPositions
 from puredelta.commands.dml.source.context import StatementContext
 from puredelta.commands.dml.write import NOBODY, Rewriters, rewrite_files, write
+from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.rewrite.contract import RewriteOrder, Rewriting, Rewritten
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
@@ -129,6 +130,27 @@ def test_what_cannot_be_removed_hides_no_error() -> None:
             rewriters=rewriters(arrow, spark),
         )
     assert spark.discarded == 1
+
+
+def test_storage_that_cannot_commit_is_found_out_before_anything_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    statement_context = context()
+
+    def refuse(_: object) -> None:
+        raise UnsupportedError("no hard links", code=ErrorCode.UNSUPPORTED_STORAGE)
+
+    monkeypatch.setattr(type(statement_context.store), "name_rule", refuse)
+    arrow, spark = Rewriter(COPIED), Rewriter(COPIED)
+    for some in ({"rewritten": (order("a.parquet"),)}, {"marked": (order("a.parquet"),)}):
+        with pytest.raises(UnsupportedError, match="no hard links"):
+            write(
+                statement_context,
+                decision(statement_context, **some),
+                NewRows(),
+                rewriters=rewriters(arrow, spark),
+            )
+    assert (arrow.asked, spark.asked) == (0, 0)
 
 
 def test_nothing_to_do_asks_nobody() -> None:

@@ -47,7 +47,7 @@ MARKED = replace(add("b%20c", PARTS), deletion_vector=VECTOR, stats=STATS)
 V2 = feature_protocol("domainMetadata", "clustering", readers=("deletionVectors", "v2Checkpoint"))
 
 
-def full_table(store: object, policy: str = "classic") -> TableLog:
+def full_table(store: object, policy: str = "classic", **properties: str) -> TableLog:
     """A table with one of everything a checkpoint may hold, at version 2."""
     removed = replace(add("old", {"part": None}), tags={"k": None})
     log = create_table(
@@ -59,6 +59,7 @@ def full_table(store: object, policy: str = "classic") -> TableLog:
         partitioned_by=("part",),
         delta__enableDeletionVectors="true",
         delta__checkpointPolicy=policy,
+        **properties,
     )
     actions: list[Action] = [
         remove_file(removed, deleted_ms=NOW_MS - 5),

@@ -12,9 +12,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import puredelta
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.spark.session.open_log import open_log
-from puredelta.tables import DeltaTable
+from puredelta.store.object_store import ObjectStore
 from tests.commands.sessions import FakeSession
 
 HDFS = "hdfs://name-node:8020"
@@ -37,19 +37,41 @@ class Client(FakeSession):
 
 @pytest.mark.parametrize("made", [lambda: FakeSession(spark__hadoop__fs__defaultFS=HDFS),
                                   lambda: Client(HDFS)])  # fmt: skip
-def test_a_path_that_spark_looks_for_elsewhere_is_refused(made: Callable[[], Any]) -> None:
+def test_a_client_does_not_take_a_path_of_the_server_for_its_own(made: Callable[[], Any]) -> None:
     spark = made()
-    for location in ("/data/t", "data/t", Path("/data/t")):
-        with pytest.raises(
-            UnsupportedError, match=r"fs\.defaultFS.* write file:/.*data/t"
-        ) as caught:
+    for location in ("/data/t", Path("/data/t")):
+        with pytest.raises(UnsupportedError, match=f"{HDFS}/data/t") as caught:
             open_log(spark, location)
         assert caught.value.code is ErrorCode.UNSUPPORTED_STORAGE
-        assert HDFS in str(caught.value)
+    with pytest.raises(UnsupportedError, match=f"such as {HDFS}/data/t"):
+        open_log(spark, "data/t")
     assert open_log(spark, "file:/data/t").root_uri == "file:/data/t"
     assert open_log(spark, "file:///data/t").root_uri == "file:/data/t"
-    with pytest.raises(UnsupportedError, match="'s3a' storage"):
-        open_log(spark, "s3a://bucket/t")
+
+
+def test_settings_of_a_client_reach_the_store() -> None:
+    spark: Any = FakeSession(
+        spark__hadoop__fs__defaultFS="s3a://lake",
+        spark__hadoop__fs__s3a__endpoint="http://store:9000",
+        spark__hadoop__fs__s3a__path__style__access="true",
+        spark__hadoop__fs__s3a__access__key="AK",
+        spark__hadoop__fs__s3a__secret__key="SK",
+        spark__puredelta__storage__region="eu-west-1",
+    )
+    log = open_log(spark, "/t", storage_options={"fs.s3a.secret.key": "mine", "timeout": "9s"})
+    assert log.root_uri == "s3a://lake/t"
+    assert isinstance(log.store, ObjectStore)
+    assert log.store.access.config == {
+        "access_key_id": "AK",
+        "secret_access_key": "mine",
+        "endpoint": "http://store:9000",
+        "virtual_hosted_style_request": "false",
+        "region": "eu-west-1",
+    }
+    assert log.store.access.client_options == {"allow_http": "true", "timeout": "9s"}
+    assert log.is_at("s3://lake/t")
+    with pytest.raises(InvalidRequestError, match="'regoin' is no option"):
+        open_log(spark, "s3://lake/t", storage_options={"regoin": "x"})
 
 
 def test_spark_is_asked_once_and_only_where_it_matters() -> None:
@@ -61,24 +83,37 @@ def test_spark_is_asked_once_and_only_where_it_matters() -> None:
     assert spark.asked == 1
 
 
-def test_a_session_whose_paths_are_hdfs(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_path_means_what_spark_takes_it_for(spark: SparkSession, tmp_path: Path) -> None:
     assert open_log(spark, str(tmp_path)).root_uri == f"file:{tmp_path}"
     other = spark.newSession()
     other.conf.set("fs.defaultFS", "hdfs://127.0.0.1:1")
+    assert open_log(other, "/a b/t%20").root_uri == "hdfs://127.0.0.1:1/a b/t%20"
+    assert open_log(other, "a/t").root_uri.startswith("hdfs://127.0.0.1:1/user/")
     path = str(tmp_path / "t")
-    for action in (
-        lambda: puredelta.write(other.range(3), path),
-        lambda: puredelta.read(other, path),
-        lambda: DeltaTable.forPath(other, path),
-        lambda: DeltaTable.isDeltaTable(other, path),
-        lambda: DeltaTable.convertToDelta(other, f"parquet.`{path}`"),
-        lambda: DeltaTable.create(other).location(path).addColumn("id", "INT").execute(),
-        lambda: puredelta.sql(other, f"CREATE TABLE delta.`{path}` (id INT) USING delta"),
-        lambda: puredelta.sql(other, f"SELECT * FROM delta.`{path}`"),
-        lambda: puredelta.sql(other, f"DELETE FROM delta.`{path}`"),
-    ):
-        with pytest.raises(UnsupportedError, match=r"hdfs://127\.0\.0\.1:1"):
-            action()
-    assert not (tmp_path / "t").exists()
     puredelta.write(other.range(3), f"file:{path}")
     assert puredelta.read(other, f"file:{path}").count() == 3
+
+
+def test_keys_that_are_set_in_a_running_session_count(spark: SparkSession) -> None:
+    other = spark.newSession()
+    assert _keys(other) == (None, None)
+    hadoop = other.sparkContext._jsc.hadoopConfiguration()
+    hadoop.set("fs.s3a.access.key", "AK")
+    hadoop.set("fs.s3a.secret.key", "SK")
+    try:
+        assert _keys(other) == ("AK", "SK")
+        other.conf.set("fs.s3a.bucket.lake.access.key", "B")
+        assert _keys(other) == ("B", "SK")
+        other.conf.set("spark.puredelta.storage.access_key_id", "own")
+        other.conf.set("spark.puredelta.storage.secret_access_key", "own too")
+        assert _keys(other) == ("own", "own too")
+    finally:
+        hadoop.unset("fs.s3a.access.key")
+        hadoop.unset("fs.s3a.secret.key")
+
+
+def _keys(spark: SparkSession) -> tuple[str | None, str | None]:
+    store = open_log(spark, "s3://lake/t").store
+    assert isinstance(store, ObjectStore)
+    config = store.access.config
+    return config.get("access_key_id"), config.get("secret_access_key")

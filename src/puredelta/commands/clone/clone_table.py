@@ -90,7 +90,7 @@ def clone_table(
             "the rows of the table to a new one.",
             code=ErrorCode.UNSUPPORTED_DEEP_CLONE,
         )
-    existing = target.snapshot() if target.exists() else None
+    existing = target.find_snapshot()
     _require_free(target, existing, request)
     arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(spark.conf.getAll)
     overrides = checked_properties(request.properties, allow_arbitrary=arbitrary)
@@ -205,7 +205,7 @@ def _protocol(
 
 def _require_kept(source: Snapshot, command: Command) -> None:
     """Refuse an old version of the source whose files are gone, or may go while we look."""
-    log = TableLog.open(source.root_uri)
+    log = TableLog(source.open_at(source.root_uri))
     latest = log.snapshot()
     older, _ = differing_files(source.files, latest.files)
     require_kept(log.store, latest, older, now_ms=command.clock())

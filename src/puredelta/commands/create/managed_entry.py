@@ -25,7 +25,6 @@ from puredelta.spark.catalog.catalog_entries import (
     unregister,
 )
 from puredelta.spark.session.open_log import open_log
-from puredelta.store.registry import open_store
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +62,6 @@ def _take_back(spark: SparkSession, name: EntryName, log: TableLog, *, made_ms: 
             unregister(spark, name)
         log.store.delete_directory(LOG_DIRECTORY)
         parent, _, directory = log.root_uri.rpartition("/")
-        open_store(f"{parent}/").delete_directory(directory)
+        log.store.at(f"{parent}/").delete_directory(directory)
     except Exception:
         logger.warning("The catalog entry of %s could not be removed", name, exc_info=True)

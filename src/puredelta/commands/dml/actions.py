@@ -84,7 +84,10 @@ def prepare_commit(
 ) -> PreparedCommit:
     """Put the actions, the operation and its metrics together; commits nothing."""
     statement, before = context.statement, context.snapshot.config
-    context.command.transaction.read_files(plan.read_predicate, plan.candidates)
+    # A source row is inserted because no row of the table matches it: rows are not on their own.
+    context.command.transaction.read_files(
+        plan.read_predicate, plan.candidates, judges_rows_alone=not statement.not_matched
+    )
     after = with_generated_identities(
         statement, context.source, written.new.adds, num_inserted=rows.inserted
     )

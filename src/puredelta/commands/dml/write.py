@@ -118,6 +118,7 @@ def write(
 
     Raises:
         InvalidRequestError: a row breaks a rule of the table.
+        UnsupportedError: a commit cannot be made atomic here (UNSUPPORTED_STORAGE).
         DeltaError: the storage refused (WRITE_FAILED).
     """
     writing = _Writing(
@@ -151,6 +152,8 @@ class _Writing:
     def run(self) -> WrittenFiles:
         self.cleanups.extend([self.rewriters.arrow.discard, self.rewriters.spark.discard])
         orders = self.decision.files.rewritten
+        if self.rows.frame is not None or orders or self.decision.files.marked:
+            self.context.store.name_rule()  # before rows are written that no commit could name
         if self.rows.frame is None:
             nothing = _NewFiles(WriteResult.nothing(), NOBODY)
             return self._finished(nothing, *self._kept(orders, self.rewriters.in_order))
@@ -265,7 +268,7 @@ class _Writing:
             store=context.store,
             config=self._config_of_new_files(),
             codec=codec,
-            parallelism=context.spark.sparkContext.defaultParallelism,
+            spark=context.spark,
         )
 
     def _by_workers(self, written: WriteResult | NotApplicable) -> _NewFiles | NotApplicable:

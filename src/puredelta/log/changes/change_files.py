@@ -8,7 +8,7 @@ here reads a data file; deletion vectors are read only if a commit changed that 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -29,6 +29,8 @@ from puredelta.protocol.table.change_data import (
     changed_no_rows,
 )
 from puredelta.protocol.values.timestamps import encode_utc
+from puredelta.store.base import Store
+from puredelta.store.registry import open_store
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
@@ -177,7 +179,9 @@ class ChangedRows:
     """Physical row positions, sorted; there is at least one."""
 
 
-def read_vector_changes(changes: Sequence[VectorChange], root_uri: str) -> list[ChangedRows]:
+def read_vector_changes(
+    changes: Sequence[VectorChange], root_uri: str, *, open_at: Callable[[str], Store] = open_store
+) -> list[ChangedRows]:
     """Compare old and new deletion vectors: newly deleted rows are deletes, restored rows inserts.
 
     Raises:
@@ -188,7 +192,7 @@ def read_vector_changes(changes: Sequence[VectorChange], root_uri: str) -> list[
         for change in changes
         for vector in (change.before, change.after)
     )
-    positions = read_positions(table, root_uri)
+    positions = read_positions(table, root_uri, open_at=open_at)
     return [
         ChangedRows(file=change.rows(kind), rows=rows)
         for index, change in enumerate(changes)

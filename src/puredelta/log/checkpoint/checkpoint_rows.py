@@ -2,10 +2,7 @@
 
 File actions go from the snapshot's Arrow columns to the file without becoming objects.
 
-Statistics are written as JSON only. ``stats_parsed`` and ``partitionValues_parsed`` would repeat
-them as typed columns, which saves some readers the parsing. But nobody would notice a mistake in
-them, and it would lose rows, while every reader can read the JSON. For the same reason
-``delta.checkpoint.writeStatsAsJson=false`` is ignored.
+Statistics are JSON; as typed columns, too, where the table asks for them (`parsed_columns`).
 """
 
 from __future__ import annotations
@@ -18,6 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from puredelta.log.checkpoint.parsed_columns import (
+    StatisticsLayout,
+    parsed_partition_values,
+    parsed_statistics,
+)
 from puredelta.log.files.file_table import (
     DELETION_VECTOR_TYPE,
     DELETION_VECTOR_WIRE_NAMES,
@@ -90,9 +92,28 @@ def small_actions(snapshot: Snapshot) -> Mapping[str, Sequence[Action]]:
 
 def _file_actions(snapshot: Snapshot, now_ms: int) -> Mapping[str, Sequence[pa.Array]]:
     return {
-        "add": _structs(snapshot.files.rows, FILE_WIRE_NAMES),
+        "add": _adds(snapshot),
         "remove": _structs(unexpired_tombstones(snapshot, now_ms), TOMBSTONE_WIRE_NAMES),
     }
+
+
+def _adds(snapshot: Snapshot) -> Sequence[pa.Array]:
+    rows, config = snapshot.files.rows, snapshot.config
+    layout = StatisticsLayout.of(config)
+    if not layout.as_struct:
+        return _structs(rows, FILE_WIRE_NAMES)
+    names = dict(FILE_WIRE_NAMES)
+    parsed = [parsed_statistics(batch.column("stats"), config) for batch in rows.to_batches()]
+    statistics = pa.chunked_array(parsed or [parsed_statistics(pa.array([], pa.string()), config)])
+    if not layout.as_json:
+        unparsed = pc.if_else(pc.is_null(statistics), rows["stats"], pa.scalar(None, pa.string()))
+        rows = rows.set_column(rows.schema.get_field_index("stats"), "stats", unparsed)
+    values = parsed_partition_values(rows["partition_values"], config)
+    for name, column in (("partitionValues_parsed", values), ("stats_parsed", statistics)):
+        if column is not None:
+            rows = rows.append_column(name, column)
+            names[name] = name
+    return _structs(rows, names)
 
 
 def _laid_out(kinds: Mapping[str, Sequence[pa.Array]]) -> pa.Table:

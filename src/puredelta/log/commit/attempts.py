@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import CommitUnknownError, ErrorCode, InvalidRequestError
 from puredelta.log.commit.commit import Created, LostRace, create_version
 from puredelta.log.commit.commit_checks import require_valid_actions
 from puredelta.log.commit.commit_content import (
@@ -29,8 +29,13 @@ from puredelta.log.commit.conflict_errors import (
 from puredelta.log.commit.conflicts import find_conflicts
 from puredelta.log.commit.environment import Environment, Phase
 from puredelta.log.commit.read_set import ReadSet
+from puredelta.log.commit.row_reconciliation import reconcile_rows, with_unions
 from puredelta.log.commit.winning_commit import WinningCommit
 from puredelta.log.replay.table_log import TableLog
+from puredelta.log.vectors.read import read_vector
+from puredelta.log.vectors.write import discard_vectors
+from puredelta.protocol.actions.actions import DeletionVectorDescriptor
+from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.table.table_config import TableConfig
 
@@ -56,13 +61,10 @@ class Attempts:
         config = self._require_committable(staged, base)
         self.environment.on_phase(Phase.STAGED)
         for _ in range(self.environment.attempts_max):
-            actions = build_actions(staged, base, config)
-            content = encode_commit(actions)
-            match create_version(self.log.store, base.version + 1, content, txn_id=self.txn_id):
-                case Created(version):
-                    return Committed(version=version, actions=actions, config=config)
-                case LostRace():
-                    self.environment.on_phase(Phase.LOST_RACE)
+            committed = self._attempt(staged, base, config)
+            if committed is not None:
+                return committed
+            self.environment.on_phase(Phase.LOST_RACE)
             lost_to = base
             staged, base = self._rebase_on_listed(staged, base)
             if base.config is not lost_to.config:
@@ -75,6 +77,29 @@ class Attempts:
             last_version=base.version + 1,
             num_actions=len(staged.actions),
         )
+
+    def _attempt(
+        self, staged: StagedCommit, base: CommitBase, config: TableConfig
+    ) -> Committed | None:
+        """Try for the version after the base; ``None`` if another writer has it."""
+        store = self.log.store
+        new_id = self.environment.new_id
+        ready, vectors = with_unions(staged, store=store, config=config, new_id=new_id)
+        try:
+            actions = build_actions(ready, base, config)
+            content = encode_commit(actions)
+            outcome = create_version(store, base.version + 1, content, txn_id=self.txn_id)
+        except CommitUnknownError:
+            raise
+        except BaseException:
+            discard_vectors(vectors, store)
+            raise
+        match outcome:
+            case Created(version):
+                return Committed(version=version, actions=actions, config=config)
+            case LostRace():
+                discard_vectors(vectors, store)
+                return None
 
     def _require_committable(self, staged: StagedCommit, base: CommitBase) -> TableConfig:
         """Return the table as the commit leaves it, if the commit may be made on the base."""
@@ -114,9 +139,15 @@ class Attempts:
             after = base.after(winner)
             if base.config is None:
                 staged = self._join(staged, winner, after.table)
-            self._require_no_conflict(staged, winner, base.config or after.table)
+            seen = winner
+            if self.reads.judges_rows_alone:
+                staged, seen = reconcile_rows(staged, winner, read=self._read_vector)
+            self._require_no_conflict(staged, seen, base.config or after.table)
             base = after
         return staged, base
+
+    def _read_vector(self, vector: DeletionVectorDescriptor) -> RowIndexes:
+        return read_vector(vector, self.log.root_uri, store=self.log.store)
 
     def _require_no_conflict(
         self, staged: StagedCommit, winner: WinningCommit, config: TableConfig

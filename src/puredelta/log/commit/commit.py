@@ -18,7 +18,7 @@ from puredelta.errors import CommitUnknownError, CorruptTableError, ErrorCode
 from puredelta.protocol.actions.action_json import parse_action
 from puredelta.protocol.actions.actions import CommitInfo
 from puredelta.protocol.actions.log_paths import commit_name, log_path
-from puredelta.store.base import PutOutcome, Store
+from puredelta.store.base import PutOutcome, Store, UnknownOutcomeError
 
 READS_TO_SETTLE_MAX = 3
 """How often an unanswered commit is read back before its outcome counts as unknown."""
@@ -46,7 +46,8 @@ def create_version(store: Store, version: int, content: bytes, *, txn_id: str) -
 
     ``content`` holds a ``commitInfo`` with ``txn_id``. An exception other than
     `CommitUnknownError` means that nothing was written: a store may lose the answer to a
-    put, but a put it has reported as failed and does not show must never appear later.
+    put, but a put it has reported as failed and does not show must never appear later, unless it
+    said so (`UnknownOutcomeError`).
 
     Raises:
         CommitUnknownError: the store took the commit and cannot be read
@@ -89,6 +90,8 @@ def _settle(
         try:
             content = store.read(path)
         except FileNotFoundError as missing:  # noqa: PERF203 - a handful of tries
+            if isinstance(failure, UnknownOutcomeError):
+                continue  # what is not there now may come yet
             if failure is not None:
                 raise failure from None
             problem = missing

@@ -73,7 +73,7 @@ def _snapshot_of(log: TableLog, committed: Committed) -> Snapshot:
     """Return the committed version; the first one, which may list many files, is not read."""
     if committed.version == 0:
         return first_snapshot(
-            log.root_uri,
+            log.store,
             committed.config,
             committed.actions,
             timestamp_ms=committed.timestamp_ms,

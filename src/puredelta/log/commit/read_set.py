@@ -27,12 +27,21 @@ class ReadSet:
     scans: tuple[FileTable, ...] = ()
     whole_table: bool = False
     app_ids: frozenset[str] = frozenset()
+    judges_rows_alone: bool = True
+    """Whether what happens to a row that was read depends on no other row of the table."""
 
-    def with_files(self, predicate: Predicate | None, files: FileTable) -> ReadSet:
+    def with_files(
+        self, predicate: Predicate | None, files: FileTable, *, judges_rows_alone: bool = False
+    ) -> ReadSet:
         """Add the rows that match and the files that were searched; None stands for every row."""
-        if predicate is None:
-            return replace(self, scans=(*self.scans, files), whole_table=True)
-        return replace(self, predicates=(*self.predicates, predicate), scans=(*self.scans, files))
+        predicates = self.predicates if predicate is None else (*self.predicates, predicate)
+        return replace(
+            self,
+            predicates=predicates,
+            scans=(*self.scans, files),
+            whole_table=self.whole_table or predicate is None,
+            judges_rows_alone=self.judges_rows_alone and judges_rows_alone,
+        )
 
     def with_app_id(self, app_id: str) -> ReadSet:
         """Add an application whose last committed version the result depends on."""

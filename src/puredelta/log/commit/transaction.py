@@ -83,15 +83,19 @@ class Transaction:
             environment=self._environment,
         )
 
-    def read_files(self, predicate: Predicate | None, files: FileTable) -> None:
+    def read_files(
+        self, predicate: Predicate | None, files: FileTable, *, judges_rows_alone: bool = False
+    ) -> None:
         """Declare that every row matching ``predicate`` was read, in these files.
 
         ``files`` are the candidates: what pruning left, not only what will change.
         ``predicate`` is over target columns and at least as wide as the rows the result
         depends on; None stands for the whole table. Declaring too much costs conflicts,
-        declaring too little costs correct results.
+        declaring too little costs correct results. ``judges_rows_alone`` says that what happens
+        to a row depends on no other row of the table: then a writer that deletes other rows of the
+        same files is no conflict.
         """
-        self._reads = self._open().with_files(predicate, files)
+        self._reads = self._open().with_files(predicate, files, judges_rows_alone=judges_rows_alone)
 
     def read_app_id(self, app_id: str) -> int | None:
         """Return the last version the application committed, and depend on it (M-92)."""

@@ -9,7 +9,7 @@ handled in Python only where a text has control characters.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -100,6 +100,20 @@ def partition_values_maps(parsed: pa.StructArray) -> pa.MapArray:
         pa.array(names, pa.string()).take(pa.array(np.tile(np.arange(width), rows))),
         texts.take(pa.array(row_major)),
     )
+
+
+def with_zone(values: pa.Array, path: str, instants: Collection[str]) -> pa.Array:
+    """Return timestamps as instants where their path is one of ``instants``, nested ones, too."""
+    if path in instants:
+        return values.view(pa.timestamp(values.type.unit, tz="UTC"))
+    if not pa.types.is_struct(values.type):
+        return values
+    children = [
+        with_zone(pc.struct_field(values, [i]), f"{path}.{field.name}", instants)
+        for i, field in enumerate(values.type)
+    ]
+    names = [field.name for field in values.type]
+    return pa.StructArray.from_arrays(children, names=names, mask=pc.is_null(values))
 
 
 def _json_object(values: pa.StructArray) -> pa.Array:

@@ -6,7 +6,7 @@ other actions become objects. Columns that are not needed are not read (X-33 to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from puredelta.log.replay.action_columns import (
     partition_values_maps,
     stats_text,
     struct_columns,
+    with_zone,
 )
 from puredelta.log.replay.commit_files import log_file_not_found, read_actions
 from puredelta.log.replay.replay import EMPTY_STATE, LogState, replay
@@ -143,14 +144,11 @@ def _file_rows(reader: pq.ParquetFile) -> pa.Table:
     present = _child_names(reader, "add")
     columns = struct_columns(adds, FILE_SCHEMA, FILE_WIRE_NAMES)
     if "stats_parsed" in present and columns["stats"].null_count:
-        parsed = _read_structs(reader, "add", ("path", "stats_parsed"))
-        columns["stats"] = pc.coalesce(
-            columns["stats"], map_struct_field(parsed, "stats_parsed", stats_text, pa.string())
-        )
+        text = _text_of(reader, "stats_parsed", stats_text, pa.string())
+        columns["stats"] = pc.coalesce(columns["stats"], text)
     if "partitionValues" not in present and "partitionValues_parsed" in present:
-        parsed = _read_structs(reader, "add", ("path", "partitionValues_parsed"))
-        columns["partition_values"] = map_struct_field(
-            parsed,
+        columns["partition_values"] = _text_of(
+            reader,
             "partitionValues_parsed",
             partition_values_maps,
             FILE_SCHEMA.field("partition_values").type,
@@ -158,6 +156,26 @@ def _file_rows(reader: pq.ParquetFile) -> pa.Table:
     columns["partition_values"] = _never_null(columns["partition_values"])
     columns["data_change"] = pc.fill_null(columns["data_change"], fill_value=False)
     return pa.table(columns, schema=FILE_SCHEMA)
+
+
+def _text_of(
+    reader: pq.ParquetFile,
+    name: str,
+    text: Callable[[pa.StructArray], pa.Array],
+    kind: pa.DataType,
+) -> pa.ChunkedArray:
+    """Return typed columns of the adds as the text that the log has elsewhere.
+
+    INT96 is always an instant, which its Arrow type does not say.
+    """
+    columns = map(reader.metadata.schema.column, range(reader.metadata.num_columns))
+    instants = frozenset(c.path for c in columns if c.physical_type == "INT96")
+
+    def zoned_text(parsed: pa.StructArray) -> pa.Array:
+        return text(with_zone(parsed, f"add.{name}", instants) if instants else parsed)
+
+    parsed = _read_structs(reader, "add", ("path", name))
+    return map_struct_field(parsed, name, zoned_text, kind)
 
 
 def _tombstone_rows(reader: pq.ParquetFile) -> pa.Table:

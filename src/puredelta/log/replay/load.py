@@ -88,11 +88,11 @@ def advance_snapshot(
         seen = _last_checkpoint_version(segment, known)
         unchanged = seen == known.last_checkpoint_version
         return known if unchanged else replace(known, last_checkpoint_version=seen)
-    return _snapshot(store, segment, base=known.state, known=known)
+    return _snapshot(store.read_ahead(segment.commits), segment, base=known.state, known=known)
 
 
 def first_snapshot(
-    root_uri: str, config: TableConfig, actions: Sequence[Action], *, timestamp_ms: int
+    store: Store, config: TableConfig, actions: Sequence[Action], *, timestamp_ms: int
 ) -> Snapshot:
     """Return version 0 from the actions of its commit, without reading the log.
 
@@ -102,7 +102,7 @@ def first_snapshot(
     adds = FileTable.of(action for action in actions if isinstance(action, Add))
     others = (action for action in actions if not isinstance(action, Add))
     return Snapshot(
-        root_uri=root_uri,
+        root_uri=store.root_uri,
         version=0,
         timestamp_ms=timestamp_ms,
         in_commit_timestamp_ms=timestamp_ms if config.is_active(IN_COMMIT_TIMESTAMP) else None,
@@ -110,6 +110,7 @@ def first_snapshot(
         state=replay(EMPTY_STATE, [*others, adds]),
         commit_file=None,
         last_checkpoint_version=None,
+        open_at=store.at,
     )
 
 
@@ -117,6 +118,7 @@ def _load_listed(
     store: Store, listing: LogListing, version: int | None, unreadable: frozenset[int] = frozenset()
 ) -> Snapshot:
     segment = find_segment(listing, store.root_uri, version=version)
+    store = store.read_ahead(segment.files)
     try:
         base = (
             EMPTY_STATE
@@ -189,6 +191,7 @@ def _snapshot(
         state=state,
         commit_file=segment.commit,
         last_checkpoint_version=_last_checkpoint_version(segment, known),
+        open_at=store.at,
     )
 
 

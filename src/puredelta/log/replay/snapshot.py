@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -11,7 +11,8 @@ from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.replay import LogState
 from puredelta.protocol.actions.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.store.base import StoredFile
+from puredelta.store.base import Store, StoredFile
+from puredelta.store.registry import open_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,6 +35,9 @@ class Snapshot:
     the commit has just been written and not been listed."""
     last_checkpoint_version: int | None
     """The version of the newest complete checkpoint that was listed, at most this version."""
+
+    open_at: Callable[[str], Store] = field(default=open_store, repr=False)
+    """Opens a directory outside of the table that the log names, as the table was opened."""
 
     def with_files(self, files: FileTable) -> Snapshot:
         """Return the version as if these were its active files: some of them, or change files."""

@@ -13,7 +13,7 @@ from puredelta.log.replay.load import LISTINGS_MAX, advance_snapshot, load_snaps
 from puredelta.log.replay.segment import LogListing, first_gap, list_log, require_contiguous
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.store.base import Store
-from puredelta.store.registry import is_same_location, open_store
+from puredelta.store.registry import Storage, is_same_location
 
 
 class TableLog:
@@ -34,13 +34,15 @@ class TableLog:
         self._known: Snapshot | None = None
 
     @classmethod
-    def open(cls, location: str) -> TableLog:
+    def open(cls, location: str, *, storage: Storage | None = None) -> TableLog:
         """Open the log at a table location; the table need not exist yet.
 
+        ``storage`` has the settings of a session, by default those of none.
+
         Raises:
-            UnsupportedError: the storage is not supported (see `open_store`).
+            UnsupportedError: the storage is not supported (see `Storage.open`).
         """
-        return cls(open_store(location))
+        return cls((Storage() if storage is None else storage).open(location))
 
     @property
     def root_uri(self) -> str:
@@ -49,7 +51,7 @@ class TableLog:
 
     def is_at(self, location: str) -> bool:
         """Return whether a location, in any spelling, is that of this table; links are followed."""
-        return is_same_location(open_store(location).root_uri, self.root_uri)
+        return is_same_location(self.store.at(location).root_uri, self.root_uri)
 
     def exists(self) -> bool:
         """Return whether there is a Delta table, in whatever state."""
@@ -87,6 +89,17 @@ class TableLog:
                 version = self._version_at(timestamp_ms)
             return self._refreshed() if version is None else self._at(version)
 
+    def find_snapshot(self) -> Snapshot | None:
+        """Return the newest version, None if there is no table; the log is listed.
+
+        Raises:
+            CorruptTableError, UnsupportedError: see `load_snapshot`.
+        """
+        try:
+            return self.snapshot()
+        except TableNotFoundError:
+            return None
+
     def history(self, *, limit: int | None = None) -> list[HistoryEntry]:
         """Return the commits whose files still exist, newest first, at most ``limit``."""
         config = self.snapshot().config
@@ -106,9 +119,10 @@ class TableLog:
     def read_commits(self, version: int, *, through: int | None = None) -> Iterator[Commit]:
         """Read as `commits_after`, one commit at a time; the log is listed before the first."""
         listing, last = self._list_after(version, through)
-        for v in range(version + 1, last + 1):
-            file = listing.commits[v]
-            actions = tuple(read_actions(self.store, file.path))
+        files = {v: listing.commits[v] for v in range(version + 1, last + 1)}
+        store = self.store.read_ahead(list(files.values()))
+        for v, file in files.items():
+            actions = tuple(read_actions(store, file.path))
             yield Commit(version=v, modified_ms=file.modified_ms, actions=actions)
 
     def _list_after(self, version: int, through: int | None) -> tuple[LogListing, int]:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 import pyarrow.compute as pc
 
@@ -22,7 +22,7 @@ from puredelta.protocol.actions.deletion_vector import (
     vector_path,
     vector_range,
 )
-from puredelta.protocol.actions.paths import absolute_uri
+from puredelta.protocol.actions.paths import absolute_uri, path_below_root
 from puredelta.store.base import Store
 from puredelta.store.registry import open_store
 
@@ -58,8 +58,12 @@ def read_positions(
     return positions
 
 
-def read_vector(vector: DeletionVectorDescriptor, root_uri: str) -> RowIndexes:
+def read_vector(
+    vector: DeletionVectorDescriptor, root_uri: str, *, store: Store | None = None
+) -> RowIndexes:
     """Return the row positions of one deletion vector of the table at ``root_uri``.
+
+    ``store`` is the table's, if there is one already; it reads what is below its root.
 
     Raises:
         CorruptTableError: it is missing, damaged, or not what the log says it is.
@@ -67,7 +71,11 @@ def read_vector(vector: DeletionVectorDescriptor, root_uri: str) -> RowIndexes:
     path = vector_path(vector)
     if path is None:
         return decode_inline(vector)
-    return _read_file(absolute_uri(root_uri, path), {0: vector})[0]
+    uri = absolute_uri(root_uri, path)
+    below = None if store is None else path_below_root(root_uri, path)
+    if store is None or below is None:
+        return _read_file(uri, {0: vector})[0]
+    return _read_opened(uri, {0: vector}, open_file=partial(store.open, below))[0]
 
 
 def vector_indexes(files: FileTable) -> Sequence[int]:
@@ -107,9 +115,15 @@ def _read_file(
     uri: str, vectors: _Vectors, *, open_at: Callable[[str], Store] = open_store
 ) -> dict[int, RowIndexes]:
     directory, _, name = uri.rpartition("/")
+    return _read_opened(uri, vectors, open_file=lambda: open_at(directory).open(name))
+
+
+def _read_opened(
+    uri: str, vectors: _Vectors, *, open_file: Callable[[], BinaryIO]
+) -> dict[int, RowIndexes]:
     positions = {}
     try:
-        with open_at(directory).open(name) as file:
+        with open_file() as file:
             first_byte, size = file.read(1), file.seek(0, io.SEEK_END)
             for index, vector in sorted(vectors.items(), key=lambda v: vector_range(v[1])):
                 require_file_version(first_byte, vector)

@@ -29,7 +29,6 @@ from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.protocol.table.loose_bounds import loosen_bounds
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.store.base import FileEnd, Store
-from puredelta.store.registry import open_store
 
 VECTOR_FILE_BYTES = 2 * 1024 * 1024
 """How many bytes of vectors go into one file; a larger vector gets a file of its own."""
@@ -148,7 +147,7 @@ def _counted(files: list[Add], store: Store, config: TableConfig) -> list[Add]:
 
 def _read_end(file: Add, store: Store, num_bytes: int) -> FileEnd:
     directory, _, name = absolute_uri(store.root_uri, file.path).rpartition("/")
-    return open_store(directory).read_end(name, num_bytes)
+    return store.at(directory).read_end(name, num_bytes)
 
 
 def _random_prefix(config: TableConfig) -> str:

@@ -21,6 +21,7 @@ CanonicalPath = NewType("CanonicalPath", str)
 # "scheme:/": the slash keeps a raw colon in a relative name from looking like a scheme.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 _FILE_AUTHORITY = re.compile(r"file:/{2}(?:localhost)?(?=/)", re.IGNORECASE)
+_S3 = re.compile(r"^s3[an]?(?=://)")
 _AUTHORITY = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?)")
 
 # Bytes that are not UTF-8 must survive encoding and decoding, or two files become one.
@@ -63,7 +64,8 @@ def is_absolute_path(encoded: str) -> bool:
 def canonical_path(encoded: str) -> CanonicalPath:
     """Return the spelling that all spellings of one path have in common (X-81).
 
-    Percent-encoding, ``file:`` spellings, doubled slashes and ``.`` segments do not matter.
+    Percent-encoding, ``file:`` spellings, doubled slashes and ``.`` segments do not matter, and
+    ``s3``, ``s3a`` and ``s3n`` are one scheme.
     A relative path and the absolute path of the same file stay different, as in delta-spark:
     the log does not say where the table is.
 
@@ -78,7 +80,7 @@ def canonical_path(encoded: str) -> CanonicalPath:
     short = short_uri(decoded)
     if short.startswith("file:"):
         return CanonicalPath(_normal(short.removeprefix("file:")))
-    return CanonicalPath(_normal_uri(short))
+    return CanonicalPath(_S3.sub("s3", _normal_uri(short), count=1))
 
 
 _NOT_PLAIN = ("%", ":", "//", "/.", "\n/", "\n.", "/\n", "\n\n")
@@ -101,6 +103,8 @@ def _is_plain(encoded: str) -> bool:
 def absolute_uri(root_uri: str, encoded_path: str) -> str:
     """Return the decoded absolute URI of a file of the table at ``root_uri`` (decoded).
 
+    A table under ``s3a`` has all its files under ``s3a``: the session that reads it knows that.
+
     >>> absolute_uri("file:/data/my table", "p=a%20b/x.parquet")
     'file:/data/my table/p=a b/x.parquet'
     """
@@ -108,7 +112,7 @@ def absolute_uri(root_uri: str, encoded_path: str) -> str:
         return f"{_directory(root_uri)}/{encoded_path}"
     decoded = decode_path(encoded_path)
     if _SCHEME.match(encoded_path):
-        return _normal_uri(short_uri(decoded))
+        return _as_root(root_uri, _normal_uri(short_uri(decoded)))
     if encoded_path.startswith("/"):
         return _authority(root_uri) + _normal(decoded)
     return f"{_directory(root_uri)}/{_normal(decoded)}"
@@ -150,8 +154,14 @@ def relative_path(root_uri: str, uri: str) -> str | None:
     'p=1/x.parquet'
     """
     root = _normal_uri(short_uri(root_uri)).rstrip("/") + "/"
-    path = _normal_uri(short_uri(uri))
+    path = _as_root(root_uri, _normal_uri(short_uri(uri)))
     return path.removeprefix(root) if path.startswith(root) and path != root else None
+
+
+def _as_root(root_uri: str, uri: str) -> str:
+    """Return a URI of S3 under the scheme of the root, if that is one of S3, too."""
+    scheme = _S3.match(short_uri(root_uri))
+    return uri if scheme is None else _S3.sub(scheme[0], uri, count=1)
 
 
 def short_uri(uri: str) -> str:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.log.files.clock import random_id
-from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.jvm.frames import logical_plan
 from puredelta.spark.scan.table_rows import find_origin, table_rows
+from puredelta.spark.session.open_log import open_log
 
 _PREFIX = "__puredelta_shown_"
 _GLOBAL = "global_temp"
@@ -47,7 +47,7 @@ def refresh_path_view(spark: SparkSession, parts: Sequence[str]) -> None:
     """Let a view of this name show its table as it is now; other names are left alone."""
     root_uri = _roots.get(parts[-1])
     if root_uri is not None:
-        rows = table_rows(spark, TableLog.open(root_uri).snapshot(), time_travel=False)
+        rows = table_rows(spark, open_log(spark, root_uri).snapshot(), time_travel=False)
         _make(rows, parts[-1], is_global=_GLOBAL in parts[:-1])
 
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.catalog_tables import find_relation
 from puredelta.spark.catalog.path_views import refresh_path_view
 from puredelta.spark.jvm.frames import analyzed_plan, frame_of
@@ -30,6 +29,7 @@ from puredelta.spark.jvm.session_catalog import (
     ViewEntry,
 )
 from puredelta.spark.scan.table_rows import set_origin, table_rows
+from puredelta.spark.session.open_log import open_log
 
 
 @dataclass(slots=True)
@@ -105,7 +105,7 @@ def _as_seen_from(namespace: Sequence[str], name: RelationName) -> RelationName:
 
 @contextmanager
 def _cached_relation(spark: SparkSession, table: CatalogTable) -> Iterator[None]:
-    snapshot = TableLog.open(table.location).snapshot()
+    snapshot = open_log(spark, table.location).snapshot()
     rows = table_rows(spark, snapshot, time_travel=False)
     plan = named_plan(table.name, analyzed_plan(rows))
     set_origin(plan, snapshot)

@@ -53,7 +53,9 @@ def scan_changes(spark: SparkSession, read: Snapshot, changes: ChangeFiles) -> D
         CorruptTableError: a deletion vector or a partition value is damaged.
     """
     require_no_change_columns(read.config.schema.names, was_enabled=False)
-    vector_changes = read_vector_changes(changes.vector_changes, read.root_uri)
+    vector_changes = read_vector_changes(
+        changes.vector_changes, read.root_uri, open_at=read.open_at
+    )
     scans = [
         *(_file_scan(spark, read, files) for files in _alike(changes.recorded, _itself)),
         *(_file_scan(spark, read, files) for files in _alike(changes.whole, _itself)),

@@ -8,9 +8,10 @@ narrower types (type widening). Everything is nullable.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -19,11 +20,15 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.vectors.read import read_positions
+from puredelta.protocol.actions.paths import absolute_uris
 from puredelta.protocol.features.column_mapping import physical_name, physical_schema
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.char_varchar import Limits
 from puredelta.protocol.schema.types import VOID, StructField, StructType
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.data_files.data_io import DataIo, data_io
+from puredelta.spark.data_files.data_paths import DataPaths
+from puredelta.spark.scan.arrow_scan import arrow_scan
 from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
 from puredelta.spark.scan.connect_scan import connect_scan
 from puredelta.spark.scan.data_file import DataFile, ReadLayout
@@ -39,6 +44,8 @@ from puredelta.spark.session.types import (
     without_table_metadata,
 )
 from puredelta.spark.values.char_varchar import padded, read_limits
+from puredelta.store.base import Store
+from puredelta.store.registry import open_store
 
 TABLE_OPTION = "puredelta.table"
 VERSION_OPTION = "puredelta.version"
@@ -84,10 +91,10 @@ def scan(
     chosen = snapshot.files if files is None else files
     config = snapshot.config
     read = _ScanColumns.of(config, _fields(config.schema, columns), read_limits(spark, config))
-    deleted = read_positions(chosen, snapshot.root_uri)
+    deleted = read_positions(chosen, snapshot.root_uri, open_at=snapshot.open_at)
     read_files: Sequence[DataFile] | SkippableFiles
     may_skip = files is None and not with_position and not is_connect(spark)
-    if may_skip and len(chosen) >= _SKIPPABLE_MIN:
+    if may_skip and len(chosen) >= _SKIPPABLE_MIN and _is_for_spark(spark, snapshot):
         read_files = SkippableFiles.of(snapshot, numbered=list(deleted))
     else:
         ordinals = range(len(chosen)) if with_position else deleted
@@ -103,6 +110,7 @@ def scan(
             TIME_TRAVEL_OPTION: str(time_travel).lower(),
             **_strictness(strict=with_position),
         },
+        open_at=snapshot.open_at,
     )
     if deleted:  # without deletion vectors a table stays one pure scan
         rows = rows_outside(rows, rows_by_file(deleted))
@@ -115,11 +123,13 @@ def scan_parquet(
     *,
     schema: T.StructType,
     with_position: bool = False,
+    open_at: Callable[[str], Store] = open_store,
 ) -> DataFrame:
     """Return the rows of any Parquet files, read by column name under ``schema``.
 
     For files that no log names, such as staged ones; their partition values are not looked
-    at. ``with_position`` as in `scan`, the ordinal being the index into ``files``.
+    at. ``with_position`` as in `scan`, the ordinal being the index into ``files``. ``open_at``
+    opens a directory with the settings of the session.
     """
     read = _ScanColumns(
         data_schema=schema,
@@ -138,6 +148,7 @@ def scan_parquet(
         read,
         has_ordinal=with_position,
         options=_strictness(strict=True),
+        open_at=open_at,
     )
     return read.select(rows, *(_POSITION if with_position else ()))
 
@@ -233,6 +244,14 @@ def _fields(schema: StructType, columns: Sequence[str] | None) -> Sequence[Struc
     return [by_name[name] for name in columns]
 
 
+def _is_for_spark(spark: SparkSession, snapshot: Snapshot) -> bool:
+    """Return whether Spark itself reads the files; few of them lie outside of the table."""
+    paths = snapshot.files.rows["path"]
+    elsewhere = paths.filter(pc.match_substring(paths, ":")).to_pylist()
+    uris = [snapshot.root_uri, *absolute_uris(snapshot.root_uri, elsewhere)]
+    return data_io(spark, uris) is DataIo.SPARK
+
+
 def _read(
     spark: SparkSession,
     files: Sequence[DataFile] | SkippableFiles,
@@ -240,6 +259,7 @@ def _read(
     *,
     has_ordinal: bool,
     options: Mapping[str, str],
+    open_at: Callable[[str], Store],
 ) -> DataFrame:
     """Return physical columns, with `FILE_ORDINAL` and `ROW_INDEX` if they are needed."""
     ordinal = [T.StructField(FILE_ORDINAL, T.IntegerType())] if has_ordinal else []
@@ -252,6 +272,9 @@ def _read(
     )
     if isinstance(files, SkippableFiles):
         rows = skipping_scan(spark, files, layout)
+    elif data_io(spark, (file.uri for file in files)) is DataIo.ARROW:
+        row_index = ROW_INDEX if has_ordinal else None
+        return arrow_scan(spark, files, layout, paths=DataPaths(open_at), row_index=row_index)
     else:
         reader = connect_scan if is_connect(spark) else native_scan
         rows = reader(spark, files, layout)

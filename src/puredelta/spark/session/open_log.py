@@ -1,14 +1,14 @@
 """The log at a location that a user names.
 
 Spark takes a location without a scheme for one of its default file system, which on a cluster is
-often HDFS or an object store. This library would take the same text for a directory of the
-driver, so it asks first.
+often HDFS or an object store. So does this library: it asks Spark what such a location means.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
@@ -16,8 +16,10 @@ from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.jvm.hadoop.hadoop_files import qualified
 from puredelta.spark.jvm.session_state import default_file_system
 from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.storage import session_storage
 from puredelta.store.registry import has_scheme
 
 _KEY = "spark.hadoop.fs.defaultFS"
@@ -27,36 +29,44 @@ _QUALIFIED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:[^\s]*)" + _NOWHERE)
 _defaults: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 
 
-def open_log(spark: SparkSession, location: str | os.PathLike[str]) -> TableLog:
+def open_log(
+    spark: SparkSession,
+    location: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, object] | None = None,
+) -> TableLog:
     """Open the log at a table location; the table need not exist yet.
 
     The default file system is asked for once per session, and only for a location without scheme.
+    ``storage_options`` are Hadoop's settings or obstore's options, which win over the session's.
 
     Raises:
-        UnsupportedError: the storage is not supported (UNSUPPORTED_STORAGE), the session's
-            default file system included where the location names none.
+        UnsupportedError: the storage cannot be reached (UNSUPPORTED_STORAGE).
+        InvalidRequestError: an option is unknown, or the location cannot be one.
     """
     text = os.fspath(location)
     if text and not has_scheme(text):
-        _require_local(spark, text)
-    return TableLog.open(text)
+        text = _as_spark_means(spark, text)
+    storage = session_storage(spark).with_options(storage_options)
+    return TableLog.open(text, storage=storage)
 
 
-def _require_local(spark: SparkSession, location: str) -> None:
+def _as_spark_means(spark: SparkSession, location: str) -> str:
     if spark not in _defaults:
         _defaults[spark] = _default_of(spark)
     default = _defaults[spark]
-    scheme = default.partition(":")[0]
-    if scheme.lower() == "file":
-        return
+    if default.partition(":")[0].lower() == "file":
+        return location
+    if not is_connect(spark):
+        return qualified(spark, location)
+    if location.startswith("/"):
+        return default.rstrip("/") + location
     raise UnsupportedError(
-        f"{location} names no file system, so Spark takes it for a path on {default} "
-        f"(fs.defaultFS), and tables on {scheme!r} storage are not supported. For a directory on a "
-        "file system that the driver and the executors mount write "
-        f"file:{os.path.abspath(location)}.",  # noqa: PTH100 - text in, text out
+        f"{location} names no file system, so the server takes it for a path on {default} "
+        "(fs.defaultFS), relative to a directory that a client cannot know. Write the whole "
+        f"location, such as {default.rstrip('/')}/{location}.",
         code=ErrorCode.UNSUPPORTED_STORAGE,
         path=location,
-        scheme=scheme,
     )
 
 

@@ -10,7 +10,6 @@ from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, define_registered
 from puredelta.commands.definition.columns import column
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
 from puredelta.spark.catalog.relation_cache import query_rows
@@ -52,7 +51,7 @@ def create(spark: SparkSession, statement: StatedTable) -> bool:
         table = NewTable(name=name, location=location, definition=definition, rows=rows)
         define_registered(spark, table, mode=mode)
     elif path is not None:
-        _require_one_location(path, statement.location)
+        _require_one_location(spark, path, statement.location)
         log, rows = open_log(spark, path), _rows(spark, statement)
         if rows is None:
             create_table(spark, log, definition, mode=mode)
@@ -127,8 +126,8 @@ def _require_columns(statement: StatedTable) -> None:
         )
 
 
-def _require_one_location(path: str, location: str | None) -> None:
-    if location is not None and not TableLog.open(path).is_at(location):
+def _require_one_location(spark: SparkSession, path: str, location: str | None) -> None:
+    if location is not None and not open_log(spark, path).is_at(location):
         raise InvalidRequestError(
             f"CREATE TABLE contains two different locations: {path} and {location}. You can remove "
             "the LOCATION clause from the CREATE TABLE statement.",

@@ -44,9 +44,9 @@ def change_rows(
     if location is None:
         return None
     require_parsable(spark, text)
-    if view is not None:
-        require_whole_table(view, name, statement)
     log, subqueries = open_log(spark, location), Subqueries(spark, statement.ctes, views)
+    if view is not None:
+        require_whole_table(view, name, statement, log=log)
     match statement:
         case MergeStatement():
             return run_merge(

@@ -67,7 +67,9 @@ def find_view(spark: SparkSession, target: TableName) -> ViewOrigin | None:
     return find_view_origin(spark, target.parts[0])
 
 
-def require_whole_table(view: ViewOrigin, name: TableName, statement: RowStatement) -> None:
+def require_whole_table(
+    view: ViewOrigin, name: TableName, statement: RowStatement, *, log: TableLog
+) -> None:
     """Refuse a view that is not the table: what it does not show could be lost.
 
     A MERGE cannot assign a field inside a column through a view either, as in delta-spark.
@@ -88,7 +90,7 @@ def require_whole_table(view: ViewOrigin, name: TableName, statement: RowStateme
             historical_version=view.table.version,
             view=str(name),
         )
-    config = TableLog.open(view.root_uri).snapshot().config
+    config = log.snapshot().config
     table = config.schema
     as_it_is = view.is_plain and view.columns == table.names
     if config.generated_columns and not as_it_is and operation != "DELETE":  # M-31

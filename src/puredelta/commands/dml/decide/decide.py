@@ -81,7 +81,7 @@ def _file_plan(
         files,
         {place: touched[number] for place, number in enumerate(numbers)},
         strategy,
-        deleted=read_positions(files, context.snapshot.root_uri),
+        deleted=read_positions(files, context.snapshot.root_uri, open_at=context.snapshot.open_at),
     )
 
 

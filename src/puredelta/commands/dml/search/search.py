@@ -48,6 +48,7 @@ def look_up(
         config=context.snapshot.config,
         files=plan.candidates,
         root_uri=context.snapshot.root_uri,
+        open_at=context.snapshot.open_at,
         statistics=plan.statistics if context.settings.skips_by_statistics else None,
     )
     return look_up_keys(

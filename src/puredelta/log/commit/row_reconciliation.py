@@ -1,0 +1,152 @@
+"""Two commits that delete different rows of one data file with deletion vectors can both stand.
+
+By the rules for files the second would be a conflict: it commits a vector that lacks the rows of
+the first. Here the rows themselves are compared. A winning commit that let the vector of a file
+grow is no conflict for us if
+
+* each row of the table was judged on its own (`ReadSet.judges_rows_alone`), so that the rows which
+  are gone now could not have changed what we do with others;
+* its vector contains the one that we read: no row came back;
+* we delete none of the rows that it deleted, or leave the file alone.
+
+Then our vector is the union of both. Rows that the winning commit wrote elsewhere are in files it
+added, which the other rules look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from puredelta.errors import DeltaError
+from puredelta.log.commit.commit_content import StagedCommit
+from puredelta.log.commit.winning_commit import WinningCommit
+from puredelta.log.files.clock import IdSource
+from puredelta.log.vectors.write import DeletionVectorUpdate, WrittenVectors, write_vectors
+from puredelta.protocol.actions.actions import Action, Add, DeletionVectorDescriptor, Remove
+from puredelta.protocol.actions.deletion_vector import RowIndexes
+from puredelta.protocol.actions.paths import CanonicalPath, canonical_path
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.store.base import Store
+
+_NO_ROWS: RowIndexes = np.empty(0, np.uint64)
+
+ReadVector = Callable[[DeletionVectorDescriptor], RowIndexes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Growth:
+    """A file that the winning commit removed and added again, with another vector or none."""
+
+    before: Remove
+    after: Add
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OurChange:
+    """What we do to the same file: a vector of ours in place of the one we read."""
+
+    remove: Remove
+    rows: RowIndexes
+    """All rows that are deleted once our commit stands."""
+
+
+def reconcile_rows(
+    staged: StagedCommit, winner: WinningCommit, *, read: ReadVector
+) -> tuple[StagedCommit, WinningCommit]:
+    """Return our commit on top of the winning one, and what is left of it for the other rules.
+
+    ``read`` reads a deletion vector. Files that cannot be reconciled stay as they are in both: they
+    are conflicts by the other rules. Nothing is written (`with_unions`).
+    """
+    for path, growth in _growths(winner).items():
+        try:
+            found = _reconciled(staged, path, growth, read)
+        except (DeltaError, OSError):  # a vector that a VACUUM took, or that cannot be reached
+            found = None
+        if found is not None:
+            staged, winner = found, _without(winner, growth)
+    return staged, winner
+
+
+def with_unions(
+    staged: StagedCommit, *, store: Store, config: TableConfig, new_id: IdSource
+) -> tuple[StagedCommit, WrittenVectors]:
+    """Write the vectors of reconciled files; a file without rows is removed only.
+
+    Raises:
+        OSError: the storage failed; nothing is left.
+    """
+    if not staged.unions:
+        return staged, WrittenVectors()
+    written = write_vectors(staged.unions, store=store, config=config, new_id=new_id)
+    return replace(staged, actions=(*staged.actions, *written.adds), unions=()), written
+
+
+def _growths(winner: WinningCommit) -> Mapping[CanonicalPath, _Growth]:
+    removed = {canonical_path(remove.path): remove for remove in winner.removes}
+    added = {canonical_path(add.path): add for add in winner.adds}
+    return {
+        path: _Growth(before=removed[path], after=added[path])
+        for path in sorted(removed.keys() & added.keys())
+    }
+
+
+def _reconciled(
+    staged: StagedCommit, path: CanonicalPath, growth: _Growth, read: ReadVector
+) -> StagedCommit | None:
+    """Return our commit on top of the growth of one file; ``None`` if both cannot stand."""
+    before = _rows(growth.before.deletion_vector, read)
+    after = _rows(growth.after.deletion_vector, read)
+    theirs = np.setdiff1d(after, before, assume_unique=True)
+    if len(theirs) != len(after) - len(before):
+        return None  # rows came back
+    ours = _our_change(staged, path, read)
+    if ours is None:
+        is_ours = any(_is_at(path, action) for action in staged.actions)
+        return None if is_ours else staged
+    if ours.remove.deletion_vector != growth.before.deletion_vector:
+        return None
+    deleted = np.setdiff1d(ours.rows, before, assume_unique=True)
+    if len(np.intersect1d(deleted, theirs, assume_unique=True)):
+        return None
+    union = DeletionVectorUpdate(file=growth.after, rows=np.union1d(ours.rows, after))
+    remove = replace(ours.remove, deletion_vector=growth.after.deletion_vector)
+    return replace(
+        staged,
+        actions=(*(a for a in staged.actions if not _is_at(path, a)), remove),
+        unions=(*(u for u in staged.unions if canonical_path(u.file.path) != path), union),
+    )
+
+
+def _our_change(staged: StagedCommit, path: CanonicalPath, read: ReadVector) -> _OurChange | None:
+    """Find what we do to a file, if we give it a vector and do nothing else to it."""
+    at_path = [action for action in staged.actions if _is_at(path, action)]
+    removes = [action for action in at_path if isinstance(action, Remove)]
+    adds = [action for action in at_path if isinstance(action, Add)]
+    unions = [u for u in staged.unions if canonical_path(u.file.path) == path]
+    if len(removes) != 1 or len(adds) + len(unions) != 1:
+        return None
+    if unions:
+        return _OurChange(remove=removes[0], rows=unions[0].rows)
+    if adds[0].deletion_vector is None:
+        return None
+    return _OurChange(remove=removes[0], rows=read(adds[0].deletion_vector))
+
+
+def _is_at(path: CanonicalPath, action: Action) -> bool:
+    return isinstance(action, Add | Remove) and canonical_path(action.path) == path
+
+
+def _rows(vector: DeletionVectorDescriptor | None, read: ReadVector) -> RowIndexes:
+    return _NO_ROWS if vector is None else read(vector)
+
+
+def _without(winner: WinningCommit, growth: _Growth) -> WinningCommit:
+    return replace(
+        winner,
+        adds=tuple(add for add in winner.adds if add is not growth.after),
+        removes=tuple(remove for remove in winner.removes if remove is not growth.before),
+    )

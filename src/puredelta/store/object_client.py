@@ -1,0 +1,104 @@
+"""One client per bucket and process, and what its errors mean.
+
+Every request has a time limit and is repeated with random, growing waits: see `ObjectAccess`.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from types import TracebackType
+from typing import Any
+
+from obstore import exceptions
+from obstore.store import from_url
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.store.access.object_access import ObjectAccess
+from puredelta.store.base import StorageError, UnknownOutcomeError
+
+_clients: dict[tuple[object, ...], Any] = {}
+_lock = threading.Lock()
+_DEBUG_PART = "\n\nDebug source"
+_SIGNED_QUERY = re.compile(
+    r"(\w+://[^\s?\"]+)\?[^\s\"]*(?:sig|signature|token|credential)=[^\s\"]*", re.IGNORECASE
+)
+_TEXT_MAX = 1_000
+_NOT_IMPLEMENTED = re.compile(r"status code: 501|NotImplemented")
+# What a server answers when it has looked at a request and not done it.
+_REFUSED = re.compile(r"status code: 4(?!08|09|29)\d\d")
+
+
+def client_of(access: ObjectAccess) -> Any:
+    """Return the client of a bucket; its connections are shared by all tables in it.
+
+    Raises:
+        InvalidRequestError: the options do not fit, or one that is needed is missing.
+    """
+    identity = access.identity()
+    with _lock:
+        if identity not in _clients:
+            try:
+                _clients[identity] = from_url(**access.arguments())
+            except (exceptions.BaseError, OSError, ValueError) as error:
+                raise InvalidRequestError(
+                    f"{access.url} cannot be reached with these settings: {shown(error, access)}. "
+                    "Set Hadoop's (fs.s3a.*, fs.azure.*, fs.gs.*) or spark.puredelta.storage.*.",
+                    code=ErrorCode.UNSUPPORTED_STORAGE,
+                    path=access.url,
+                ) from None
+        return _clients[identity]
+
+
+class UnsupportedRequestError(StorageError):
+    """The store does not have what was asked for, and has done nothing."""
+
+
+class translated:  # noqa: N801 - as context managers of contextlib are named
+    """Raise what a `Store` raises instead of obstore's errors, and keep secrets out of texts.
+
+    With ``writes`` an error that leaves it open whether the object was written is an
+    `UnknownOutcomeError`.
+    """
+
+    def __init__(self, access: ObjectAccess, what: str, *, writes: bool = False) -> None:
+        self._access, self._what, self._writes = access, what, writes
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        _: type[BaseException] | None,
+        error: BaseException | None,
+        __: TracebackType | None,
+    ) -> None:
+        if isinstance(error, exceptions.BaseError | OSError | ValueError):
+            raise self._meant(error) from None
+
+    def _meant(self, error: Exception) -> Exception:
+        if isinstance(error, StorageError):
+            return error
+        text = f"{self._what}: {shown(error, self._access)}"
+        is_missing = isinstance(error, FileNotFoundError)
+        if is_missing and not self._writes and "NoSuchBucket" not in text:
+            return FileNotFoundError(text)
+        if isinstance(error, PermissionError | exceptions.PermissionDeniedError):
+            return PermissionError(text)
+        if isinstance(error, exceptions.UnauthenticatedError):
+            return PermissionError(text)
+        if isinstance(error, exceptions.NotSupportedError) or _NOT_IMPLEMENTED.search(text):
+            return UnsupportedRequestError(text)
+        is_refused = is_missing or isinstance(error, ValueError) or _REFUSED.search(text)
+        if self._writes and not is_refused:
+            return UnknownOutcomeError(text)
+        return StorageError(text)
+
+
+def shown(error: Exception, access: ObjectAccess) -> str:
+    """Return what an error says, in short and without a secret."""
+    text = " ".join(str(error).partition(_DEBUG_PART)[0].split())
+    text = _SIGNED_QUERY.sub(r"\1", text)
+    for secret in access.secrets:
+        text = text.replace(secret, "***")
+    return f"{type(error).__name__}: {text}"[:_TEXT_MAX]

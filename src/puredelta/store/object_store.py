@@ -1,0 +1,322 @@
+"""A table in an object store: requests of obstore, no Hadoop, no Spark.
+
+The one atomic step is a conditional put (``If-None-Match: *`` on S3 and Azure, generation 0 on
+GCS): of all writers of one name the store lets one succeed, and readers see all of an object or
+none of it (X-01, X-02). What the store acknowledged is durable. There are no directories, only
+names with slashes in them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import re
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, BinaryIO, cast
+
+import obstore
+from obstore import exceptions
+
+from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.store.access.location import ObjectLocation
+from puredelta.store.access.object_access import ObjectAccess
+from puredelta.store.base import (
+    FileEnd,
+    NameRule,
+    PutOutcome,
+    Store,
+    StoredDirectory,
+    StoredFile,
+)
+from puredelta.store.file_system import TRIAL_PREFIX
+from puredelta.store.object_client import UnsupportedRequestError, client_of, translated
+from puredelta.store.ranged_file import END_BYTES, RangedFile
+from puredelta.store.read_ahead import ReadFiles, begin_reading
+
+_PAGE = 1_000
+_EMPTY = re.compile(r"status code: 416|non-partial|CONTENT_RANGE", re.IGNORECASE)
+"""What is answered where a part of an empty object is asked for."""
+_atomic_roots: set[tuple[object, ...]] = set()
+"""The roots whose store was seen to refuse a second put, for the length of the process."""
+
+
+class ObjectStore:
+    """The `puredelta.store.base.Store` of one directory of a bucket."""
+
+    def __init__(
+        self,
+        location: ObjectLocation,
+        access: ObjectAccess,
+        *,
+        open_at: Callable[[str], Store],
+        remove_markers: Callable[[str], None] | None = None,
+        begun: ReadFiles = MappingProxyType({}),
+    ) -> None:
+        """``remove_markers`` removes what stands for directories below a URI: Hadoop leaves empty
+        objects whose names end with a slash, which obstore can neither name nor remove. ``begun``
+        are files that are read already.
+        """
+        self._remove_markers = remove_markers
+        self._access = access
+        self._client = client_of(access)
+        self._location = location
+        self._root_uri = location.root_uri
+        self._prefix = f"{location.path}/" if location.path else ""
+        self._open_at = open_at
+        self._begun = begun
+
+    @property
+    def root_uri(self) -> str:
+        """The location as it was named, decoded."""
+        return self._root_uri
+
+    @property
+    def access(self) -> ObjectAccess:
+        """How the bucket is reached, for workers that read and write data files."""
+        return self._access
+
+    def at(self, uri: str) -> Store:
+        """Open another directory with the settings of the same session."""
+        return self._open_at(uri)
+
+    def name_rule(self) -> NameRule:
+        """Put one object twice: the second put must be refused."""
+        root = (*self._access.identity(), self._prefix)
+        if root not in _atomic_roots:
+            self._require_conditional_puts()
+            _atomic_roots.add(root)
+        return NameRule.EXACT
+
+    def _require_conditional_puts(self) -> None:
+        trial = f"{TRIAL_PREFIX}{uuid.uuid4().hex}"
+        try:
+            self._put_new(trial, b"")
+            is_atomic = self._put_new(trial, b"") is PutOutcome.ALREADY_EXISTS
+        except UnsupportedRequestError:
+            is_atomic = False
+        finally:
+            with contextlib.suppress(OSError):
+                self.delete(trial)
+        if not is_atomic:
+            raise UnsupportedError(
+                f"The store of {self._root_uri} takes a second object of one name although it was "
+                "asked not to (If-None-Match), so a commit cannot be made atomic there. Use a "
+                "store with conditional puts (Amazon S3, Azure, GCS, MinIO, R2), or a newer "
+                "version of this one. The table can be read.",
+                code=ErrorCode.UNSUPPORTED_STORAGE,
+                path=self._root_uri,
+            )
+
+    def flush(self, paths: Sequence[str]) -> None:
+        """Do nothing: an object that is there is durable."""
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[StoredFile]:
+        """Yield the objects of one directory in name order, with a request per 1,000 names."""
+        prefix = self._key(directory)
+        with self._translated(directory):
+            if start:
+                # An offset is exclusive, and some stores ignore it.
+                offset = f"{prefix}/{start[:-1]}" if prefix else start[:-1]
+                pages = obstore.list(self._client, prefix or None, offset=offset, chunk_size=_PAGE)
+                found: Iterable[Any] = (entry for page in pages for entry in page)
+            else:
+                found = obstore.list_with_delimiter(self._client, prefix or None)["objects"]
+            files = [self._stored(entry) for entry in found]
+        here = directory.strip("/")
+        wanted = (
+            file
+            for file in files
+            if file.directory == here and file.name >= start and not file.name.startswith(".")
+        )
+        yield from sorted(wanted, key=lambda file: file.path)
+
+    def walk(self, directory: str) -> Iterator[StoredFile]:
+        """Yield every object below a directory, but none that stands for a directory."""
+        prefix = self._key(directory)
+        with self._translated(directory):
+            pages = obstore.list(self._client, prefix or None, chunk_size=_PAGE)
+            before: StoredFile | None = None
+            for page in pages:
+                for entry in page:
+                    file = self._stored(entry)
+                    if entry["path"] == prefix:
+                        continue  # the directory's own
+                    if before is not None and not _is_marker(before, file.path):
+                        yield before
+                    before = file
+            if before is not None:
+                yield before
+
+    def inventory(
+        self, directory: str, *, is_wanted: Callable[[str], bool]
+    ) -> Iterator[StoredFile | StoredDirectory]:
+        """Yield the files whose path, and every directory of it, is wanted."""
+        depth = len(directory.strip("/").split("/")) if directory.strip("/") else 0
+        answers: dict[str, bool] = {}
+        for file in self.walk(directory):
+            parts = file.path.split("/")
+            above = ("/".join(parts[:n]) for n in range(depth + 1, len(parts)))
+            if all(_asked(path, is_wanted, answers) for path in above) and is_wanted(file.path):
+                yield file
+
+    def read(self, path: str) -> bytes:
+        """Return the whole content, in one request."""
+        return self._begun[path].result() if path in self._begun else self._read(path)
+
+    def _read(self, path: str) -> bytes:
+        key = self._key(path)
+        with self._translated(path):
+            return bytes(obstore.get(self._client, key).bytes())
+
+    def read_ahead(self, files: Sequence[StoredFile]) -> Store:
+        """Begin to read files, up to sixteen at a time."""
+        begun = begin_reading(files, self._read)
+        return ObjectStore(self._location, self._access, open_at=self._open_at, begun=begun)
+
+    def open(self, path: str) -> BinaryIO:
+        """Open for reading anywhere; one request, which gets the last 64 KB."""
+        if path in self._begun:
+            return io.BytesIO(self.read(path))
+        key = self._key(path)
+
+        def read_range(start: int, length: int) -> bytes:
+            with self._translated(path):
+                return bytes(obstore.get_range(self._client, key, start=start, length=length))
+
+        return cast("BinaryIO", RangedFile(self.read_end(path, END_BYTES), read_range))
+
+    def read_end(self, path: str, num_bytes: int) -> FileEnd:
+        """Return the last bytes by a suffix range; Azure has none and is asked for the size."""
+        key = self._key(path)
+        with self._translated(path):
+            if num_bytes > 0:
+                try:
+                    wanted: Any = {"range": {"suffix": num_bytes}}
+                    answer = obstore.get(self._client, key, options=wanted)
+                    return FileEnd(bytes(answer.bytes()), answer.meta["size"])
+                except exceptions.NotSupportedError:
+                    pass  # Azure
+                except exceptions.GenericError as error:
+                    if _EMPTY.search(str(error)) is None:
+                        raise
+            size = obstore.head(self._client, key)["size"]
+            length = min(size, num_bytes)
+            if length == 0:
+                return FileEnd(b"", size)
+            start = size - length
+            content = obstore.get_range(self._client, key, start=start, length=length)
+            return FileEnd(bytes(content), size)
+
+    def put_if_absent(self, path: str, content: bytes) -> PutOutcome:
+        """Put conditionally, in one request.
+
+        obstore repeats a put whose answer was lost, and is then told that the object exists:
+        whose it is, is for the caller to find out.
+
+        Raises:
+            UnknownOutcomeError: the store may still create the object.
+        """
+        return self._put_new(path, content)
+
+    def _put_new(self, path: str, content: bytes) -> PutOutcome:
+        key = self._key(path)
+        with translated(self._access, self._named(path), writes=True):
+            try:
+                obstore.put(self._client, key, content, mode="create", use_multipart=False)
+            except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
+                return PutOutcome.ALREADY_EXISTS
+        return PutOutcome.CREATED
+
+    def put(self, path: str, content: bytes) -> None:
+        """Create or replace the object."""
+        key = self._key(path)
+        with translated(self._access, self._named(path), writes=True):
+            obstore.put(self._client, key, content)
+
+    def move(self, path: str, new_path: str) -> None:
+        """Copy the object inside the store, then delete it under its old name."""
+        old, new = self._key(path), self._key(new_path)
+        with self._translated(path):
+            obstore.copy(self._client, old, new)
+            obstore.delete(self._client, old)
+
+    def delete(self, path: str) -> None:
+        """Remove one object."""
+        key = self._key(path)
+        with self._translated(path), contextlib.suppress(FileNotFoundError):
+            obstore.delete(self._client, key)
+
+    def delete_tree(self, directory: str) -> None:
+        """Remove everything below a directory, with a request per 1,000 objects where it can."""
+        if not directory.strip("/"):
+            raise ValueError("refusing to remove the root of a table")
+        prefix = self._key(directory)
+        with self._translated(directory):
+            found = [entry for page in obstore.list(self._client, prefix) for entry in page]
+            keys = [entry["path"] for entry in found if entry["path"] != prefix]
+            for first in range(0, len(keys), _PAGE):
+                self._delete_all(keys[first : first + _PAGE])
+        if self._remove_markers is not None and any(entry["size"] == 0 for entry in found):
+            self._remove_markers(self._named(directory.strip("/")))
+
+    def _delete_all(self, keys: list[str]) -> None:
+        try:
+            obstore.delete(self._client, keys)
+        except FileNotFoundError:  # somebody else has removed one of them
+            for key in keys:
+                with contextlib.suppress(FileNotFoundError):
+                    obstore.delete(self._client, key)
+
+    def delete_directory(self, directory: str) -> bool:
+        """Do nothing: there are no directories."""
+        if not directory.strip("/"):
+            raise ValueError("refusing to remove the root of a table")
+        return False
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is such an object, or one below it; two requests at most."""
+        key = self._key(path)
+        with self._translated(path):
+            if key:
+                with contextlib.suppress(FileNotFoundError):
+                    obstore.head(self._client, key)
+                    return True
+            pages = obstore.list(self._client, key or None, chunk_size=1)
+            return any(len(page) > 0 for page in pages)
+
+    def _key(self, path: str) -> str:
+        if path.startswith("/") or ".." in path.split("/"):
+            raise ValueError(f"{path!r} does not lie below the root of the store")
+        return f"{self._prefix}{path}".strip("/")
+
+    def _named(self, path: str) -> str:
+        return f"{self._root_uri}/{path}".rstrip("/")
+
+    def _translated(self, path: str) -> translated:
+        return translated(self._access, self._named(path))
+
+    def _stored(self, entry: Mapping[str, Any]) -> StoredFile:
+        return StoredFile(
+            path=entry["path"].removeprefix(self._prefix),
+            size_bytes=entry["size"],
+            modified_ms=int(entry["last_modified"].timestamp() * 1000),
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the client behind; another process makes its own."""
+        made = functools.partial(ObjectStore, open_at=self._open_at)
+        return made, (self._location, self._access)
+
+
+def _is_marker(file: StoredFile, next_path: str) -> bool:
+    """Return whether an empty object stands for a directory, by the name that follows it."""
+    return file.size_bytes == 0 and next_path.startswith(f"{file.path}/")
+
+
+def _asked(path: str, is_wanted: Callable[[str], bool], answers: dict[str, bool]) -> bool:
+    if path not in answers:
+        answers[path] = is_wanted(path)
+    return answers[path]

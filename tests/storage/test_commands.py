@@ -1,0 +1,113 @@
+"""Every command once, on tables that are not on the driver's disk."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+import puredelta
+from puredelta.errors import UnsupportedError
+from puredelta.tables import DeltaTable
+from tests.storage.conftest import Place
+
+
+def _sum(spark: SparkSession, location: str) -> tuple[int, int]:
+    row = puredelta.read(spark, location).selectExpr("count(*)", "sum(p)").first()
+    assert row is not None
+    return row[0], row[1]
+
+
+def test_rows_change(spark: SparkSession, place: Place) -> None:
+    t = place.new()
+    rows = "id", "id % 3 AS p"
+    puredelta.write(spark.range(100).selectExpr(*rows), t, partition_by=["p"])
+    assert _sum(spark, t) == (100, 99)
+    source = spark.range(90, 120).selectExpr("id", "id % 3 + 10 AS p").alias("s")
+    merge = DeltaTable.forPath(spark, t).alias("t").merge(source, "t.id = s.id")
+    counts = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute().first()
+    assert counts is not None
+    assert (counts.num_updated_rows, counts.num_inserted_rows) == (10, 20)
+    assert _sum(spark, t)[0] == 120
+    puredelta.sql(spark, f"DELETE FROM delta.`{t}` WHERE id % 2 = 0")
+    puredelta.sql(spark, f"UPDATE delta.`{t}` SET p = 0 WHERE id < 50")
+    assert _sum(spark, t)[0] == 60
+    log = puredelta.sql(spark, f"DESCRIBE HISTORY delta.`{t}`").collect()
+    assert [e.operation for e in log] == ["UPDATE", "DELETE", "MERGE", "WRITE"]
+
+
+def test_deletion_vectors_and_changes(spark: SparkSession, place: Place) -> None:
+    t = place.new()
+    properties = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
+    puredelta.write(spark.range(100).selectExpr("id", "1 AS p"), t, properties=properties)
+    puredelta.sql(spark, f"DELETE FROM delta.`{t}` WHERE id < 10")
+    puredelta.sql(
+        spark,
+        f"MERGE INTO delta.`{t}` t USING (SELECT 50L AS id) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET p = 5",
+    )
+    assert _sum(spark, t) == (90, 94)
+    assert any("deletion_vector" in path for path in place.files(t))
+    changes = puredelta.read_changes(spark, t, starting_version=1)
+    assert changes.filter("_change_type = 'delete'").count() == 10
+    assert changes.count() == 12
+
+
+def test_files_are_compacted_cleaned_and_brought_back(spark: SparkSession, place: Place) -> None:
+    t, other = place.new(), place.new("clone")
+    for first in (0, 10):
+        puredelta.write(spark.range(first, first + 10).selectExpr("id", "1 AS p"), t, mode="append")
+    puredelta.sql(spark, f"OPTIMIZE delta.`{t}`")
+    before = place.files(t)
+    with pytest.MonkeyPatch.context():
+        spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+        puredelta.sql(spark, f"CREATE TABLE delta.`{other}` SHALLOW CLONE delta.`{t}`")
+        assert _sum(spark, other) == (20, 20)
+        puredelta.sql(spark, f"RESTORE delta.`{t}` TO VERSION AS OF 1")
+        puredelta.sql(spark, f"DELETE FROM delta.`{other}` WHERE id = 0")
+        assert _sum(spark, other) == (19, 19)
+        puredelta.sql(spark, f"VACUUM delta.`{t}` RETAIN 0 HOURS")
+        spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    assert {p for p in before if p.endswith(".parquet")} > {
+        p for p in place.files(t) if p.endswith(".parquet")
+    }
+    assert _sum(spark, t) == (20, 20)
+
+
+def test_a_directory_is_converted(spark: SparkSession, place: Place) -> None:
+    t = place.new()
+    spark.range(20).selectExpr("id", "id % 4 AS p").write.partitionBy("p").parquet(t)
+    puredelta.sql(spark, f"CONVERT TO DELTA parquet.`{t}` PARTITIONED BY (p BIGINT)")
+    assert _sum(spark, t) == (20, 30)
+    assert puredelta.read(spark, t).filter("p = 1").count() == 5
+
+
+def test_a_write_that_fails_leaves_nothing(spark: SparkSession, place: Place) -> None:
+    t = place.new()
+    puredelta.write(spark.range(4).selectExpr("id", "1 AS p"), t)
+    before = place.files(t)
+    with pytest.raises(Exception, match="boom"):
+        puredelta.write(
+            spark.range(4).selectExpr("id", "if(id = 3, raise_error('boom'), 1) AS p"),
+            t,
+            mode="append",
+        )
+    assert place.files(t) == before
+
+
+def test_a_path_without_a_scheme_is_one_of_the_default_file_system(
+    spark: SparkSession, hdfs_uri: str
+) -> None:
+    other = spark.newSession()
+    other.conf.set("fs.defaultFS", hdfs_uri)
+    other.conf.set("dfs.replication", "1")
+    puredelta.write(other.range(3), "/default/t")
+    puredelta.write(other.range(2), "relative/t")
+    assert puredelta.read(spark, f"{hdfs_uri}/default/t").count() == 3
+    location = DeltaTable.forPath(other, "relative/t").detail().first()
+    assert location is not None
+    assert location.location.startswith(f"{hdfs_uri}/user/")
+
+
+def test_storage_that_no_client_is_there_for(spark: SparkSession) -> None:
+    with pytest.raises(UnsupportedError, match="'oss' storage"):
+        puredelta.read(spark, "oss://bucket/t")
