@@ -35,12 +35,15 @@ def read(
     *,
     version: int | str | None = None,
     timestamp: TimestampArgument | None = None,
+    where: str | None = None,
 ) -> DataFrame:
     """Return the rows of the Delta table at ``path``.
 
     Nothing is listed but the log and no job runs. ``version`` or ``timestamp`` choose an
     older state, not both. A timestamp is text as Spark casts it, a ``datetime`` or a ``date``;
-    one without a zone is meant in the session's time zone.
+    one without a zone is meant in the session's time zone. ``where`` is a condition as SQL text:
+    the same as ``.where(...)`` on the result, and over Spark Connect, where a later condition
+    reads every file, only files that it can reach are read.
 
     Raises:
         TableNotFoundError: no table at the path, or no such version.
@@ -52,9 +55,10 @@ def read(
         >>> read(spark, "/data/events").filter("day = date'2025-01-31'").count()  # doctest: +SKIP
         1200
         >>> read(spark, "/data/events", version=3)  # doctest: +SKIP
+        >>> read(spark, "/data/events", where="day = '2025-01-31'")  # doctest: +SKIP
         >>> read(spark, "/data/events", timestamp="2025-01-31 12:00:00")  # doctest: +SKIP
     """
-    return read_table(spark, path, version=version, timestamp=timestamp)
+    return read_table(spark, path, version=version, timestamp=timestamp, where=where)
 
 
 def read_changes(

@@ -81,6 +81,14 @@ def filtered(spark: SparkSession, directory: Path) -> Any:
     return tuples(found.select("id", "_metadata.row_index"))
 
 
+def where(spark: SparkSession, directory: Path) -> Any:
+    """Files of which a condition is given at once are not read at all."""
+    root = mixed(directory).root
+    conditions = ("p = 'a b' AND n > 0", "n IS NULL", "n < 0 AND id IN (1, 2)", "upper(p) = 'A B'")
+    found = [read(spark, root, where=condition) for condition in conditions]
+    return [[len(rows.inputFiles()), rows.count()] for rows in found]
+
+
 def positions(spark: SparkSession, directory: Path) -> Any:
     snapshot = mixed(directory).snapshot()
     some = snapshot.files.take([2, 1])
@@ -198,6 +206,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     session,
     rows,
     filtered,
+    where,
     positions,
     only_positions,
     empty,

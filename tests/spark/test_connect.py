@@ -24,6 +24,7 @@ EXPECTED: dict[str, Any] = {
         + [["a b", str(n), "7"] for n in (0, 2, 3)]
     ),
     "filtered": [["0", "0"], ["2", "2"], ["3", "3"]],
+    "where": [[1, 3], [1, 4], [1, 2], [3, 5]],
     "positions": [["0", str(n), str(n)] for n in (0, 2, 3)]
     + [["1", str(n), str(n)] for n in range(4)],
     "only_positions": 9,

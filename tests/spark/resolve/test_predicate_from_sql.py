@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 
 from puredelta.protocol.schema.types import (
@@ -65,7 +67,7 @@ NAMES = Names(
 )
 ID, KEY = Ref(T, ("id",), LONG), Ref(S, ("k0",), INTEGER)
 V, W, OK = Ref(T, ("v",), STRING), Ref(S, ("k1",), STRING), Ref(T, ("ok",), BOOLEAN)
-FIELD = Ref(T, ("st", "A"), LONG)
+FIELD, DAY = Ref(T, ("st", "A"), LONG), Ref(T, ("d",), DATE)
 
 
 def eq(left: Predicate, right: Predicate) -> Compare:
@@ -97,8 +99,13 @@ def eq(left: Predicate, right: Predicate) -> Compare:
                 )
             ),
         ),
+        ("d = date'2024-01-01'", eq(DAY, Const(dt.date(2024, 1, 1)))),
+        ("'2024-02-29' > d", Compare(CompareOp.LESS, DAY, Const(dt.date(2024, 2, 29)))),
+        ("d in ('2024-01-01')", OneOf(DAY, (dt.date(2024, 1, 1),))),
         # understood, but not comparable as it stands
-        ("d = '2024-01-01'", Opaque(frozenset({Ref(T, ("d",), DATE)}))),
+        ("d = '2024-1-1'", Opaque(frozenset({DAY}))),
+        ("d = '2023-02-29'", Opaque(frozenset({DAY}))),
+        ("v = date'2024-01-01'", Opaque(frozenset({V}))),
         ("f > 1", Opaque(frozenset({Ref(T, ("f",), DOUBLE)}))),
         ("collated = 'x'", Opaque(frozenset({Ref(T, ("collated",), None)}))),
         ("t.id + 1 = s.id", Opaque(frozenset({ID, KEY}))),
@@ -129,7 +136,7 @@ def test_a_qualifier_wins_over_a_column_of_its_name() -> None:
         "t.id = 1.5",
         "t.id = 1L",
         "t.id = 1e3",
-        "d = date'2024-01-01'",
+        "d = date'2024-1-1'",
         "case when ok then true else false end",
         "cast(t.id as int) = s.id",
         "exists(select 1)",

@@ -29,8 +29,11 @@ def read_table(
     *,
     version: int | str | None = None,
     timestamp: TimestampArgument | None = None,
+    where: str | None = None,
 ) -> DataFrame:
-    """Return the rows of the table at ``path``; runs no job on the table's data.
+    """Return the rows of the table at ``path``, or those of which ``where`` is true.
+
+    Runs no job on the table's data.
 
     Raises:
         TableNotFoundError: there is no table, or no such version
@@ -42,7 +45,7 @@ def read_table(
     """
     snapshot = find_snapshot(spark, path, version=version, timestamp=timestamp)
     chosen = version is not None or timestamp is not None
-    return table_rows(spark, snapshot, time_travel=chosen)
+    return table_rows(spark, snapshot, time_travel=chosen, where=where)
 
 
 def find_snapshot(

@@ -24,7 +24,7 @@ from puredelta.log.files.stats_columns import find_timestamp_span
 from puredelta.log.files.stats_json import StatsColumns
 from puredelta.log.files.value_order import FLOATING, order_type, order_value, single_precision
 from puredelta.protocol.schema.traversal import find_fields
-from puredelta.protocol.schema.types import FLOAT, TIMESTAMP, DataType, StructType
+from puredelta.protocol.schema.types import FLOAT, STRING, TIMESTAMP, DataType, StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.partition_values import parse_partition_value
 from puredelta.protocol.values.predicates import Ref, Side
@@ -108,8 +108,7 @@ class FileBounds:
 
     def _partition_bounds(self, column: _Column) -> Bounds:
         (name,) = column.physical_path
-        texts = pc.map_lookup(self._files.rows["partition_values"], name, "first")
-        encoded = pc.dictionary_encode(texts).combine_chunks()
+        encoded = pc.dictionary_encode(_partition_texts(self._files, name)).combine_chunks()
         spans = [_partition_span(text, column.data_type) for text in encoded.dictionary.to_pylist()]
         # One more element than the dictionary: NULL, for files without a text.
         ordered = order_type(column.data_type)
@@ -173,6 +172,21 @@ def _find(ref: Ref, config: TableConfig) -> _Column | None:
 
 
 # --- partition values -----------------------------------------------------------------------
+
+
+def has_unreadable_partition_values(files: FileTable, config: TableConfig) -> bool:
+    """Return whether any partition value of the files may be no value of its column's type."""
+    names = zip(config.partition_schema.fields, config.physical_partition_columns, strict=True)
+    return any(
+        text is not None and _partition_span(text, field.type) == _UNKNOWN
+        for field, name in names
+        if field.type != STRING
+        for text in pc.unique(_partition_texts(files, name)).to_pylist()
+    )
+
+
+def _partition_texts(files: FileTable, name: str) -> pa.ChunkedArray:
+    return pc.map_lookup(files.rows["partition_values"], name, "first")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

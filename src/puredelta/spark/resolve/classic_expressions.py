@@ -28,8 +28,8 @@ from puredelta.spark.resolve.expressions import (
     ResolvedExpression,
 )
 from puredelta.spark.resolve.frames import Scope
+from puredelta.spark.resolve.json_literals import Node
 from puredelta.spark.resolve.predicate_from_json import (
-    Node,
     SideColumn,
     attribute_ids,
     class_name,

@@ -5,22 +5,18 @@ its number of children. What this module does not know becomes ``Opaque``, which
 pruning and never rows. Traps it knows about:
 
 * The JSON leaves out enumerations, so a ``Cast`` that returns NULL on failure looks like one
-  that fails: every cast is ``Opaque`` but those that widen an integer, which change neither
-  order nor equality.
+  that fails: every cast is ``Opaque`` but those that widen a number or name the fields of a
+  struct anew, which change neither order nor equality.
 * Collations are not in it either: a reference to a collated string has no type, and what
   compares it is ``Opaque``.
-* A timestamp literal is printed in the session's zone; in the hour that autumn repeats it
-  is ambiguous. Binary literals are printed as Java object names.
+* Some literals are printed ambiguously or not at all (`puredelta.spark.resolve.json_literals`).
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
-import zoneinfo
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 from pyspark.sql import types as T
 
@@ -42,13 +38,16 @@ from puredelta.protocol.values.predicates import (
     conjuncts,
     references,
 )
+from puredelta.spark.resolve.json_literals import (
+    INTEGERS,
+    Node,
+    element_values,
+    literal_value,
+)
 from puredelta.spark.session.types import from_spark_type
 
-Node: TypeAlias = Mapping[str, Any]
-
-_INTEGERS = ("byte", "short", "integer", "long")
-
-_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - timestamp_ntz has no zone
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 
 _COMPARISONS = {
     "EqualTo": CompareOp.EQUAL,
@@ -111,6 +110,8 @@ class _Part:
 
     tree: Predicate
     type: T.DataType | None = None
+    is_widened: bool = False
+    """Whether a cast stood above a reference: its values compare so with constants alone."""
 
 
 def predicate_of(
@@ -145,19 +146,77 @@ def _part(
             field = struct.fields[node["ordinal"]]
             step = Ref(ref.side, (*ref.path, field.name), comparable_type(field.dataType))
             return _Part(step, field.dataType)
-        case "Cast", [_Part(Ref(type=PrimitiveType(narrow)), _)] if _widens(narrow, node):
-            return kids[0]
+        case "Cast", [child] if (cast := _cast(child, node)) is not None:
+            return cast
+        case "InSet", [_Part(Ref(type=kind) as ref)] if kind is not None:
+            values = element_values(node.get("elements"), kind)
+            if values is not None:
+                return _Part(OneOf(ref, values))
         case name, _:
-            made = _known(name, [k.tree for k in kids])
+            made = None if _compares_widened(kids) else _known(name, [k.tree for k in kids])
             if made is not None:
                 return _Part(made)
     return _Part(Opaque(_references_below(node, kids, columns)))
 
 
+def _cast(child: _Part, node: Node) -> _Part | None:
+    """Return what is as good as a cast of a column; None if its values become others."""
+    match child.tree, child.type:
+        case Ref(type=PrimitiveType(narrow)), _ if _widens(narrow, node):
+            return child
+        case Ref(type=PrimitiveType(narrow)) as ref, _ if _holds(narrow, node):
+            return _Part(ref, is_widened=True)
+        case Ref(), T.StructType() as struct if _renames(struct, node):
+            return child
+        case _:
+            return None
+
+
 def _widens(narrow: str, cast: Node) -> bool:
     wide = cast["dataType"]
-    both_integers = narrow in _INTEGERS and wide in _INTEGERS
-    return both_integers and _INTEGERS.index(narrow) < _INTEGERS.index(wide)
+    both_integers = narrow in INTEGERS and wide in INTEGERS
+    return both_integers and INTEGERS.index(narrow) < INTEGERS.index(wide)
+
+
+def _holds(narrow: str, cast: Node) -> bool:
+    """Return whether a decimal or floating type holds all values of a type.
+
+    A long that a double rounds lies beyond every constant that it is compared with
+    (`puredelta.log.files.value_order`).
+    """
+    wide = str(cast["dataType"])
+    if wide == "double":
+        return narrow in (*INTEGERS, "float")
+    found = _DECIMAL.fullmatch(wide)
+    return found is not None and int(found[1]) - int(found[2]) >= _DIGITS.get(narrow, 39)
+
+
+def _compares_widened(kids: Sequence[_Part]) -> bool:
+    """Return whether a column under a cast meets another one, whose type may be any."""
+    return any(k.is_widened for k in kids) and sum(isinstance(k.tree, Ref) for k in kids) > 1
+
+
+def _renames(struct: T.StructType, cast: Node) -> bool:
+    """Return whether a cast changes nothing but the names of fields.
+
+    The struct is known by its new names already: those inside of files are physical.
+    """
+    wide = cast["dataType"]
+    if not isinstance(wide, dict) or wide.get("type") != "struct":
+        return False
+    return _shape(T.StructType.fromJson(wide)) == _shape(struct)
+
+
+def _shape(data_type: T.DataType) -> object:
+    match data_type:
+        case T.StructType():
+            return [(field.name, _shape(field.dataType)) for field in data_type.fields]
+        case T.ArrayType():
+            return [_shape(data_type.elementType)]
+        case T.MapType():
+            return _shape(data_type.keyType), _shape(data_type.valueType)
+        case _:
+            return data_type
 
 
 def _known(name: str, kids: Sequence[Predicate]) -> Predicate | None:
@@ -203,43 +262,7 @@ def _references_below(
 
 
 def _literal(node: Node, time_zone: str) -> Predicate:
-    text, kind = node["value"], str(node["dataType"])
-    if text is None:
+    if node["value"] is None:
         return Const(None)
-    try:
-        value = _timestamp(text, time_zone) if kind == "timestamp" else _value(text, kind)
-    except (ValueError, ArithmeticError, zoneinfo.ZoneInfoNotFoundError):
-        value = None  # the year 10000, a zone this machine does not know
+    value = literal_value(node, time_zone)
     return Opaque(frozenset()) if value is None else Const(value)
-
-
-def _value(text: str, kind: str) -> object:
-    """Return the literal as a Python value, ``None`` for a type without one."""
-    match kind:
-        case _ if kind in _INTEGERS:
-            return int(text)
-        case "boolean":
-            return text == "true"
-        case "string":
-            return text
-        case "float" | "double":
-            return float(text)
-        case "date":
-            return dt.date.fromisoformat(text)
-        case "timestamp_ntz":
-            return _EPOCH + dt.timedelta(microseconds=int(text))
-        case _ if kind.startswith("decimal"):
-            return decimal.Decimal(text)
-        case _:
-            return None
-
-
-def _timestamp(text: str, time_zone: str) -> dt.datetime | None:
-    """Return a timestamp printed in a zone, ``None`` in the hour that comes twice."""
-    seconds, _, fraction = text.partition(".")
-    local = dt.datetime.fromisoformat(seconds).replace(
-        microsecond=int(fraction.ljust(6, "0") or 0), tzinfo=zoneinfo.ZoneInfo(time_zone)
-    )
-    if local.utcoffset() != local.replace(fold=1).utcoffset():
-        return None
-    return local.astimezone(dt.timezone.utc)

@@ -1,17 +1,18 @@
 """SQL text of a simple condition as the predicate tree, where no analyzer shows its own.
 
-A strict parser of a small grammar: names, integers, texts without escapes, comparisons,
+A strict parser of a small grammar: names, integers, texts without escapes, days, comparisons,
 AND, OR, NOT, IN, BETWEEN, IS NULL, arithmetic and function calls (both ``Opaque``). Text that
 holds anything else is not understood at all; that costs pruning and never rows.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from puredelta.protocol.schema.types import BOOLEAN, INTEGRAL, STRING, StructType
+from puredelta.protocol.schema.types import BOOLEAN, DATE, INTEGRAL, STRING, StructType
 from puredelta.protocol.values.predicates import (
     And,
     Compare,
@@ -42,6 +43,7 @@ _COMPARISONS = {
     ">": CompareOp.GREATER,
     ">=": CompareOp.GREATER_OR_EQUAL,
 }
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 _RESERVED = frozenset({"AND", "OR", "NOT", "IN", "IS", "BETWEEN", "CASE", "SELECT", "INTERVAL"})
 
@@ -209,6 +211,8 @@ class _Parser:
                 return Const(int(token.text))
             case "text":
                 return Const(token.text[1:-1])
+            case "word" if token.keyword == "DATE" and self._next.kind == "text":
+                return self._day_literal()
             case "word" if token.keyword in _CONSTANTS and self._next.text not in (".", "("):
                 return Const(_CONSTANTS[token.keyword])
             case "word" if token.keyword in _RESERVED:
@@ -219,6 +223,13 @@ class _Parser:
                 return self._name(token)
             case _:
                 raise _NotUnderstoodError
+
+    def _day_literal(self) -> Predicate:
+        day = _day(self._next.text[1:-1])
+        if day is None:
+            raise _NotUnderstoodError
+        self.at += 1
+        return Const(day)
 
     def _name(self, first: _Token) -> Predicate:
         parts = [_unquoted(first)]
@@ -269,7 +280,24 @@ def _opaque(*parts: Predicate) -> Predicate:
     return Opaque(frozenset[Ref]().union(*(references(p) for p in parts)))
 
 
-def _one_of(left: Predicate, values: Sequence[Predicate]) -> Predicate:
+def _day(text: str) -> dt.date | None:
+    """Return the day that a text names in full; Spark reads other spellings, too."""
+    try:
+        return dt.date.fromisoformat(text) if _DAY.fullmatch(text) else None
+    except ValueError:
+        return None
+
+
+def _like(left: Predicate, right: Predicate) -> Predicate:
+    """Return what stands beside a column; Spark compares a day with text as a day."""
+    match left, right:
+        case Ref(type=kind), Const(str() as text) if kind == DATE and _day(text) is not None:
+            return Const(_day(text))
+    return right
+
+
+def _one_of(left: Predicate, several: Sequence[Predicate]) -> Predicate:
+    values = [_like(left, value) for value in several]
     constants = [v for v in values if isinstance(v, Const) and _is_comparable(left, v)]
     if isinstance(left, Ref) and len(constants) == len(values):
         return OneOf(left, tuple(v.value for v in constants))
@@ -279,6 +307,7 @@ def _one_of(left: Predicate, values: Sequence[Predicate]) -> Predicate:
 def _compare(op: CompareOp, left: Predicate, right: Predicate) -> Predicate:
     if isinstance(left, Const) and isinstance(right, Ref):
         return _compare(op.flipped, right, left)
+    right = _like(left, right)
     return Compare(op, left, right) if _is_comparable(left, right) else _opaque(left, right)
 
 
@@ -303,5 +332,7 @@ def _fits(kind: object, value: object) -> bool:
             return kind in INTEGRAL
         case str():
             return kind == STRING
+        case dt.date():
+            return kind == DATE
         case _:
             return value is None

@@ -32,7 +32,7 @@ def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLay
     """Return the rows of exactly ``files``: the data columns, then the partition columns.
 
     The same contract as `puredelta.spark.scan.native_scan.native_scan`, but the files are listed,
-    filters on partition columns read all of them, and nothing is said to be NOT NULL.
+    later filters on partition columns read all of them, and nothing is said to be NOT NULL.
 
     Raises:
         UnsupportedError: columns are to be found by field id, which takes a session setting

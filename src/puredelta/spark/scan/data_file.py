@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
+
+is_odd_path = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
+"""Tells a path of the log that is more than names below the table's root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,23 +20,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, ErrorCode
-from puredelta.spark.jvm.file_relation import (
-    FileRelation,
+from puredelta.spark.jvm.file_index import (
+    FilesOnDemand,
     ListedFiles,
+    Nodes,
     PartitionValueError,
-    relation_rows,
 )
+from puredelta.spark.jvm.file_relation import FileRelation, relation_rows
 from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable, with_required
 from puredelta.spark.scan.partition_directory import spark_parses, virtual_directory
+from puredelta.spark.scan.skippable_files import SkippableFiles
+from puredelta.spark.session.delta_conf import STATS_SKIPPING
+from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import quoted, struct_as_nullable
 
+_VIRTUAL = "file:/puredelta-virtual"
 _BLOCK_SIZE_BYTES = 128 * 1024 * 1024
 _BY_FIELD_ID: Mapping[str, str] = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
@@ -57,13 +62,47 @@ def native_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLayo
         CorruptTableError: a partition value is not of its column's type.
     """
     require_readable(files)
+    return _rows(spark, layout, lambda partitions: _listed(files, partitions))
+
+
+def skipping_scan(spark: SparkSession, files: SkippableFiles, layout: ReadLayout) -> DataFrame:
+    """Return the same for files of which a query reads those that it needs.
+
+    Raises:
+        CorruptTableError: a partition value is not of its column's type.
+    """
+
+    def on_demand(partitions: Sequence[T.StructField]) -> FilesOnDemand:
+        def list_some(conditions: Nodes) -> ListedFiles | None:
+            by_statistics = STATS_SKIPPING.flag(settings_of(spark))
+            some = files.files_for(conditions, by_statistics=by_statistics)
+            return None if some is None else _listed(some, partitions)
+
+        return FilesOnDemand(
+            root=f"{_VIRTUAL}/{len(files)}-files/{files.identity}",
+            size_bytes=files.size_bytes,
+            list_all=lambda: _listed(files.every_file(), partitions),
+            list_some=list_some,
+            # Spark's own word on such a value is due now, not when a query is planned.
+            at_once=files.has_odd_partition_values,
+        )
+
+    return _rows(spark, layout, on_demand)
+
+
+def _rows(
+    spark: SparkSession,
+    layout: ReadLayout,
+    shown: Callable[[Sequence[T.StructField]], ListedFiles | FilesOnDemand],
+) -> DataFrame:
+    """Return the rows of files that are shown to Spark with these partition columns."""
     wanted = layout.partition_schema.fields
     data = with_required(struct_as_nullable(layout.data_schema), layout.required)
     partitions = with_required(T.StructType([_as_spark_parses(f) for f in wanted]), layout.required)
     # Without partition columns the virtual directories must not be searched for any.
     search = {} if partitions.fields else {"recursiveFileLookup": "true"}
     relation = FileRelation(
-        files=_listed(files, partitions.fields),
+        files=shown(partitions.fields),
         data=data,
         partitions=partitions,
         options={**layout.options, **search},
@@ -121,7 +160,7 @@ def _virtual_root(files: Sequence[DataFile], directories: Sequence[str], real: s
     digest.update(
         json.dumps([directories, [(f.size_bytes, f.modified_ms) for f in files]]).encode()
     )
-    return f"file:/puredelta-virtual/{digest.hexdigest()}"
+    return f"{_VIRTUAL}/{digest.hexdigest()}"
 
 
 def _virtual_statuses(files: Sequence[DataFile], directories: Sequence[str], *, root: str) -> str:

@@ -8,10 +8,10 @@ narrower types (type widening). Everything is nullable.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -20,7 +20,7 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.vectors.read import read_positions
-from puredelta.protocol.actions.paths import absolute_uri, short_uri
+from puredelta.protocol.actions.paths import absolute_uris
 from puredelta.protocol.features.column_mapping import physical_name, physical_schema
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.char_varchar import Limits
@@ -32,7 +32,8 @@ from puredelta.spark.scan.arrow_scan import arrow_scan
 from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
 from puredelta.spark.scan.connect_scan import connect_scan
 from puredelta.spark.scan.data_file import DataFile, ReadLayout
-from puredelta.spark.scan.native_scan import native_scan
+from puredelta.spark.scan.native_scan import native_scan, skipping_scan
+from puredelta.spark.scan.skippable_files import SkippableFiles, data_files
 from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX, require_no_helper_names
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import (
@@ -53,9 +54,9 @@ TIME_TRAVEL_OPTION = "puredelta.timeTravel"
 files are the same to its cache only if they mean the same version for the same reason."""
 TABLE_OPTIONS = frozenset({"puredelta.table", "puredelta.version", "puredelta.timetravel"})
 """Their names, as Spark compares them: a relation that has them reads a version of a table."""
-_IS_ODD_PATH = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
 _POSITION = (FILE_ORDINAL, ROW_INDEX)
-_FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")
+_SKIPPABLE_MIN = 2
+"""Asking costs a query a few milliseconds, about as much as opening a file."""
 _NO_FILE_MAY_BE_MISSING = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 """A user may choose to read past lost files, but rows that are to be rewritten must be there."""
 
@@ -75,7 +76,8 @@ def scan(
     they are read. ``with_position`` adds `FILE_ORDINAL` (int, index into ``files``) and
     `ROW_INDEX` (long, physical row in its file, deleted rows counted). Rows that a deletion
     vector deletes are left out. On classic sessions ``_metadata`` stays reachable.
-    ``time_travel`` tells that the user chose the version.
+    ``time_travel`` tells that the user chose the version. On classic sessions a query over all
+    files reads those that its conditions can reach, unless positions are asked for.
 
     Raises:
         InvalidRequestError: the table has no columns, or not the one asked for.
@@ -90,11 +92,16 @@ def scan(
     config = snapshot.config
     read = _ScanColumns.of(config, _fields(config.schema, columns), read_limits(spark, config))
     deleted = read_positions(chosen, snapshot.root_uri, open_at=snapshot.open_at)
-    ordinals = range(len(chosen)) if with_position else deleted
-    data_files = _data_files(chosen, snapshot.root_uri, frozenset(ordinals))
+    read_files: Sequence[DataFile] | SkippableFiles
+    may_skip = files is None and not with_position and not is_connect(spark)
+    if may_skip and len(chosen) >= _SKIPPABLE_MIN and _is_for_spark(spark, snapshot):
+        read_files = SkippableFiles.of(snapshot, numbered=list(deleted))
+    else:
+        ordinals = range(len(chosen)) if with_position else deleted
+        read_files = data_files(chosen, snapshot.root_uri, {n: n for n in ordinals})
     rows = _read(
         spark,
-        data_files,
+        read_files,
         read,
         has_ordinal=with_position or bool(deleted),
         options={
@@ -237,27 +244,17 @@ def _fields(schema: StructType, columns: Sequence[str] | None) -> Sequence[Struc
     return [by_name[name] for name in columns]
 
 
-def _data_files(files: FileTable, root_uri: str, ordinals: frozenset[int]) -> list[DataFile]:
-    columns = [files.rows[name].to_pylist() for name in _FILE_COLUMNS]
-    root = short_uri(root_uri).rstrip("/")
-    return [
-        DataFile(
-            # Most paths are plain, and there are many.
-            uri=absolute_uri(root, path) if _IS_ODD_PATH(path) else f"{root}/{path}",
-            size_bytes=size_bytes,
-            modified_ms=modified_ms,
-            partition_values={
-                **dict(values or ()),
-                FILE_ORDINAL: str(n) if n in ordinals else None,
-            },
-        )
-        for n, (path, size_bytes, modified_ms, values) in enumerate(zip(*columns, strict=True))
-    ]
+def _is_for_spark(spark: SparkSession, snapshot: Snapshot) -> bool:
+    """Return whether Spark itself reads the files; few of them lie outside of the table."""
+    paths = snapshot.files.rows["path"]
+    elsewhere = paths.filter(pc.match_substring(paths, ":")).to_pylist()
+    uris = [snapshot.root_uri, *absolute_uris(snapshot.root_uri, elsewhere)]
+    return data_io(spark, uris) is DataIo.SPARK
 
 
 def _read(
     spark: SparkSession,
-    files: Sequence[DataFile],
+    files: Sequence[DataFile] | SkippableFiles,
     read: _ScanColumns,
     *,
     has_ordinal: bool,
@@ -273,11 +270,14 @@ def _read(
         by_field_id=read.by_field_id,
         required=read.required,
     )
-    if data_io(spark, (file.uri for file in files)) is DataIo.ARROW:
+    if isinstance(files, SkippableFiles):
+        rows = skipping_scan(spark, files, layout)
+    elif data_io(spark, (file.uri for file in files)) is DataIo.ARROW:
         row_index = ROW_INDEX if has_ordinal else None
         return arrow_scan(spark, files, layout, paths=DataPaths(open_at), row_index=row_index)
-    reader = connect_scan if is_connect(spark) else native_scan
-    rows = reader(spark, files, layout)
+    else:
+        reader = connect_scan if is_connect(spark) else native_scan
+        rows = reader(spark, files, layout)
     if not has_ordinal:
         return rows
     if not files and is_connect(spark):  # an empty relation there has no _metadata

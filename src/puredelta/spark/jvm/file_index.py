@@ -1,0 +1,320 @@
+"""Indexes of files for Spark's planner: of an explicit list, or one that is asked by each query.
+
+``InMemoryFileIndex`` groups files by parent directory and parses partition values once, when it
+is made. Each file status first carries a virtual path; after that parsing the same objects are
+given their real paths. One Jackson call makes all statuses and a second one renames them, so
+20,000 files cost two round trips. The cache of statuses is private. The session's own evicts
+large entries at once (the virtual root would be listed) and keeps small ones for ever.
+
+`AskedIndex` is a Python object to which Spark's planner calls back with the conditions of a query.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+from weakref import WeakValueDictionary
+
+from py4j.java_gateway import get_method
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from puredelta.spark.jvm.classes import (
+    CATALYST,
+    JVM_ERRORS,
+    class_name,
+    gateway_of,
+    java_class,
+    java_type,
+    jvm_of,
+    scala_none,
+    scala_seq,
+    scala_some,
+)
+
+logger = logging.getLogger(__name__)
+
+DATASOURCES = "org.apache.spark.sql.execution.datasources"
+_UNBOUNDED = (1 << 63) - 1
+_CALLERS_MAX = 8
+_callers_by_jvm: dict[Any, Any] = {}
+_live: WeakValueDictionary[str, AskedIndex] = WeakValueDictionary()
+"""By root. Spark holds an index by a Java object that calls back, and hands out that object."""
+_BETWEEN = "\N{UNIT SEPARATOR}\n"
+"""In no text that anybody would look for."""
+
+Nodes: TypeAlias = list[dict[str, Any]]
+"""An expression as ``TreeNode.toJSON`` writes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedFiles:
+    """Files as Spark's index is shown them."""
+
+    count: int
+    root: str
+    """The virtual directory above all of them. Spark holds two indexes equal if it is the same."""
+    virtual: str
+    """JSON: per number of a file the fields of its ``FileStatus``, with a path below ``root``."""
+    real: str
+    """JSON: per number of a file the field that says where it really is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesOnDemand:
+    """Files of which each query is shown those it needs."""
+
+    root: str
+    """Two indexes are equal if it is the same, so it names the whole list."""
+    size_bytes: int
+    list_all: Callable[[], ListedFiles]
+    list_some: Callable[[Nodes], ListedFiles | None]
+    """The files that may hold rows of which all conditions are true; None: all of them.
+
+    The first node is an ``And`` over all conditions. Threads of Spark call it at the same time.
+    """
+    at_once: bool = False
+    """Whether the index of all files is made now, and not when it is first needed."""
+
+
+class PartitionValueError(Exception):
+    """Spark could not parse the partition values in the virtual paths."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexMaker:
+    """What all indexes over the files of one relation share."""
+
+    spark: SparkSession
+    reader: Any
+    """The JVM's session that reads."""
+    data: T.StructType
+    partitions: T.StructType
+    options: Any
+    """Of the reader, as a Scala ``Map``."""
+
+    def listed(self, files: ListedFiles) -> Any:
+        """Return Spark's own index of exactly these files.
+
+        Raises:
+            PartitionValueError: a value is not of its column's type.
+        """
+        jvm = jvm_of(self.spark)
+        mapper, map_type = _status_mapper(jvm)
+        statuses = mapper.readValue(files.virtual, map_type)
+        leaves = java_class(jvm, "java.util.Arrays").copyOf(
+            get_method(statuses, "values")().toArray(),
+            files.count,
+            java_class(jvm, "java.lang.Class").forName("[Lorg.apache.hadoop.fs.FileStatus;"),
+        )
+        cache = java_class(jvm, f"{DATASOURCES}.SharedInMemoryCache")(_UNBOUNDED, -1)
+        cache = cache.createForNewClient()
+        root_path = java_class(jvm, "org.apache.hadoop.fs.Path")(files.root)
+        cache.putLeafFiles(root_path, leaves)
+        every_column = T.StructType([*self.data.fields, *self.partitions.fields])
+        index = java_class(jvm, f"{DATASOURCES}.InMemoryFileIndex")(
+            self.reader,
+            scala_seq(jvm, [root_path]),
+            self.options,
+            scala_some(jvm, java_type(jvm, every_column)),
+            cache,
+            scala_none(jvm),
+            scala_none(jvm),
+        )
+        try:
+            index.partitionSpec()  # lazy: must parse the virtual directories before they go
+        except JVM_ERRORS as malformed:
+            raise PartitionValueError(str(malformed)) from malformed
+        mapper.readerForUpdating(statuses).forType(map_type).readValue(files.real)
+        return index
+
+    def asked(self, files: FilesOnDemand) -> Any:
+        """Return an index that asks Python which files a query needs, see `AskedIndex`.
+
+        Raises:
+            PartitionValueError: a value is not of its column's type.
+        """
+        jvm = jvm_of(self.spark)
+        root_path = java_class(jvm, "org.apache.hadoop.fs.Path")(files.root)
+        index = AskedIndex(
+            files,
+            make=self.listed,
+            root_paths=scala_seq(jvm, [root_path]),
+            partition_schema=java_type(jvm, self.partitions),
+        )
+        if files.at_once:
+            index.all_files()
+        _live[files.root] = index
+        of_name = java_class(jvm, "java.lang.Class").forName
+        days = java_class(jvm, "java.util.concurrent.TimeUnit").DAYS
+        return _callers(self.spark).newProxy(index, of_name(f"{DATASOURCES}.FileIndex"), 1, days)
+
+
+def _callers(spark: SparkSession) -> Any:
+    """Return what calls Python for Spark's threads, on few threads of its own.
+
+    Py4J keeps a connection and a Python thread for each thread of the JVM that has ever called
+    back, and Spark prepares every shuffle on a new one. Also, a call from the JVM thread that
+    serves a Python thread would be answered on that one, where Ctrl-C tears the connection.
+    """
+    gateway = gateway_of(spark)
+    jvm = gateway.jvm
+    callers = _callers_by_jvm.get(jvm._gateway_client)
+    if callers is None:
+        start_callbacks: Any = ensure_callback_server_started
+        start_callbacks(gateway)
+        threads = java_class(jvm, "org.apache.spark.util.ThreadUtils").newDaemonFixedThreadPool(
+            _CALLERS_MAX, "puredelta-file-index"
+        )
+        limiter = java_class(jvm, "com.google.common.util.concurrent.SimpleTimeLimiter")
+        callers = _callers_by_jvm[jvm._gateway_client] = limiter.create(threads)
+    return callers
+
+
+def listing(location: Any) -> Any:
+    """Return Spark's own index behind the location of a relation: all its files."""
+    known = _live.get(str(location.toString())) if "$Proxy" in class_name(location) else None
+    return location if known is None else known.all_files()
+
+
+def _status_mapper(jvm: Any) -> tuple[Any, Any]:
+    """Return a JSON mapper that sets the fields of Java objects, and the type of our map."""
+    mapper = java_class(jvm, "com.fasterxml.jackson.databind.ObjectMapper")()
+    accessor = java_class(jvm, "com.fasterxml.jackson.annotation.PropertyAccessor")
+    visibility = java_class(jvm, "com.fasterxml.jackson.annotation.JsonAutoDetect$Visibility")
+    mapper.setVisibility(accessor.ALL, visibility.NONE)
+    mapper.setVisibility(accessor.FIELD, visibility.ANY)
+    mapper.setVisibility(accessor.CREATOR, visibility.ANY)
+    of_name = java_class(jvm, "java.lang.Class").forName
+    map_type = mapper.getTypeFactory().constructMapType(
+        of_name("java.util.LinkedHashMap"),
+        of_name("java.lang.String"),
+        of_name("org.apache.hadoop.fs.FileStatus"),
+    )
+    return mapper, map_type
+
+
+class AskedIndex:
+    """Spark's ``FileIndex`` as a Python object: it lists the files that a query needs.
+
+    Threads of Spark call it, several at a time, while the thread that asked for the query waits.
+    It holds no lock. Whatever fails in choosing files is logged, and
+    the query reads all of them. Spark's own index of all files is made when it is first needed.
+    """
+
+    def __init__(
+        self,
+        files: FilesOnDemand,
+        *,
+        make: Callable[[ListedFiles], Any],
+        root_paths: Any,
+        partition_schema: Any,
+    ) -> None:
+        self._files = files
+        self._make = make
+        self._root_paths = root_paths
+        self._partition_schema = partition_schema
+        self._all: Any = None
+
+    def all_files(self) -> Any:
+        """Return Spark's own index of all files.
+
+        Raises:
+            PartitionValueError: a value is not of its column's type.
+        """
+        # Two threads may make it at the same time; either will do.
+        index = self._all
+        if index is None:
+            index = self._all = self._make(self._files.list_all())
+        return index
+
+    def _needed(self, partition_filters: Any, data_filters: Any) -> Any:
+        try:
+            conditions = _conditions(data_filters, partition_filters)
+            some = None if conditions is None else self._files.list_some(conditions)
+            if some is not None:
+                return self._make(some)
+        except Exception:  # doubt skips no file
+            logger.warning("All files are read: choosing some failed", exc_info=True)
+        return self.all_files()
+
+    # --- FileIndex, under the names it has in the JVM
+
+    def listFiles(self, partitionFilters: Any, dataFilters: Any) -> Any:  # noqa: N802, N803, D102
+        index = self._needed(partitionFilters, dataFilters)
+        return index.listFiles(partitionFilters, dataFilters)
+
+    def rootPaths(self) -> Any:  # noqa: N802, D102
+        return self._root_paths
+
+    def inputFiles(self) -> Any:  # noqa: N802, D102
+        return self.all_files().inputFiles()
+
+    def refresh(self) -> None:  # noqa: D102 - a version never changes
+        return
+
+    def sizeInBytes(self) -> int:  # noqa: N802, D102
+        return self._files.size_bytes
+
+    def partitionSchema(self) -> Any:  # noqa: N802, D102
+        return self._partition_schema
+
+    def metadataOpsTimeNs(self) -> Any:  # noqa: N802, D102
+        return scala_none(self._root_paths)
+
+    def isTimeTravel(self) -> bool:  # noqa: N802, D102 - asked by PySpark 4.3
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a method that other releases of Spark may have: what Spark's own index says."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.all_files(), name)
+
+    def hashCode(self) -> int:  # noqa: N802, D102
+        return hash(self._files.root) % (1 << 31)
+
+    def equals(self, other: Any) -> bool:  # noqa: D102
+        # Another index of this class comes as a Java object that prints its root.
+        return bool(other.toString() == self._files.root)
+
+    def toString(self) -> str:  # noqa: N802, D102
+        return self._files.root
+
+    class Java:
+        """What Py4J makes of it in the JVM."""
+
+        implements: ClassVar = [f"{DATASOURCES}.FileIndex"]
+
+
+def _conditions(*filters: Any) -> Nodes | None:
+    """Return conditions as one tree, whose root stands for all of them; None without any.
+
+    Python gets the values that ``toJSON`` leaves out or prints in some time zone: instants as
+    ``micros``, the elements of an ``InSet`` as the texts ``elements``.
+    """
+    first, *others = filters
+    for more in others:
+        first = first.concat(more)
+    if first.isEmpty():
+        return None
+    # Any expression that takes a list will do; And takes two.
+    every = java_class(first, f"{CATALYST}.expressions.Coalesce")(first)
+    nodes: Nodes = json.loads(every.toJSON())
+    for n, node in enumerate(nodes):
+        if node["class"].endswith(".InSet"):
+            node["elements"] = _elements(every.apply(n).hset())
+        elif node.get("dataType") == "timestamp" and node.get("value") is not None:
+            node["micros"] = every.apply(n).value()
+    nodes[0]["class"] = "And"
+    return nodes
+
+
+def _elements(values: Any) -> Sequence[str] | None:
+    """Return what each of a set of values prints; None if that cannot be told apart."""
+    texts = str(values.mkString(_BETWEEN)).split(_BETWEEN)
+    return texts if len(texts) == values.size() else None

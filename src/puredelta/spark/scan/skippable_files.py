@@ -1,0 +1,201 @@
+"""The files of a version, of which each query reads those that may hold its rows.
+
+Spark's planner asks with the conditions of a query, and the evaluator that MERGE prunes with
+answers. Statistics are parsed when a condition first asks for a column, and kept. All frames
+over the same files share them, as long as Spark or Python holds one of the frames.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from puredelta.log.files.file_statistics import NOTHING_PARSED
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.skipping.file_bounds import has_unreadable_partition_values
+from puredelta.log.skipping.pruning import Pruning, prune
+from puredelta.protocol.actions.paths import absolute_uri, short_uri
+from puredelta.protocol.features.column_mapping import physical_name
+from puredelta.protocol.values.predicates import Predicate, Side
+from puredelta.spark.resolve.json_literals import Node
+from puredelta.spark.resolve.predicate_from_json import (
+    SideColumn,
+    class_name,
+    predicate_of,
+)
+from puredelta.spark.scan.data_file import DataFile, is_odd_path, require_readable
+from puredelta.spark.session.helper_columns import FILE_ORDINAL
+from puredelta.spark.session.types import to_spark
+
+logger = logging.getLogger(__name__)
+
+_FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")
+_METADATA_FIELDS = frozenset(
+    {
+        "file_path",
+        "file_name",
+        "file_size",
+        "file_block_start",
+        "file_block_length",
+        "file_modification_time",
+        "row_index",
+    }
+)
+"""In conditions a field of ``_metadata`` cannot be told from a column of its name."""
+_MAYBE_HIDDEN = r"(^|[/\\])[._][^/\\]*$|:"
+
+_shared: WeakValueDictionary[tuple[str, int, str], SkippableFiles] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def data_files(
+    files: FileTable, root_uri: str, ordinals: Mapping[int, int] | None = None
+) -> list[DataFile]:
+    """Return files as a scan reads them; ``ordinals`` are values of `FILE_ORDINAL`, by place."""
+    columns = [files.rows[name].to_pylist() for name in _FILE_COLUMNS]
+    root = short_uri(root_uri).rstrip("/")
+    known = ordinals or {}
+    return [
+        DataFile(
+            # Most paths are plain, and there are many.
+            uri=absolute_uri(root, path) if is_odd_path(path) else f"{root}/{path}",
+            size_bytes=size_bytes,
+            modified_ms=modified_ms,
+            partition_values={
+                **dict(values or ()),
+                FILE_ORDINAL: str(known[n]) if n in known else None,
+            },
+        )
+        for n, (path, size_bytes, modified_ms, values) in enumerate(zip(*columns, strict=True))
+    ]
+
+
+class SkippableFiles:
+    """The files of one version of a table; threads may share it."""
+
+    def __init__(self, snapshot: Snapshot, *, numbered: Sequence[int]) -> None:
+        """``numbered`` are the places of files that have their place as `FILE_ORDINAL`."""
+        self._files = snapshot.files
+        self._config = snapshot.config
+        self._root_uri = snapshot.root_uri
+        self._numbered = np.zeros(len(self._files), np.bool_)
+        self._numbered[list(numbered)] = True
+        self._statistics = NOTHING_PARSED
+        self.identity = self._digest()
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, *, numbered: Sequence[int] = ()) -> SkippableFiles:
+        """Return the files of a version, shared with other frames of it.
+
+        Raises:
+            UnsupportedError, CorruptTableError: see `require_readable`.
+        """
+        files = cls(snapshot, numbered=numbered)
+        if files._may_be_unreadable():
+            require_readable(files.every_file())
+        with _lock:
+            return _shared.setdefault((snapshot.root_uri, snapshot.version, files.identity), files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    @property
+    def size_bytes(self) -> int:
+        """The sum of the file sizes."""
+        return self._files.total_size_bytes
+
+    @property
+    def has_odd_partition_values(self) -> bool:
+        """Whether Spark may be unable to parse a partition value."""
+        return has_unreadable_partition_values(self._files, self._config)
+
+    def every_file(self) -> list[DataFile]:
+        """Return all files."""
+        return self._data_files(self._files, np.arange(len(self)))
+
+    def files_for(
+        self, conditions: Sequence[Node], *, by_statistics: bool
+    ) -> list[DataFile] | None:
+        """Return the files that may hold rows of which the conditions are true; None for all.
+
+        ``conditions`` is one tree, over the physical names of the table's columns.
+        """
+        predicate = self._predicate(conditions)
+        pruning = prune(
+            self._files,
+            self._config,
+            predicate,
+            by_statistics=by_statistics,
+            statistics=self._statistics,
+        )
+        # Another thread may have parsed other columns meanwhile; then they are parsed again.
+        self._statistics = pruning.statistics
+        places = np.flatnonzero(pruning.mask.to_numpy(zero_copy_only=False))
+        self._log(pruning, len(places))
+        if len(places) == len(self):
+            return None
+        return self._data_files(self._files.take(pa.array(places)), places)
+
+    def _predicate(self, conditions: Sequence[Node]) -> Predicate:
+        mode = self._config.column_mapping
+        types = to_spark(self._config.schema)
+        by_name = {
+            physical_name(field, mode): SideColumn(Side.TARGET, field.name, types[n].dataType)
+            for n, field in enumerate(self._config.schema.fields)
+        }
+        ids: dict[str, set[int]] = {}
+        for node in conditions:
+            if class_name(node) == "AttributeReference":
+                ids.setdefault(node["name"], set()).add(node["exprId"]["id"])
+        columns = {
+            next(iter(some)): by_name[name]
+            for name, some in ids.items()
+            if len(some) == 1 and name in by_name and name.lower() not in _METADATA_FIELDS
+        }
+        return predicate_of(conditions, columns, time_zone="UTC")
+
+    def _data_files(self, files: FileTable, places: np.ndarray[Any, Any]) -> list[DataFile]:
+        numbered = np.flatnonzero(self._numbered[places])
+        ordinals = {int(n): int(places[n]) for n in numbered}
+        return data_files(files, self._root_uri, ordinals)
+
+    def _may_be_unreadable(self) -> bool:
+        rows = self._files.rows
+        hidden = pc.any(pc.match_substring_regex(rows["path"], _MAYBE_HIDDEN)).as_py()
+        empty = pc.any(pc.less_equal(rows["size_bytes"], 0)).as_py()
+        return bool(hidden or empty)
+
+    def _digest(self) -> str:
+        """Name what is read: equal digests mean equal files."""
+        rows = self._files.rows.select(_FILE_COLUMNS).combine_chunks()
+        columns = repr((self._config.schema, self._config.partition_columns))
+        digest = hashlib.sha256(json.dumps([self._root_uri, len(self), columns]).encode())
+        for batch in rows.to_batches():
+            digest.update(batch.serialize())
+        digest.update(np.packbits(self._numbered).tobytes())
+        return digest.hexdigest()
+
+    def _log(self, pruning: Pruning, num_left: int) -> None:
+        if not logger.isEnabledFor(logging.INFO):
+            return
+        totals: dict[str, int] = {}
+        for some in pruning.skipped:
+            totals[some.by.value] = totals.get(some.by.value, 0) + some.num_files
+        reasons = ", ".join(f"{count} by {by}" for by, count in totals.items())
+        logger.info(
+            "%s: %d of %d files are read (skipped: %s)",
+            self._root_uri,
+            num_left,
+            len(self),
+            reasons or "none",
+        )

@@ -1,0 +1,52 @@
+"""No query reads more files than that of delta-spark, but for those that NaN may be in."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import puredelta
+from tests.spark.scan.skipping_cases import PARTITIONED_BY, conditions, files_read, many_types
+
+pytestmark = [pytest.mark.reference, pytest.mark.spark]
+
+_NUM_CONDITIONS = 50
+_FLOATING = re.compile(r"\b[df]\b")
+"""Bounds do not tell whether a file holds NaN, which Spark orders above every number: it is read
+here where values above a constant are wanted. delta-spark skips it, NaN or not."""
+_LAYOUTS = {
+    "plain": ((), {}),
+    "partitioned": (PARTITIONED_BY, {}),
+    "mapped": (("p_day",), {"delta.columnMapping.mode": "name"}),
+    "with vectors": ((), {"delta.enableDeletionVectors": "true"}),
+}
+
+
+@pytest.mark.parametrize("layout", _LAYOUTS)
+def test_x_70_no_query_reads_more_files(
+    spark: SparkSession, tmp_path: Path, layout: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "t")
+    partition_by, properties = _LAYOUTS[layout]
+    puredelta.write(many_types(spark), path, partition_by=list(partition_by), properties=properties)
+    if "delta.enableDeletionVectors" in properties:
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE id % 30 IN (0, 29)")
+    ours = puredelta.read(spark, path)
+    theirs = spark.read.format("delta").load(path)
+    num_ours = num_theirs = 0
+    worse = {}
+    for condition in conditions(_NUM_CONDITIONS, seed=list(_LAYOUTS).index(layout)):
+        if _FLOATING.search(condition):
+            continue
+        read = files_read(ours.where(condition))
+        they_read = len(theirs.where(condition).inputFiles())
+        num_ours, num_theirs = num_ours + read, num_theirs + they_read
+        if read > they_read:
+            worse[condition] = (read, they_read)
+    with capsys.disabled():
+        print(f"\n{layout}: {num_ours} files read here, {num_theirs} by delta-spark")  # noqa: T201
+    assert worse == {}
+    assert num_ours <= num_theirs
