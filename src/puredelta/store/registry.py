@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 # As Hadoop reads it: a colon before the first slash ends a scheme. One letter is a drive.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _LOCAL = "file:"
+_HADOOP = ("fs.", "dfs.")
 _FILE_AUTHORITIES = ("", "localhost")
 
 
@@ -63,8 +64,8 @@ class Storage:
         """
         if not options:
             return self
-        hadoop = {key: str(value) for key, value in options.items() if key.startswith("fs.")}
-        own = {key: value for key, value in options.items() if not key.startswith("fs.")}
+        hadoop = {key: str(value) for key, value in options.items() if key.startswith(_HADOOP)}
+        own = {key: value for key, value in options.items() if not key.startswith(_HADOOP)}
         return replace(self, settings={**self.settings, **hadoop}, options={**self.options, **own})
 
     def open(self, location: str | os.PathLike[str]) -> Store:
