@@ -59,6 +59,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
+        # PUREDELTA_IO=arrow: the same tests of the other way to data files, without any server.
+        .config("spark.puredelta.io", os.environ.get("PUREDELTA_IO", "auto"))
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

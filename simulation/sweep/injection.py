@@ -25,7 +25,7 @@ import py4j.java_gateway
 from pyspark import cloudpickle
 from pyspark.sql.readwriter import DataFrameWriter
 
-from puredelta.spark.offload import workers
+from puredelta.spark.data_files import worker_code
 from puredelta.store.base import StorageError, Store
 from puredelta.store.local import LocalStore
 from puredelta.worker.data_files import write_file
@@ -157,12 +157,12 @@ def injected(injector: Injector, scratch: Path) -> Iterator[None]:
         client = py4j.java_gateway.GatewayClient
         send = _send(injector, client.send_command)
         patches.enter_context(patch.object(client, "send_command", send))
-        workers.packed_code.cache_clear()
+        worker_code.packed_code.cache_clear()
         try:
             yield
         finally:
             injector.is_dead = False
-            workers.packed_code.cache_clear()
+            worker_code.packed_code.cache_clear()
             num_files = len(list(scratch.iterdir()))
             injector.counts[Place.WORKER_WRITE] = num_files
             if injector.place is Place.WORKER_WRITE and 0 < injector.nth <= num_files:

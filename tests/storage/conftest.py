@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 from pyspark.sql import SparkSession
 
-from puredelta.spark.jvm.hadoop_files import has_file_system
+from puredelta.spark.jvm.hadoop.hadoop_files import has_file_system
 from puredelta.spark.session.open_log import open_log
 from tests.servers import hdfs, s3
 from tests.session_settings import session_settings
@@ -54,15 +54,17 @@ def s3_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield endpoint
 
 
-@pytest.fixture(params=["hdfs", "s3a"])
+@pytest.fixture(params=["hdfs", "s3a", "s3"])
 def place(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Place]:
     if request.param == "hdfs":
         uri = f"{request.getfixturevalue('hdfs_uri')}/tables"
         settings = {"dfs.replication": "1"}
     else:
-        if not has_file_system(spark, "s3a"):
+        if request.param == "s3a" and not has_file_system(spark, "s3a"):
             pytest.skip("the session has no hadoop-aws: see tests/servers/s3a.py")
-        uri = f"s3a://{s3.BUCKET}/tables"
-        settings = s3.settings(request.getfixturevalue("s3_endpoint"))
+        uri = f"s3a://{s3.BUCKET}/{request.param}"
+        way = "spark" if request.param == "s3a" else "arrow"
+        endpoint = request.getfixturevalue("s3_endpoint")
+        settings = {**s3.settings(endpoint), "spark.puredelta.io": way}
     with session_settings(spark, settings):
         yield Place(spark=spark, uri=uri)

@@ -13,9 +13,9 @@ import pytest
 from pyspark import cloudpickle
 
 from puredelta import worker
+from puredelta.spark.data_files.worker_code import packed_code
 from puredelta.spark.offload import workers
 from puredelta.spark.offload.worker_settings import WorkerSettings
-from puredelta.spark.offload.workers import packed_code
 from puredelta.worker.bootstrap import run_rows, run_task
 from puredelta.worker.data_files.copy_rows import COPY_ORDERS, CopyOrder, RowGroups, copy
 from puredelta.worker.data_files.rewrite_file import (
@@ -23,6 +23,7 @@ from puredelta.worker.data_files.rewrite_file import (
     RewriteTask,
     rewrite,
 )
+from puredelta.worker.data_files.write_rows import write_stream
 from puredelta.worker.limits import LIMITS, LIMITS_CODEC
 from puredelta.worker.lookup.key_lookup import look_up
 from puredelta.worker.lookup.lookup_request import (
@@ -32,6 +33,7 @@ from puredelta.worker.lookup.lookup_request import (
     KeyColumn,
     LookupRequest,
 )
+from puredelta.worker.scan.scan_rows import read_parts
 from tests.worker.lookup.batches import batch_of
 from tests.worker.unpacking import run_without
 
@@ -68,7 +70,7 @@ def imported(module: Path) -> set[str]:
 def test_workers_need_nothing_else_of_ours(module: Path) -> None:
     names = {name for name in imported(module) if not name.startswith("puredelta.worker.")}
     roots = {name.split(".")[0] for name in names}
-    assert roots <= {*sys.stdlib_module_names, "numpy", "pyarrow"}
+    assert roots <= {*sys.stdlib_module_names, "numpy", "pyarrow"}  # obstore: only where met
 
 
 @pytest.mark.parametrize(
@@ -107,7 +109,7 @@ def test_what_is_sent_with_every_job_needs_no_library(run: Callable[..., Any]) -
     assert run_without("puredelta numpy pyarrow", payload, "code.func.__name__") == "after_arrival"
 
 
-@pytest.mark.parametrize("function", [rewrite, copy, look_up])
+@pytest.mark.parametrize("function", [rewrite, copy, look_up, read_parts, write_stream])
 def test_packed_code_is_small(function: Callable[..., Any]) -> None:
     """It is sent to every task."""
     assert len(packed_code(function)) < 250_000

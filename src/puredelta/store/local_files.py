@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from puredelta.protocol.actions.paths import absolute_uris
 from puredelta.store.base import FileEnd
 from puredelta.store.file_system import read_file_end
 
@@ -32,19 +30,6 @@ class FileStatus:
 def local_path(uri: str) -> str | None:
     """Return the path of a ``file:`` URI, ``None`` for any other."""
     return uri.removeprefix(_SCHEME) if uri.startswith(f"{_SCHEME}/") else None
-
-
-def local_paths(root_uri: str, encoded_paths: Sequence[str]) -> list[str] | None:
-    """Return the paths of a table's files, ``None`` if one of them is not local.
-
-    ``encoded_paths`` are as the log has them.
-
-    >>> local_paths("file:/data/t", ["p=a%20b/x.parquet"])
-    ['/data/t/p=a b/x.parquet']
-    """
-    found = [local_path(uri) for uri in absolute_uris(root_uri, encoded_paths)]
-    local = [path for path in found if path is not None]
-    return local if len(local) == len(found) else None
 
 
 def file_status(uri: str) -> FileStatus | None:

@@ -1,1 +1,1 @@
-"""What executors run, shipped by value with each task: standard library, numpy and pyarrow only."""
+"""What executors run, shipped by value with tasks: standard library, numpy, pyarrow, obstore."""

@@ -34,6 +34,11 @@ def run_rows(functions: Sequence[bytes], batches: Iterable[Any]) -> Iterator[Any
             yield batch.from_pydict({"answer": [pickle.dumps(answer)]})
 
 
+def run_stream(function: bytes, argument: Any, batches: Iterable[Any]) -> Iterator[Any]:
+    """Unpack a function, and yield what it makes of a stream of Arrow batches."""
+    yield from pickle.loads(function)(argument, batches)  # noqa: S301 - our own
+
+
 def after_arrival(_arrivals: Sequence[object], work: Callable[[Any], Any], batch: Any) -> Any:
     """Return what ``work`` answers to a batch.
 

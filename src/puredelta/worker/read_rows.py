@@ -9,6 +9,7 @@ Traps this module knows:
   Arrow's extension types is unknown to Arrow 20 and before.
 * Dates and timestamps may be stored in the hybrid calendar, which Spark converts; they are used
   only where none is old enough for the calendars to differ.
+* delta-rs writes string views, with which Arrow can do little; they are read as strings.
 * What Arrow cannot read or does not implement comes as an error of Arrow or of the system
   alike: either says that Spark has to do it, or to say what is wrong with the file.
 """
@@ -24,8 +25,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from puredelta.worker.files import DataPath, RangeFile
 from puredelta.worker.limits import LIMITS
+from puredelta.worker.plain_types import without_views
 
+_ARROW_SCHEMA = b"ARROW:schema"
 LEGACY_INT96 = b"org.apache.spark.legacyINT96"
 _UNFAITHFUL_TYPES = frozenset(
     {"ENUM", "BSON", "JSON", "INTERVAL", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
@@ -44,10 +48,14 @@ class OnlySparkError(Exception):
 class OpenFile:
     """A Parquet file whose footer is parsed, by path or open; closed with its last reference.
 
+    Of an object only the column chunks are brought that are read, those of a row group together.
     Its methods raise Arrow's errors.
     """
 
-    def __init__(self, source: str | pa.NativeFile) -> None:
+    def __init__(self, source: DataPath | pa.NativeFile) -> None:
+        self._object = RangeFile(source) if isinstance(source, tuple) else None
+        if self._object is not None:
+            source = pa.PythonFile(self._object, mode="r")
         self._reader = pq.ParquetReader()
         options: dict[str, Any] = {"pre_buffer": False, "coerce_int96_timestamp_unit": "us"}
         try:
@@ -55,6 +63,8 @@ class OpenFile:
         except TypeError:
             self._reader.open(source, **options)
         self.metadata: pq.FileMetaData = self._reader.metadata
+        # Only a file that says what Arrow it was made of can have other types than Parquet's.
+        self._may_have_views = _ARROW_SCHEMA in (self.metadata.metadata or ())
 
     @property
     def num_row_groups(self) -> int:
@@ -64,7 +74,8 @@ class OpenFile:
     @property
     def schema_arrow(self) -> pa.Schema:
         """Its columns as Arrow has them; made anew whenever it is asked for."""
-        return self._reader.schema_arrow
+        schema: pa.Schema = self._reader.schema_arrow
+        return without_views(schema) if self._may_have_views else schema
 
     def leaves(self) -> list[Any]:
         """Return its columns as Parquet describes them, those within columns, too."""
@@ -86,13 +97,48 @@ class OpenFile:
     ) -> Iterator[pa.RecordBatch]:
         """Read some row groups, and some leaves of columns in the order of the file, or all."""
         groups = range(self.num_row_groups) if groups is None else groups
+        if self._object is not None:
+            return self._fetched(self._object, batch_rows, groups, leaves)
+        return self._decoded(batch_rows, groups, leaves)
+
+    def _decoded(
+        self, batch_rows: int, groups: Sequence[int], leaves: Sequence[int] | None
+    ) -> Iterator[pa.RecordBatch]:
         batches: Iterator[pa.RecordBatch] = self._reader.iter_batches(
             batch_rows, list(groups), column_indices=leaves, use_threads=False
         )
-        return batches
+        return map(_without_views, batches) if self._may_have_views else batches
+
+    def _fetched(
+        self,
+        source: RangeFile,
+        batch_rows: int,
+        groups: Sequence[int],
+        leaves: Sequence[int] | None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Bring what is read of a row group, then decode it."""
+        for group in groups:
+            source.fetch(self.chunks(group, leaves))
+            yield from self._decoded(batch_rows, [group], leaves)
+
+    def chunks(self, group: int, leaves: Sequence[int] | None) -> Iterator[tuple[int, int]]:
+        """Yield where the column chunks of a row group begin and end; ``None``: of all leaves."""
+        described = self.metadata.row_group(group)
+        for leaf in range(described.num_columns) if leaves is None else leaves:
+            chunk = described.column(leaf)
+            start = chunk.data_page_offset
+            if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
+                start = chunk.dictionary_page_offset
+            yield start, start + chunk.total_compressed_size
 
 
-def opened(path: str) -> OpenFile:
+def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    written = batch.schema
+    schema = without_views(written)
+    return batch if schema is written else batch.cast(schema)
+
+
+def opened(path: DataPath) -> OpenFile:
     """Open a file to read some of its rows.
 
     Raises:

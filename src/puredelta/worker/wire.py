@@ -29,7 +29,7 @@ class Codec(Generic[T]):
 
     A field may be a dataclass, or a tuple of dataclasses; each becomes a tuple as well. An array of
     numpy becomes its bytes: how it is pickled depends on the version of numpy. All other values
-    travel as they are.
+    travel as they are, those of one type or another, too.
     """
 
     kind: type[T]
@@ -79,8 +79,8 @@ def _way(hint: Any) -> _Way | None:
     """Return how values of a type are encoded and decoded; ``None``: they travel as they are."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        (present,) = (one for one in inner if one is not types.NoneType)
-        return _over(_if_present, _way(present))
+        present = [one for one in inner if one is not types.NoneType]
+        return _over(_if_present, _way(present[0])) if len(present) == 1 else None
     if origin is tuple and inner[-1] is Ellipsis:
         return _over(_each, _way(inner[0]))
     if origin is np.ndarray:

@@ -323,6 +323,25 @@ def test_x72_nulls_of_arrays_and_maps_are_known_only_when_there_are_none():
     assert leaves(parquet(LISTS, created_by="somebody"), schema) == {}
 
 
+@pytest.mark.parametrize(
+    ("created_by", "known"),
+    [
+        ("parquet-cpp-arrow version 17.0.0", {("plain",)}),
+        ("parquet-cpp version 1.5.0", {("plain",)}),
+        ("parquet-cpp-arrow version 26.0.1", {("plain",), ("structs",)}),
+        (SPARK, {("plain",), ("structs",)}),
+    ],
+)
+def test_x72_older_arrow_leaves_null_arrays_out_where_they_hold_structs(created_by, known):
+    inner = struct(x=LONG)
+    rows = {
+        "plain": pa.array([[1]]),
+        "structs": pa.array([[{"x": 1}]], pa.list_(pa.struct([("x", pa.int64())]))),
+    }
+    schema = struct(plain=ArrayType(LONG), structs=ArrayType(inner))
+    assert leaves(parquet(rows, created_by=created_by), schema).keys() == known
+
+
 def test_shapes_that_differ_prove_nothing():
     content = parquet({"s": pa.array([{"x": 1}]), "l": pa.array([[1]]), "c": pa.array([1])})
     assert leaves(content, struct(s=LONG, l=struct(x=LONG), c=struct(x=LONG))) == {}

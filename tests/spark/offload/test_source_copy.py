@@ -24,6 +24,7 @@ from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.write.written_files import WriteResult
 from puredelta.worker.data_files.copy_rows import CopyOrder
+from puredelta.worker.files import label
 from tests.commands.dml.tables import lay_table
 from tests.spark.files import write_file
 from tests.spark.local_workers import LocalWorkers
@@ -56,7 +57,7 @@ def copied(log: TableLog, workers: LocalWorkers) -> WriteResult | NotApplicable:
         store=log.store,
         config=log.snapshot().config,
         codec="snappy",
-        parallelism=workers.defaultParallelism,
+        spark=session,
     )
     return write_alone(session, plan, SETTINGS)
 
@@ -97,14 +98,19 @@ def selected(rows: dict[int, list[int]], *, include: bool, size_bytes: int = 1 <
 
 def orders_of(chosen: SourceCopy, parallelism: int = 1) -> list[CopyOrder]:
     return copy_orders(
-        chosen, SETTINGS, parallelism=parallelism, directory="/t/new", codec="snappy"
+        chosen,
+        SETTINGS,
+        paths=[f"/s/{n}.parquet" for n in range(len(chosen.files))],
+        parallelism=parallelism,
+        directory="/t/new",
+        codec="snappy",
     )
 
 
 def groups_read(chosen: SourceCopy, parallelism: int = 1) -> list[list[tuple[str, Any, int]]]:
     """Return what every task reads: path, row groups, first row."""
     return [
-        [(Path(one.path).name, one.groups, one.first_row) for one in order.sources]
+        [(Path(label(one.path)).name, one.groups, one.first_row) for one in order.sources]
         for order in orders_of(chosen, parallelism)
     ]
 

@@ -268,7 +268,7 @@ class _Writing:
             store=context.store,
             config=self._config_of_new_files(),
             codec=codec,
-            parallelism=context.spark.sparkContext.defaultParallelism,
+            spark=context.spark,
         )
 
     def _by_workers(self, written: WriteResult | NotApplicable) -> _NewFiles | NotApplicable:

@@ -175,6 +175,7 @@ def _read_back(staged: StagedRows, rows: DataFrame) -> DataFrame:
         staged.files,
         schema=T.StructType([T.StructField(n, f.dataType) for n, f in stored]),
         with_position=True,
+        open_at=staged.open_at,
     ).withColumnsRenamed({n: f.name for n, f in stored})
     voids = {f.name: F.lit(None) for f in rows.schema.fields if f.name not in read.columns}
     return read.withColumns(voids) if voids else read

@@ -21,6 +21,9 @@ from puredelta.protocol.table.stats import LeafPath
 
 _COUNTS_NULLS_OF_LISTS = frozenset({"parquet-mr", "parquet-cpp", "parquet-cpp-arrow"})
 """Writers that count a NULL array or map among the NULLs of the values inside it."""
+_ARROW = frozenset({"parquet-cpp", "parquet-cpp-arrow"})
+_ARROW_COUNTS_INSIDE_STRUCTS = (26,)
+"""Arrow 17, for one, does not count a NULL array where what it holds are structs."""
 
 
 def plan_leaves(
@@ -123,7 +126,7 @@ def _plan_field(
         case _ if column is _ABSENT:
             yield LeafPlan(path, range(0), absent=True)
         case ArrayType() | MapType():
-            if column.leaf is None and writer.name in _COUNTS_NULLS_OF_LISTS:
+            if column.leaf is None and _counts_nulls(data_type, writer):
                 yield LeafPlan(path, column.leaves, nested=True)
         case _ if column.leaf is not None and column.leaf.max_repetition_level == 0:
             leaf = column.leaf
@@ -136,3 +139,19 @@ def _plan_field(
 
 _ABSENT = _FileColumn(fields={})
 """A column that the file lacks: it is NULL in every row, and so are its fields."""
+
+
+def _counts_nulls(data_type: ArrayType | MapType, writer: ParquetWriter) -> bool:
+    if writer.name in _ARROW and writer.version < _ARROW_COUNTS_INSIDE_STRUCTS:
+        return not _holds_struct(data_type)
+    return writer.name in _COUNTS_NULLS_OF_LISTS
+
+
+def _holds_struct(data_type: DataType) -> bool:
+    match data_type:
+        case ArrayType(element=element):
+            return _holds_struct(element)
+        case MapType(key=key, value=value):
+            return _holds_struct(key) or _holds_struct(value)
+        case _:
+            return isinstance(data_type, StructType)

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import functools
+import threading
+from collections.abc import Callable
 from typing import Any, cast
 
 from pyspark import SparkContext
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
 
 from puredelta.spark.jvm.classes import java_class
 
@@ -45,3 +52,35 @@ class _KnownView:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._view, name)
+
+
+_MAKING = threading.RLock()
+
+
+def mapped_in_arrow(
+    rows: DataFrame,
+    function: Callable[..., Any],
+    schema: T.StructType,
+    *,
+    name: str,
+    python: str | None,
+) -> DataFrame:
+    """Do what ``mapInArrow`` does, by workers that run ``python``, or what the context says.
+
+    Plans show ``name``. PySpark's own asks for pandas, which it then does not use, and resolves
+    columns by names that may hold dots.
+    """
+    spark = rows.sparkSession
+    context = spark.sparkContext
+    work = UserDefinedFunction(
+        function, schema, name=name, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
+    )
+    columns = [F.col(f"`{name.replace('`', '``')}`") for name in rows.columns]
+    with _MAKING:
+        known = context.pythonExec
+        context.pythonExec = python or known
+        try:
+            made = rows._jdf.mapInArrow(work(*columns)._jc, False, None)  # noqa: FBT003
+        finally:
+            context.pythonExec = known
+    return DataFrame(made, spark)

@@ -25,6 +25,7 @@ from puredelta.protocol.schema.types import DATE, INTEGRAL
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.partition_values import parse_partition_value
 from puredelta.protocol.values.predicates import Ref, Side
+from puredelta.spark.data_files.data_paths import DataPaths
 from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.offload.workers import (
     WorkerCalls,
@@ -38,8 +39,8 @@ from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
 from puredelta.spark.session.session import is_connect
 from puredelta.store.base import Store
-from puredelta.store.local_files import local_path, local_paths
 from puredelta.store.registry import open_store
+from puredelta.worker.files import DataPath
 from puredelta.worker.lookup.conditions import NO_CLAUSE, ResidualConditions
 from puredelta.worker.lookup.key_index import whole_numbers
 from puredelta.worker.lookup.key_lookup import look_up
@@ -112,10 +113,13 @@ def look_up_keys(
     """
     if is_connect(spark):
         return NotApplicable(reason="no RDD on Spark Connect")
-    batch = _batch(lookup, target)
-    request = _request(lookup, target.config, source_files, settings)
-    if batch is None or request is None:
-        return NotApplicable(reason=f"no local file system under {target.root_uri}")
+    paths = DataPaths(target.open_at)
+    batch = _batch(lookup, target, paths)
+    staged = [paths.find(file.uri, file.size_bytes) for file in source_files]
+    reached = tuple(path for path in staged if path is not None)
+    if batch is None or len(reached) < len(staged):
+        return NotApplicable(reason=f"workers have no way to files of {target.root_uri}")
+    request = _request(lookup, target.config, reached, settings)
     sizes = target.files.rows["size_bytes"].to_pylist()
     tasks_max = settings.memory.tasks_max(lookup.task_bytes)
     num_tasks = _count_tasks(sizes, parallelism_of(spark), lookup.task_bytes, tasks_max)
@@ -140,11 +144,10 @@ def look_up_keys(
 def _request(
     lookup: KeyLookup,
     config: TableConfig,
-    source_files: Sequence[DataFile],
+    source_files: tuple[DataPath, ...],
     settings: WorkerSettings,
-) -> LookupRequest | None:
-    """Return what every task is asked; ``None`` if it cannot reach the source."""
-    staged = [local_path(file.uri) for file in source_files]
+) -> LookupRequest:
+    """Return what every task is asked."""
     conditions = lookup.conditions
     if conditions is not None:
         columns = conditions.target_columns
@@ -152,12 +155,9 @@ def _request(
             conditions,
             target_columns=tuple((config.physical_name(name), kind) for name, kind in columns),
         )
-    paths = tuple(path for path in staged if path is not None)
-    if len(paths) < len(staged):
-        return None
     return LookupRequest(
         keys=tuple(replace(key, target=config.physical_name(key.target)) for key in lookup.keys),
-        source_files=paths,
+        source_files=source_files,
         conditions=conditions,
         clause=lookup.clause,
         finds_target=lookup.finds_target,
@@ -167,10 +167,12 @@ def _request(
     )
 
 
-def _batch(lookup: KeyLookup, target: LookupTarget) -> LookupBatch | None:
+def _batch(lookup: KeyLookup, target: LookupTarget, reached: DataPaths) -> LookupBatch | None:
     """Return all files of the table; ``None`` if workers cannot reach them."""
     config, files = target.config, target.files
-    paths = local_paths(target.root_uri, files.rows["path"].to_pylist())
+    paths = reached.find_all(
+        target.root_uri, files.rows["path"].to_pylist(), files.rows["size_bytes"].to_pylist()
+    )
     if paths is None:
         return None
     deleted = read_positions(files, target.root_uri, open_at=target.open_at)

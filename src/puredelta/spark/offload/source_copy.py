@@ -9,31 +9,33 @@ and Spark writes the rows.
 from __future__ import annotations
 
 import itertools
-import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.files.clock import random_id, wall_clock
 from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.data_files.data_paths import DataPaths
 from puredelta.spark.offload.worker_settings import WorkerSettings
-from puredelta.spark.offload.workers import WorkerCalls
-from puredelta.spark.offload.write_job import Planned, PlannedFiles, added_file, keep_answered
+from puredelta.spark.offload.workers import WorkerCalls, parallelism_of
+from puredelta.spark.offload.write_job import Planned, PlannedFiles
 from puredelta.spark.scan.bitmaps import RowsByFile
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import RowBitmap
+from puredelta.spark.write.answered_files import added_file, keep_answered
 from puredelta.spark.write.parquet_job import named_failures
 from puredelta.spark.write.writer import job_directory
 from puredelta.spark.write.written_files import WriteResult
 from puredelta.store.base import Store
-from puredelta.store.local_files import local_path
 from puredelta.worker.data_files.copy_rows import COPY_ORDERS, CopyOrder, RowGroups, copy
 from puredelta.worker.data_files.write_file import FileAnswer
+from puredelta.worker.files import DataPath, joined
 
 COPY_CODECS: Mapping[str, str] = {
     "snappy": "snappy",
@@ -82,22 +84,26 @@ def plan_copy(
     store: Store,
     config: TableConfig,
     codec: str,
-    parallelism: int,
+    spark: SparkSession,
 ) -> Planned[WriteResult]:
     """Plan to write the rows into a new directory of the store.
 
     To finish raises a DeltaError if other rows were written than were chosen
     (NUM_RECORDS_MISMATCH), or if the storage refuses (WRITE_FAILED).
     """
-    root = local_path(store.root_uri)
-    if root is None or any(local_path(file.uri) is None for file in copied.files):
-        return NotApplicable(reason=f"no local file system under {store.root_uri}")
+    paths = DataPaths(store.at)
+    root = paths.find(store.root_uri)
+    sources = [paths.find(file.uri, file.size_bytes) for file in copied.files]
+    reached = [source for source in sources if source is not None]
+    if root is None or len(reached) < len(sources):
+        return NotApplicable(reason=f"workers have no way to files of {store.root_uri}")
     directory = job_directory(config, wall_clock(), random_id())
     orders = copy_orders(
         copied,
         settings,
-        parallelism=parallelism,
-        directory=posixpath.join(root, directory),
+        paths=reached,
+        parallelism=parallelism_of(spark),
+        directory=joined(root, directory),
         codec=codec,
     )
     return PlannedFiles(
@@ -161,8 +167,9 @@ def copy_orders(
     copied: SourceCopy,
     settings: WorkerSettings,
     *,
+    paths: Sequence[DataPath],
     parallelism: int,
-    directory: str,
+    directory: DataPath,
     codec: str,
 ) -> list[CopyOrder]:
     """Return for every task what it writes."""
@@ -173,7 +180,7 @@ def copy_orders(
     return [
         CopyOrder(
             ordinal=ordinal,
-            sources=tuple(_sources(copied, run)),
+            sources=tuple(_sources(copied, run, paths)),
             include=copied.include,
             columns=copied.columns,
             directory=directory,
@@ -226,7 +233,9 @@ def cut_into_runs(groups: Sequence[RowGroup], num_runs: int) -> list[list[RowGro
     return runs
 
 
-def _sources(copied: SourceCopy, run: Sequence[RowGroup]) -> Iterator[RowGroups]:
+def _sources(
+    copied: SourceCopy, run: Sequence[RowGroup], paths: Sequence[DataPath]
+) -> Iterator[RowGroups]:
     adjacent = itertools.groupby(enumerate(run), key=lambda p: (p[1].file, p[1].group - p[0]))
     for (number, _), some in adjacent:
         groups = [group for _, group in some]
@@ -235,7 +244,7 @@ def _sources(copied: SourceCopy, run: Sequence[RowGroup]) -> Iterator[RowGroups]
         marked = every.around(first.first_row, last.first_row + last.num_rows)
         words, bits = marked.packed()
         yield RowGroups(
-            path=local_path(copied.files[number].uri) or "",
+            path=paths[number],
             groups=tuple(group.group for group in groups),
             first_row=first.first_row,
             words=words,

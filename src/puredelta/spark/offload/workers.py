@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
-from puredelta import worker
+from puredelta.spark.data_files.worker_code import packed_code
 from puredelta.spark.jvm.python_workers import worker_context
 from puredelta.spark.offload.worker_settings import ENABLED, WorkerSettings
 from puredelta.spark.session.fallback import NotApplicable
@@ -31,8 +30,6 @@ from puredelta.worker.gc_freeze import Freeze
 from puredelta.worker.tcp_quickack import Quickack
 
 _Batch = TypeVar("_Batch")
-
-cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]
 
 _CONNECT_PARALLELISM = 16
 _UNFIT_WORKER = (
@@ -87,16 +84,6 @@ def run_in_workers(
 def parallelism_of(spark: SparkSession) -> int:
     """Return how many tasks a session runs at once, as far as it tells."""
     return _CONNECT_PARALLELISM if is_connect(spark) else spark.sparkContext.defaultParallelism
-
-
-@functools.cache
-def packed_code(function: Callable[..., Any]) -> bytes:
-    """Return a function of a worker module with all the code of this package that it needs.
-
-    Packed once: it takes milliseconds, and the code does not change.
-    """
-    payload: bytes = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
-    return payload
 
 
 def low_latency(work: Callable[[_Batch], Any], settings: WorkerSettings) -> Callable[[_Batch], Any]:

@@ -28,6 +28,7 @@ from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.paths import absolute_uri, path_below_root
 from puredelta.protocol.table.row_tracking import RowTrackingColumns, tracked_columns
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.data_files.data_paths import DataPaths
 from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.offload.workers import (
     WorkerCalls,
@@ -35,22 +36,17 @@ from puredelta.spark.offload.workers import (
     count_tasks,
     parallelism_of,
 )
-from puredelta.spark.offload.write_job import (
-    Planned,
-    PlannedFiles,
-    added_file,
-    keep_answered,
-    write_alone,
-)
+from puredelta.spark.offload.write_job import Planned, PlannedFiles, write_alone
 from puredelta.spark.rewrite.contract import RewriteOrder, Rewriting, Rewritten
 from puredelta.spark.rewrite.grouping import small_groups
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.row_bitmap import count_rows
+from puredelta.spark.write.answered_files import added_file, keep_answered
 from puredelta.spark.write.parquet_job import named_failures
 from puredelta.store.base import Store, StoredFile
-from puredelta.store.local_files import local_path, local_paths
 from puredelta.worker.data_files.rewrite_file import REWRITE_TASKS, RewriteTask, rewrite
 from puredelta.worker.data_files.write_file import FileAnswer
+from puredelta.worker.files import joined
 from puredelta.worker.limits import LIMITS_CODEC
 
 logger = logging.getLogger(__name__)
@@ -98,18 +94,20 @@ class ArrowRewriter:
     def _tasks(
         self, orders: Sequence[RewriteOrder], directories: Sequence[str]
     ) -> list[RewriteTask] | NotApplicable:
-        root = local_path(self.store.root_uri)
-        sources = local_paths(self.store.root_uri, [order.add.path for order in orders])
+        paths, root_uri = DataPaths(self.store.at), self.store.root_uri
+        root = paths.find(root_uri)
+        adds = [order.add for order in orders]
+        sources = paths.find_all(root_uri, [a.path for a in adds], [a.size_bytes for a in adds])
         if root is None or sources is None:
-            return NotApplicable(reason=f"no local file system under {self.store.root_uri}")
+            return NotApplicable(reason=f"workers have no way to files of {root_uri}")
         tracked = tracked_columns(self.config)
         self._directories.update(directories)
-        groups = small_groups([order.add for order in orders], directories)
+        groups = small_groups(adds, directories)
         return [
             RewriteTask(
                 ordinal=number,
                 source=source,
-                directory=posixpath.join(root, directory),
+                directory=joined(root, directory),
                 name_prefix=f"part-{self.job_id}-{number:05d}",
                 words=words,
                 bits=bits,

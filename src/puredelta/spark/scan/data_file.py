@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import types as T
@@ -48,6 +48,16 @@ class ReadLayout:
     by_field_id: bool = False
     required: frozenset[str] = frozenset()
     """Columns that are NOT NULL: every row of every file has a value."""
+
+
+def with_required(schema: T.StructType, required: Collection[str]) -> T.StructType:
+    """Return a schema in which these columns, and no others, are NOT NULL."""
+    return T.StructType(
+        [
+            T.StructField(f.name, f.dataType, f.name not in required, f.metadata)
+            for f in schema.fields
+        ]
+    )
 
 
 def require_readable(files: Iterable[DataFile]) -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -33,7 +33,7 @@ from puredelta.spark.jvm.file_relation import (
     PartitionValueError,
     relation_rows,
 )
-from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable
+from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable, with_required
 from puredelta.spark.scan.partition_directory import spark_parses, virtual_directory
 from puredelta.spark.session.types import quoted, struct_as_nullable
 
@@ -58,10 +58,8 @@ def native_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLayo
     """
     require_readable(files)
     wanted = layout.partition_schema.fields
-    data = _with_required(struct_as_nullable(layout.data_schema), layout.required)
-    partitions = _with_required(
-        T.StructType([_as_spark_parses(f) for f in wanted]), layout.required
-    )
+    data = with_required(struct_as_nullable(layout.data_schema), layout.required)
+    partitions = with_required(T.StructType([_as_spark_parses(f) for f in wanted]), layout.required)
     # Without partition columns the virtual directories must not be searched for any.
     search = {} if partitions.fields else {"recursiveFileLookup": "true"}
     relation = FileRelation(
@@ -85,15 +83,6 @@ def native_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLayo
         *(F.col(quoted(name)) for name in data.names),
         # By name: a cast to the type itself loses the collation on PySpark 4.0.0.
         *(F.col(quoted(f.name)).cast(f.dataType.simpleString()).alias(f.name) for f in wanted),
-    )
-
-
-def _with_required(schema: T.StructType, required: Collection[str]) -> T.StructType:
-    return T.StructType(
-        [
-            T.StructField(f.name, f.dataType, f.name not in required, f.metadata)
-            for f in schema.fields
-        ]
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -26,6 +26,9 @@ from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.char_varchar import Limits
 from puredelta.protocol.schema.types import VOID, StructField, StructType
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.data_files.data_io import DataIo, data_io
+from puredelta.spark.data_files.data_paths import DataPaths
+from puredelta.spark.scan.arrow_scan import arrow_scan
 from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
 from puredelta.spark.scan.connect_scan import connect_scan
 from puredelta.spark.scan.data_file import DataFile, ReadLayout
@@ -40,6 +43,8 @@ from puredelta.spark.session.types import (
     without_table_metadata,
 )
 from puredelta.spark.values.char_varchar import padded, read_limits
+from puredelta.store.base import Store
+from puredelta.store.registry import open_store
 
 TABLE_OPTION = "puredelta.table"
 VERSION_OPTION = "puredelta.version"
@@ -98,6 +103,7 @@ def scan(
             TIME_TRAVEL_OPTION: str(time_travel).lower(),
             **_strictness(strict=with_position),
         },
+        open_at=snapshot.open_at,
     )
     if deleted:  # without deletion vectors a table stays one pure scan
         rows = rows_outside(rows, rows_by_file(deleted))
@@ -110,11 +116,13 @@ def scan_parquet(
     *,
     schema: T.StructType,
     with_position: bool = False,
+    open_at: Callable[[str], Store] = open_store,
 ) -> DataFrame:
     """Return the rows of any Parquet files, read by column name under ``schema``.
 
     For files that no log names, such as staged ones; their partition values are not looked
-    at. ``with_position`` as in `scan`, the ordinal being the index into ``files``.
+    at. ``with_position`` as in `scan`, the ordinal being the index into ``files``. ``open_at``
+    opens a directory with the settings of the session.
     """
     read = _ScanColumns(
         data_schema=schema,
@@ -133,6 +141,7 @@ def scan_parquet(
         read,
         has_ordinal=with_position,
         options=_strictness(strict=True),
+        open_at=open_at,
     )
     return read.select(rows, *(_POSITION if with_position else ()))
 
@@ -253,6 +262,7 @@ def _read(
     *,
     has_ordinal: bool,
     options: Mapping[str, str],
+    open_at: Callable[[str], Store],
 ) -> DataFrame:
     """Return physical columns, with `FILE_ORDINAL` and `ROW_INDEX` if they are needed."""
     ordinal = [T.StructField(FILE_ORDINAL, T.IntegerType())] if has_ordinal else []
@@ -263,6 +273,9 @@ def _read(
         by_field_id=read.by_field_id,
         required=read.required,
     )
+    if data_io(spark, (file.uri for file in files)) is DataIo.ARROW:
+        row_index = ROW_INDEX if has_ordinal else None
+        return arrow_scan(spark, files, layout, paths=DataPaths(open_at), row_index=row_index)
     reader = connect_scan if is_connect(spark) else native_scan
     rows = reader(spark, files, layout)
     if not has_ordinal:

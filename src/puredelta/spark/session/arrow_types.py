@@ -1,4 +1,7 @@
-"""The Arrow types in which Spark's Parquet files hold the values of a table's types."""
+"""The Arrow types in which Spark's Parquet files hold the values of a table's types.
+
+Spark hands rows to its Python workers, and takes rows from them, in the same types.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,9 @@ from collections.abc import Mapping
 import pyarrow as pa
 from typing_extensions import assert_never
 
+from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.protocol.features.column_mapping import PARQUET_FIELD_ID
+from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.types import (
     BINARY,
     BOOLEAN,
@@ -20,11 +26,14 @@ from puredelta.protocol.schema.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
+    VOID,
     ArrayType,
     DataType,
     DecimalType,
     MapType,
     PrimitiveType,
+    StructField,
     StructType,
 )
 
@@ -42,6 +51,14 @@ _STORED: Mapping[PrimitiveType, pa.DataType] = {
     TIMESTAMP: pa.timestamp("us", "UTC"),
     TIMESTAMP_NTZ: pa.timestamp("us"),
 }
+_VARIANT = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        # How Spark tells a variant from a struct.
+        pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
+    ]
+)
+_COLLATED = "string collate "
 
 
 def stored_type(data_type: DataType) -> pa.DataType | None:
@@ -59,5 +76,46 @@ def stored_type(data_type: DataType) -> pa.DataType | None:
             return _STORED.get(data_type)
         case ArrayType() | MapType() | StructType():
             return None
+        case _:
+            assert_never(data_type)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Return the Arrow schema of rows, in which everything may be NULL, with the ids of fields.
+
+    Raises:
+        UnsupportedError: Arrow has none of the types (UNSUPPORTED_DATA_TYPES).
+    """
+    return pa.schema([_arrow_field(field) for field in schema.fields])
+
+
+def _arrow_field(field: StructField) -> pa.Field:
+    number = field.metadata.get(PARQUET_FIELD_ID)
+    metadata = None if number is None else {"PARQUET:field_id": str(number)}
+    return pa.field(field.name, _arrow_type(field.type), metadata=metadata)
+
+
+def _arrow_type(data_type: DataType) -> pa.DataType:
+    match data_type:
+        case StructType(fields):
+            return pa.struct([_arrow_field(field) for field in fields])
+        case ArrayType(element):
+            return pa.list_(pa.field("element", _arrow_type(element)))
+        case MapType(key, value):
+            return pa.map_(_arrow_type(key), pa.field("value", _arrow_type(value)))
+        case PrimitiveType(name) if name.startswith(_COLLATED):
+            return pa.string()
+        case _ if data_type == VARIANT:
+            return _VARIANT
+        case _ if data_type == VOID:
+            return pa.null()
+        case DecimalType() | PrimitiveType():
+            if (found := stored_type(data_type)) is not None:
+                return found
+            raise UnsupportedError(
+                f"Arrow cannot hold values of type {simple_string(data_type)}, and Spark itself "
+                "has no way to the storage of this table.",
+                code=ErrorCode.UNSUPPORTED_DATA_TYPES,
+            )
         case _:
             assert_never(data_type)

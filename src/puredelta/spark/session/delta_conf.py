@@ -239,6 +239,21 @@ IGNORE_CAST_FAILURE = DeltaConf(
     default="false",
     effect="partition text that is not of its column's type becomes NULL",
 )
+USE_CATALOG_PARTITIONS = DeltaConf(
+    name="convert.useCatalogPartitions",
+    default="true",
+    effect="the catalog says which partitions a table of it has, not the listing",
+)
+USE_CATALOG_SCHEMA = DeltaConf(
+    name="convert.useCatalogSchema",
+    default="true",
+    effect="the catalog says which columns a table of it has, not the files",
+)
+CONVERT_METADATA_CHECK = DeltaConf(
+    name="convert.metadataCheck.enabled",
+    default="true",
+    effect="the catalog and a log that is there already must agree on the properties",
+)
 PROPERTY_DEFAULTS = DeltaConf(
     name="properties.defaults.",
     default=None,
@@ -386,13 +401,6 @@ WITHOUT_EFFECT = (
         "always UTC: text without a zone means something else in another session",
     ),
     _without_effect(
-        "convert.useCatalogPartitions", "true", "tables of a catalog are not converted"
-    ),
-    _without_effect("convert.useCatalogSchema", "true", "tables of a catalog are not converted"),
-    _without_effect(
-        "convert.metadataCheck.enabled", "true", "tables of a catalog are not converted"
-    ),
-    _without_effect(
         "import.batchSize.statsCollection", "50000", "statistics come from footers, without jobs"
     ),
     _without_effect("import.batchSize.schemaInference", "1000000", "unused in delta-spark, too"),
@@ -434,6 +442,14 @@ FLUSH_FILES = DeltaConf(
     "off: a power cut may leave a version whose files are empty",
     prefix="spark.puredelta.",
 )
+IO = DeltaConf(
+    name="io",
+    default="auto",
+    effect="who reads and writes data files: `spark`, Spark's own reader and writer through the "
+    "file systems of Hadoop; `arrow`, Arrow in Spark's Python workers; `auto`, Spark wherever it "
+    "has a file system for the storage, else Arrow",
+    prefix="spark.puredelta.",
+)
 RETRIES = DeltaConf(
     name="retries",
     default="0",
@@ -443,4 +459,4 @@ RETRIES = DeltaConf(
     "another definition, is not run again",
     prefix="spark.puredelta.",
 )
-OWN = (ALLOW_REFLECTION, FLUSH_FILES, RETRIES)
+OWN = (ALLOW_REFLECTION, FLUSH_FILES, IO, RETRIES)

@@ -8,9 +8,10 @@ hidden, so no reader and no VACUUM takes its files for the table's.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
@@ -18,11 +19,14 @@ from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.footers.file_stats import StatisticsReader, combined
 from puredelta.log.footers.parquet_footer import map_footers
 from puredelta.protocol.table.stats import LeafPath, LeafStatistics
+from puredelta.spark.data_files.data_io import DataIo, data_io
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.session.types import from_spark
+from puredelta.spark.write.arrow_job import ArrowJob, run_arrow_job
 from puredelta.spark.write.parquet_job import named_failures, removed_on_failure, run_parquet_job
 from puredelta.spark.write.write_session import write_session
 from puredelta.store.base import Store
+from puredelta.store.registry import open_store
 
 STAGING_PREFIX = "_puredelta_staging-"
 """Of directories under the table root: hidden, and recognisable when a driver died."""
@@ -44,6 +48,8 @@ class StagedRows:
     columns: Mapping[LeafPath, LeafStatistics]
     """The statistics of each leaf over all rows; a leaf without statistics is absent. Of the
     user's files only the leaves asked for are described."""
+    open_at: Callable[[str], Store] = field(default=open_store, repr=False)
+    """Opens a directory with the settings of the session."""
 
     @property
     def row_counts(self) -> tuple[int, ...]:
@@ -76,10 +82,12 @@ def stage_rows(rows: DataFrame, *, store: Store, new_id: IdSource = random_id) -
             is left behind.
     """
     directory = f"{STAGING_PREFIX}{new_id()}"
+    if data_io(rows.sparkSession, [store.root_uri]) is DataIo.ARROW:
+        return _staged_by_arrow(rows, directory, store)
     with write_session(rows) as bound:
         job = run_parquet_job(bound, directory, store=store)
     reader = StatisticsReader(from_spark(rows.schema))
-    with removed_on_failure(directory, store), named_failures(f"{store.root_uri}/{directory}"):
+    with removed_on_failure([directory], store), named_failures(f"{store.root_uri}/{directory}"):
         described = list(
             map_footers(
                 job.files,
@@ -103,6 +111,32 @@ def stage_rows(rows: DataFrame, *, store: Store, new_id: IdSource = random_id) -
         ),
         group_rows=tuple(groups for _, groups in full),
         columns=combined((sum(groups), leaves) for groups, leaves in described),
+        open_at=store.at,
+    )
+
+
+def _staged_by_arrow(rows: DataFrame, directory: str, store: Store) -> StagedRows:
+    schema = from_spark(rows.schema)
+    written = run_arrow_job(rows, ArrowJob(store=store, directory=directory, schema=schema))
+    reader = StatisticsReader(schema)
+    footers = [pq.read_metadata(pa.BufferReader(one.footer)) for one in written.values()]
+    nan_leaves = [one.nan_columns for one in written.values()]
+    return StagedRows(
+        directory=directory,
+        files=tuple(
+            DataFile(
+                uri=f"{store.root_uri}/{path}",
+                size_bytes=answer.size_bytes,
+                modified_ms=answer.modified_ms,
+            )
+            for path, answer in written.items()
+        ),
+        group_rows=tuple(map(group_rows, footers)),
+        columns=combined(
+            (footer.num_rows, reader.leaves(footer, nan_leaves=leaves))
+            for footer, leaves in zip(footers, nan_leaves, strict=True)
+        ),
+        open_at=store.at,
     )
 
 

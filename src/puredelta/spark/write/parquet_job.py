@@ -105,7 +105,7 @@ def run_parquet_job(
     location = f"{store.root_uri}/{directory}"
     if store.exists(directory):
         raise ValueError(f"{location} exists: a job needs a directory of its own")
-    with removed_on_failure(directory, store), named_failures(location):
+    with removed_on_failure([directory], store), named_failures(location):
         store.name_rule()  # before rows are written that no commit could name
         reported_rows = _write(rows, location, options, partition_columns)
         files = (file for file in store.walk(directory) if _is_data_file(file.name))
@@ -145,13 +145,14 @@ def _unless_unknown(ask: Callable[[], T]) -> T | None:
 
 
 @contextmanager
-def removed_on_failure(directory: str, store: Store) -> Iterator[None]:
-    """Remove the directory if the block raises; the block's own error is the one raised."""
+def removed_on_failure(directories: Sequence[str], store: Store) -> Iterator[None]:
+    """Remove the directories if the block raises; the block's own error is the one raised."""
     try:
         yield
     except BaseException:
-        with contextlib.suppress(OSError):
-            store.delete_tree(directory)
+        for directory in directories:
+            with contextlib.suppress(OSError):
+                store.delete_tree(directory)
         raise
 
 

@@ -21,6 +21,7 @@ from datetime import datetime, timezone
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.clock import Clock, IdSource, random_id, wall_clock
@@ -35,13 +36,20 @@ from puredelta.protocol.schema.types import (
 )
 from puredelta.protocol.table.change_data import CHANGE_TYPE
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.data_files.data_io import DataIo, data_io
 from puredelta.spark.session.helper_columns import CHANGE, IS_CHANGE
-from puredelta.spark.session.types import as_nullable, quoted, to_spark_type
+from puredelta.spark.session.types import as_nullable, from_spark, quoted, to_spark_type
 from puredelta.spark.values.constraints import Check, guarded, table_checks
+from puredelta.spark.write.arrow_job import ArrowJob, run_arrow_job
 from puredelta.spark.write.parquet_job import named_failures, removed_on_failure, run_parquet_job
 from puredelta.spark.write.partition_text import partition_text
 from puredelta.spark.write.write_session import ORDERED_SETTINGS, write_session
-from puredelta.spark.write.written_files import WriteResult, describe_files, describe_with_changes
+from puredelta.spark.write.written_files import (
+    WriteResult,
+    describe_answers,
+    describe_files,
+    describe_with_changes,
+)
 from puredelta.store.base import NameRule, Store
 
 
@@ -92,6 +100,8 @@ def write_rows(
     directory = job_directory(config, clock(), new_id())
     with named_failures(f"{store.root_uri}/{directory}"):
         layout = _FileLayout(config=config, options=options, names=store.name_rule())
+    if data_io(rows.sparkSession, [store.root_uri]) is DataIo.ARROW:
+        return _written_by_arrow(layout.physical_rows(rows), directory, layout, store)
     with write_session(rows, ORDERED_SETTINGS if options.keeps_order else None) as bound:
         job = run_parquet_job(
             layout.physical_rows(bound),
@@ -103,13 +113,31 @@ def write_rows(
     describe = describe_with_changes if options.with_changes else describe_files
     changes = f"{CHANGE_DATA_DIRECTORY}/{directory}"
     with (
-        removed_on_failure(directory, store),
-        removed_on_failure(changes, store),
+        removed_on_failure([directory, changes], store),
         named_failures(f"{store.root_uri}/{directory}"),
     ):
         written = describe(job.files, directory, config, store)
         job.require_rows(written.num_rows + written.num_changes)
         return written
+
+
+def _written_by_arrow(
+    rows: DataFrame, directory: str, layout: _FileLayout, store: Store
+) -> WriteResult:
+    config, options = layout.config, layout.options
+    num_stored = len(rows.columns) - len(layout.directories)
+    job = ArrowJob(
+        store=store,
+        directory=directory,
+        schema=from_spark(T.StructType(rows.schema.fields[:num_stored])),
+        changes_directory=f"{CHANGE_DATA_DIRECTORY}/{directory}" if options.with_changes else None,
+        partition_columns=config.physical_partition_columns,
+        compression=config.properties.compression_codec,
+        keeps_order=options.keeps_order,
+    )
+    answers = run_arrow_job(rows, job)
+    with removed_on_failure([directory, f"{CHANGE_DATA_DIRECTORY}/{directory}"], store):
+        return describe_answers(answers, directory, config, layout.names)
 
 
 def job_directory(config: TableConfig, now_ms: int, unique: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,8 +25,11 @@ from puredelta.protocol.table.change_data import change_file, change_file_path
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.partition_escape import unescape_partition_text
 from puredelta.spark.session.helper_columns import IS_CHANGE
+from puredelta.spark.write.answered_files import added_file
 from puredelta.spark.write.partition_text import log_value
 from puredelta.store.base import NameRule, Store, StoredFile
+from puredelta.worker.data_files.write_file import FileAnswer
+from puredelta.worker.data_files.write_rows import CHANGES, DATA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,28 @@ def describe_with_changes(
         describe_files(moved["false"], directory, config, store),
         changes=tuple(change_file(add, path=decode_path(add.path)) for add, _ in recorded),
         num_changes=sum(rows for _, rows in recorded),
+    )
+
+
+def describe_answers(
+    written: Mapping[str, FileAnswer], directory: str, config: TableConfig, names: NameRule
+) -> WriteResult:
+    """Return the actions for files that workers have written, by path; nothing is read."""
+    statistics = TableStatistics(config)
+    kinds = [field.type for field in config.partition_schema.fields]
+    adds: dict[int, list[Add]] = {DATA: [], CHANGES: []}
+    num_rows = {DATA: 0, CHANGES: 0}
+    for path, answer in written.items():
+        texts = [log_value(t, k, names) for t, k in zip(answer.partition, kinds, strict=True)]
+        values = dict(zip(config.physical_partition_columns, texts, strict=True))
+        adds[answer.ordinal].append(added_file(answer, path, values, statistics))
+        num_rows[answer.ordinal] += answer.kept_rows
+    return WriteResult(
+        directory=directory,
+        adds=tuple(adds[DATA]),
+        num_rows=num_rows[DATA],
+        changes=tuple(change_file(add, path=decode_path(add.path)) for add in adds[CHANGES]),
+        num_changes=num_rows[CHANGES],
     )
 
 

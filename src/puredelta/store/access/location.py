@@ -66,6 +66,11 @@ class ObjectLocation:
         return replace(self, scheme=known)
 
     @property
+    def bucket_uri(self) -> str:
+        """The bucket or container itself, as a location."""
+        return replace(self, path="").root_uri
+
+    @property
     def account(self) -> str:
         """Azure: the name of the account; empty where the location does not name it."""
         return self.host.partition(".")[0]

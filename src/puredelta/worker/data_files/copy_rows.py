@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
-import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
@@ -30,6 +29,7 @@ from puredelta.worker.data_files.write_file import (
     row_groups,
     write_file,
 )
+from puredelta.worker.files import DataPath, joined, make_directory
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.read_rows import (
     Mask,
@@ -53,7 +53,7 @@ _SIMPLE = re.compile(r"[A-Za-z0-9_.-]([A-Za-z0-9_. -]*[A-Za-z0-9_.-])?", re.ASCI
 class RowGroups:
     """Row groups of one file that follow each other, and which of their rows are marked."""
 
-    path: str
+    path: DataPath
     groups: tuple[int, ...]
     """No others are read."""
     first_row: int
@@ -73,7 +73,7 @@ class CopyOrder:
     """Whether marked rows are those that are copied, or those that are not."""
     columns: tuple[tuple[str, str, pa.DataType], ...]
     """Name inside the files, name and type in the new one."""
-    directory: str
+    directory: DataPath
     name_prefix: str
     codec: str
     num_partition_columns: int = 0
@@ -119,9 +119,9 @@ def _written(
     order: CopyOrder, directory: str, tables: Iterable[pa.Table], schema: pa.Schema
 ) -> FileAnswer:
     """Write one file, below the directory of the order."""
-    at = replace(order, directory=os.path.join(order.directory, directory))  # noqa: PTH118
+    at = replace(order, directory=joined(order.directory, directory))
     try:
-        os.makedirs(at.directory, exist_ok=True)  # noqa: PTH103
+        make_directory(at.directory)
     except OUT_OF_REACH as failure:
         return refused(order.ordinal, failure)
     answer = write_file(at, tables, schema=schema, codec=order.codec, options=_writer_options)

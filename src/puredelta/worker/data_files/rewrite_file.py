@@ -32,6 +32,7 @@ from puredelta.worker.data_files.write_file import (
     row_groups,
     write_file,
 )
+from puredelta.worker.files import DataPath, fetched_ahead, label
 from puredelta.worker.limits import LIMITS, LIMITS_CODEC, Limits
 from puredelta.worker.read_rows import (
     Mask,
@@ -54,8 +55,8 @@ class RewriteTask:
     """Copy ``source`` without the rows of a bitmap to a new file in ``directory``."""
 
     ordinal: int
-    source: str
-    directory: str
+    source: DataPath
+    directory: DataPath
     name_prefix: str
     words: bytes
     """Little-endian int64: which runs of 64 rows lose a row, ascending."""
@@ -83,7 +84,8 @@ def rewrite(message: tuple[Fields, Sequence[Fields]]) -> list[Fields]:
     """
     limits = LIMITS_CODEC.decode(message[0])
     tasks = [REWRITE_TASKS.decode(fields) for fields in message[1]]
-    units = itertools.groupby(tasks, key=lambda t: -1 - t.ordinal if t.group is None else t.group)
+    ahead = fetched_ahead(tasks, lambda task: task.source)
+    units = itertools.groupby(ahead, key=lambda t: -1 - t.ordinal if t.group is None else t.group)
     answers = (one for _, unit in units for one in rewrite_together(list(unit), limits))
     return [FILE_ANSWERS.encode(answer) for answer in answers]
 
@@ -105,7 +107,7 @@ def rewrite_together(tasks: Sequence[RewriteTask], limits: Limits = LIMITS) -> l
         except OnlySparkError as failure:
             return [refused(task.ordinal, failure)]
         if (reason := unfaithful(source)) is not None:
-            return [refused(task.ordinal, f"{task.source}: {reason}")]
+            return [refused(task.ordinal, f"{label(task.source)}: {reason}")]
         files.append(_File(task=task, source=source))
     alike = itertools.groupby(files, key=_File.form if len(files) > 1 else id)
     return [_rewritten(list(some), limits) for _, some in alike]

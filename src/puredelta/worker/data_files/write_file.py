@@ -16,10 +16,9 @@ from __future__ import annotations
 
 import inspect
 import io
-import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from puredelta.worker.files import DataPath, NewFile, joined
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.read_rows import Mask, OnlySparkError
 from puredelta.worker.wire import codec_of
@@ -70,7 +70,7 @@ class FileOrder(Protocol):
         ...
 
     @property
-    def directory(self) -> str:
+    def directory(self) -> DataPath:
         """The path of the directory that gets the file."""
         ...
 
@@ -97,9 +97,9 @@ def write_file(
     """
     extension = ".parquet" if codec == "none" else f".{codec}.parquet"
     name = f"{order.name_prefix}-{uuid.uuid4()}.c000{extension}"
-    target = os.path.join(order.directory, name)  # noqa: PTH118 - text in, text out
+    target = NewFile(joined(order.directory, name))
     try:
-        return _written(
+        answer = _written(
             order.ordinal,
             tables,
             schema,
@@ -107,11 +107,12 @@ def write_file(
             target,
         )
     except (*OUT_OF_REACH, OnlySparkError) as failure:
-        _remove_file(target)
+        target.discard()
         return refused(order.ordinal, failure)
     except BaseException:
-        _remove_file(target)
+        target.discard()
         raise
+    return replace(answer, name=name) if answer.kept_rows else answer
 
 
 def _written(
@@ -119,7 +120,7 @@ def _written(
     tables: Iterable[pa.Table],
     schema: pa.Schema,
     options: Callable[[pa.Table], Mapping[str, Any]],
-    target: str,
+    target: NewFile,
 ) -> FileAnswer:
     footers: list[pq.FileMetaData] = []
     nan_columns: set[tuple[str, ...]] = set()
@@ -130,7 +131,9 @@ def _written(
             rows = table.cast(schema) if table.schema != schema else table
             if writer is None:
                 chosen = options(rows)
-                writer = pq.ParquetWriter(target, schema, metadata_collector=footers, **chosen)
+                writer = pq.ParquetWriter(
+                    target.sink(), schema, metadata_collector=footers, **chosen
+                )
             nan_columns.update(_columns_with_nan(rows))
             writer.write_table(rows, row_group_size=rows.num_rows)
             num_rows += rows.num_rows
@@ -139,13 +142,12 @@ def _written(
             writer.close()
     if writer is None:
         return FileAnswer(ordinal=ordinal)
-    written = os.stat(target)  # noqa: PTH116
+    size_bytes, modified_ms = target.finish()
     return FileAnswer(
         ordinal=ordinal,
-        name=os.path.basename(target),  # noqa: PTH119
         kept_rows=num_rows,
-        size_bytes=written.st_size,
-        modified_ms=written.st_mtime_ns // 1_000_000,
+        size_bytes=size_bytes,
+        modified_ms=modified_ms,
         footer=_serialized(footers[0]),
         nan_columns=tuple(sorted(nan_columns)),
     )
@@ -246,11 +248,3 @@ def _serialized(footer: pq.FileMetaData) -> bytes:
     out = io.BytesIO()
     footer.write_metadata_file(out)
     return out.getvalue()
-
-
-def _remove_file(path: str) -> None:
-    """Delete a file that may be there."""
-    try:
-        os.remove(path)  # noqa: PTH107
-    except OSError:
-        return  # best effort: the job removes what no answer names

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from puredelta.worker.files import DataPath, fetched_ahead, label
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.lookup.lookup_request import FileLookup
-from puredelta.worker.read_rows import Mask, OnlySparkError, dropped_rows, opened
+from puredelta.worker.read_rows import Mask, OnlySparkError, OpenFile, dropped_rows, opened
 from puredelta.worker.small_files.footer_file import FooterFile
 from puredelta.worker.small_files.footer_template import FooterTemplate
 from puredelta.worker.small_files.merged_parquet import MergedParquet
@@ -57,12 +58,14 @@ class SourcePart:
 
 
 def read_columns(
-    path: str, names: Sequence[str], part: SourcePart, *, batch_rows: int
+    path: DataPath, names: Sequence[str], part: SourcePart, *, batch_rows: int
 ) -> tuple[int, pa.Table]:
     """Read columns of one part of a file, and return where it begins.
 
     Of the other rows only a batch is held at a time.
     """
+    if isinstance(path, tuple):
+        return _read_object(path, names, part, batch_rows=batch_rows)
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
         num_rows = file.metadata.num_rows
         if part.count == 1 or not num_rows:
@@ -70,6 +73,20 @@ def read_columns(
         start, stop = part.rows(num_rows)
         batches = file.iter_batches(batch_rows, columns=list(names), use_threads=False)
         return start, _between(batches, start, stop)
+
+
+def _read_object(
+    path: DataPath, names: Sequence[str], part: SourcePart, *, batch_rows: int
+) -> tuple[int, pa.Table]:
+    """Bring the column chunks of a row group at a time."""
+    file = OpenFile(path)
+    schema = file.schema_arrow
+    leaves = file.leaves_of(names)
+    start, stop = part.rows(file.metadata.num_rows)
+    empty = [pa.RecordBatch.from_pylist([], schema=pa.schema([schema.field(n) for n in names]))]
+    batches = itertools.chain(file.read(batch_rows, leaves=leaves), empty)
+    ordered = (batch.select(list(names)) for batch in batches)
+    return start, _between(ordered, start, stop)
 
 
 def _between(batches: Iterator[pa.RecordBatch], start: int, stop: int) -> pa.Table:
@@ -86,14 +103,14 @@ def _between(batches: Iterator[pa.RecordBatch], start: int, stop: int) -> pa.Tab
 
 
 def read_ranges(
-    files: Iterable[FileLookup], names: Sequence[str], *, limits: Limits = LIMITS
+    files: Sequence[FileLookup], names: Sequence[str], *, limits: Limits = LIMITS
 ) -> Iterator[RowRange]:
     """Read columns of files; those that a file lacks are NULL.
 
     Small files that are alike are decoded together, and therefore come later than others.
     """
     small = _SmallFiles(names, limits)
-    for file in files:
+    for file in fetched_ahead(files, lambda file: file.path):
         merged = small.add(file)
         if merged is None:
             num_rows = 0
@@ -215,7 +232,7 @@ def _read_alone(file: FileLookup, names: Sequence[str], batch_rows: int) -> Iter
         first_row += batch.num_rows
 
 
-def _batches(path: str, wanted: set[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _batches(path: DataPath, wanted: set[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
     """Read those of some columns that a file has; without any, batches still have rows."""
     file = opened(path)
     if wanted:
@@ -227,9 +244,9 @@ def _batches(path: str, wanted: set[str], batch_rows: int) -> Iterator[pa.Record
     every = file.schema_arrow.names
     for name in wanted:
         if name not in every and name.lower() in {column.lower() for column in every}:
-            raise OnlySparkError(f"{path} spells column {name} otherwise")
+            raise OnlySparkError(f"{label(path)} spells column {name} otherwise")
         if every.count(name) > 1:
-            raise OnlySparkError(f"{path} has several columns {name}")
+            raise OnlySparkError(f"{label(path)} has several columns {name}")
     read = [name for name in every if name in wanted] or [every[0]]
     return file.read(batch_rows, leaves=file.leaves_of(read))
 

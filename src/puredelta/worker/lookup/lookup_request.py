@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from puredelta.worker.files import DataPath
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.lookup.conditions import ResidualConditions
 from puredelta.worker.lookup.key_index import Numbers, whole_numbers
@@ -42,7 +43,7 @@ class LookupRequest:
 
     keys: tuple[KeyColumn, ...]
     """Under the names that columns have inside of files."""
-    source_files: tuple[str, ...]
+    source_files: tuple[DataPath, ...]
     """In the order that numbers them."""
     conditions: ResidualConditions | None = None
     """``None``: every pair is for ``clause``."""
@@ -85,7 +86,7 @@ class FileLookup:
     """One file in which keys are looked up."""
 
     ordinal: int
-    path: str
+    path: DataPath
     constants: Constants = ()
     words: bytes = b""
     """Rows that a deletion vector deletes, as in `RewriteTask`."""
@@ -126,7 +127,7 @@ class LookupBatch:
     """Files in which keys are looked up."""
 
     ordinals: npt.NDArray[np.int32]
-    paths: Sequence[str]
+    paths: Sequence[DataPath]
     constants: Sequence[Constants] = ()
     """Of every file; empty: no file has any."""
     deleted: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)

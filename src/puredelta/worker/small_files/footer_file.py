@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+from puredelta.worker.files import DataPath, RangeFile
 from puredelta.worker.small_files.thrift_compact import UnsupportedLayoutError
 
 MAGIC = b"PAR1"
@@ -15,8 +16,8 @@ _TAIL_BYTES = 8 * 1024
 class FooterFile:
     """An open file and the bytes of its footer; to be closed."""
 
-    def __init__(self, path: str) -> None:
-        self._file = io.FileIO(path)
+    def __init__(self, path: DataPath) -> None:
+        self._file = io.FileIO(path) if isinstance(path, str) else RangeFile(path)
         try:
             size = self._file.seek(0, io.SEEK_END)
             self.tail = self._read_tail(size)
@@ -29,7 +30,7 @@ class FooterFile:
         """Where it begins in the file."""
 
     @classmethod
-    def opened(cls, path: str) -> FooterFile | None:
+    def opened(cls, path: DataPath) -> FooterFile | None:
         """Open a file; ``None`` if it has no footer that could be read.
 
         Raises:

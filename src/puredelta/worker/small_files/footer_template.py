@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from puredelta.worker.files import DataPath
 from puredelta.worker.read_rows import OpenFile
 from puredelta.worker.small_files.footer_file import MAGIC, FooterFile
 from puredelta.worker.small_files.thrift_compact import (
@@ -84,7 +85,7 @@ class FooterTemplate:
     """In the order of the files."""
 
     @classmethod
-    def of(cls, path: str, names: set[str] | None) -> FooterTemplate | None:
+    def of(cls, path: DataPath, names: set[str] | None) -> FooterTemplate | None:
         """Return what other files must share with one; ``None`` if its layout is not supported.
 
         Without ``names`` all columns are meant, and what a footer says besides. Raises errors

@@ -21,6 +21,7 @@ from contextlib import closing
 
 import pyarrow as pa
 
+from puredelta.worker.files import DataPath
 from puredelta.worker.limits import LIMITS
 from puredelta.worker.read_rows import OpenFile
 from puredelta.worker.small_files.footer_file import MAGIC, FooterFile
@@ -85,7 +86,7 @@ class MergedParquet:
         self.num_rows += num_rows
         return True
 
-    def add_path(self, path: str) -> bool:
+    def add_path(self, path: DataPath) -> bool:
         """Open a file and add it, as `add`."""
         file = FooterFile.opened(path)
         if file is None:

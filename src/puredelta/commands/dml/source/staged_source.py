@@ -28,6 +28,7 @@ from puredelta.spark.session.types import quoted
 from puredelta.spark.source.in_place import SourceFiles
 from puredelta.spark.source.staging import StagedRows
 from puredelta.store.base import Store
+from puredelta.store.registry import open_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +123,8 @@ class StagedSource:
             if not isinstance(f.dataType, T.NullType)
         }
         schema = T.StructType([T.StructField(name, kind) for name, kind in stored.items()])
-        rows = scan_parquet(spark, self.files, schema=schema, with_position=True)
+        open_at = open_store if self.staged is None else self.staged.open_at
+        rows = scan_parquet(spark, self.files, schema=schema, with_position=True, open_at=open_at)
         if self.names.in_files:
             named = {f.name: self.names.in_file(f.name) for f in wanted}
             named |= {SOURCE_FILE: FILE_ORDINAL, SOURCE_ROW: ROW_INDEX}

@@ -21,7 +21,7 @@ from typing import BinaryIO, cast
 from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.spark.jvm.hadoop_files import (
+from puredelta.spark.jvm.hadoop.hadoop_files import (
     CONDITIONAL_OPTION,
     AlreadyThereError,
     DirectoryEntry,

@@ -1,0 +1,45 @@
+"""Code of `puredelta.worker` as it travels to Spark's Python workers, and streams through it."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from puredelta import worker
+from puredelta.spark.jvm.python_workers import mapped_in_arrow
+from puredelta.spark.session.session import is_connect, runs_here
+from puredelta.worker.bootstrap import run_stream
+
+cloudpickle.register_pickle_by_value(worker)  # type: ignore[no-untyped-call]
+
+
+@functools.cache
+def packed_code(function: Callable[..., Any]) -> bytes:
+    """Return a function of a worker module with all the code of this package that it needs.
+
+    Packed once: it takes milliseconds, and the code does not change.
+    """
+    payload: bytes = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
+    return payload
+
+
+def streamed(
+    rows: DataFrame, function: Callable[..., Any], argument: object, schema: T.StructType
+) -> DataFrame:
+    """Return what a function of a worker module makes of the rows of each task. Runs no job.
+
+    The function takes ``argument``, which is of plain values (`puredelta.worker.wire`), and an
+    iterator of Arrow batches; it yields Arrow batches of ``schema``.
+    """
+    work = functools.partial(run_stream, packed_code(function), argument)
+    if is_connect(rows.sparkSession):
+        return rows.mapInArrow(work, schema)
+    # In a local session the workers are the driver's own Python.
+    python = sys.executable if runs_here(rows.sparkSession.sparkContext.master) else None
+    return mapped_in_arrow(rows, work, schema, name=function.__name__, python=python)

@@ -1,0 +1,168 @@
+"""One Spark job whose Python workers write Parquet files by Arrow, into a directory of its own.
+
+For storage of which Spark itself has no file system. Files, their directories and their names are
+like those of `puredelta.spark.write.parquet_job`. Tasks answer with what they wrote, footers
+included, so that nothing is read again; files of tasks that failed or ran twice are in no answer,
+and are removed.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.values.partition_escape import escape_partition_text
+from puredelta.spark.data_files.data_paths import DataPaths
+from puredelta.spark.data_files.worker_code import streamed
+from puredelta.spark.session.arrow_types import arrow_schema
+from puredelta.spark.session.types import quoted
+from puredelta.spark.write.answered_files import keep_answered
+from puredelta.spark.write.parquet_job import named_failures, removed_on_failure
+from puredelta.store.base import Store
+from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
+from puredelta.worker.data_files.write_rows import (
+    CHANGES,
+    WRITE_ORDERS,
+    WriteOrder,
+    write_stream,
+)
+from puredelta.worker.files import DataPath
+
+_ANSWERS = T.StructType([T.StructField("answer", T.BinaryType())])
+_ESCAPES = {
+    code: escaped
+    for code in range(1, 128)
+    if (escaped := escape_partition_text(chr(code))) != chr(code)
+}
+_CODECS = {
+    "none": "none",
+    "uncompressed": "none",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "zstd": "zstd",
+    "brotli": "brotli",
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+}
+"""Arrow's name for each name of Spark's; Arrow has no LZO."""
+_CODEC_KEY = "spark.sql.parquet.compression.codec"
+_FILE_ROWS_KEY = "spark.sql.files.maxRecordsPerFile"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrowJob:
+    """Where the files of a job go, and what is in them."""
+
+    store: Store
+    directory: str
+    """Relative to the root of the store; new, and nothing else writes there."""
+    schema: StructType
+    """Of the files, by physical names: the first columns of the rows."""
+    changes_directory: str | None = None
+    """Where change files go. Then the next column says which rows are for them."""
+    partition_columns: Sequence[str] = ()
+    """The last columns, which are texts."""
+    compression: str | None = None
+    keeps_order: bool = False
+    """Rows of a partition follow each other already, and stay in their order."""
+
+    @property
+    def location(self) -> str:
+        """What errors name."""
+        return f"{self.store.root_uri}/{self.directory}"
+
+
+def run_arrow_job(rows: DataFrame, job: ArrowJob) -> dict[str, FileAnswer]:
+    """Write ``rows`` and return the answers by path, relative to the root; runs one Spark job.
+
+    Raises:
+        DeltaError: the storage or the workers refused (WRITE_FAILED), or the rows themselves
+            raised an error. Nothing is left behind.
+        UnsupportedError: Arrow lacks a type, or the codec, or workers have no way to the storage.
+    """
+    spark = rows.sparkSession
+    order = WriteOrder(
+        schema=arrow_schema(job.schema).with_metadata({"org.apache.spark.version": spark.version}),
+        directory=_reached(job, job.directory),
+        changes_directory=job.changes_directory and _reached(job, job.changes_directory),
+        partition_columns=tuple(map(escape_partition_text, job.partition_columns)),
+        escapes=_ESCAPES,
+        codec=_codec(rows, job),
+        file_rows=max(0, int(str(spark.conf.get(_FILE_ROWS_KEY)))),
+    )
+    num_stored = len(job.schema.fields)
+    partitions = rows.columns[num_stored:]
+    if partitions and not job.keeps_order:  # one open file at a time
+        rows = rows.sortWithinPartitions(*map(quoted, partitions))
+    trees = [tree for tree in (job.directory, job.changes_directory) if tree is not None]
+    with removed_on_failure(trees, job.store), named_failures(job.location):
+        job.store.name_rule()  # before rows are written that no commit could name
+        found = streamed(rows, write_stream, WRITE_ORDERS.encode(order), _ANSWERS).toArrow()
+        answers = [
+            FILE_ANSWERS.decode(pickle.loads(packed))  # noqa: S301 - our own
+            for packed in found["answer"].to_pylist()
+        ]
+        written = _by_path(job, answers)
+        for tree in trees:
+            keep_answered(
+                job.store,
+                job.store.walk(tree),
+                {path: one for path, one in written.items() if path.startswith(f"{tree}/")},
+            )
+    return written
+
+
+def _by_path(job: ArrowJob, answers: Sequence[FileAnswer]) -> dict[str, FileAnswer]:
+    reason = next((answer.refusal for answer in answers if answer.refusal), None)
+    if reason is not None:
+        raise DeltaError(
+            f"Workers could not write data files to {job.location}: {reason}. Nothing was "
+            "committed. Give the workers access to the storage, then retry.",
+            code=ErrorCode.WRITE_FAILED,
+            path=job.location,
+            reason=reason,
+        )
+    kinds = {CHANGES: job.changes_directory}
+    return dict(
+        sorted(
+            (
+                (f"{kinds.get(answer.ordinal, job.directory)}/{answer.name}", answer)
+                for answer in answers
+                if answer.name is not None
+            ),
+            key=lambda one: one[0],
+        )
+    )
+
+
+def _reached(job: ArrowJob, directory: str) -> DataPath:
+    uri = f"{job.store.root_uri}/{directory}"
+    path = DataPaths(job.store.at).find(uri)
+    if path is None:
+        raise UnsupportedError(
+            f"Neither Spark nor its Python workers have a way to {uri}.",
+            code=ErrorCode.UNSUPPORTED_STORAGE,
+            path=uri,
+        )
+    return path
+
+
+def _codec(rows: DataFrame, job: ArrowJob) -> str:
+    name = (job.compression or str(rows.sparkSession.conf.get(_CODEC_KEY))).lower()
+    codec = _CODECS.get(name)
+    if codec is None or (codec != "none" and not pa.Codec.is_available(codec)):
+        raise InvalidRequestError(
+            f"Arrow, which writes the data files of {job.store.root_uri}, has no codec {name!r}. "
+            f"Set {_CODEC_KEY} to one of {sorted(_CODECS)}.",
+            code=ErrorCode.INVALID_CONF_VALUE,
+            key=_CODEC_KEY,
+            value=name,
+        )
+    return codec

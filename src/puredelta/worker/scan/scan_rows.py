@@ -1,0 +1,175 @@
+"""Reads the rows of parts of data files for Spark, inside its workers.
+
+A part of a file has the row groups whose middle lies between two of its bytes, as in Spark: the
+driver cuts files without having seen their footers.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from puredelta.worker.files import DataPath, fetched_ahead, label
+from puredelta.worker.limits import LIMITS, Limits
+from puredelta.worker.read_rows import (
+    LEGACY_INT96,
+    OnlySparkError,
+    OpenFile,
+    opened,
+    read_batches,
+)
+from puredelta.worker.scan.columns import ColumnRules, as_stored
+from puredelta.worker.wire import Fields, codec_of
+
+_LEGACY_DATES = b"org.apache.spark.legacyDateTime"
+_SPARK_VERSION = b"org.apache.spark.version"
+_FIRST_OF_CALENDAR = 3
+"""The version of Spark that knows the proleptic Gregorian calendar."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanLayout:
+    """Which columns are read from files, and which are added to them."""
+
+    data: pa.Schema
+    """Columns inside of the files; types as Spark has them, ids of fields as Parquet does."""
+    constants: pa.Schema
+    """Columns with one value in a whole file."""
+    row_index: str | None
+    """The name of a column for the place of a row in its file."""
+    by_field_id: bool
+    case_sensitive: bool
+    skips_missing: bool
+    """Whether a file that is not there has no rows, and is no error."""
+    limits: Limits = LIMITS
+
+
+SCAN_LAYOUTS = codec_of(ScanLayout)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePart:
+    """The row groups of a file whose middle lies between two places."""
+
+    path: DataPath
+    start: int
+    stop: int
+    size: int
+    """Of the whole file."""
+    constants: tuple[Any, ...]
+
+
+FILE_PARTS = codec_of(FilePart)
+
+
+def read_parts(layout: Fields, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the parts that come as rows of Arrow: one column of pickled lists.
+
+    Raises:
+        ScanError: a file cannot be read; names it.
+    """
+    wanted = SCAN_LAYOUTS.decode(layout)
+    for batch in batches:
+        for message in batch.column(0).to_pylist():
+            parts = [FILE_PARTS.decode(fields) for fields in pickle.loads(message)]  # noqa: S301 - our own
+            for part in fetched_ahead(parts, lambda part: part.path):
+                yield from read_part(wanted, part)
+
+
+class ScanError(Exception):
+    """A data file cannot be read by a worker."""
+
+
+def read_part(layout: ScanLayout, part: FilePart) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one part.
+
+    Raises:
+        ScanError: the file cannot be read.
+    """
+    try:
+        file = opened(part.path)
+        yield from _rows(layout, part, file)
+    except OnlySparkError as failure:
+        if layout.skips_missing and isinstance(failure.__cause__, FileNotFoundError):
+            return
+        raise ScanError(
+            f"The data file {label(part.path)} cannot be read by Arrow: {failure}"
+        ) from failure
+
+
+def _rows(layout: ScanLayout, part: FilePart, file: OpenFile) -> Iterator[pa.RecordBatch]:
+    rules = ColumnRules(
+        by_field_id=layout.by_field_id,
+        case_sensitive=layout.case_sensitive,
+        hybrid_calendar=_has_hybrid_calendar(file),
+    )
+    present = list(file.schema_arrow)
+    places = [rules.find(field, present) for field in layout.data]
+    names = [None if place is None else present[place].name for place in places]
+    stored = {name for name in names if name is not None}
+    for group, first_row, num_rows in groups_of(file, part):
+        for at, batch in _read(file, group, num_rows, stored, layout.limits):
+            columns = [
+                pa.nulls(batch.num_rows, field.type)
+                if name is None
+                else as_stored(batch.column(name), field.type, rules)
+                for field, name in zip(layout.data, names, strict=True)
+            ]
+            yield _completed(layout, part, columns, first_row + at, batch.num_rows)
+
+
+def _read(
+    file: OpenFile, group: int, num_rows: int, names: set[str], limits: Limits
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield rows of a row group and where they begin; without columns nothing is read."""
+    at = 0
+    if not names:
+        while at < num_rows:
+            count = min(limits.read_rows, num_rows - at)
+            yield at, pa.RecordBatch.from_arrays([pa.nulls(count)], ["nothing"])
+            at += count
+        return
+    for batch in read_batches(file, [group], columns=list(names), batch_rows=limits.read_rows):
+        yield at, batch
+        at += batch.num_rows
+
+
+def groups_of(file: OpenFile, part: FilePart) -> Iterator[tuple[int, int, int]]:
+    """Yield the row groups of a part: their number, their first row, how many rows they have."""
+    is_whole = part.start == 0 and part.stop >= part.size
+    first_row = 0
+    for group in range(file.num_row_groups):
+        num_rows = file.metadata.row_group(group).num_rows
+        if num_rows and (is_whole or part.start <= _middle(file, group) < part.stop):
+            yield group, first_row, num_rows
+        first_row += num_rows
+
+
+def _middle(file: OpenFile, group: int) -> int:
+    chunks = list(file.chunks(group, None))
+    return (min(start for start, _ in chunks) + max(end for _, end in chunks)) // 2
+
+
+def _completed(
+    layout: ScanLayout, part: FilePart, data: Sequence[pa.Array], first_row: int, num_rows: int
+) -> pa.RecordBatch:
+    columns, fields = list(data), list(layout.data)
+    for field, value in zip(layout.constants, part.constants, strict=True):
+        columns.append(pa.repeat(pa.scalar(value, field.type), num_rows))
+        fields.append(field)
+    if layout.row_index is not None:
+        columns.append(pa.array(np.arange(first_row, first_row + num_rows, dtype=np.int64)))
+        fields.append(pa.field(layout.row_index, pa.int64()))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _has_hybrid_calendar(file: OpenFile) -> bool:
+    marks = file.metadata.metadata or {}
+    version = marks.get(_SPARK_VERSION, b"").partition(b".")[0]
+    is_old = version.isdigit() and int(version) < _FIRST_OF_CALENDAR
+    return is_old or _LEGACY_DATES in marks or LEGACY_INT96 in marks

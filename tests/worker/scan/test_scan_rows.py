@@ -1,0 +1,116 @@
+"""Parts of data files as rows for Spark."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from puredelta.worker.files import DataPath
+from puredelta.worker.limits import Limits
+from puredelta.worker.scan.scan_rows import (
+    FILE_PARTS,
+    SCAN_LAYOUTS,
+    FilePart,
+    ScanError,
+    ScanLayout,
+    read_part,
+    read_parts,
+)
+
+DATA = pa.schema([("id", pa.int64()), ("text", pa.string())])
+
+
+def layout(**more: Any) -> ScanLayout:
+    values: dict[str, Any] = {
+        "data": DATA,
+        "constants": pa.schema([("p", pa.int32())]),
+        "row_index": "row",
+        "by_field_id": False,
+        "case_sensitive": False,
+        "skips_missing": False,
+    }
+    return ScanLayout(**{**values, **more})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    rows = pa.table(
+        {"ID": pa.array(range(1000), pa.int32()), "text": [f"t{n}" for n in range(1000)]}
+    )
+    pq.write_table(rows, tmp_path / "f.parquet", row_group_size=100)
+    return tmp_path / "f.parquet"
+
+
+def part(path: Path, start: int = 0, stop: int | None = None) -> FilePart:
+    size = path.stat().st_size if path.exists() else 9
+    stop = size if stop is None else stop
+    return FilePart(path=str(path), start=start, stop=stop, size=size, constants=(7,))
+
+
+def rows_of(wanted: ScanLayout, *parts: FilePart) -> pa.Table:
+    batches = [batch for one in parts for batch in read_part(wanted, one)]
+    return pa.Table.from_batches(batches)
+
+
+def test_a_part_has_the_columns_asked_for_in_their_types(file: Path) -> None:
+    rows = rows_of(layout(), part(file))
+    assert rows.schema.names == ["id", "text", "p", "row"]
+    assert rows["id"].type == pa.int64()
+    assert rows["id"].to_pylist() == rows["row"].to_pylist() == list(range(1000))
+    assert set(rows["p"].to_pylist()) == {7}
+
+
+@pytest.mark.parametrize("step", [1, 700, 2_000, 5_000, 1 << 20])
+def test_parts_have_each_row_once_wherever_the_file_is_cut(file: Path, step: int) -> None:
+    size = file.stat().st_size
+    step = max(step, size // 50)
+    cuts = [(at, min(at + step, size)) for at in range(0, size, step)]
+    rows = rows_of(layout(), *(part(file, *cut) for cut in cuts))
+    assert rows["id"].to_pylist() == rows["row"].to_pylist() == list(range(1000))
+
+
+def test_rows_are_counted_where_no_column_is_read(file: Path) -> None:
+    limits = Limits(read_rows=30)
+    rows = rows_of(layout(data=pa.schema([]), limits=limits), part(file))
+    assert rows.schema.names == ["p", "row"]
+    assert rows["row"].to_pylist() == list(range(1000))
+
+
+def test_a_column_that_the_file_lacks_is_null(file: Path) -> None:
+    wanted = pa.schema([("new", pa.list_(pa.string())), ("id", pa.int64())])
+    rows = rows_of(layout(data=wanted), part(file))
+    assert rows["new"].null_count == 1000
+    only = rows_of(layout(data=pa.schema([("new", pa.string())])), part(file))
+    assert only["new"].null_count == 1000
+
+
+def test_an_object_is_read_as_a_file_is(file: Path) -> None:
+    size = file.stat().st_size
+    store: DataPath = ((f"file://{file.parent}", pickle.dumps({})), "f.parquet", size)
+    one = FilePart(path=store, start=0, stop=size, size=size, constants=(7,))
+    assert rows_of(layout(), one) == rows_of(layout(), part(file))
+
+
+def test_parts_travel_as_rows(file: Path) -> None:
+    message = pickle.dumps([FILE_PARTS.encode(part(file))])
+    batches = [pa.RecordBatch.from_arrays([pa.array([message, message])], ["parts"])]
+    found = list(read_parts(SCAN_LAYOUTS.encode(layout()), batches))
+    assert sum(batch.num_rows for batch in found) == 2000
+
+
+def test_a_missing_file_is_an_error_that_names_it_unless_it_may_be_missing(tmp_path: Path) -> None:
+    gone = part(tmp_path / "gone.parquet")
+    with pytest.raises(ScanError, match=r"gone\.parquet"):
+        list(read_part(layout(), gone))
+    assert list(read_part(layout(skips_missing=True), gone)) == []
+
+
+def test_a_damaged_file_is_an_error_even_if_files_may_be_missing(tmp_path: Path) -> None:
+    (tmp_path / "x.parquet").write_bytes(b"PAR1 nothing PAR1")
+    with pytest.raises(ScanError, match=r"x\.parquet"):
+        list(read_part(layout(skips_missing=True), part(tmp_path / "x.parquet")))
