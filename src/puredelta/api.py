@@ -15,7 +15,7 @@ from puredelta.commands.read.read_table import TimestampArgument, read_table
 from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.planned_write import WriteOutcome
 from puredelta.commands.write.write_table import WriteRequest, write_table
-from puredelta.spark.session.open_log import open_log
+from puredelta.spark.session.open_log import file_system_options, open_log
 from puredelta.sql.execute.run import run_sql
 from puredelta.sql.relations.parameters import Arguments
 
@@ -36,6 +36,7 @@ def read(
     version: int | str | None = None,
     timestamp: TimestampArgument | None = None,
     where: str | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> DataFrame:
     """Return the rows of the Delta table at ``path``.
 
@@ -44,6 +45,8 @@ def read(
     one without a zone is meant in the session's time zone. ``where`` is a condition as SQL text:
     the same as ``.where(...)`` on the result, and over Spark Connect, where a later condition
     reads every file, only files that it can reach are read.
+    ``storage_options`` say how the log is reached and win over the session's settings: Hadoop's
+    (``fs.s3a.endpoint``) or obstore's (``region``, ``AWS_REGION``), see ``docs/storage.md``.
 
     Raises:
         TableNotFoundError: no table at the path, or no such version.
@@ -58,7 +61,14 @@ def read(
         >>> read(spark, "/data/events", where="day = '2025-01-31'")  # doctest: +SKIP
         >>> read(spark, "/data/events", timestamp="2025-01-31 12:00:00")  # doctest: +SKIP
     """
-    return read_table(spark, path, version=version, timestamp=timestamp, where=where)
+    return read_table(
+        spark,
+        path,
+        version=version,
+        timestamp=timestamp,
+        where=where,
+        storage_options=storage_options,
+    )
 
 
 def read_changes(
@@ -119,7 +129,8 @@ def write(
     lack is NULL, and what the table lacks is an error unless an option says otherwise.
 
     ``options``: ``mergeSchema`` adds new columns, ``overwriteSchema`` (with ``overwrite``)
-    takes the frame's columns and ``partition_by``, ``userMetadata`` is kept in the history.
+    takes the frame's columns and ``partition_by``, ``userMetadata`` is kept in the history; those
+    that begin with ``fs.`` say how the log is reached, as ``storage_options`` of `read` do.
     ``properties``, ``name`` and ``description`` are for a new table (`NewTableArguments`).
 
     Raises:
@@ -139,7 +150,8 @@ def write(
         options=options or {},
         created=_new_table(created),
     )
-    return write_table(rows, open_log(rows.sparkSession, path), request)
+    log = open_log(rows.sparkSession, path, storage_options=file_system_options(request.options))
+    return write_table(rows, log, request)
 
 
 def _new_table(given: NewTableArguments) -> NewTableProperties:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
 import puredelta
 from puredelta.errors import UnsupportedError
+from puredelta.spark.session.storage import session_storage
 from puredelta.tables import DeltaTable
+from tests.servers import s3
+from tests.session_settings import session_settings
 from tests.storage.conftest import Place
 
 
@@ -111,3 +117,28 @@ def test_a_path_without_a_scheme_is_one_of_the_default_file_system(
 def test_storage_that_no_client_is_there_for(spark: SparkSession) -> None:
     with pytest.raises(UnsupportedError, match="'oss' storage"):
         puredelta.read(spark, "oss://bucket/t")
+
+
+def test_a_stream_reads_a_bucket_and_shows_no_secret(
+    spark: SparkSession, s3_endpoint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = s3.settings(s3_endpoint) | {"fs.s3a.secret.key": "top-secret-value"}
+    place = f"s3://{s3.BUCKET}/stream"
+    with session_settings(spark, s3.settings(s3_endpoint)):
+        puredelta.write(spark.range(5), place)
+        puredelta.activate(spark)
+        try:
+            rows = spark.readStream.format("delta").load(place)
+            writer = rows.writeStream.format("delta").trigger(availableNow=True)
+            query = writer.option("checkpointLocation", str(tmp_path / "c")).start(
+                str(tmp_path / "t")
+            )
+            query.processAllAvailable()
+            shown = json.dumps(query.lastProgress, default=str)
+            query.explain(extended=True)
+            query.stop()
+        finally:
+            puredelta.deactivate()
+    assert puredelta.read(spark, str(tmp_path / "t")).count() == 5
+    assert s3.SECRET not in shown + capsys.readouterr().out
+    assert "top-secret-value" not in repr(session_storage(spark).with_options(settings))

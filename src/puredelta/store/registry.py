@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import logging
 import os
 import re
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 # As Hadoop reads it: a colon before the first slash ends a scheme. One letter is a drive.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _LOCAL = "file:"
+_HADOOP = ("fs.", "dfs.", "google.cloud.")
+_OF_CLOUDS = ("fs.s3a.", "fs.azure.", "fs.gs.", "google.cloud.")
 _FILE_AUTHORITIES = ("", "localhost")
 
 
@@ -63,9 +66,22 @@ class Storage:
         """
         if not options:
             return self
-        hadoop = {key: str(value) for key, value in options.items() if key.startswith("fs.")}
-        own = {key: value for key, value in options.items() if not key.startswith("fs.")}
+        hadoop = {key: str(value) for key, value in options.items() if key.startswith(_HADOOP)}
+        own = {key: value for key, value in options.items() if not key.startswith(_HADOOP)}
         return replace(self, settings={**self.settings, **hadoop}, options={**self.options, **own})
+
+    def packed(self) -> str:
+        """Return what object stores need as text, for `with_packed` in another process."""
+        settings = {k: v for k, v in self.settings.items() if k.startswith(_OF_CLOUDS)}
+        return json.dumps({**settings, **self.options})
+
+    def with_packed(self, text: str | None) -> Storage:
+        """Return this storage with the options that `packed` gave elsewhere.
+
+        >>> Storage().with_packed(Storage(options={"region": "r"}).packed()).options
+        {'region': 'r'}
+        """
+        return self if text is None else self.with_options(json.loads(text))
 
     def open(self, location: str | os.PathLike[str]) -> Store:
         """Return the store of a table location; nothing is read or created.
@@ -117,9 +133,12 @@ class Storage:
         raise _unreachable(location, scheme, reason)
 
 
+NO_SESSION = Storage()
+
+
 def open_store(location: str | os.PathLike[str]) -> Store:
     """Return the store of a location without the settings of a session: see `Storage.open`."""
-    return Storage().open(location)
+    return NO_SESSION.open(location)
 
 
 @functools.cache

@@ -77,16 +77,16 @@ class DeltaTable(TableMaintenance):
         path: str | os.PathLike[str],
         hadoopConf: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """Return the table at a path: an absolute or relative path, or a ``file:`` URI.
+        """Return the table at a path or URI.
 
         Raises:
             TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
             UnsupportedError: reading the table needs a feature that is not implemented.
             InvalidRequestError: ``hadoopConf`` has keys that do not begin with ``fs.`` or
-                ``dfs.``. Others have no effect on the file systems that are reached here.
+                ``dfs.``. Others win over the session's settings where the log is read and written.
         """
         require_storage_options(hadoopConf or {})
-        return cls._at(sparkSession, os.fspath(path))
+        return cls(OpenTable.open(sparkSession, os.fspath(path), storage_options=hadoopConf))
 
     @classmethod
     def _at(cls, spark: SparkSession, path: str, catalog_name: str | None = None) -> DeltaTable:

@@ -27,13 +27,19 @@ class OpenTable:
         self._alias: str | None = None
 
     @classmethod
-    def open(cls, spark: SparkSession, path: str) -> OpenTable:
-        """Open the table at a path.
+    def open(
+        cls,
+        spark: SparkSession,
+        path: str,
+        *,
+        storage_options: Mapping[str, object] | None = None,
+    ) -> OpenTable:
+        """Open the table at a path; ``storage_options`` are those of `open_log`.
 
         Raises:
             TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
         """
-        log = require_table(spark, path, f"`{path}`")
+        log = require_table(spark, path, f"`{path}`", storage_options=storage_options)
         return cls(spark, log, table_identity(spark, log.snapshot().config.schema))
 
     def under(self, alias: str) -> OpenTable:

@@ -13,8 +13,11 @@ from pyspark.sql import SparkSession
 
 import puredelta
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
-from puredelta.spark.session.open_log import open_log
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.session.open_log import file_system_options, open_log
 from puredelta.store.object_store import ObjectStore
+from puredelta.store.registry import Storage
+from puredelta.tables import DeltaTable
 from tests.commands.sessions import FakeSession
 
 HDFS = "hdfs://name-node:8020"
@@ -117,3 +120,30 @@ def _keys(spark: SparkSession) -> tuple[str | None, str | None]:
     assert isinstance(store, ObjectStore)
     config = store.access.config
     return config.get("access_key_id"), config.get("secret_access_key")
+
+
+def test_options_of_a_reader_reach_the_store(spark: SparkSession) -> None:
+    seen: list[object] = []
+
+    def refuse(location: str, *, storage: Storage) -> TableLog:
+        seen.append((location, dict(storage.settings)["fs.s3a.access.key"]))
+        raise RuntimeError("seen")
+
+    options = {"fs.s3a.access.key": "given", "mergeSchema": "true"}
+    at = "s3a://lake/t"
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(TableLog, "open", refuse)
+        for action in (
+            lambda: puredelta.read(spark, at, storage_options=file_system_options(options)),
+            lambda: puredelta.write(spark.range(1), at, options=options),
+            lambda: DeltaTable.forPath(spark, at, {"fs.s3a.access.key": "given"}),
+        ):
+            with pytest.raises(RuntimeError, match="seen"):
+                action()
+    assert seen == [(at, "given")] * 3
+
+
+def test_a_wrong_option_shows_no_secret(spark: SparkSession) -> None:
+    with pytest.raises(InvalidRequestError, match="hadoop configuration keys") as caught:
+        DeltaTable.forPath(spark, "/t", {"spark.hadoop.fs.s3a.secret.key": "top-secret"})
+    assert "top-secret" not in str(caught.value)

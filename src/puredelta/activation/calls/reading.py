@@ -12,7 +12,7 @@ from puredelta.activation.source.stream_source import StreamStart
 from puredelta.commands.read.changes import read_changes
 from puredelta.commands.read.read_table import read_table, resolve_timestamp
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.spark.session.open_log import open_log
+from puredelta.spark.session.open_log import file_system_options, open_log
 from puredelta.spark.session.session import is_connect
 from puredelta.sql.text.time_travel import TimeTravel, split_time_travel
 
@@ -62,12 +62,18 @@ def rows_at(spark: SparkSession, captured: CapturedOptions, location: str) -> Da
     """Return what the options of a reader mean for the table at a location."""
     version, timestamp = captured.option("versionAsOf"), captured.option("timestampAsOf")
     if not _reads_changes(captured):
-        return read_table(spark, location, version=version, timestamp=timestamp)
+        return read_table(
+            spark,
+            location,
+            version=version,
+            timestamp=timestamp,
+            storage_options=file_system_options(captured.options or {}),
+        )
     if version is not None or timestamp is not None:
         raise _time_travel()
     return read_changes(
         spark,
-        open_log(spark, location),
+        open_log(spark, location, storage_options=file_system_options(captured.options or {})),
         starting_version=captured.option("startingVersion"),
         starting_timestamp=captured.option("startingTimestamp"),
         ending_version=captured.option("endingVersion"),

@@ -29,7 +29,7 @@ from puredelta.spark.catalog.catalog_entries import (
     is_taken,
 )
 from puredelta.spark.catalog.catalog_tables import find_table
-from puredelta.spark.session.open_log import open_log
+from puredelta.spark.session.open_log import file_system_options, open_log
 from puredelta.spark.session.types import to_spark
 from puredelta.spark.values.inserted_rows import stored_by_name
 from puredelta.sql.relations.names import find_location
@@ -55,7 +55,9 @@ def save(rows: DataFrame, captured: CapturedOptions, path: Any) -> None:
         InvalidRequestError: no path, an unknown mode, or what `write_table` refuses.
         UnsupportedError: an option or a layout that is not implemented.
     """
-    _write(rows, captured, open_log(rows.sparkSession, require_path(captured, path)))
+    given = file_system_options(captured.options or {})
+    log = open_log(rows.sparkSession, require_path(captured, path), storage_options=given)
+    _write(rows, captured, log)
 
 
 def save_as_table(

@@ -19,11 +19,14 @@ from puredelta.activation.calls.captured_options import CapturedOptions
 from puredelta.activation.calls.reading import load, prepare_stream, require_streamable, rows_at
 from puredelta.activation.methods.builders import session_behind, table_name
 from puredelta.activation.methods.patches import Make, Method
+from puredelta.activation.source.data_source import STORAGE_OPTION
 from puredelta.spark.catalog.relation_cache import cached_relations, named_relations
 from puredelta.spark.session.formats import FORMAT, is_delta
 from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.storage import session_storage
 from puredelta.sql.execute.run import run_ours
 from puredelta.sql.relations.names import find_location
+from puredelta.store.access.location import parse_object_location
 
 _MAY_NAME_TABLES = re.compile(r"\b(?:from|join|table)\b", re.IGNORECASE)
 _FIELD = re.compile(r"\{[^{}]*\}")
@@ -87,6 +90,9 @@ def delta_stream_load(original: Method) -> Method:
         if spark is not None and is_delta(spark, format, captured.format):
             require_streamable(spark, captured.with_options(options), path)
             start = prepare_stream(spark, captured.with_options(options))
+            location = path if path is not None else (captured.options or {}).get("path")
+            if isinstance(location, str) and parse_object_location(location) is not None:
+                self.option(STORAGE_OPTION, session_storage(spark).packed())
             if start is not None:
                 others = {k: v for k, v in options.items() if k.lower() != _STREAM_START.lower()}
                 self.option(_STREAM_START, start)

@@ -32,9 +32,13 @@ from puredelta.log.changes.stream_files import RowStream, StreamRules
 from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
+from puredelta.store.registry import NO_SESSION, Storage
 
 _CHANGES = ("readChangeFeed", "readChangeData")
 _TIME_TRAVEL = ("versionAsOf", "timestampAsOf")
+
+STORAGE_OPTION = "puredelta.storage.secret"
+"""Of a stream: what `Storage.packed` gives. Spark shows no option with such a name."""
 
 
 class DeltaSource(DataSource):
@@ -121,7 +125,15 @@ class DeltaSource(DataSource):
         return str(self.options.get(name)).lower() == "true"
 
     def _rows(self, snapshot: Snapshot) -> SourceRows:
-        return SourceRows(snapshot.config, changes=self._reads_changes)
+        return SourceRows(snapshot.config, changes=self._reads_changes, storage=self._storage)
+
+    @property
+    def _storage(self) -> Storage:
+        """How tables are reached: by options, which an activated session gives, and by the
+        environment of this process.
+        """
+        given = {k: v for k, v in self.options.items() if k.startswith("fs.")}
+        return NO_SESSION.with_packed(self.options.get(STORAGE_OPTION)).with_options(given)
 
     def _required_rows(self, snapshot: Snapshot, schema: T.StructType) -> SourceRows:
         require_plain(snapshot.config)
@@ -135,7 +147,7 @@ class DeltaSource(DataSource):
         return rows
 
     def _changed_files(self) -> tuple[ReadableFile, ...]:
-        log = TableLog.open(_path(self.options))
+        log = TableLog.open(_path(self.options), storage=self._storage)
         start, end = (
             bound_of(
                 self.options.get(f"{which}Version"),
@@ -164,7 +176,7 @@ class DeltaSource(DataSource):
                 "Please either provide 'timestampAsOf' or 'versionAsOf' for time travel, not both.",
                 code=ErrorCode.ONE_OF_IN_TIME_TRAVEL,
             )
-        log = TableLog.open(_path(self.options))
+        log = TableLog.open(_path(self.options), storage=self._storage)
         if timestamp is not None:
             return log.snapshot(timestamp_ms=_moment_ms(str(timestamp)))
         return log.snapshot(version=None if version is None else parse_version(version))

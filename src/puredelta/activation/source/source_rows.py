@@ -6,6 +6,7 @@ Everything here goes to workers or is asked before any row is read.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from puredelta.protocol.schema.types import PRIMITIVE_NAMES, TIMESTAMP, StructTy
 from puredelta.protocol.table.change_data import change_schema, require_no_change_columns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.types import as_nullable, to_spark, without_table_metadata
+from puredelta.store.registry import NO_SESSION, Storage
 
 ACTIVATE = "Call puredelta.activate(spark) first."
 """The next step, in every error of the data source."""
@@ -29,11 +31,14 @@ ACTIVATE = "Call puredelta.activate(spark) first."
 class SourceRows:
     """Reads any file of a table as the columns of the table, or of its change data feed."""
 
-    def __init__(self, config: TableConfig, *, changes: bool = False) -> None:
+    def __init__(
+        self, config: TableConfig, *, changes: bool = False, storage: Storage = NO_SESSION
+    ) -> None:
         if changes:
             require_no_change_columns(config.schema.names, was_enabled=False)
         self._schema = change_schema(config.schema) if changes else config.schema
         self._mode: ColumnMappingMode = config.column_mapping
+        self.storage = storage
 
     @property
     def spark_schema(self) -> T.StructType:
@@ -48,7 +53,7 @@ class SourceRows:
             if physical_name(field, self._mode) in file.partition_values
         ]
         return read_batches(
-            file,
+            replace(file, open_at=self.storage.open),
             self._schema,
             _arrow_schema(_nullable(self._schema)),
             partition_columns=by_log,

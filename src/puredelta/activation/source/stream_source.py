@@ -103,7 +103,7 @@ class DeltaStreamReader(DataSourceStreamReader):
             InvalidRequestError: the time lies behind the newest version
                 (DELTA_TIMESTAMP_GREATER_THAN_COMMIT).
         """
-        log = TableLog.open(self._path)
+        log = TableLog.open(self._path, storage=self._rows.storage)
         match self._start:
             case StreamStart(is_latest=True):
                 return self.latestOffset()
@@ -116,7 +116,7 @@ class DeltaStreamReader(DataSourceStreamReader):
 
     def latestOffset(self) -> Offset:  # type: ignore[override]
         """Return the newest version; this form of the method is that of every PySpark 4."""
-        log = TableLog.open(self._path)
+        log = TableLog.open(self._path, storage=self._rows.storage)
         version = log.latest_version()
         return self._offset(log.snapshot().version if version is None else version)
 
@@ -129,7 +129,7 @@ class DeltaStreamReader(DataSourceStreamReader):
         """
         self._require_same_table(start)
         through, after = int(end[_VERSION]), int(start[_VERSION])
-        log = TableLog.open(self._path)
+        log = TableLog.open(self._path, storage=self._rows.storage)
         if start.get(_WHOLE):
             files = self._streamed.whole(log, through)
         elif through > after:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.scan.table_rows import table_rows
 from puredelta.spark.session.open_log import open_log
 
@@ -30,6 +32,7 @@ def read_table(
     version: int | str | None = None,
     timestamp: TimestampArgument | None = None,
     where: str | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> DataFrame:
     """Return the rows of the table at ``path``, or those of which ``where`` is true.
 
@@ -43,7 +46,8 @@ def read_table(
         UnsupportedError: the table needs a feature that is not implemented.
         CorruptTableError: the log is damaged.
     """
-    snapshot = find_snapshot(spark, path, version=version, timestamp=timestamp)
+    log = open_log(spark, path, storage_options=storage_options)
+    snapshot = snapshot_of(spark, log, version=version, timestamp=timestamp)
     chosen = version is not None or timestamp is not None
     return table_rows(spark, snapshot, time_travel=chosen, where=where)
 
@@ -56,13 +60,23 @@ def find_snapshot(
     timestamp: TimestampArgument | None = None,
 ) -> Snapshot:
     """Return the state of the table at ``path``, by default the newest; errors as `read_table`."""
+    return snapshot_of(spark, open_log(spark, path), version=version, timestamp=timestamp)
+
+
+def snapshot_of(
+    spark: SparkSession,
+    log: TableLog,
+    *,
+    version: int | str | None = None,
+    timestamp: TimestampArgument | None = None,
+) -> Snapshot:
+    """Return the state of the table of a log, by default the newest; errors as `read_table`."""
     if version is not None and timestamp is not None:
         raise InvalidRequestError(
             "Please either provide 'timestamp' or 'version' for time travel, not both: "
             f"version {version!r}, timestamp {timestamp!r}.",
             code=ErrorCode.ONE_OF_IN_TIME_TRAVEL,
         )
-    log = open_log(spark, path)
     if timestamp is not None:
         return log.snapshot(timestamp_ms=resolve_timestamp(spark, timestamp))
     return log.snapshot(version=None if version is None else parse_version(version))

@@ -8,8 +8,8 @@ files is cheap; deletion vectors are read together with the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timezone
 from typing import Any
 
@@ -37,6 +37,7 @@ from puredelta.protocol.schema.types import (
     StructType,
 )
 from puredelta.protocol.values.partition_values import parse_partition_value
+from puredelta.store.base import Store
 from puredelta.store.registry import open_store
 
 BATCH_ROWS = 65_536
@@ -56,6 +57,8 @@ class ReadableFile:
     """Rows that are left out."""
     only: DeletionVectorDescriptor | None = None
     """The only rows that are read; None means all rows."""
+    open_at: Callable[[str], Store] = field(default=open_store, repr=False)
+    """Opens the directory that a file or a vector is in."""
 
 
 def list_files(snapshot: Snapshot) -> tuple[ReadableFile, ...]:
@@ -100,7 +103,7 @@ def read_batches(
     kinds = list(zip(schema.fields, wanted, strict=True))
     names = {physical_name(f, mode) for f in schema.fields if f.name not in partition_columns}
     first = 0
-    with open_store(directory).open(name) as opened:
+    with file.open_at(directory).open(name) as opened:
         parquet = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
         present = [n for n in parquet.schema_arrow.names if n in names]
         for batch in parquet.iter_batches(batch_rows, columns=present):
@@ -117,6 +120,10 @@ def read_batches(
                 yield live
 
 
+def _read_vector(vector: DeletionVectorDescriptor, file: ReadableFile) -> RowIndexes:
+    return read_vector(vector, file.root_uri, store=file.open_at(file.root_uri))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _WantedRows:
     """Which rows of a file are read, by sorted physical positions; None stands for no limit."""
@@ -126,10 +133,10 @@ class _WantedRows:
 
     @classmethod
     def of(cls, file: ReadableFile) -> _WantedRows:
-        deleted = None if file.deleted is None else read_vector(file.deleted, file.root_uri)
+        deleted = None if file.deleted is None else _read_vector(file.deleted, file)
         if file.only is None:
             return cls(deleted=deleted, only=None)
-        only = read_vector(file.only, file.root_uri)
+        only = _read_vector(file.only, file)
         if deleted is not None:
             only = np.setdiff1d(only, deleted, assume_unique=True)
         return cls(deleted=None, only=only)

@@ -74,7 +74,8 @@ def read_vector(
     uri = absolute_uri(root_uri, path)
     below = None if store is None else path_below_root(root_uri, path)
     if store is None or below is None:
-        return _read_file(uri, {0: vector})[0]
+        open_at = open_store if store is None else store.at
+        return _read_file(uri, {0: vector}, open_at=open_at)[0]
     return _read_opened(uri, {0: vector}, open_file=partial(store.open, below))[0]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
@@ -22,6 +23,9 @@ from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import session_storage
 from puredelta.store.registry import has_scheme
 
+T = TypeVar("T")
+
+_FILE_SYSTEM = ("fs.", "dfs.")
 _KEY = "spark.hadoop.fs.defaultFS"
 _NOWHERE = "/puredelta-asks-for-the-default-file-system"
 _QUALIFIED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:[^\s]*)" + _NOWHERE)
@@ -49,6 +53,15 @@ def open_log(
         text = _as_spark_means(spark, text)
     storage = session_storage(spark).with_options(storage_options)
     return TableLog.open(text, storage=storage)
+
+
+def file_system_options(options: Mapping[str, T]) -> dict[str, T]:
+    """Return the options of a reader or writer that are those of a file system.
+
+    >>> file_system_options({"mergeSchema": "true", "fs.s3a.endpoint": "h"})
+    {'fs.s3a.endpoint': 'h'}
+    """
+    return {key: value for key, value in options.items() if key.startswith(_FILE_SYSTEM)}
 
 
 def _as_spark_means(spark: SparkSession, location: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 
 from pyspark.sql import SparkSession
@@ -117,13 +118,19 @@ def not_found(name: TableName) -> TableNotFoundError:
     )
 
 
-def require_table(spark: SparkSession, location: str | None, name: object) -> TableLog:
+def require_table(
+    spark: SparkSession,
+    location: str | None,
+    name: object,
+    *,
+    storage_options: Mapping[str, object] | None = None,
+) -> TableLog:
     """Return the log of the table at a location; ``name`` is what the statement calls it.
 
     Raises:
         TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
     """
-    log = open_log(spark, location) if location else None
+    log = open_log(spark, location, storage_options=storage_options) if location else None
     if log is None or not log.exists():
         hint = "" if log is None else _parquet_hint(log)
         raise TableNotFoundError(
