@@ -74,6 +74,10 @@ class SimulatedStore:
         """Return the whole content."""
         return self._reading(Call.READ, path, lambda: self._disk.read(path))
 
+    def read_ahead(self, files: Sequence[StoredFile]) -> Store:  # noqa: ARG002 - no threads here
+        """Return this store: the seed decides what is read when."""
+        return self
+
     def open(self, path: str) -> BinaryIO:
         """Open for reading."""
         return io.BytesIO(self.read(path))

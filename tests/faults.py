@@ -73,6 +73,9 @@ class MemoryStore:
         except KeyError:
             raise FileNotFoundError(path) from None
 
+    def read_ahead(self, files: Sequence[StoredFile]) -> Store:  # noqa: ARG002
+        return self
+
     def open(self, path: str) -> BinaryIO:
         return io.BytesIO(self.read(path))
 
@@ -195,6 +198,9 @@ class FailAt:
 
     def read(self, path: str) -> bytes:
         return self._run("read", lambda: self._inner.read(path))
+
+    def read_ahead(self, files: Sequence[StoredFile]) -> Store:  # noqa: ARG002
+        return self
 
     def open(self, path: str) -> BinaryIO:
         return self._run("open", lambda: self._inner.open(path))

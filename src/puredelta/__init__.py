@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from puredelta.activation.session import activate, deactivate
 from puredelta.api import read, read_changes, sql, write
+from puredelta.commands.convert.preview import preview_convert
+from puredelta.commands.convert.undo import undo_convert
 from puredelta.pip_utils import configure_spark_with_delta_pip
 from puredelta.tables import DeltaTable
 from puredelta.version import __version__
@@ -14,8 +16,10 @@ __all__ = [
     "activate",
     "configure_spark_with_delta_pip",
     "deactivate",
+    "preview_convert",
     "read",
     "read_changes",
     "sql",
+    "undo_convert",
     "write",
 ]

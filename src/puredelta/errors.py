@@ -23,6 +23,7 @@ from __future__ import annotations
 from puredelta.error_codes import ErrorCode
 
 __all__ = [
+    "CatalogError",
     "CommitUnknownError",
     "ConcurrentAppendException",
     "ConcurrentDeleteDeleteException",
@@ -148,3 +149,7 @@ class CorruptTableError(DeltaError):
 
 class CommitUnknownError(DeltaError):
     """The store neither confirmed nor denied the commit."""
+
+
+class CatalogError(DeltaError):
+    """The table's log is written and stands, but its entry in the catalog does not follow it."""

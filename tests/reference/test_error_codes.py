@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OWN = {
+    ErrorCode.CATALOG_ENTRY_NOT_UPDATED,
     ErrorCode.CONFLICTING_DOMAIN_METADATA,
     ErrorCode.COMMIT_STATE_UNKNOWN,
     ErrorCode.DELETION_VECTOR_INVALID,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 from pyspark.sql import SparkSession
 
-from puredelta.spark.jvm.hadoop_files import has_file_system
+from puredelta.spark.jvm.hadoop.hadoop_files import has_file_system
 from puredelta.spark.session.open_log import open_log
 from tests.servers import hdfs, s3
 from tests.session_settings import session_settings

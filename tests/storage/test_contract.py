@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.spark.jvm.hadoop_files import HadoopFiles
-from puredelta.spark.jvm.hadoop_store import HadoopStore
+from puredelta.spark.jvm.hadoop.hadoop_files import HadoopFiles
+from puredelta.spark.jvm.hadoop.hadoop_store import HadoopStore
 from puredelta.spark.session.storage import session_storage
 from puredelta.store.base import NameRule, PutOutcome, Store, StoredDirectory
 from tests.servers import s3

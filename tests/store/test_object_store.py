@@ -4,6 +4,7 @@ import itertools
 import json
 import multiprocessing
 import pickle
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -235,15 +236,59 @@ def test_the_requests_of_a_table(endpoint: str) -> None:
     with Proxy(endpoint) as proxy:
         store = s3.storage(proxy.endpoint).open(new_root())
         store.put("_delta_log/00000000000000000000.json", commit_bytes(PROTOCOL, METADATA))
+        for version in range(1, 9):
+            content = commit_bytes({"commitInfo": {"txnId": "a"}})
+            proxy.requests.clear()
+            assert create_version(store, version, content, txn_id="a") == Created(version)
+            assert [r.verb for r in proxy.requests] == ["PUT"]
         proxy.requests.clear()
         log = TableLog(store)
-        snapshot = log.snapshot()
-        assert snapshot.version == 0
-        assert len(proxy.requests) <= 3
+        assert log.snapshot().version == 8
+        paths = [r.path for r in proxy.requests]
+        assert "_last_checkpoint" in paths[0]
+        assert "list-type=2" in paths[1]
+        assert len(paths) == 2 + 9, "a file of the log is read once"
         proxy.requests.clear()
-        content = commit_bytes({"commitInfo": {"txnId": "a"}})
-        assert create_version(store, 1, content, txn_id="a") == Created(1)
+        assert log.snapshot().version == 8
         assert len(proxy.requests) == 1
+        proxy.requests.clear()
+        assert len(log.history()) == 9
+        assert len(proxy.requests) == 2 + 9
+
+
+def test_files_of_the_log_are_read_side_by_side(
+    monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    store = s3.storage(endpoint).open(new_root())
+    store.put("_delta_log/00000000000000000000.json", commit_bytes(PROTOCOL, METADATA))
+    for version in range(1, 4):
+        store.put(f"_delta_log/{version:020}.json", commit_bytes({"commitInfo": {}}))
+    together = threading.Barrier(4)
+    get = obstore.get
+
+    def meet(client: Any, path: str, **options: Any) -> Any:
+        if path.endswith(".json"):
+            together.wait(10)
+        return get(client, path, **options)
+
+    monkeypatch.setattr(obstore, "get", meet)
+    assert TableLog(store).snapshot().version == 3
+
+
+def test_a_file_that_goes_while_it_is_read_ahead(endpoint: str) -> None:
+    store = s3.storage(endpoint).open(new_root())
+    for name in "ab":
+        store.put(name, name.encode())
+    files = list(store.list_from(""))
+    store.delete("b")
+    ahead = store.read_ahead(files)
+    assert ahead.read("a") == b"a"
+    with ahead.open("a") as opened:
+        assert opened.read() == b"a"
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError):
+            ahead.read("b")
+    assert store.read_ahead(files[:1]).read("a") == b"a"
 
 
 def commit_bytes(*actions: Any) -> bytes:

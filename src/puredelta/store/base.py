@@ -130,6 +130,13 @@ class Store(Protocol):
     def read(self, path: str) -> bytes:
         """Return the whole content."""
 
+    def read_ahead(self, files: Sequence[StoredFile]) -> Store:
+        """Return this store, with files on their way that will be read soon.
+
+        Where a request takes long they are read side by side. A failure is raised where the file
+        is read.
+        """
+
     def open(self, path: str) -> BinaryIO:
         """Open for reading, seekable: for Parquet, where only some bytes are needed."""
 

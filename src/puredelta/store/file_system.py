@@ -10,11 +10,12 @@ import uuid
 from pathlib import Path
 
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.store.base import NameRule, PutOutcome, StorageError
+from puredelta.store.base import FileEnd, NameRule, PutOutcome, StorageError
 
 TRIAL_PREFIX = ".puredelta-trial-"
 """Of files that find out what a file system can do; a killed process leaves some."""
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+_READ_AS_IT_IS = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _NO_DIRECTORY_FSYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EBADF})
 
 
@@ -108,5 +109,22 @@ def flush_directory(directory: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_DIRECTORY_FSYNC:
             raise
+    finally:
+        os.close(descriptor)
+
+
+def read_file_end(path: str, num_bytes: int) -> FileEnd:
+    """Return the last bytes of a file, unbuffered because files are many."""
+    descriptor = os.open(path, _READ_AS_IT_IS)
+    try:
+        size = os.lseek(descriptor, 0, os.SEEK_END)
+        os.lseek(descriptor, max(0, size - num_bytes), os.SEEK_SET)
+        content = os.read(descriptor, num_bytes)
+        while len(content) < min(size, num_bytes):
+            more = os.read(descriptor, num_bytes - len(content))
+            if not more:
+                raise StorageError(f"{path} was cut short while it was read")
+            content += more
+        return FileEnd(content, size)
     finally:
         os.close(descriptor)

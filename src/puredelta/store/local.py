@@ -35,13 +35,13 @@ from puredelta.store.file_system import (
     flush_file,
     link_new,
     make_directories,
+    read_file_end,
 )
 
 _NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST})
 _FLUSHERS_MAX = 16
 _name_rules: dict[str, NameRule] = {}
 """By root, for the length of the process."""
-_READ_AS_IT_IS = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 
 
 class LocalStore:
@@ -151,6 +151,10 @@ class LocalStore:
         with _translated():
             return self._path(path).read_bytes()
 
+    def read_ahead(self, files: Sequence[StoredFile]) -> Store:  # noqa: ARG002
+        """Return the store as it is: threads cost more than reading from a disk."""
+        return self
+
     def open(self, path: str) -> BinaryIO:
         """Open for reading; the caller closes it."""
         with _translated():
@@ -256,23 +260,6 @@ class LocalStore:
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink()
-
-
-def read_file_end(path: str, num_bytes: int) -> FileEnd:
-    """Return the last bytes of a file, unbuffered because files are many."""
-    descriptor = os.open(path, _READ_AS_IT_IS)
-    try:
-        size = os.lseek(descriptor, 0, os.SEEK_END)
-        os.lseek(descriptor, max(0, size - num_bytes), os.SEEK_SET)
-        content = os.read(descriptor, num_bytes)
-        while len(content) < min(size, num_bytes):
-            more = os.read(descriptor, num_bytes - len(content))
-            if not more:
-                raise StorageError(f"{path} was cut short while it was read")
-            content += more
-        return FileEnd(content, size)
-    finally:
-        os.close(descriptor)
 
 
 def _join(directory: str, name: str) -> str:

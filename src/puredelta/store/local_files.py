@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from puredelta.store.base import FileEnd
-from puredelta.store.local import read_file_end
+from puredelta.store.file_system import read_file_end
 
 _SCHEME = "file:"
 

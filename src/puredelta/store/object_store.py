@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, BinaryIO, cast
 
 import obstore
@@ -32,6 +34,7 @@ from puredelta.store.base import (
 from puredelta.store.file_system import TRIAL_PREFIX
 from puredelta.store.object_client import UnsupportedRequestError, client_of, translated
 from puredelta.store.ranged_file import END_BYTES, RangedFile
+from puredelta.store.read_ahead import ReadFiles, begin_reading
 
 _PAGE = 1_000
 _EMPTY = re.compile(r"status code: 416|non-partial|CONTENT_RANGE", re.IGNORECASE)
@@ -50,9 +53,11 @@ class ObjectStore:
         *,
         open_at: Callable[[str], Store],
         remove_markers: Callable[[str], None] | None = None,
+        begun: ReadFiles = MappingProxyType({}),
     ) -> None:
         """``remove_markers`` removes what stands for directories below a URI: Hadoop leaves empty
-        objects whose names end with a slash, which obstore can neither name nor remove.
+        objects whose names end with a slash, which obstore can neither name nor remove. ``begun``
+        are files that are read already.
         """
         self._remove_markers = remove_markers
         self._access = access
@@ -61,6 +66,7 @@ class ObjectStore:
         self._root_uri = location.root_uri
         self._prefix = f"{location.path}/" if location.path else ""
         self._open_at = open_at
+        self._begun = begun
 
     @property
     def root_uri(self) -> str:
@@ -158,12 +164,22 @@ class ObjectStore:
 
     def read(self, path: str) -> bytes:
         """Return the whole content, in one request."""
+        return self._begun[path].result() if path in self._begun else self._read(path)
+
+    def _read(self, path: str) -> bytes:
         key = self._key(path)
         with self._translated(path):
             return bytes(obstore.get(self._client, key).bytes())
 
+    def read_ahead(self, files: Sequence[StoredFile]) -> Store:
+        """Begin to read files, up to sixteen at a time."""
+        begun = begin_reading(files, self._read)
+        return ObjectStore(self._location, self._access, open_at=self._open_at, begun=begun)
+
     def open(self, path: str) -> BinaryIO:
         """Open for reading anywhere; one request, which gets the last 64 KB."""
+        if path in self._begun:
+            return io.BytesIO(self.read(path))
         key = self._key(path)
 
         def read_range(start: int, length: int) -> bytes:

@@ -117,8 +117,10 @@ class DeltaTable(TableMaintenance):
     ) -> DeltaTable:
         """Make a Delta table of Parquet files where they are, and return it.
 
-        ``identifier`` is ``parquet.`/path` ``; ``partitionSchema`` names and types the partition
-        directories, outermost first. ``collect_stats=False`` leaves the columns' statistics out.
+        ``identifier`` is ``parquet.`/path` `` or the name of a table in the catalog;
+        ``partitionSchema`` names and types the partition directories, outermost first, which the
+        catalog knows of its tables; ``"infer"`` lets their names say it. ``collect_stats=False``
+        leaves the statistics out.
 
         Raises:
             InvalidRequestError: the directory, a file or the partitioning is not as promised;
@@ -127,6 +129,8 @@ class DeltaTable(TableMaintenance):
         result = convert_to_delta(
             sparkSession, identifier, partitionSchema, collect_stats=collect_stats
         )
+        if result.name is not None:
+            return cls.forName(sparkSession, result.name)
         if result.schema is None:
             return cls.forPath(sparkSession, result.location)
         # Known already: nothing of what was just written is read again.

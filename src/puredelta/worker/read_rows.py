@@ -9,6 +9,7 @@ Traps this module knows:
   Arrow's extension types is unknown to Arrow 20 and before.
 * Dates and timestamps may be stored in the hybrid calendar, which Spark converts; they are used
   only where none is old enough for the calendars to differ.
+* delta-rs writes string views, with which Arrow can do little; they are read as strings.
 * What Arrow cannot read or does not implement comes as an error of Arrow or of the system
   alike: either says that Spark has to do it, or to say what is wrong with the file.
 """
@@ -26,7 +27,9 @@ import pyarrow.parquet as pq
 
 from puredelta.worker.files import DataPath, RangeFile
 from puredelta.worker.limits import LIMITS
+from puredelta.worker.plain_types import without_views
 
+_ARROW_SCHEMA = b"ARROW:schema"
 LEGACY_INT96 = b"org.apache.spark.legacyINT96"
 _UNFAITHFUL_TYPES = frozenset(
     {"ENUM", "BSON", "JSON", "INTERVAL", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
@@ -60,6 +63,8 @@ class OpenFile:
         except TypeError:
             self._reader.open(source, **options)
         self.metadata: pq.FileMetaData = self._reader.metadata
+        # Only a file that says what Arrow it was made of can have other types than Parquet's.
+        self._may_have_views = _ARROW_SCHEMA in (self.metadata.metadata or ())
 
     @property
     def num_row_groups(self) -> int:
@@ -69,7 +74,8 @@ class OpenFile:
     @property
     def schema_arrow(self) -> pa.Schema:
         """Its columns as Arrow has them; made anew whenever it is asked for."""
-        return self._reader.schema_arrow
+        schema: pa.Schema = self._reader.schema_arrow
+        return without_views(schema) if self._may_have_views else schema
 
     def leaves(self) -> list[Any]:
         """Return its columns as Parquet describes them, those within columns, too."""
@@ -101,7 +107,7 @@ class OpenFile:
         batches: Iterator[pa.RecordBatch] = self._reader.iter_batches(
             batch_rows, list(groups), column_indices=leaves, use_threads=False
         )
-        return batches
+        return map(_without_views, batches) if self._may_have_views else batches
 
     def _fetched(
         self,
@@ -124,6 +130,12 @@ class OpenFile:
             if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
                 start = chunk.dictionary_page_offset
             yield start, start + chunk.total_compressed_size
+
+
+def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    written = batch.schema
+    schema = without_views(written)
+    return batch if schema is written else batch.cast(schema)
 
 
 def opened(path: DataPath) -> OpenFile:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from puredelta.commands.convert.partitions import (
+from puredelta.commands.convert.listing.partitions import (
     PartitionRules,
     PartitionValues,
     is_log_spelling,
@@ -102,7 +102,8 @@ def test_c_40_nothing_is_inferred() -> None:
     assert error_class == "DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME"
     assert message == (
         "Expecting 0 partition column(s): [], but found 1 partition column(s): [`part`] from "
-        "parsing the file name: file:/t/part=1/f"
+        "parsing the file name: file:/t/part=1/f. Pass names and types of the partition columns, "
+        "such as 'part STRING' (PARTITIONED BY), or 'infer' to convertToDelta."
     )
 
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.commands.convert.source import DeltaDirectory, ParquetDirectory, parse_source
+from puredelta.commands.convert.source import (
+    CatalogName,
+    DeltaDirectory,
+    ParquetDirectory,
+    parse_source,
+)
 from puredelta.errors import InvalidRequestError, UnsupportedError
 
 
@@ -22,6 +27,21 @@ from puredelta.errors import InvalidRequestError, UnsupportedError
 )
 def test_c_01_directories(identifier: str, expected: object) -> None:
     assert parse_source(identifier) == expected
+
+
+@pytest.mark.parametrize(
+    ("identifier", "parts"),
+    [
+        ("events", ("events",)),
+        (" sales . `my events` ", ("sales", "my events")),
+        ("spark_catalog.sales.events", ("spark_catalog", "sales", "events")),
+        ("`odd``name`.`a.b`", ("odd`name", "a.b")),
+        ("parquet.events", ("parquet", "events")),
+        ("a.b.c.d", ("a", "b", "c", "d")),
+    ],
+)
+def test_c_02_names(identifier: str, parts: tuple[str, ...]) -> None:
+    assert parse_source(identifier) == CatalogName(parts)
 
 
 @pytest.mark.parametrize(
@@ -46,16 +66,9 @@ def test_c_01_directories(identifier: str, expected: object) -> None:
             "DELTA_MISSING_ICEBERG_CLASS",
             "Iceberg class was not found.",
         ),
-        ("events", UnsupportedError, "DELTA_MISSING_PROVIDER_FOR_CONVERT", "table `events`"),
-        ("db.events", UnsupportedError, "DELTA_MISSING_PROVIDER_FOR_CONVERT", "`db`.`events`"),
-        (
-            "parquet.`relative/t`",
-            UnsupportedError,
-            "DELTA_MISSING_PROVIDER_FOR_CONVERT",
-            "absolute path",
-        ),
+        ("parquet.`relative/t`", InvalidRequestError, "PATH_NOT_FOUND", "must be absolute"),
         ("", InvalidRequestError, "PARSE_SYNTAX_ERROR", "is not the name of a table"),
-        ("a.b.c", InvalidRequestError, "PARSE_SYNTAX_ERROR", "'a.b.c'"),
+        ("a..c", InvalidRequestError, "PARSE_SYNTAX_ERROR", "'a..c'"),
         ("parquet.`/data/t", InvalidRequestError, "PARSE_SYNTAX_ERROR", "backticks"),
         ("parquet./data/t", InvalidRequestError, "PARSE_SYNTAX_ERROR", "backticks"),
     ],

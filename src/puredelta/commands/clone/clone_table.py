@@ -90,7 +90,7 @@ def clone_table(
             "the rows of the table to a new one.",
             code=ErrorCode.UNSUPPORTED_DEEP_CLONE,
         )
-    existing = target.snapshot() if target.exists() else None
+    existing = target.find_snapshot()
     _require_free(target, existing, request)
     arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(spark.conf.getAll)
     overrides = checked_properties(request.properties, allow_arbitrary=arbitrary)

@@ -1,1 +1,1 @@
-"""CONVERT TO DELTA: the Parquet files of a directory become version 0 of a table."""
+"""CONVERT TO DELTA: Parquet files of a directory or a catalog's table become version 0."""

@@ -1,36 +1,53 @@
-"""CONVERT TO DELTA: a directory of Parquet files becomes version 0 of a Delta table.
+"""CONVERT TO DELTA: Parquet files become version 0 of a Delta table, where they are.
 
-The data files stay where they are, untouched (C-61); all that is written is a log. Until
-its first commit is on disk there is no table, and after it the table is complete: nothing
-in between can be seen.
+The data files stay where they are, untouched (C-61); all that is written is a log, and then the
+entry of a table of the catalog. Until the log's first commit is on disk there is no table, and
+after it the table is complete: nothing in between can be seen.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from puredelta.commands.command import Command, command_on
-from puredelta.commands.convert.plan import ConversionPlan, plan_conversion
-from puredelta.commands.convert.source import DeltaDirectory, parse_source
+from puredelta.commands.convert.entry import (
+    ENTRY_TAG,
+    adopt_log,
+    entry_tags,
+    make_entry_delta,
+    require_same_entry,
+)
+from puredelta.commands.convert.plan import (
+    ConversionPlan,
+    inferred_target,
+    plan_conversion,
+    require_unchanged,
+)
+from puredelta.commands.convert.target import (
+    AlreadyDelta,
+    ConversionTarget,
+    find_target,
+)
 from puredelta.commands.finish import finish
-from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.environment import Environment, Phase, ignore_phase
 from puredelta.log.commit.post_commit import CheckpointWish
+from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions import operations
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.schema.types import StructType
 from puredelta.spark.session.open_log import open_log
-from puredelta.spark.session.types import from_spark
 
 logger = logging.getLogger(__name__)
 
 ALREADY_DELTA = "The table you are trying to convert is already a delta table"
+_ENTRY_FINISHED = "The log was there already: the table's entry in the catalog was changed alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +57,20 @@ class ConvertResult:
     location: str
     """The table root as an absolute, decoded URI."""
     version: int | None
-    """0, or None where nothing was done."""
+    """The version that was made, 0 for a new table; None where nothing was committed."""
     num_files: int
     """Files that became part of the table; 0 where nothing was done."""
     message: str | None = None
-    """Why nothing was done."""
+    """Why nothing was converted."""
     schema: StructType | None = field(default=None, repr=False)
-    """The columns of the table that was made; None where nothing was done."""
+    """The columns of the table that was made; None where there was one."""
+    name: str | None = None
+    """The whole name of a table of the catalog."""
 
     @property
     def already_delta(self) -> bool:
         """Whether there was a Delta table before (C-05)."""
-        return self.version is None
+        return self.schema is None
 
 
 def convert_to_delta(
@@ -62,17 +81,20 @@ def convert_to_delta(
     collect_stats: bool = True,
     on_phase: Callable[[Phase], None] = ignore_phase,
 ) -> ConvertResult:
-    """Make a Delta table of a directory of Parquet files, in place (C-01, C-04).
+    """Make a Delta table of Parquet files, in place (C-01, C-02, C-04).
 
-    ``identifier`` is ``parquet.`/path` ``; ``partition_schema`` names and types the levels
-    of its partition directories, outermost first, as DDL text or a type. Schema and
-    statistics come from the footers, which the driver reads; no Spark job runs unless a
-    footer or a partition value needs Spark's judgement. Without ``collect_stats`` files get
-    no statistics at all, not even their row count (C-52). A directory that is a Delta table
-    already is left alone, whatever the other arguments say (C-05).
+    ``identifier`` is ``parquet.`/path` `` or the name of a table in the session catalog;
+    ``partition_schema`` names and types the levels of its partition directories, outermost first,
+    as DDL text or a type; ``"infer"`` lets the names of the directories say them. The catalog knows
+    those of its tables. Schema and statistics come from
+    the footers, which the driver reads; no Spark job runs unless a footer or a partition value
+    needs Spark's judgement. Without ``collect_stats`` files get no statistics at all, not even
+    their row count (C-52). What is a Delta table already is left alone, whatever the other
+    arguments say (C-05).
 
     The whole table is one commit: whatever fails before it leaves no trace, and if another
-    writer creates the table first this call fails (C-59).
+    writer creates the table first this call fails (C-59). The entry in the catalog follows; a
+    call that was stopped between the two is finished by the next (C-08).
 
     Examples:
         >>> convert_to_delta(spark, "parquet.`/data/events`", "day date")  # doctest: +SKIP
@@ -81,69 +103,89 @@ def convert_to_delta(
     Raises:
         InvalidRequestError: identifier, directory, schema and files do not fit together;
             the code says how (E-02, C-30 to C-48).
-        TableNotFoundError: the directory does not exist (DELTA_PATH_DOES_NOT_EXIST).
+        TableNotFoundError: the directory does not exist (DELTA_PATH_DOES_NOT_EXIST), or the
+            catalog has no such table (TABLE_OR_VIEW_NOT_FOUND).
         CorruptTableError: a file is not Parquet (DELTA_FAILED_READ_FILE_FOOTER).
-        UnsupportedError: the storage, a table of the catalog, Iceberg, or a Parquet type.
-        ConcurrentWriteException: another writer created the table (DELTA_CONCURRENT_WRITE).
+        UnsupportedError: the storage, Iceberg, or a Parquet type.
+        ConflictError: another writer created the table, or files came, changed or went
+            meanwhile (DELTA_CONCURRENT_WRITE).
+        CatalogError: the table is made, but the catalog does not change its entry.
     """
-    source = parse_source(identifier)
-    partitions = parse_partition_schema(partition_schema)
-    log = open_log(spark, source.location)
+    target = find_target(spark, identifier, partition_schema)
+    log = open_log(spark, target.location)
+    if isinstance(target, AlreadyDelta):
+        _require_table(log, target)
+        return _nothing_done(log, target.name)
     if log.exists():
-        logger.info(ALREADY_DELTA)
-        return ConvertResult(
-            location=log.root_uri, version=None, num_files=0, message=ALREADY_DELTA
-        )
-    if isinstance(source, DeltaDirectory):
-        raise TableNotFoundError(
-            f"`{source.location}` is not a Delta table. If it is a directory of Parquet files, "
-            f"convert parquet.`{source.location}`.",
-            code=ErrorCode.TABLE_NOT_FOUND,
-            path=source.location,
-        )
+        return _finish_existing(spark, log, target)
+    tags = entry_tags(spark, target)
     environment = Environment(on_phase=on_phase)
     command = command_on(spark, log, None, Capability.CONVERT, environment=environment)
-    return _commit(command, plan_conversion(command, partitions, collect_stats=collect_stats))
+    target = inferred_target(command, target)
+    plan = plan_conversion(command, target, collect_stats=collect_stats)
+    return _commit(command, target, plan, tags)
 
 
-def parse_partition_schema(given: T.StructType | str | None) -> StructType:
-    """Return the partition columns as the protocol's type; nothing given is no column.
-
-    Raises:
-        InvalidRequestError: the text is a type but no list of columns.
-        pyspark.errors.ParseException: the text is no DDL.
-    """
-    if given is None:
-        return StructType(())
-    schema = T.StructType.fromDDL(given) if isinstance(given, str) else given
-    if not isinstance(schema, T.StructType):
-        raise InvalidRequestError(
-            f"{given!r} is no list of partition columns. Write names and types: 'day date'.",
-            code=ErrorCode.INVALID_PARTITION_COLUMN_TYPE,
-            partition_schema=str(given),
+def _require_table(log: TableLog, target: AlreadyDelta) -> None:
+    if not log.exists():
+        raise TableNotFoundError(
+            f"`{target.location}` is not a Delta table. If it is a directory of Parquet files, "
+            f"convert parquet.`{target.location}`.",
+            code=ErrorCode.TABLE_NOT_FOUND,
+            path=target.location,
         )
-    return from_spark(schema)
 
 
-def _commit(command: Command, plan: ConversionPlan) -> ConvertResult:
-    """Write version 0 and its checkpoint (C-55, C-56, C-58)."""
+def _nothing_done(log: TableLog, name: str | None = None) -> ConvertResult:
+    """Say so on the console, as delta-spark does."""
+    logger.info(ALREADY_DELTA)
+    print(ALREADY_DELTA)  # noqa: T201
+    return ConvertResult(
+        location=log.root_uri, version=None, num_files=0, message=ALREADY_DELTA, name=name
+    )
+
+
+def _finish_existing(spark: SparkSession, log: TableLog, target: ConversionTarget) -> ConvertResult:
+    if target.entry is None:
+        return _nothing_done(log)
+    version = adopt_log(spark, log, target, target.entry)
+    return ConvertResult(
+        location=log.root_uri,
+        version=version,
+        num_files=0,
+        message=_ENTRY_FINISHED,
+        name=target.full_name,
+    )
+
+
+def _commit(
+    command: Command, target: ConversionTarget, plan: ConversionPlan, tags: Mapping[str, str]
+) -> ConvertResult:
+    """Write version 0 and its checkpoint (C-55, C-56, C-58), and then the catalog's entry."""
     num_files = len(plan.adds)
     request = CommitRequest(
         actions=[plan.config.metadata, plan.config.protocol, *plan.adds],
         operation=operations.convert(
             num_files=num_files,
-            partitioned_by=plan.config.partition_columns,
+            partitioned_by=target.stated,
             collect_stats=plan.collects_stats,
+            catalog_table=target.full_name,
             source_format="parquet",
         ),
         metrics={"numConvertedFiles": num_files},
         always_records_metrics=True,
         is_blind_append=False,
+        tags=tags,
     )
+    require_unchanged(command, target, plan)
+    require_same_entry(command.spark, target, tags)
     committed = finish(command, request, checkpoint=CheckpointWish.ALWAYS)
+    if target.entry is not None:
+        make_entry_delta(command.spark, target.entry, plan.config.schema, was=tags[ENTRY_TAG])
     return ConvertResult(
         location=command.log.root_uri,
         version=committed.version,
         num_files=num_files,
         schema=plan.config.schema,
+        name=target.full_name,
     )

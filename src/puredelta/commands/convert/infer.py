@@ -98,7 +98,7 @@ class FileSchemas:
             stated = _schema_of_text(found.text, self._settings)
             if stated is None:
                 stated = self._ask_spark(found.file_uri)
-            _require_delta_types(stated, found.file_uri)
+            require_delta_types(stated, f"the file {found.file_uri}")
             schema = self._known[found.text] = _cleaned(stated)
         return schema
 
@@ -182,15 +182,19 @@ def _cleaned(schema: StructType) -> StructType:
 # --- what a Delta table can hold --------------------------------------------------------------
 
 
-def _require_delta_types(schema: StructType, file_uri: str) -> None:
+def require_delta_types(schema: StructType, where: str) -> None:
+    """Refuse columns that no Delta table can have; ``where`` they were found.
+
+    Raises:
+        InvalidRequestError: there are some (DELTA_UNSUPPORTED_DATA_TYPES).
+    """
     bad = [f"{f.name}: {kind}" for f in schema.fields for kind in _foreign_types(f)]
     if bad:
         raise InvalidRequestError(
-            f"Found columns using unsupported data types: [{', '.join(bad)}] in the file "
-            f"{file_uri}. A Delta table cannot hold them: cast the columns to another type and "
-            "rewrite the file.",
+            f"Found columns using unsupported data types: [{', '.join(bad)}] in {where}. A Delta "
+            "table cannot hold them: cast the columns to another type and rewrite the file.",
             code=ErrorCode.UNSUPPORTED_DATA_TYPES,
-            file=file_uri,
+            found_in=where,
         )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+
+from pyspark.sql import SparkSession
 
 from puredelta.commands.command import Command
 from puredelta.commands.convert.collect import (
@@ -14,18 +16,32 @@ from puredelta.commands.convert.collect import (
     distinct_schemas,
     read_files,
 )
-from puredelta.commands.convert.infer import FileSchemas, with_partition_columns
-from puredelta.commands.convert.parquet_dir import list_data_files, require_files
-from puredelta.commands.convert.partitions import (
+from puredelta.commands.convert.infer import (
+    FileSchemas,
+    require_delta_types,
+    with_partition_columns,
+)
+from puredelta.commands.convert.listing.catalog_files import list_partition_files, list_table_files
+from puredelta.commands.convert.listing.inferred import infer_partitions, inferred_schema
+from puredelta.commands.convert.listing.parquet_dir import list_data_files, require_files
+from puredelta.commands.convert.listing.partitions import (
+    PartitionDirectory,
     PartitionRules,
     PartitionValues,
+    partition_values,
     read_partitions,
     require_partition_columns,
 )
+from puredelta.commands.convert.listing.sink_log import SINK_LOG_DIRECTORY
 from puredelta.commands.convert.settings import ConvertSettings
+from puredelta.commands.convert.target import ConversionTarget
 from puredelta.commands.convert.with_spark import cast_texts, read_parquet_schema
-from puredelta.commands.definition.new_table import DEFAULTS_PREFIX, plan_new_table
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.commands.definition.new_table import (
+    DEFAULTS_PREFIX,
+    NewTableProperties,
+    plan_new_table,
+)
+from puredelta.errors import ConcurrentWriteException, ErrorCode, InvalidRequestError
 from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.paths import encode_path
@@ -33,12 +49,14 @@ from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.jvm.entry_format import list_partitions
 from puredelta.store.base import Store, StoredFile
 
 logger = logging.getLogger(__name__)
 
 _MAPPING_SETTING = f"{DEFAULTS_PREFIX}columnMapping.mode"
 _ROW_TRACKING = "rowTracking"
+_SHOWN = 3
 
 _ROW_TRACKING_WITHOUT_STATS = f"""\
 Cannot enable row tracking without collecting statistics.
@@ -59,18 +77,46 @@ class ConversionPlan:
     adds: tuple[Add, ...]
     """Ordered by path, each file once."""
     collects_stats: bool
+    listed: tuple[StoredFile, ...]
+    """The files that were found, those left out for their footers, too."""
+
+
+def require_unchanged(command: Command, target: ConversionTarget, plan: ConversionPlan) -> None:
+    """List the files again, right before the commit: it must name what is there.
+
+    Raises:
+        ConcurrentWriteException: files came, went or changed (DELTA_CONCURRENT_WRITE).
+    """
+    settings = ConvertSettings.parse(command.session.settings)
+    now, _ = list_files(command.spark, command.log.store, target, settings)
+    if now == plan.listed:
+        return
+    before, after = {f.path: f for f in plan.listed}, {f.path: f for f in now}
+    changes = [
+        *(f"{path} is gone" for path in before if path not in after),
+        *(f"{path} is new" for path in after if path not in before),
+        *(f"{path} has changed" for path in after if before.get(path, after[path]) != after[path]),
+    ]
+    shown = ", ".join(changes[:_SHOWN]) + (", ..." if len(changes) > _SHOWN else "")
+    raise ConcurrentWriteException(
+        f"Files of {command.log.root_uri} were written or removed while it was converted: {shown}. "
+        "Nothing was changed; convert it again when nobody writes there.",
+        code=ErrorCode.CONCURRENT_WRITE,
+        path=command.log.root_uri,
+        changes=tuple(changes[:_SHOWN]),
+    )
 
 
 def plan_conversion(
-    command: Command, partitions: StructType, *, collect_stats: bool
+    command: Command, target: ConversionTarget, *, collect_stats: bool
 ) -> ConversionPlan:
-    """Plan the conversion of a directory. Reads names and footers, writes nothing."""
+    """Plan a conversion. Reads names and footers, and the catalog; writes nothing."""
     settings = ConvertSettings.parse(command.session.settings)
     if collect_stats and not settings.collect_stats:
         logger.warning("collect_stats is set, but spark.databricks.delta.stats.collect is false")
     planner = _Planner(
         command=command,
-        partitions=partitions,
+        target=target,
         settings=settings,
         collects_stats=collect_stats and settings.collect_stats,
         schemas=FileSchemas(settings.parquet, partial(read_parquet_schema, command.spark)),
@@ -78,12 +124,43 @@ def plan_conversion(
     return planner.plan()
 
 
+def inferred_target(command: Command, target: ConversionTarget) -> ConversionTarget:
+    """Return a target whose partition columns are known; lists the files if they must say them."""
+    if not target.infers:
+        return target
+    settings = ConvertSettings.parse(command.session.settings)
+    files = list_data_files(command.log.store, use_metadata_log=settings.use_metadata_log)
+    columns = infer_partitions((file.path for file in files), command.log.root_uri)
+    logger.info("Inferred partition columns of %s: %s", command.log.root_uri, columns)
+    found = inferred_schema(columns)
+    return replace(target, partitions=found, stated=found.names)
+
+
+def list_files(
+    spark: SparkSession, store: Store, target: ConversionTarget, settings: ConvertSettings
+) -> tuple[tuple[StoredFile, ...], Mapping[str, PartitionDirectory] | None]:
+    """Return the files of a target, and what the catalog says of their directories if it is asked.
+
+    The log of a streaming sink comes first, then the catalog, then the listing (C-20).
+    """
+    entry = target.entry
+    has_sink_log = settings.use_metadata_log and store.exists(SINK_LOG_DIRECTORY)
+    if entry is None or has_sink_log or not settings.use_catalog_partitions:
+        return list_data_files(store, use_metadata_log=settings.use_metadata_log), None
+    if target.partitions.fields:
+        known = list_partitions(spark, entry.database, entry.name)
+        found = list_partition_files(store, str(target.full_name), known, target.partitions.names)
+    else:
+        found = list_table_files(store)
+    return found.files, found.directories
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Planner:
     """One conversion to plan."""
 
     command: Command
-    partitions: StructType
+    target: ConversionTarget
     settings: ConvertSettings
     collects_stats: bool
     schemas: FileSchemas
@@ -100,21 +177,59 @@ class _Planner:
         rows are part of the table like all others, with ``numRecords`` 0, so that the count
         of files is the same everywhere and does not depend on statistics (C-25, W-23).
         """
-        require_partition_columns(self.partitions)
-        files = list_data_files(self.store, use_metadata_log=self.settings.use_metadata_log)
-        values = self._partition_values(files)
-        read, config = self._read(files)
+        require_partition_columns(self.target.partitions)
+        files, directories = list_files(self.command.spark, self.store, self.target, self.settings)
+        values = self._partition_values(files, directories)
+        schema = self._catalog_schema()
+        if schema is None:
+            read, config = self._read(files)
+        else:
+            read, config = self._read_as(files, schema)
         adds = tuple(_add(file, values) for file in read)
-        return ConversionPlan(config=config, adds=adds, collects_stats=self.collects_stats)
+        return ConversionPlan(
+            config=config, adds=adds, collects_stats=self.collects_stats, listed=files
+        )
 
-    def _partition_values(self, files: Sequence[StoredFile]) -> Mapping[str, PartitionValues]:
+    def _partition_values(
+        self, files: Sequence[StoredFile], directories: Mapping[str, PartitionDirectory] | None
+    ) -> Mapping[str, PartitionValues]:
         rules = PartitionRules(
-            columns=self.partitions.fields,
+            columns=self.target.partitions.fields,
             cast=partial(cast_texts, self.command.spark),
             case_sensitive=self.settings.case_sensitive,
             ignore_cast_failure=self.settings.ignore_cast_failure,
         )
-        return read_partitions((f.path for f in files), self.store.root_uri, rules)
+        if directories is None:
+            return read_partitions((f.path for f in files), self.store.root_uri, rules)
+        return partition_values(directories, rules)
+
+    def _catalog_schema(self) -> StructType | None:
+        """Return the columns that the catalog states, None where the files are to say (C-34)."""
+        columns = self.target.columns if self.settings.use_catalog_schema else None
+        if columns is not None:
+            require_delta_types(columns, f"the catalog's entry of {self.target.full_name}")
+        return columns
+
+    def _read_as(
+        self, files: Sequence[StoredFile], schema: StructType
+    ) -> tuple[Sequence[ReadFile], TableConfig]:
+        """Read the footers for statistics alone; none where nothing is to be learnt from them."""
+        config = self._config(schema)
+        late = self.target.late_columns
+        if not self.collects_stats and not late:
+            return [ReadFile(file, "", None) for file in files], config
+        read = self._read_footers(files, schema if self.collects_stats else None)
+        if late:
+            self._require_columns(read, late)
+        return read, config
+
+    def _require_columns(self, read: Sequence[ReadFile], late: Mapping[str, str]) -> None:
+        """Refuse files that lack a column whose old rows have a value: Delta reads NULL there."""
+        for found in distinct_schemas(self.store, read):
+            columns = self.schemas.read(found)
+            for name, default in late.items():
+                if columns.find_ignoring_case(name) is None:
+                    raise _late_column(name, default, found.file_uri)
 
     def _read(self, files: Sequence[StoredFile]) -> tuple[Sequence[ReadFile], TableConfig]:
         """Read all footers; again only if they show another schema than the guess."""
@@ -147,11 +262,15 @@ class _Planner:
         require_files(self.store, [r.file for r in read])
         data = self.schemas.merge(distinct_schemas(self.store, read))
         return with_partition_columns(
-            data, self.partitions.fields, case_sensitive=self.settings.case_sensitive
+            data, self.target.partitions.fields, case_sensitive=self.settings.case_sensitive
         )
 
     def _config(self, schema: StructType) -> TableConfig:
-        config = plan_new_table(self.command.session.settings, schema, self.partitions.names)
+        wanted = NewTableProperties(
+            properties=self.target.properties, description=self.target.description
+        )
+        settings, partitions = self.command.session.settings, self.target.partitions.names
+        config = plan_new_table(settings, schema, partitions, wanted=wanted)
         _require_convertible(config, collects_stats=self.collects_stats)
         return config
 
@@ -164,6 +283,18 @@ def _add(read: ReadFile, values: Mapping[str, PartitionValues]) -> Add:
         modified_ms=read.file.modified_ms,
         data_change=True,
         stats=read.stats,
+    )
+
+
+def _late_column(name: str, default: str, file_uri: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"The column {name} was added to the table with the default {default}, which Spark shows "
+        f"for the rows of the file {file_uri}, written before. A Delta table would show NULL: "
+        "rewrite the file (INSERT OVERWRITE of its partition or table) before you convert.",
+        code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+        column=name,
+        default=default,
+        file=file_uri,
     )
 
 

@@ -34,6 +34,12 @@ class ConvertSettings:
     """``convert.partitionValues.ignoreCastFailure`` (C-44)."""
     use_metadata_log: bool = True
     """``convert.useMetadataLog``: trust the log of a streaming sink over a listing (C-20)."""
+    use_catalog_partitions: bool = True
+    """``convert.useCatalogPartitions``: trust the catalog over a listing (C-20)."""
+    use_catalog_schema: bool = True
+    """``convert.useCatalogSchema``: take the columns from the catalog (C-34)."""
+    checks_metadata: bool = True
+    """``convert.metadataCheck.enabled`` (C-08)."""
     collect_stats: bool = True
     """``stats.collect`` (C-52)."""
 
@@ -59,5 +65,8 @@ class ConvertSettings:
             ignore_corrupt_files=flag("spark.sql.files.ignoreCorruptFiles", "false"),
             ignore_cast_failure=delta_conf.IGNORE_CAST_FAILURE.flag(settings),
             use_metadata_log=delta_conf.USE_METADATA_LOG.flag(settings),
+            use_catalog_partitions=delta_conf.USE_CATALOG_PARTITIONS.flag(settings),
+            use_catalog_schema=delta_conf.USE_CATALOG_SCHEMA.flag(settings),
+            checks_metadata=delta_conf.CONVERT_METADATA_CHECK.flag(settings),
             collect_stats=delta_conf.STATS_COLLECT.flag(settings),
         )

@@ -13,7 +13,8 @@ from typing import TypeAlias
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
 
 _PART = r"(?:`((?:[^`]|``)+)`|(\w+))"
-_IDENTIFIER = re.compile(rf"\s*{_PART}(?:\s*\.\s*{_PART})?\s*", re.ASCII)
+_IDENTIFIER = re.compile(rf"\s*{_PART}(?:\s*\.\s*{_PART})*\s*", re.ASCII)
+_PARTS = re.compile(_PART, re.ASCII)
 
 # As Hadoop's Path.isAbsolute: what follows an optional scheme and host begins with a slash.
 _ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
@@ -37,7 +38,16 @@ class DeltaDirectory:
     location: str
 
 
-ConvertSource: TypeAlias = ParquetDirectory | DeltaDirectory
+@dataclass(frozen=True, slots=True)
+class CatalogName:
+    """A table of the catalog, by the parts of its name (C-02)."""
+
+    parts: tuple[str, ...]
+
+
+ConvertSource: TypeAlias = ParquetDirectory | DeltaDirectory | CatalogName
+
+_FORMATS = ("parquet", "delta", "iceberg")
 
 
 def parse_source(identifier: str) -> ConvertSource:
@@ -48,21 +58,26 @@ def parse_source(identifier: str) -> ConvertSource:
     >>> parse_source("parquet.`/data/events`")
     ParquetDirectory(location='/data/events')
 
+    >>> parse_source("sales.events")
+    CatalogName(parts=('sales', 'events'))
+
     Raises:
         InvalidRequestError: not an identifier, a path without its format
             (DELTA_MISSING_PROVIDER_FOR_CONVERT), or a format that is not Parquet
             (DELTA_CONVERT_NON_PARQUET_TABLE).
-        UnsupportedError: an Iceberg table, or a table of the catalog.
+        UnsupportedError: an Iceberg table.
     """
-    match = _IDENTIFIER.fullmatch(identifier)
-    if match is None:
+    if _IDENTIFIER.fullmatch(identifier) is None:
         raise _no_identifier(identifier)
-    first, second = _unquote(match[1], match[2]), _unquote(match[3], match[4])
-    if second is None:
-        raise _missing_provider(first or "")
-    provider, name = first or "", second
-    if not _ABSOLUTE.match(name):
-        raise _catalog_table(f"`{provider}`.`{name}`")
+    parts = tuple(
+        plain or quoted.replace("``", "`") for quoted, plain in _PARTS.findall(identifier)
+    )
+    if len(parts) == 1 and _ABSOLUTE.match(parts[0]):
+        raise _missing_provider(parts[0])
+    if len(parts) != 2 or not _ABSOLUTE.match(parts[1]):  # noqa: PLR2004
+        _require_absolute(parts)
+        return CatalogName(parts)
+    provider, name = parts
     match provider.lower():
         case "parquet":
             return ParquetDirectory(name)
@@ -86,37 +101,32 @@ def parse_source(identifier: str) -> ConvertSource:
             )
 
 
-def _unquote(quoted: str | None, plain: str | None) -> str | None:
-    return plain if quoted is None else quoted.replace("``", "`")
+def _require_absolute(parts: tuple[str, ...]) -> None:
+    """Refuse what can only be a path, and is relative: nobody knows to what."""
+    match parts:
+        case (provider, path) if provider.lower() in _FORMATS and "/" in path:
+            raise InvalidRequestError(
+                f"Path does not exist: {path}. The path of {provider}.`{path}` must be absolute.",
+                code=ErrorCode.PATH_NOT_FOUND,
+                path=path,
+            )
 
 
 def _no_identifier(text: str) -> DeltaError:
     if _ABSOLUTE.match(text.strip()):
         return _missing_provider(text.strip())
     return InvalidRequestError(
-        f"{text!r} is not the name of a table. Name a Parquet directory as parquet.`/path`, with "
-        "backticks around the path.",
+        f"{text!r} is not the name of a table. Name a table of the catalog, or a Parquet directory "
+        "as parquet.`/path`, with backticks around the path.",
         code=ErrorCode.PARSE_SYNTAX_ERROR,
         identifier=text,
     )
 
 
 def _missing_provider(name: str) -> DeltaError:
-    if not _ABSOLUTE.match(name):
-        return _catalog_table(f"`{name}`")
     return InvalidRequestError(
         "CONVERT TO DELTA only supports parquet tables. Please rewrite your target as "
         f"parquet.`{name}` if it's a parquet directory.",
         code=ErrorCode.MISSING_PROVIDER_FOR_CONVERT,
         path=name,
-    )
-
-
-def _catalog_table(name: str) -> DeltaError:
-    return UnsupportedError(
-        f"CONVERT TO DELTA of the catalog table {name} is not supported, only of parquet "
-        "directories named by their absolute path. Please rewrite your target as "
-        "parquet.`<path>` if it's a parquet directory.",
-        code=ErrorCode.MISSING_PROVIDER_FOR_CONVERT,
-        table=name,
     )

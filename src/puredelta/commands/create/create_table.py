@@ -101,7 +101,7 @@ def find_existing(log: TableLog, mode: CreateMode, entry: Entry | None = None) -
         InvalidRequestError: there is a table or something else, and there must not be.
         TableNotFoundError: there is no table to replace.
     """
-    snapshot = log.snapshot() if log.exists() else None
+    snapshot = log.find_snapshot()
     name = _name(log) if entry is None else entry.name
     if snapshot is None and mode is CreateMode.REPLACE:
         raise nothing_to_replace(name)

@@ -85,7 +85,7 @@ def write_table(
     """
     mode = request.mode
     require_no_helper_names(rows.columns)
-    existing = log.snapshot() if log.exists() else None
+    existing = log.find_snapshot()
     if existing is not None and mode is SaveMode.IGNORE:
         return WriteOutcome(version=None)
     if existing is not None and mode is SaveMode.ERROR:

@@ -104,16 +104,17 @@ def read_batches(
         parquet = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
         present = [n for n in parquet.schema_arrow.names if n in names]
         for batch in parquet.iter_batches(batch_rows, columns=present):
-            live = rows.of_batch(batch, first)
+            columns = [
+                _partition_column(file, field, to.type, batch.num_rows, mode)
+                if field.name in partition_columns
+                else _child(batch, field, to.type, mode)
+                for field, to in kinds
+            ]
+            # Rows are selected last: Arrow cannot do it with all types that files come in.
+            live = rows.of_batch(pa.RecordBatch.from_arrays(columns, schema=wanted), first)
             first += batch.num_rows
             if live.num_rows:
-                columns = [
-                    _partition_column(file, field, to.type, live.num_rows, mode)
-                    if field.name in partition_columns
-                    else _child(live, field, to.type, mode)
-                    for field, to in kinds
-                ]
-                yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+                yield live
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -64,9 +64,11 @@ def read_history(
     times = file_times(listing.commits)
     timestamped_from = first_timestamped_version(config)
     entries = []
-    for version in sorted(times, reverse=True)[:limit]:
+    chosen = sorted(times, reverse=True)[:limit]
+    ahead = store.read_ahead([listing.commits[version] for version in chosen])
+    for version in chosen:
         try:
-            info = read_commit_info(store, listing.commits[version].path)
+            info = read_commit_info(ahead, listing.commits[version].path)
         except CorruptTableError as error:
             if error.code is not ErrorCode.LOG_FILE_NOT_FOUND:
                 raise

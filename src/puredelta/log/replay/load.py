@@ -88,7 +88,7 @@ def advance_snapshot(
         seen = _last_checkpoint_version(segment, known)
         unchanged = seen == known.last_checkpoint_version
         return known if unchanged else replace(known, last_checkpoint_version=seen)
-    return _snapshot(store, segment, base=known.state, known=known)
+    return _snapshot(store.read_ahead(segment.commits), segment, base=known.state, known=known)
 
 
 def first_snapshot(
@@ -118,6 +118,7 @@ def _load_listed(
     store: Store, listing: LogListing, version: int | None, unreadable: frozenset[int] = frozenset()
 ) -> Snapshot:
     segment = find_segment(listing, store.root_uri, version=version)
+    store = store.read_ahead(segment.files)
     try:
         base = (
             EMPTY_STATE

@@ -92,6 +92,16 @@ class LogSegment:
     """The commit file of ``version`` itself; None where only its checkpoint is left."""
 
     @property
+    def files(self) -> tuple[StoredFile, ...]:
+        """The files to read: those of the checkpoint, then `commits`."""
+        return (*(() if self.checkpoint is None else self.checkpoint.files), *self.commits)
+
+    @property
+    def commits(self) -> tuple[StoredFile, ...]:
+        """The files of the ranges."""
+        return tuple(part.file for part in self.ranges)
+
+    @property
     def modified_ms(self) -> int:
         """When the version was written, by the times of the file system."""
         if self.commit is not None:

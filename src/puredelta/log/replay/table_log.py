@@ -89,6 +89,17 @@ class TableLog:
                 version = self._version_at(timestamp_ms)
             return self._refreshed() if version is None else self._at(version)
 
+    def find_snapshot(self) -> Snapshot | None:
+        """Return the newest version, None if there is no table; the log is listed.
+
+        Raises:
+            CorruptTableError, UnsupportedError: see `load_snapshot`.
+        """
+        try:
+            return self.snapshot()
+        except TableNotFoundError:
+            return None
+
     def history(self, *, limit: int | None = None) -> list[HistoryEntry]:
         """Return the commits whose files still exist, newest first, at most ``limit``."""
         config = self.snapshot().config
@@ -108,9 +119,10 @@ class TableLog:
     def read_commits(self, version: int, *, through: int | None = None) -> Iterator[Commit]:
         """Read as `commits_after`, one commit at a time; the log is listed before the first."""
         listing, last = self._list_after(version, through)
-        for v in range(version + 1, last + 1):
-            file = listing.commits[v]
-            actions = tuple(read_actions(self.store, file.path))
+        files = {v: listing.commits[v] for v in range(version + 1, last + 1)}
+        store = self.store.read_ahead(list(files.values()))
+        for v, file in files.items():
+            actions = tuple(read_actions(store, file.path))
             yield Commit(version=v, modified_ms=file.modified_ms, actions=actions)
 
     def _list_after(self, version: int, through: int | None) -> tuple[LogListing, int]:

@@ -177,7 +177,7 @@ FEATURES: tuple[Feature, ...] = (
     _writer(
         "allowColumnDefaults",
         yes("fill in what INSERT and rows to be written leave out"),
-        convert=inactive("files that lack a column would read as NULL, not as its default"),
+        convert=yes("those of the catalog; files that lack a column with one are refused"),
         enabled_by=Enablement.USE_IN_NEW_TABLE,
         used=usage.when_fields_have(usage.CURRENT_DEFAULT),
     ),

@@ -72,7 +72,7 @@ def register(
     Raises:
         pyspark.errors.AnalysisException: there is such a table, no such database, ...
     """
-    ddl = f" ({_listed(columns).toDDL()})" if columns.fields else ""
+    ddl = f" ({listed_columns(columns).toDDL()})" if columns.fields else ""
     where = "" if location is None else f" LOCATION {quoted_text(location)}"
     says = "" if comment is None else f" COMMENT {quoted_text(comment)}"
     session_catalog.run_command(spark, f"CREATE TABLE {name.quoted}{ddl} USING delta{says}{where}")
@@ -80,7 +80,7 @@ def register(
 
 def update_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:
     """List other columns for an entry. What the table is stands in its log, not here."""
-    session_catalog.update_entry_columns(spark, name.database, name.name, _listed(columns))
+    session_catalog.update_entry_columns(spark, name.database, name.name, listed_columns(columns))
 
 
 def created_ms(spark: SparkSession, name: EntryName) -> int:
@@ -94,5 +94,6 @@ def unregister(spark: SparkSession, name: EntryName) -> None:
     session_catalog.run_command(spark, f"DROP TABLE IF EXISTS {name.quoted}")
 
 
-def _listed(columns: T.StructType) -> T.StructType:
+def listed_columns(columns: T.StructType) -> T.StructType:
+    """Return the columns of a table as its entry lists them."""
     return struct_as_nullable(without_table_metadata(columns))

@@ -11,7 +11,7 @@ from enum import Enum
 from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.spark.jvm.hadoop_files import has_file_system
+from puredelta.spark.jvm.hadoop.hadoop_files import has_file_system
 from puredelta.spark.session.delta_conf import IO
 from puredelta.spark.session.session import is_connect
 

@@ -59,7 +59,7 @@ def find_entry(
 
     Without a database it is the current one, after temporary views.
     """
-    catalog, identifier = _catalog(spark), _identifier(spark, database, name)
+    catalog, identifier = catalog_of(spark), _identifier(spark, database, name)
     if not catalog.isTempView(identifier) and not catalog.tableExists(identifier):
         return None
     table = catalog.getTempViewOrPermanentTableMetadata(identifier)
@@ -71,7 +71,7 @@ def find_entry(
     return CatalogTable(
         database=str(full.database().get()),
         name=str(full.table()),
-        location=_decoded(spark, table.location()),
+        location=decoded_location(spark, table.location()),
         is_managed=str(table.tableType().name()) == "MANAGED",
         owner=str(table.owner() or ""),
     )
@@ -79,12 +79,14 @@ def find_entry(
 
 def has_entry(spark: SparkSession, database: str, name: str) -> bool:
     """Return whether there is a table or a view of the name."""
-    return bool(_catalog(spark).tableExists(_identifier(spark, database, name)))
+    return bool(catalog_of(spark).tableExists(_identifier(spark, database, name)))
 
 
 def default_location(spark: SparkSession, database: str, name: str) -> str:
     """Return where a table that names no location belongs, as a decoded URI."""
-    return _decoded(spark, _catalog(spark).defaultTablePath(_identifier(spark, database, name)))
+    return decoded_location(
+        spark, catalog_of(spark).defaultTablePath(_identifier(spark, database, name))
+    )
 
 
 def update_entry_columns(
@@ -93,30 +95,37 @@ def update_entry_columns(
     """List other columns for an entry, whatever the case of the letters in its name.
 
     Only Spark's session catalog compares names as the session does; its other half takes the
-    name as it was stored.
+    name as it was stored. Columns that partition the entry, as Hive keeps them of a table that
+    was converted, stay as they are.
     """
-    stored = _stored(spark, database, name).identifier()
-    columns_of_entry = java_type(jvm_of(spark), columns)
-    _external_catalog(spark).alterTableDataSchema(
-        stored.database().get(), stored.table(), columns_of_entry
+    entry = stored_entry(spark, database, name)
+    identifier, kept = entry.identifier(), set(text_items(entry.partitionColumnNames()))
+    others = T.StructType([field for field in columns.fields if field.name not in kept])
+    external_catalog_of(spark).alterTableDataSchema(
+        identifier.database().get(), identifier.table(), java_type(jvm_of(spark), others)
     )
 
 
 def entry_created_ms(spark: SparkSession, database: str, name: str) -> int:
     """Return when the entry of a table was made."""
-    return int(_stored(spark, database, name).createTime())
+    return int(stored_entry(spark, database, name).createTime())
 
 
 def disown_directory(spark: SparkSession, database: str, name: str) -> None:
     """Make a table an external one, so that Spark drops its entry alone."""
-    stored = _stored(spark, database, name)
     external = java_class(jvm_of(spark), f"{CATALYST}.catalog.CatalogTableType").EXTERNAL()
-    fields = range(stored.productArity())
-    changed = (
-        external if stored.productElementName(n) == "tableType" else stored.productElement(n)
-        for n in fields
+    stored = stored_entry(spark, database, name)
+    external_catalog_of(spark).alterTable(with_fields(stored, tableType=external))
+
+
+def with_fields(case_class: Any, **changed: Any) -> Any:
+    """Return a copy of an object of a Scala case class, with other values in some fields."""
+    names = map(case_class.productElementName, range(case_class.productArity()))
+    values = (
+        changed[name] if name in changed else case_class.productElement(n)
+        for n, name in enumerate(names)
     )
-    _external_catalog(spark).alterTable(stored.copy(*changed))
+    return case_class.copy(*values)
 
 
 def run_command(spark: SparkSession, text: str) -> None:
@@ -129,7 +138,7 @@ class RelationSlot:
 
     def __init__(self, spark: SparkSession, catalog: str, database: str, name: str) -> None:
         jvm = jvm_of(spark)
-        self._catalog = _catalog(spark)
+        self._catalog = catalog_of(spark)
         self._name = java_class(jvm, f"{CATALYST}.QualifiedTableName")(catalog, database, name)
         self.session_id = str(session_of(spark).sessionUUID())
         """Of the session whose cache it is."""
@@ -143,16 +152,19 @@ class RelationSlot:
         self._catalog.invalidateCachedTable(self._name)
 
 
-def _catalog(spark: SparkSession) -> Any:
+def catalog_of(spark: SparkSession) -> Any:
+    """Return the session catalog, which knows temporary views and caches relations."""
     return session_of(spark).sessionState().catalog()
 
 
-def _external_catalog(spark: SparkSession) -> Any:
+def external_catalog_of(spark: SparkSession) -> Any:
+    """Return what keeps the entries: in memory, or a metastore."""
     return session_of(spark).sharedState().externalCatalog()
 
 
-def _stored(spark: SparkSession, database: str, name: str) -> Any:
-    return _catalog(spark).getTableMetadata(_identifier(spark, database, name))
+def stored_entry(spark: SparkSession, database: str, name: str) -> Any:
+    """Return the entry of a table or a view, temporary ones aside."""
+    return catalog_of(spark).getTableMetadata(_identifier(spark, database, name))
 
 
 def _identifier(spark: SparkSession, database: str | None, name: str) -> Any:
@@ -160,5 +172,6 @@ def _identifier(spark: SparkSession, database: str | None, name: str) -> Any:
     return java_class(jvm, f"{CATALYST}.TableIdentifier")(name, scala_some(jvm, database))
 
 
-def _decoded(spark: SparkSession, uri: Any) -> str:
+def decoded_location(spark: SparkSession, uri: Any) -> str:
+    """Return a URI of Java as decoded text."""
     return str(java_class(jvm_of(spark), "org.apache.hadoop.fs.Path")(uri).toString())

@@ -239,6 +239,21 @@ IGNORE_CAST_FAILURE = DeltaConf(
     default="false",
     effect="partition text that is not of its column's type becomes NULL",
 )
+USE_CATALOG_PARTITIONS = DeltaConf(
+    name="convert.useCatalogPartitions",
+    default="true",
+    effect="the catalog says which partitions a table of it has, not the listing",
+)
+USE_CATALOG_SCHEMA = DeltaConf(
+    name="convert.useCatalogSchema",
+    default="true",
+    effect="the catalog says which columns a table of it has, not the files",
+)
+CONVERT_METADATA_CHECK = DeltaConf(
+    name="convert.metadataCheck.enabled",
+    default="true",
+    effect="the catalog and a log that is there already must agree on the properties",
+)
 PROPERTY_DEFAULTS = DeltaConf(
     name="properties.defaults.",
     default=None,
@@ -384,13 +399,6 @@ WITHOUT_EFFECT = (
         "write.utcTimestampPartitionValues",
         "true",
         "always UTC: text without a zone means something else in another session",
-    ),
-    _without_effect(
-        "convert.useCatalogPartitions", "true", "tables of a catalog are not converted"
-    ),
-    _without_effect("convert.useCatalogSchema", "true", "tables of a catalog are not converted"),
-    _without_effect(
-        "convert.metadataCheck.enabled", "true", "tables of a catalog are not converted"
     ),
     _without_effect(
         "import.batchSize.statsCollection", "50000", "statistics come from footers, without jobs"

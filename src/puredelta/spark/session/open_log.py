@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.jvm.hadoop_files import qualified
+from puredelta.spark.jvm.hadoop.hadoop_files import qualified
 from puredelta.spark.jvm.session_state import default_file_system
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import session_storage

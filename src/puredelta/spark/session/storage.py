@@ -12,8 +12,8 @@ from functools import cached_property
 from pyspark.sql import SparkSession
 
 from puredelta.spark.jvm.classes import has_jvm
-from puredelta.spark.jvm.hadoop_files import hadoop_settings
-from puredelta.spark.jvm.hadoop_store import HadoopFileSystems
+from puredelta.spark.jvm.hadoop.hadoop_files import hadoop_settings
+from puredelta.spark.jvm.hadoop.hadoop_store import HadoopFileSystems
 from puredelta.spark.session.session import settings_of
 from puredelta.store.registry import Storage
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from puredelta.commands.optimize.optimize import run_optimize
 from puredelta.commands.read.history import history_rows
 from puredelta.spark.resolve.sql_text import require_parsable
-from puredelta.spark.session.identifiers import quote_name
-from puredelta.spark.session.small_frames import no_rows
 from puredelta.sql.execute.alter import alter
 from puredelta.sql.execute.clone import clone, create_like
 from puredelta.sql.execute.maintenance import (
+    convert,
     drop_path,
     generate_manifest,
     restore,
@@ -70,7 +68,7 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
         case MergeStatement() | UpdateStatement() | DeleteStatement():
             return change_rows(spark, statement, text=text, views=views)
         case ConvertStatement():
-            return _convert(spark, statement)
+            return convert(spark, statement)
         case OptimizeStatement():
             return run_optimize(spark, open_table(spark, statement.table), statement.spec)
         case VacuumStatement():
@@ -108,16 +106,6 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
             raise statement.error
         case _:
             assert_never(statement)
-
-
-def _convert(spark: SparkSession, statement: ConvertStatement) -> DataFrame:
-    convert_to_delta(
-        spark,
-        quote_name(statement.source.parts),
-        statement.partition_schema,
-        collect_stats=statement.collect_stats,
-    )
-    return no_rows(spark)
 
 
 def _concerns_delta(spark: SparkSession, statement: Rejected) -> bool:

@@ -1,4 +1,4 @@
-"""VACUUM, RESTORE, GENERATE, TRUNCATE and DROP handed to the commands that look after a table."""
+"""CONVERT, VACUUM, RESTORE, GENERATE, TRUNCATE and DROP handed to their commands."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import logging
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.commands.convert.convert_to_delta import convert_to_delta
+from puredelta.commands.convert.preview import preview_convert
 from puredelta.commands.generate import generate
 from puredelta.commands.restore import restore_table
 from puredelta.commands.truncate import truncate_table
 from puredelta.commands.vacuum.vacuum import vacuum
+from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.small_frames import no_rows
 from puredelta.sql.parse.statement import (
+    ConvertStatement,
     DropPathStatement,
     GenerateStatement,
     RestoreStatement,
@@ -30,6 +34,18 @@ from puredelta.sql.relations.names import (
 logger = logging.getLogger(__name__)
 
 _PATHS = "path STRING"
+_PREVIEW = "subject STRING, detail STRING"
+
+
+def convert(spark: SparkSession, statement: ConvertStatement) -> DataFrame:
+    """Execute CONVERT TO DELTA; return nothing, or what a dry run has to say."""
+    source = quote_name(statement.source.parts)
+    partitions, stats = statement.partition_schema, statement.collect_stats
+    if statement.dry_run:
+        preview = preview_convert(spark, source, partitions, collect_stats=stats)
+        return spark.createDataFrame(list(preview.lines()), _PREVIEW)
+    convert_to_delta(spark, source, partitions, collect_stats=stats)
+    return no_rows(spark)
 
 
 def vacuum_table(spark: SparkSession, statement: VacuumStatement) -> DataFrame:

@@ -22,7 +22,7 @@ from puredelta.sql.text.time_travel import accept_time_travel
 
 
 def read_convert(cursor: Cursor) -> ConvertStatement:
-    """Read ``CONVERT TO DELTA source [NO STATISTICS] [PARTITIONED BY (columns)]``."""
+    """Read ``CONVERT TO DELTA source [NO STATISTICS] [PARTITIONED BY (columns)] [DRY RUN]``."""
     cursor.expect("TO", "DELTA")
     source = read_table(cursor)
     if not isinstance(source, TableName):
@@ -36,7 +36,10 @@ def read_convert(cursor: Cursor) -> ConvertStatement:
     if collect_stats and cursor.sees("NO"):
         raise cursor.error(expected="NO STATISTICS before PARTITIONED BY")
     return ConvertStatement(
-        source=source, partition_schema=partition_schema, collect_stats=collect_stats
+        source=source,
+        partition_schema=partition_schema,
+        collect_stats=collect_stats,
+        dry_run=cursor.accept("DRY", "RUN"),
     )
 
 

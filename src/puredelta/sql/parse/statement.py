@@ -83,12 +83,13 @@ RowStatement: TypeAlias = MergeStatement | UpdateStatement | DeleteStatement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertStatement:
-    """``CONVERT TO DELTA source [NO STATISTICS] [PARTITIONED BY (...)]`` (C-01)."""
+    """``CONVERT TO DELTA source [NO STATISTICS] [PARTITIONED BY (...)] [DRY RUN]`` (C-01)."""
 
     source: TableName
     partition_schema: str | None = None
     """Names and types, as the user wrote them."""
     collect_stats: bool = True
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sized
 from functools import lru_cache
 
-from puredelta.commands.convert.sink_log import read_sink_log
+from puredelta.commands.convert.listing.sink_log import read_sink_log
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.store.base import Store, StoredFile
 

@@ -25,6 +25,7 @@ from puredelta.protocol.table.schema_checks import (
     require_no_duplicates,
     require_partition_type,
 )
+from puredelta.protocol.table.table_config import CHAR_VARCHAR
 from puredelta.protocol.values.partition_escape import HIVE_NULL, unescape_partition_text
 from puredelta.protocol.values.partition_values import parse_partition_value
 from puredelta.spark.session.types import to_spark_type
@@ -77,19 +78,11 @@ def require_partition_columns(columns: StructType) -> None:
 def read_partitions(
     paths: Iterable[str], root_uri: str, rules: PartitionRules
 ) -> Mapping[str, PartitionValues]:
-    """Return the partition values of every directory among ``paths`` (relative to the root).
-
-    Text that is a value of its column in the spelling the log asks for (X-83) is kept to the
-    letter (C-44, C-45). Another spelling Spark understands, such as ``yes`` for a boolean,
-    is stored in the log's, or most readers would stop at it. Text that is no value stops the
-    conversion; with ``ignore_cast_failure`` it is NULL, as delta-spark reads it.
+    """Return the `partition_values` of every directory among ``paths`` (relative to the root).
 
     Raises:
-        InvalidRequestError: a directory disagrees with the columns: another number
-            (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME), other names or another
-            order (DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME), or a value that is not
-            of the declared type (DELTA_FAILED_CAST_PARTITION_VALUE) or is NULL where the
-            column is declared NOT NULL (DELTA_NOT_NULL_CONSTRAINT_VIOLATED).
+        InvalidRequestError: as `partition_values`, and a directory has another number of levels
+            than there are columns (DELTA_UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME).
     """
     directories: dict[str, PartitionDirectory] = {}
     for path in paths:
@@ -99,9 +92,30 @@ def read_partitions(
             found = PartitionDirectory(levels=parse_levels(directory, uri), file_uri=uri)
             _require_count(found, rules.columns)
             directories[directory] = found
+    return partition_values(directories, rules)
+
+
+def partition_values(
+    directories: Mapping[str, PartitionDirectory], rules: PartitionRules
+) -> Mapping[str, PartitionValues]:
+    """Return the partition values of directories that have a level for each column.
+
+    Text that is a value of its column in the spelling the log asks for (X-83) is kept to the
+    letter (C-44, C-45). Another spelling Spark understands, such as ``yes`` for a boolean,
+    is stored in the log's, or most readers would stop at it. Text that is no value stops the
+    conversion; with ``ignore_cast_failure`` it is NULL, as delta-spark reads it.
+
+    Raises:
+        InvalidRequestError: a directory disagrees with the columns: other names or another
+            order (DELTA_UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME), a value that is not of the
+            declared type (DELTA_FAILED_CAST_PARTITION_VALUE), is longer than it allows
+            (EXCEED_LIMIT_LENGTH), or is NULL where the column is declared NOT NULL
+            (DELTA_NOT_NULL_CONSTRAINT_VIOLATED).
+    """
     canonical = _canonical_texts(directories.values(), rules)
     for found in directories.values():
         _require_names(found, rules)
+        _require_lengths(found, rules.columns)
     return {
         directory: _values(found, rules.columns, canonical)
         for directory, found in directories.items()
@@ -162,11 +176,19 @@ def _require_count(found: PartitionDirectory, columns: Sequence[StructField]) ->
     raise InvalidRequestError(
         f"Expecting {len(expected)} partition column(s): {_listed(expected)}, but found "
         f"{len(parsed)} partition column(s): {_listed(parsed)} from parsing the file name: "
-        f"{found.file_uri}",
+        f"{found.file_uri}" + (_wanted(parsed) if not expected else ""),
         code=ErrorCode.UNEXPECTED_NUM_PARTITION_COLUMNS_FROM_FILE_NAME,
         expected_columns=expected,
         parsed_columns=parsed,
         path=found.file_uri,
+    )
+
+
+def _wanted(parsed: Sequence[str]) -> str:
+    example = ", ".join(f"{name} STRING" for name in parsed)
+    return (
+        f". Pass names and types of the partition columns, such as '{example}' (PARTITIONED BY), "
+        "or 'infer' to convertToDelta."
     )
 
 
@@ -180,6 +202,22 @@ def _require_names(found: PartitionDirectory, rules: PartitionRules) -> None:
                 code=ErrorCode.UNEXPECTED_PARTITION_COLUMN_FROM_FILE_NAME,
                 expected_column=column.name,
                 parsed_column=name,
+                path=found.file_uri,
+            )
+
+
+def _require_lengths(found: PartitionDirectory, columns: Sequence[StructField]) -> None:
+    """Refuse text that is too long for a ``char(n)`` or ``varchar(n)`` column."""
+    for column, (_, text) in zip(columns, found.levels, strict=True):
+        declared = _LENGTH.fullmatch(str(column.metadata.get(CHAR_VARCHAR, "")))
+        if text is not None and declared is not None and len(text) > int(declared[1]):
+            raise InvalidRequestError(
+                f"Exceeds char/varchar type length limitation: {declared[1]}. The value {text!r} "
+                f"of the partition column {column.name} {declared[0]} has {len(text)} characters: "
+                f"{found.file_uri}",
+                code=ErrorCode.EXCEED_LIMIT_LENGTH,
+                column=column.name,
+                limit=declared[1],
                 path=found.file_uri,
             )
 
@@ -239,6 +277,7 @@ def _listed(names: Iterable[str]) -> str:
     return "[" + ", ".join(f"`{name}`" for name in names) + "]"
 
 
+_LENGTH = re.compile(r"(?:var)?char\((\d+)\)")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _FRACTION = re.compile(r"[+-]?[0-9]+(?:\.([0-9]+))?")
 _FLOAT = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|NaN|-?Infinity")

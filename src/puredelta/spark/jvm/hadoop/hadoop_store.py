@@ -11,6 +11,8 @@ Its ``create`` is exclusive, too, but shows the file while it grows.
 from __future__ import annotations
 
 import contextlib
+import copy
+import io
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
@@ -19,7 +21,7 @@ from typing import BinaryIO, cast
 from pyspark.sql import SparkSession
 
 from puredelta.errors import ErrorCode, UnsupportedError
-from puredelta.spark.jvm.hadoop_files import (
+from puredelta.spark.jvm.hadoop.hadoop_files import (
     CONDITIONAL_OPTION,
     AlreadyThereError,
     DirectoryEntry,
@@ -38,6 +40,7 @@ from puredelta.store.base import (
     UnknownOutcomeError,
 )
 from puredelta.store.ranged_file import END_BYTES, RangedFile
+from puredelta.store.read_ahead import ReadFiles, begin_reading
 
 
 class Creation(Enum):
@@ -89,6 +92,7 @@ class HadoopStore:
         self._files = files
         self._open_at = open_at
         self._scheme = files.root_uri.partition(":")[0]
+        self._begun: ReadFiles = {}
 
     @property
     def root_uri(self) -> str:
@@ -166,10 +170,21 @@ class HadoopStore:
 
     def read(self, path: str) -> bytes:
         """Return the whole content."""
+        return self._begun[path].result() if path in self._begun else self._read(path)
+
+    def _read(self, path: str) -> bytes:
         return self._files.read(_checked(path))
+
+    def read_ahead(self, files: Sequence[StoredFile]) -> Store:
+        """Begin to read files, up to sixteen at a time."""
+        ahead = copy.copy(self)
+        ahead._begun = begin_reading(files, self._read)
+        return ahead
 
     def open(self, path: str) -> BinaryIO:
         """Open for reading anywhere; the last 64 KB are read at once."""
+        if path in self._begun:
+            return io.BytesIO(self.read(path))
 
         def read_range(start: int, length: int) -> bytes:
             return self._files.read_range(path, start, length)

@@ -1,0 +1,1 @@
+"""Real processes that write one real table: puredelta beside delta-spark and delta-rs."""

@@ -1,0 +1,199 @@
+"""The entry of a converted table in the catalog, which follows the commit of its log.
+
+The commit makes the table; until its entry follows, names show the Parquet files and paths the
+table. Whoever converts again finishes what was left (C-08). What the entry was stands in the
+commit (decision 0038), so the conversion can be undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.command import command_on
+from puredelta.commands.convert.plan import list_files
+from puredelta.commands.convert.settings import ConvertSettings
+from puredelta.commands.convert.target import ConversionTarget
+from puredelta.commands.finish import finish
+from puredelta.errors import (
+    CatalogError,
+    ConcurrentWriteException,
+    DeltaError,
+    ErrorCode,
+    InvalidRequestError,
+)
+from puredelta.log.commit.commit_request import CommitRequest, changed_definition
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.actions import operations
+from puredelta.protocol.actions.paths import path_below_root
+from puredelta.protocol.features.feature_registry import Capability
+from puredelta.protocol.features.properties import TableProperties
+from puredelta.protocol.features.protocol_changes import required_protocol, stored_configuration
+from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.catalog.catalog_entries import listed_columns
+from puredelta.spark.jvm.classes import JVM_ERRORS
+from puredelta.spark.jvm.entry_format import StoredEntry, format_text, make_delta
+from puredelta.spark.session.delta_conf import CONVERT_METADATA_CHECK
+from puredelta.spark.session.session import SessionInfo
+from puredelta.spark.session.types import to_spark
+
+ENTRY_TAG = "puredelta.convertedEntry"
+"""The tag of a commit that says what the catalog's entry was before it."""
+
+_SHOWN = 3
+
+
+def entry_tags(spark: SparkSession, target: ConversionTarget) -> Mapping[str, str]:
+    """Return what the commit of a conversion keeps of the entry that it is to change."""
+    entry = target.entry
+    return {} if entry is None else {ENTRY_TAG: format_text(spark, entry.database, entry.name)}
+
+
+def require_same_entry(
+    spark: SparkSession, target: ConversionTarget, was: Mapping[str, str]
+) -> None:
+    """Look at the entry again, right before the commit.
+
+    Raises:
+        ConcurrentWriteException: another session has changed it since ``was`` was read.
+    """
+    if entry_tags(spark, target) != was:
+        raise ConcurrentWriteException(
+            f"The entry of {target.full_name} in the catalog was changed while the table was "
+            "converted. Nothing was changed; convert it again.",
+            code=ErrorCode.CONCURRENT_WRITE,
+            table=str(target.full_name),
+        )
+
+
+def make_entry_delta(
+    spark: SparkSession, entry: StoredEntry, columns: StructType, *, was: str | None = None
+) -> None:
+    """Let the catalog's entry be that of the Delta table which is there.
+
+    ``was`` is what the entry was when the conversion began.
+
+    Raises:
+        CatalogError: the catalog refuses, or somebody has changed the entry meanwhile.
+    """
+    try:
+        if was is not None and format_text(spark, entry.database, entry.name) != was:
+            raise _not_updated(entry, "another session has changed it meanwhile")
+        make_delta(spark, entry.database, entry.name, listed_columns(to_spark(columns)))
+    except JVM_ERRORS as refused:
+        raise _not_updated(entry, str(refused)) from refused
+
+
+def _not_updated(entry: StoredEntry, reason: str) -> CatalogError:
+    name = f"{entry.database}.{entry.name}"
+    return CatalogError(
+        f"The files of {name} are a Delta table now, {entry.location}, but the entry of {name} in "
+        f"the catalog is still that of a Parquet table: {reason}. Write nothing to {name} by its "
+        f"name until you have run CONVERT TO DELTA {name} again, which changes the entry alone, or "
+        f"puredelta.undo_convert, which makes it a Parquet table again.",
+        code=ErrorCode.CATALOG_ENTRY_NOT_UPDATED,
+        name=name,
+        path=entry.location,
+    )
+
+
+def adopt_log(
+    spark: SparkSession, log: TableLog, target: ConversionTarget, entry: StoredEntry
+) -> int | None:
+    """Make an entry of Parquet files that of the Delta table which is there already (C-08).
+
+    Properties that the catalog has beyond the log's go into the log. Returns the version of that
+    commit, None where none was needed.
+
+    Raises:
+        InvalidRequestError: the properties differ (DELTA_CONVERT_METASTORE_METADATA_MISMATCH), or
+            files have come since the conversion that the table does not know.
+        CatalogError: the catalog refuses; the table is as it was.
+    """
+    session = SessionInfo.of(spark)
+    settings = ConvertSettings.parse(session.settings)
+    snapshot = log.snapshot()
+    _require_no_other_files(spark, log, snapshot, target, settings)
+    after = _merged(snapshot.config, target, checks=settings.checks_metadata)
+    version = None
+    if after != snapshot.config:
+        command = command_on(spark, log, snapshot, Capability.ADMINISTER, session=session)
+        operation = operations.convert(
+            num_files=0,
+            partitioned_by=target.stated,
+            collect_stats=False,
+            catalog_table=target.full_name,
+        )
+        changes = changed_definition(snapshot.config, after)
+        version = finish(command, CommitRequest(actions=changes, operation=operation)).version
+    make_entry_delta(spark, entry, after.schema)
+    return version
+
+
+def _merged(before: TableConfig, target: ConversionTarget, *, checks: bool) -> TableConfig:
+    kept = before.metadata.configuration
+    stated = stored_configuration(target.properties)
+    merged = {**kept, **stated}
+    if merged == kept:
+        return before
+    if kept and checks:
+        raise _mismatch(kept, stated)
+    properties = TableProperties.of(merged)
+    properties.validate()
+    return TableConfig.of(
+        required_protocol(before.protocol, before.schema, properties),
+        replace(before.metadata, configuration=merged),
+    )
+
+
+def _mismatch(kept: Mapping[str, str], stated: Mapping[str, str]) -> DeltaError:
+    def shown(properties: Mapping[str, str]) -> str:
+        return "[" + ", ".join(f"{key}={properties[key]}" for key in sorted(properties)) + "]"
+
+    return InvalidRequestError(
+        "You are trying to convert a table which already has a delta log where the table "
+        "properties in the catalog don't match the configuration in the delta log.\n"
+        f"Table properties in catalog: {shown(stated)}\nDelta configuration: {shown(kept)}\n"
+        "To merge the configurations, those of the catalog over those of the log, set "
+        f"{CONVERT_METADATA_CHECK.key} to false.",
+        code=ErrorCode.CONVERT_METASTORE_METADATA_MISMATCH,
+        catalog=shown(stated),
+        log=shown(kept),
+    )
+
+
+def _require_no_other_files(
+    spark: SparkSession,
+    log: TableLog,
+    snapshot: Snapshot,
+    target: ConversionTarget,
+    settings: ConvertSettings,
+) -> None:
+    """Refuse to lose rows that were written by name between a conversion and its entry.
+
+    Only version 0 has no files that other versions have removed.
+    """
+    if snapshot.version > 0:
+        return
+    known = {path_below_root(log.root_uri, add.path) for add in snapshot.files.adds()}
+    listed, _ = list_files(spark, log.store, target, settings)
+    others = [file.path for file in listed if file.path not in known]
+    if others:
+        raise _other_files(target, log.root_uri, others)
+
+
+def _other_files(target: ConversionTarget, root_uri: str, others: Sequence[str]) -> DeltaError:
+    shown = ", ".join(others[:_SHOWN]) + (", ..." if len(others) > _SHOWN else "")
+    return InvalidRequestError(
+        f"{root_uri} is a Delta table already, and {len(others)} Parquet file(s) have been written "
+        f"to it since that it does not know: {shown}. Their rows would be lost. Call "
+        f"puredelta.undo_convert for {target.full_name} and convert it again, or move the files "
+        "away.",
+        code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+        path=root_uri,
+        files=tuple(others[:_SHOWN]),
+    )

@@ -1,0 +1,283 @@
+"""What a conversion works on: a directory, or a table of the session catalog.
+
+Of a table the catalog says where it is, which columns it has and how it is partitioned; the
+files say the rest. Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+from typing_extensions import assert_never
+
+from puredelta.commands.convert.listing.inferred import INFER
+from puredelta.commands.convert.source import (
+    CatalogName,
+    DeltaDirectory,
+    ParquetDirectory,
+    parse_source,
+)
+from puredelta.commands.definition.columns import stored_columns
+from puredelta.errors import (
+    DeltaError,
+    ErrorCode,
+    InvalidRequestError,
+    TableNotFoundError,
+    UnsupportedError,
+)
+from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.types import StructField, StructType
+from puredelta.protocol.table.table_config import CHAR_VARCHAR
+from puredelta.spark.catalog.catalog_entries import entry_name, is_taken
+from puredelta.spark.jvm.entry_format import StoredEntry, read_entry
+from puredelta.spark.jvm.session_catalog import SESSION_CATALOG
+from puredelta.spark.session.formats import FORMAT
+from puredelta.spark.session.identifiers import quote_name
+from puredelta.spark.session.session import is_connect
+
+EXISTS_DEFAULT = "EXISTS_DEFAULT"
+"""What a row has in a column that was added after its file was written, in Spark's own tables."""
+
+_HIVE = "hive"
+_TRANSIENT = "transient_lastDdlTime"
+_DEFAULTS_FEATURE = "delta.feature.allowColumnDefaults"
+_PARTS_MAX = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyDelta:
+    """There is nothing to convert (C-05)."""
+
+    location: str
+    name: str | None = None
+    """In the catalog."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversionTarget:
+    """A directory that is to become a table, with its entry in the catalog if it has one."""
+
+    location: str
+    partitions: StructType
+    """The columns of its partition directories, outermost first."""
+    stated: tuple[str, ...] = ()
+    """The names of those that the caller has given (C-57)."""
+    entry: StoredEntry | None = None
+    infers: bool = False
+    """The names of the directories are to say what the partition columns are."""
+
+    @property
+    def full_name(self) -> str | None:
+        """The name in the catalog, as the history has it; None for a directory."""
+        entry = self.entry
+        return None if entry is None else quoted_entry_name(entry)
+
+    @property
+    def columns(self) -> StructType | None:
+        """The columns that the catalog lists, all nullable; None for a directory (C-34)."""
+        return None if self.entry is None else _columns(self.entry.columns)
+
+    @property
+    def late_columns(self) -> Mapping[str, str]:
+        """Defaults of the columns that a file may lack, by name."""
+        if self.entry is None:
+            return {}
+        defaults = {f.name: f.metadata.get(EXISTS_DEFAULT) for f in self.entry.columns.fields}
+        return {
+            name: text for name, text in defaults.items() if text and text.strip().lower() != "null"
+        }
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties that the table takes over from the catalog (C-53)."""
+        kept = {} if self.entry is None else dict(self.entry.properties)
+        kept.pop(_TRANSIENT, None)
+        columns = self.columns
+        if columns is not None and any(CURRENT_DEFAULT in f.metadata for f in columns.fields):
+            kept.setdefault(_DEFAULTS_FEATURE, "supported")
+        return kept
+
+    @property
+    def description(self) -> str | None:
+        """The comment that the table has in the catalog."""
+        return None if self.entry is None else self.entry.comment
+
+
+def find_target(
+    spark: SparkSession, identifier: str, partition_schema: T.StructType | str | None
+) -> ConversionTarget | AlreadyDelta:
+    """Return what an identifier stands for (C-01, C-02); a catalog need not infer what it knows.
+
+    Raises:
+        InvalidRequestError: the identifier is none, or names a view or a table that is not
+            Parquet; the partition columns are none, or not those of the catalog.
+        TableNotFoundError: the catalog has no such table (TABLE_OR_VIEW_NOT_FOUND).
+        UnsupportedError: an Iceberg table, another catalog, or a name in a Connect session.
+    """
+    source = parse_source(identifier)
+    infers = isinstance(partition_schema, str) and partition_schema.strip().lower() == INFER
+    given = parse_partition_schema(None if infers else partition_schema)
+    match source:
+        case DeltaDirectory(location):
+            return AlreadyDelta(location=location)
+        case ParquetDirectory(location):
+            return ConversionTarget(
+                location=location, partitions=given, stated=given.names, infers=infers
+            )
+        case CatalogName(parts):
+            return _find_table(spark, parts, given)
+        case _:
+            assert_never(source)
+
+
+def parse_partition_schema(given: T.StructType | str | None) -> StructType:
+    """Return the partition columns as a table stores them; nothing given is no column.
+
+    Raises:
+        InvalidRequestError: the text is a type but no list of columns.
+        pyspark.errors.ParseException: the text is no DDL.
+    """
+    if given is None:
+        return StructType(())
+    schema = T.StructType.fromDDL(given) if isinstance(given, str) else given
+    if not isinstance(schema, T.StructType):
+        raise InvalidRequestError(
+            f"{given!r} is no list of partition columns. Write names and types: 'day date'.",
+            code=ErrorCode.INVALID_PARTITION_COLUMN_TYPE,
+            partition_schema=str(given),
+        )
+    return stored_columns(schema)
+
+
+def quoted_entry_name(entry: StoredEntry) -> str:
+    """Return the whole name of a table of the session catalog, every part quoted."""
+    return quote_name((SESSION_CATALOG, entry.database, entry.name))
+
+
+def _find_table(
+    spark: SparkSession, parts: Sequence[str], given: StructType
+) -> ConversionTarget | AlreadyDelta:
+    if is_connect(spark):
+        raise UnsupportedError(
+            f"CONVERT TO DELTA of the table {quote_name(parts)} needs a classic session: a Spark "
+            "Connect client has no access to the session catalog. Name the directory, "
+            "parquet.`/path`.",
+            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
+        )
+    entry = _read_entry(spark, parts)
+    if entry.is_view:
+        raise InvalidRequestError(
+            "Operation not allowed: `Converting a view to a Delta table` is not supported for "
+            f"Delta tables: {quote_name(parts)}",
+            code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+            table=quote_name(parts),
+        )
+    if (entry.provider or "").lower() == FORMAT:
+        return AlreadyDelta(location=entry.location, name=quoted_entry_name(entry))
+    _require_parquet(entry, parts)
+    partitions = _partition_columns(entry)
+    if given.fields:
+        _require_same_partitions(partitions, given)
+    return ConversionTarget(
+        location=entry.location, partitions=partitions, stated=given.names, entry=entry
+    )
+
+
+def _read_entry(spark: SparkSession, parts: Sequence[str]) -> StoredEntry:
+    name = entry_name(spark, tuple(parts))
+    if name is None and len(parts) >= _PARTS_MAX:
+        raise InvalidRequestError(
+            f"{SESSION_CATALOG} requires a single-part namespace, but got identifier "
+            f"{quote_name(parts)}. CONVERT TO DELTA takes tables of {SESSION_CATALOG} only.",
+            code=ErrorCode.REQUIRES_SINGLE_PART_NAMESPACE,
+            identifier=quote_name(parts),
+        )
+    if name is None or not is_taken(spark, name):
+        place = spark.catalog.currentCatalog() if name is None else name
+        raise TableNotFoundError(
+            f"The table or view {quote_name(parts)} cannot be found ({place}). Verify the spelling "
+            f"and correctness of the schema and catalog. CONVERT TO DELTA takes tables of "
+            f"{SESSION_CATALOG}, no temporary views, and directories: parquet.`/path`.",
+            code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
+            table=quote_name(parts),
+        )
+    return read_entry(spark, name.database, name.name)
+
+
+def _require_parquet(entry: StoredEntry, parts: Sequence[str]) -> None:
+    provider = (entry.provider or "").lower()
+    if provider == "parquet" or (provider == _HIVE and "parquet" in (entry.serde or "").lower()):
+        return
+    if not provider:
+        raise InvalidRequestError(
+            "CONVERT TO DELTA only supports parquet tables. Please rewrite your target as "
+            f"parquet.`{entry.location}` if it's a parquet directory.",
+            code=ErrorCode.MISSING_PROVIDER_FOR_CONVERT,
+            table=quote_name(parts),
+        )
+    raise InvalidRequestError(
+        "CONVERT TO DELTA only supports parquet tables, but you are trying to convert a "
+        f"{provider} source: {quote_name(parts)}",
+        code=ErrorCode.CONVERT_NON_PARQUET_TABLE,
+        source_name=provider,
+        table=quote_name(parts),
+    )
+
+
+def _columns(schema: T.StructType) -> StructType:
+    return StructType(
+        tuple(
+            StructField(
+                field.name,
+                field.type,
+                nullable=True,
+                metadata={k: v for k, v in field.metadata.items() if k != EXISTS_DEFAULT},
+            )
+            for field in stored_columns(schema).fields
+        )
+    )
+
+
+def _partition_columns(entry: StoredEntry) -> StructType:
+    columns = _columns(entry.columns)
+    found = map(columns.find_ignoring_case, entry.partition_columns)
+    return StructType(tuple(column for column in found if column is not None))
+
+
+def _require_same_partitions(catalog: StructType, given: StructType) -> None:
+    """Compare names, types and order; case and comments are the catalog's."""
+
+    def shape(schema: StructType) -> list[tuple[str, str, bool]]:
+        return [(f.name.lower(), _shown_type(f), f.nullable) for f in schema.fields]
+
+    if shape(catalog) != shape(given):
+        raise _other_partitions(catalog, given)
+
+
+def _other_partitions(catalog: StructType, given: StructType) -> DeltaError:
+    return InvalidRequestError(
+        "CONVERT TO DELTA was called with a partition schema different from the partition schema "
+        "inferred from the catalog, please avoid providing the schema so that the partition schema "
+        "can be chosen from the catalog.\n\n"
+        f"catalog partition schema:\n{_tree(catalog)}\nprovided partition schema:\n{_tree(given)}",
+        code=ErrorCode.UNEXPECTED_PARTITION_SCHEMA_FROM_USER,
+        catalog_partitions=_tree(catalog),
+        provided_partitions=_tree(given),
+    )
+
+
+def _tree(schema: StructType) -> str:
+    lines = [
+        f" |-- {f.name}: {_shown_type(f)} (nullable = {str(f.nullable).lower()})"
+        for f in schema.fields
+    ]
+    return "\n".join(["root", *lines])
+
+
+def _shown_type(field: StructField) -> str:
+    """Return the type, ``char(n)`` and ``varchar(n)`` as they were declared."""
+    return str(field.metadata.get(CHAR_VARCHAR, simple_string(field.type)))

@@ -1,0 +1,1 @@
+"""Hadoop file systems of the session, as stores."""
