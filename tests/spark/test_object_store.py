@@ -197,3 +197,22 @@ def test_delta_rs_reads_what_is_there(spark: SparkSession, server: Proxy, path: 
     found = deltalake.DeltaTable(path.replace("s3a:", "s3:"), storage_options=options)
     rows = found.to_pyarrow_table().to_pylist()
     assert sorted(row["id"] for row in rows) == list(range(9))
+
+
+def test_streams_and_plain_readers_take_the_settings_as_options(
+    spark: SparkSession, server: Proxy, path: str, tmp_path: Path
+) -> None:
+    """They run where no session is in reach."""
+    puredelta.write(spark.range(20).coalesce(1), path)
+    puredelta.sql(
+        spark,
+        f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+    )
+    DeltaTable.forPath(spark, path).delete("id < 5")
+    options = s3.settings(server.endpoint)
+    assert spark.read.format("delta").options(**options).load(path).count() == 15
+    stream = spark.readStream.format("delta").options(**options).load(path).writeStream
+    stream = stream.format("parquet").option("checkpointLocation", str(tmp_path / "state"))
+    query = stream.trigger(availableNow=True).start(str(tmp_path / "out"))
+    assert query.awaitTermination(120)
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 15

@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from puredelta.log.changes import file_rows
 from puredelta.log.changes.file_rows import ReadableFile, read_batches
 from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from puredelta.protocol.features.properties import ColumnMappingMode
@@ -46,10 +48,9 @@ def rows(path: Path, schema: StructType, wanted: pa.Schema, **given: Any) -> lis
         only=vector(given.pop("only", None)),
     )
     partitions = given.pop("partitions", ())
-    batches = read_batches(
-        file, schema, wanted, partition_columns=partitions, mode=mode, batch_rows=3
-    )
-    return [row for batch in batches for row in batch.to_pylist()]
+    batches = read_batches(file, schema, wanted, partition_columns=partitions, mode=mode)
+    with mock.patch.object(file_rows, "BATCH_ROWS", 3):
+        return [row for batch in batches for row in batch.to_pylist()]
 
 
 def test_deleted_rows_partition_values_and_what_a_file_lacks(tmp_path):

@@ -32,8 +32,10 @@ from puredelta.log.changes.stream_files import RowStream, StreamRules
 from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
+from puredelta.store.registry import Storage
 
 _CHANGES = ("readChangeFeed", "readChangeData")
+_STORAGE_OPTION = "fs."
 _TIME_TRAVEL = ("versionAsOf", "timestampAsOf")
 
 
@@ -101,6 +103,7 @@ class DeltaSource(DataSource):
                 self.options.get("startingTimestamp"),
                 lambda text: _moment_ms(text, option="startingTimestamp"),
             ),
+            storage=self._storage,
         )
 
     def streamWriter(self, schema: T.StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
@@ -120,8 +123,14 @@ class DeltaSource(DataSource):
     def _flag(self, name: str) -> bool:
         return str(self.options.get(name)).lower() == "true"
 
+    @property
+    def _storage(self) -> Storage:
+        """Hadoop's settings among the options; no session is in reach here."""
+        named = {k: v for k, v in self.options.items() if k.startswith(_STORAGE_OPTION)}
+        return Storage().with_options(named)
+
     def _rows(self, snapshot: Snapshot) -> SourceRows:
-        return SourceRows(snapshot.config, changes=self._reads_changes)
+        return SourceRows(snapshot.config, changes=self._reads_changes, storage=self._storage)
 
     def _required_rows(self, snapshot: Snapshot, schema: T.StructType) -> SourceRows:
         require_plain(snapshot.config)
@@ -135,7 +144,7 @@ class DeltaSource(DataSource):
         return rows
 
     def _changed_files(self) -> tuple[ReadableFile, ...]:
-        log = TableLog.open(_path(self.options))
+        log = TableLog.open(_path(self.options), storage=self._storage)
         start, end = (
             bound_of(
                 self.options.get(f"{which}Version"),
@@ -164,7 +173,7 @@ class DeltaSource(DataSource):
                 "Please either provide 'timestampAsOf' or 'versionAsOf' for time travel, not both.",
                 code=ErrorCode.ONE_OF_IN_TIME_TRAVEL,
             )
-        log = TableLog.open(_path(self.options))
+        log = TableLog.open(_path(self.options), storage=self._storage)
         if timestamp is not None:
             return log.snapshot(timestamp_ms=_moment_ms(str(timestamp)))
         return log.snapshot(version=None if version is None else parse_version(version))

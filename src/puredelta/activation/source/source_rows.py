@@ -21,6 +21,7 @@ from puredelta.protocol.schema.types import PRIMITIVE_NAMES, TIMESTAMP, StructTy
 from puredelta.protocol.table.change_data import change_schema, require_no_change_columns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.types import as_nullable, to_spark, without_table_metadata
+from puredelta.store.registry import Storage
 
 ACTIVATE = "Call puredelta.activate(spark) first."
 """The next step, in every error of the data source."""
@@ -29,7 +30,11 @@ ACTIVATE = "Call puredelta.activate(spark) first."
 class SourceRows:
     """Reads any file of a table as the columns of the table, or of its change data feed."""
 
-    def __init__(self, config: TableConfig, *, changes: bool = False) -> None:
+    def __init__(
+        self, config: TableConfig, *, changes: bool = False, storage: Storage | None = None
+    ) -> None:
+        """``storage`` says how files are reached, by default as the environment does."""
+        self._storage = Storage() if storage is None else storage
         if changes:
             require_no_change_columns(config.schema.names, was_enabled=False)
         self._schema = change_schema(config.schema) if changes else config.schema
@@ -53,6 +58,7 @@ class SourceRows:
             _arrow_schema(_nullable(self._schema)),
             partition_columns=by_log,
             mode=self._mode,
+            open_at=self._storage.open,
         )
 
 

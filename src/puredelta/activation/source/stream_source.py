@@ -20,6 +20,7 @@ from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.replay.history import find_version_at, find_version_from
 from puredelta.log.replay.segment import list_log, version_not_found
 from puredelta.log.replay.table_log import TableLog
+from puredelta.store.registry import Storage
 
 _VERSION, _TABLE, _WHOLE = "version", "tableId", "wholeTable"
 _NOTHING = -1
@@ -88,7 +89,10 @@ class Streamed(Protocol):
 class DeltaStreamReader(DataSourceStreamReader):
     """Reads the files of the commits between two versions, a task each."""
 
-    def __init__(self, streamed: Streamed, rows: SourceRows, *, start: StreamStart) -> None:
+    def __init__(
+        self, streamed: Streamed, rows: SourceRows, *, start: StreamStart, storage: Storage
+    ) -> None:
+        self._storage = storage
         self._streamed = streamed
         self._rows = rows
         self._start = start
@@ -103,7 +107,7 @@ class DeltaStreamReader(DataSourceStreamReader):
             InvalidRequestError: the time lies behind the newest version
                 (DELTA_TIMESTAMP_GREATER_THAN_COMMIT).
         """
-        log = TableLog.open(self._path)
+        log = TableLog.open(self._path, storage=self._storage)
         match self._start:
             case StreamStart(is_latest=True):
                 return self.latestOffset()
@@ -116,7 +120,7 @@ class DeltaStreamReader(DataSourceStreamReader):
 
     def latestOffset(self) -> Offset:  # type: ignore[override]
         """Return the newest version; this form of the method is that of every PySpark 4."""
-        log = TableLog.open(self._path)
+        log = TableLog.open(self._path, storage=self._storage)
         version = log.latest_version()
         return self._offset(log.snapshot().version if version is None else version)
 
@@ -129,7 +133,7 @@ class DeltaStreamReader(DataSourceStreamReader):
         """
         self._require_same_table(start)
         through, after = int(end[_VERSION]), int(start[_VERSION])
-        log = TableLog.open(self._path)
+        log = TableLog.open(self._path, storage=self._storage)
         if start.get(_WHOLE):
             files = self._streamed.whole(log, through)
         elif through > after:

@@ -8,9 +8,10 @@ files is cheap; deletion vectors are read together with the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timezone
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from puredelta.protocol.schema.types import (
     StructType,
 )
 from puredelta.protocol.values.partition_values import parse_partition_value
+from puredelta.store.base import Store
 from puredelta.store.registry import open_store
 
 BATCH_ROWS = 65_536
@@ -83,27 +85,27 @@ def read_batches(
     *,
     partition_columns: Sequence[str],
     mode: ColumnMappingMode,
-    batch_rows: int = BATCH_ROWS,
+    open_at: Callable[[str], Store] = open_store,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file as batches of ``wanted``, whose fields are those of ``schema``.
 
-    Columns are found by name, not by field id. A partition value of type ``timestamp`` without a
-    zone is in UTC.
+    Columns are found by name, not by field id. ``open_at`` opens a directory. A partition value of
+    type ``timestamp`` without a zone is in UTC.
 
     Raises:
         CorruptTableError: a deletion vector is missing or damaged.
     """
-    rows = _WantedRows.of(file)
+    rows = _WantedRows.of(file, open_at)
     if rows.are_none:
         return
     directory, _, name = file.uri.rpartition("/")
     kinds = list(zip(schema.fields, wanted, strict=True))
     names = {physical_name(f, mode) for f in schema.fields if f.name not in partition_columns}
     first = 0
-    with open_store(directory).open(name) as opened:
+    with open_at(directory).open(name) as opened:
         parquet = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
         present = [n for n in parquet.schema_arrow.names if n in names]
-        for batch in parquet.iter_batches(batch_rows, columns=present):
+        for batch in parquet.iter_batches(BATCH_ROWS, columns=present):
             columns = [
                 _partition_column(file, field, to.type, batch.num_rows, mode)
                 if field.name in partition_columns
@@ -125,11 +127,14 @@ class _WantedRows:
     only: RowIndexes | None
 
     @classmethod
-    def of(cls, file: ReadableFile) -> _WantedRows:
-        deleted = None if file.deleted is None else read_vector(file.deleted, file.root_uri)
+    def of(cls, file: ReadableFile, open_at: Callable[[str], Store]) -> _WantedRows:
+        if file.deleted is None and file.only is None:
+            return cls(deleted=None, only=None)
+        read = partial(read_vector, root_uri=file.root_uri, store=open_at(file.root_uri))
+        deleted = None if file.deleted is None else read(file.deleted)
         if file.only is None:
             return cls(deleted=deleted, only=None)
-        only = read_vector(file.only, file.root_uri)
+        only = read(file.only)
         if deleted is not None:
             only = np.setdiff1d(only, deleted, assume_unique=True)
         return cls(deleted=None, only=only)
