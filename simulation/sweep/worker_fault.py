@@ -17,15 +17,16 @@ def failing(
     the file is written all the same, and whether half of it is.
     """
 
-    def written(ordinal: int, tables: Any, schema: Any, options: Any, target: str) -> Any:
+    def written(ordinal: int, tables: Any, schema: Any, options: Any, target: Any) -> Any:
         if _count(directory) != nth:
             return original(ordinal, tables, schema, options, target)
         number, happens, short = how
+        path = target.sink()
         if happens or short:
             original(ordinal, tables, schema, options, target)
-        if short and os.path.exists(target):  # noqa: PTH110 - text in
-            os.truncate(target, os.path.getsize(target) // 2)  # noqa: PTH202
-        raise OSError(number, os.strerror(number), target)
+        if short and os.path.exists(path):  # noqa: PTH110 - text in
+            os.truncate(path, os.path.getsize(path) // 2)  # noqa: PTH202
+        raise OSError(number, os.strerror(number), path)
 
     return written
 

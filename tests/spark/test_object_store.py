@@ -139,6 +139,25 @@ def test_a_table_is_opened_and_read_in_few_requests(
     assert [one.verb for one in requests if ".parquet" in one.path] == ["PUT"]
 
 
+@pytest.mark.parametrize("num_touched", [1, 3])
+def test_an_upsert_takes_as_many_requests_as_it_touches_files(
+    spark: SparkSession, path: str, requests: list[Any], num_touched: int
+) -> None:
+    puredelta.write(spark.range(0, 40_000, 1, 8).selectExpr("id", "'old' v"), path)
+    table = DeltaTable.forPath(spark, path)
+    ids = [n * 10_000 for n in range(num_touched)]
+    source = spark.createDataFrame([(n, "new") for n in ids], "id LONG, v STRING").coalesce(1)
+    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
+    requests.clear()
+    merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    of_data = [one.verb for one in requests if ".parquet" in one.path and "staging" not in one.path]
+    assert of_data.count("GET") <= 5 * num_touched  # keys, then rows; footers come with either
+    assert of_data.count("PUT") <= num_touched + 1
+    assert set(of_data) == {"GET", "PUT"}  # no HEAD: sizes are in the log
+    assert len([one for one in requests if one.verb == "PUT" and "_delta_log" in one.path]) == 1
+    assert table.toDF().where("v = 'new'").count() == num_touched
+
+
 def test_a_job_that_fails_leaves_nothing(spark: SparkSession, path: str) -> None:
     puredelta.write(spark.range(3), path)
     before = data_names(spark, path)
@@ -178,3 +197,22 @@ def test_delta_rs_reads_what_is_there(spark: SparkSession, server: Proxy, path: 
     found = deltalake.DeltaTable(path.replace("s3a:", "s3:"), storage_options=options)
     rows = found.to_pyarrow_table().to_pylist()
     assert sorted(row["id"] for row in rows) == list(range(9))
+
+
+def test_streams_and_plain_readers_take_the_settings_as_options(
+    spark: SparkSession, server: Proxy, path: str, tmp_path: Path
+) -> None:
+    """They run where no session is in reach."""
+    puredelta.write(spark.range(20).coalesce(1), path)
+    puredelta.sql(
+        spark,
+        f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+    )
+    DeltaTable.forPath(spark, path).delete("id < 5")
+    options = s3.settings(server.endpoint)
+    assert spark.read.format("delta").options(**options).load(path).count() == 15
+    stream = spark.readStream.format("delta").options(**options).load(path).writeStream
+    stream = stream.format("parquet").option("checkpointLocation", str(tmp_path / "state"))
+    query = stream.trigger(availableNow=True).start(str(tmp_path / "out"))
+    assert query.awaitTermination(120)
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 15

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import puredelta
 from puredelta.errors import UnsupportedError
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.storage import session_storage
 from puredelta.tables import DeltaTable
 from tests.servers import s3
@@ -79,9 +80,12 @@ def test_files_are_compacted_cleaned_and_brought_back(spark: SparkSession, place
     assert _sum(spark, t) == (20, 20)
 
 
-def test_a_directory_is_converted(spark: SparkSession, place: Place) -> None:
+def test_a_directory_is_converted(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     t = place.new()
-    spark.range(20).selectExpr("id", "id % 4 AS p").write.partitionBy("p").parquet(t)
+    plain = tmp_path / "plain"
+    spark.range(20).selectExpr("id", "id % 4 AS p").write.partitionBy("p").parquet(str(plain))
+    for file in plain.rglob("*.parquet"):
+        open_log(spark, t).store.put(file.relative_to(plain).as_posix(), file.read_bytes())
     puredelta.sql(spark, f"CONVERT TO DELTA parquet.`{t}` PARTITIONED BY (p BIGINT)")
     assert _sum(spark, t) == (20, 30)
     assert puredelta.read(spark, t).filter("p = 1").count() == 5

@@ -26,7 +26,6 @@ from puredelta.protocol.schema.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
-    VARIANT,
     VOID,
     ArrayType,
     DataType,
@@ -51,13 +50,6 @@ _STORED: Mapping[PrimitiveType, pa.DataType] = {
     TIMESTAMP: pa.timestamp("us", "UTC"),
     TIMESTAMP_NTZ: pa.timestamp("us"),
 }
-_VARIANT = pa.struct(
-    [
-        pa.field("value", pa.binary(), nullable=False),
-        # How Spark tells a variant from a struct.
-        pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
-    ]
-)
 _COLLATED = "string collate "
 
 
@@ -105,8 +97,6 @@ def _arrow_type(data_type: DataType) -> pa.DataType:
             return pa.map_(_arrow_type(key), pa.field("value", _arrow_type(value)))
         case PrimitiveType(name) if name.startswith(_COLLATED):
             return pa.string()
-        case _ if data_type == VARIANT:
-            return _VARIANT
         case _ if data_type == VOID:
             return pa.null()
         case DecimalType() | PrimitiveType():
