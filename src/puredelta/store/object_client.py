@@ -50,6 +50,15 @@ def client_of(access: ObjectAccess) -> Any:
         return _clients[identity]
 
 
+_ASKS_THE_INSTANCE = re.compile(r"//(169\.254\.169\.254|metadata\.google\.internal|metadata)/")
+"""Where a machine of a cloud gets its credentials; asked if there are no others."""
+_NO_CREDENTIALS = (
+    "There are no credentials, and this machine gets none from its cloud. Set those of the store "
+    "in Hadoop's settings (fs.s3a.access.key, fs.azure.account.key.ACCOUNT, ...), in the "
+    "environment, or as spark.puredelta.storage.* (docs/storage.md)"
+)
+
+
 class UnsupportedRequestError(StorageError):
     """The store does not have what was asked for, and has done nothing."""
 
@@ -80,6 +89,8 @@ class translated:  # noqa: N801 - as context managers of contextlib are named
         if isinstance(error, StorageError):
             return error
         text = f"{self._what}: {shown(error, self._access)}"
+        if _ASKS_THE_INSTANCE.search(text):
+            return PermissionError(f"{text}. {_NO_CREDENTIALS}")
         is_missing = isinstance(error, FileNotFoundError)
         if is_missing and not self._writes and "NoSuchBucket" not in text:
             return FileNotFoundError(text)
