@@ -522,7 +522,7 @@ def test_permission_denied_or_disk_full(
     assert convert(tmp_path).version == 0, "nothing is in the way of another try"
 
 
-@pytest.mark.parametrize("scheme", ["s3a://bucket/t", "hdfs://name/t"])
+@pytest.mark.parametrize("scheme", ["nowhere://bucket/t", "hdfs://name/t"])
 def test_other_storage_is_refused_by_name(scheme: str) -> None:
     with pytest.raises(UnsupportedError, match=scheme.partition(":")[0]):
         convert_to_delta(FakeSession(), f"parquet.`{scheme}`")
