@@ -16,8 +16,13 @@ from puredelta.store.base import StorageError
 def test_a_log_that_cannot_be_read_after_the_commit_keeps_no_name_away(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unreadable(*_: Any, **__: Any) -> Any:
-        raise StorageError("gone for a moment")
+    read = TableLog.snapshot
+    first = tmp_path / "t" / "_delta_log" / f"{0:020}.json"
+
+    def unreadable(*given: Any, **named: Any) -> Any:
+        if first.exists():
+            raise StorageError("gone for a moment")
+        return read(*given, **named)
 
     text = f"CREATE TABLE kept_name USING delta LOCATION '{tmp_path}/t' AS SELECT 1 AS id"
     try:
