@@ -262,13 +262,28 @@ class Client:
             remove_file(file, deleted_ms=now_ms, data_change=data_change) for file in files
         ]
 
+    def change(
+        self,
+        written: Written,
+        command: Command,
+        file: Add,
+        change: Callable[[Row], Row | None],
+        *,
+        by_vector: bool,
+    ) -> None:
+        """Change rows of a file, by a deletion vector if wanted and the table may have them."""
+        if by_vector and command.snapshot.config.properties.enable_deletion_vectors:
+            self._hide(written, command, file, change)
+        else:
+            self.rewrite(written, file, change)
+
     def rewrite(self, written: Written, file: Add, change: Callable[[Row], Row | None]) -> None:
         """Put a changed copy in a file's place; None for a row leaves it out."""
         changed = (change(placed.row) for placed in self.rows(file))
         self.add_rows(written, [row for row in changed if row is not None])
         self.remove(written, [file])
 
-    def hide(
+    def _hide(
         self, written: Written, command: Command, file: Add, change: Callable[[Row], Row | None]
     ) -> None:
         """Hide the rows of a file that change, and write those anew that do not go."""

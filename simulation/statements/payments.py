@@ -65,10 +65,7 @@ class Transfer:
         written = Written()
         with client.writing(written):
             for file in touched:
-                if self.by_vector and snapshot.config.properties.enable_deletion_vectors:
-                    client.hide(written, command, file, self._changed)
-                else:
-                    client.rewrite(written, file, self._changed)
+                client.change(written, command, file, self._changed, by_vector=self.by_vector)
         client.commit(command, written, CommitRequest(actions=(), operation=update("...")))
         return Outcome.COMMITTED
 
@@ -167,12 +164,8 @@ class Cancel:
         written = Written()
         with client.writing(written):
             for each in read.files:
-                if not each.holds(names):
-                    continue
-                if self.by_vector and snapshot.config.properties.enable_deletion_vectors:
-                    client.hide(written, command, each.file, remaining)
-                else:
-                    client.rewrite(written, each.file, remaining)
+                if each.holds(names):
+                    client.change(written, command, each.file, remaining, by_vector=self.by_vector)
         client.commit(command, written, CommitRequest(actions=(), operation=delete("...")))
         return Outcome.COMMITTED
 
@@ -227,10 +220,7 @@ class Raise:
         written = Written()
         with client.writing(written):
             for file in touched:
-                if snapshot.config.properties.enable_deletion_vectors:
-                    client.hide(written, command, file, changed)
-                else:
-                    client.rewrite(written, file, changed)
+                client.change(written, command, file, changed, by_vector=True)
         client.commit(command, written, CommitRequest(actions=(), operation=update("...")))
         return Outcome.COMMITTED
 
