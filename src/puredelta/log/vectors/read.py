@@ -58,12 +58,10 @@ def read_positions(
     return positions
 
 
-def read_vector(
-    vector: DeletionVectorDescriptor, root_uri: str, *, store: Store | None = None
-) -> RowIndexes:
+def read_vector(vector: DeletionVectorDescriptor, root_uri: str, *, store: Store) -> RowIndexes:
     """Return the row positions of one deletion vector of the table at ``root_uri``.
 
-    ``store`` is the table's, if there is one already; it reads what is below its root.
+    ``store`` is the table's: it reads what is below its root, and opens what is elsewhere.
 
     Raises:
         CorruptTableError: it is missing, damaged, or not what the log says it is.
@@ -72,10 +70,9 @@ def read_vector(
     if path is None:
         return decode_inline(vector)
     uri = absolute_uri(root_uri, path)
-    below = None if store is None else path_below_root(root_uri, path)
-    if store is None or below is None:
-        open_at = open_store if store is None else store.at
-        return _read_file(uri, {0: vector}, open_at=open_at)[0]
+    below = path_below_root(root_uri, path)
+    if below is None:
+        return _read_file(uri, {0: vector}, open_at=store.at)[0]
     return _read_opened(uri, {0: vector}, open_file=partial(store.open, below))[0]
 
 
@@ -113,7 +110,7 @@ def _require_possible(files: FileTable) -> None:
 
 
 def _read_file(
-    uri: str, vectors: _Vectors, *, open_at: Callable[[str], Store] = open_store
+    uri: str, vectors: _Vectors, *, open_at: Callable[[str], Store]
 ) -> dict[int, RowIndexes]:
     directory, _, name = uri.rpartition("/")
     return _read_opened(uri, vectors, open_file=lambda: open_at(directory).open(name))
