@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 import puredelta
 from puredelta.errors import DeltaError
+from puredelta.spark.write.write_session import temporary_settings
 from puredelta.tables import DeltaTable
 from tests.corpus.run import Engine, LocalPlace, Run
-from tests.session_settings import session_settings
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 def quick_session(spark: SparkSession) -> AbstractContextManager[None]:
     """Switch off what only pays for many rows."""
-    return session_settings(spark, {"spark.sql.codegen.wholeStage": "false"})
+    return temporary_settings(spark, {"spark.sql.codegen.wholeStage": "false"})
 
 
 def engine(spark: SparkSession) -> Engine:

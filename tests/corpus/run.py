@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.spark.write.write_session import temporary_settings
 from tests.corpus.case import Case
 from tests.corpus.values import Json, decode_rows, encode_rows, ordered, schema_text
-from tests.session_settings import session_settings
 
 METRICS = {
     "MERGE": (
@@ -110,7 +110,7 @@ class Run:
         result: list[Json] = []
         error: Exception | None = None
         source = self._source(case, path)
-        with session_settings(self.spark, case.settings):
+        with temporary_settings(self.spark, case.settings):
             try:
                 answer = self._execute(case, path, source)
                 result = [] if answer is None else [list(row) for row in answer.collect()]

@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from puredelta.errors import DeltaError
 from puredelta.protocol.actions.paths import decode_path
+from puredelta.spark.write.write_session import temporary_settings
 from tests.commands.convert.directories import adds, first_commit, write
-from tests.session_settings import session_settings
 
 A = pa.table({"a": [1, 2]})
 DEFAULTS = "spark.databricks.delta.properties.defaults."
@@ -60,7 +60,7 @@ def by_spark(
     query: str, *partition_columns: str, options: Mapping[str, str] | None = None
 ) -> Build:
     def build(spark: SparkSession, root: Path) -> None:
-        with session_settings(spark, options or {}):
+        with temporary_settings(spark, options or {}):
             frame = spark.sql(query).repartition(2)
             frame.write.partitionBy(*partition_columns).mode("append").parquet(str(root))
 
@@ -227,7 +227,7 @@ def test_same_table(spark: SparkSession, tmp_path: Path, case: str) -> None:
     theirs.mkdir()
     build(spark, theirs)
     shutil.copytree(theirs, ours, copy_function=shutil.copy2)
-    with session_settings(spark, conf):
+    with temporary_settings(spark, conf):
         convert_with_reference(spark, theirs, partition_schema)
         convert_to_delta(spark, f"parquet.`{ours}`", partition_schema)
     assert description(ours) == description(theirs)

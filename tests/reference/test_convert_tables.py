@@ -17,8 +17,8 @@ from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from puredelta.errors import DeltaError
 from puredelta.protocol.values.partition_escape import HIVE_NULL
 from puredelta.spark.jvm.entry_format import read_entry
+from puredelta.spark.write.write_session import temporary_settings
 from tests.commands.convert.directories import first_commit
-from tests.session_settings import session_settings
 
 DATABASE = "convert_both"
 CONVERT = "spark.databricks.delta.convert."
@@ -167,7 +167,7 @@ def test_c_02_as_delta_spark(database: SparkSession, tmp_path: Path, name: str) 
         root = tmp_path / who
         for step in steps:
             step(database, f"t_{who}", root)
-        with session_settings(database, settings):
+        with temporary_settings(database, settings):
             act = _theirs if who == "theirs" else _ours
             problem = act(database, f"{DATABASE}.t_{who}", given, stats)
         found[who] = _state(database, f"t_{who}", root) if problem is None else problem

@@ -20,8 +20,8 @@ import puredelta
 from puredelta.errors import InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.data_files.data_io import DataIo, data_io
+from puredelta.spark.write.write_session import temporary_settings
 from puredelta.tables import DeltaTable
-from tests.session_settings import session_settings
 
 KEY = "spark.puredelta.io"
 EVERY_TYPE = """
@@ -47,12 +47,12 @@ PARTITIONS = """
 
 @pytest.fixture(autouse=True)
 def zone(spark: SparkSession) -> Iterator[None]:
-    with session_settings(spark, {"spark.sql.session.timeZone": "Europe/Berlin"}):
+    with temporary_settings(spark, {"spark.sql.session.timeZone": "Europe/Berlin"}):
         yield
 
 
 def by(spark: SparkSession, way: str) -> Any:
-    return session_settings(spark, {KEY: way})
+    return temporary_settings(spark, {KEY: way})
 
 
 def every_type(spark: SparkSession, num_rows: int = 40) -> DataFrame:
@@ -198,7 +198,7 @@ def test_a_lost_file_is_an_error_that_names_it(spark: SparkSession, tmp_path: Pa
         file.unlink()
         with pytest.raises(PySparkException, match=file.name):
             rows.collect()
-        with session_settings(spark, {"spark.sql.files.ignoreMissingFiles": "true"}):
+        with temporary_settings(spark, {"spark.sql.files.ignoreMissingFiles": "true"}):
             assert puredelta.read(spark, path).count() == 0
 
 
@@ -208,7 +208,10 @@ def test_a_large_file_is_read_by_several_tasks(
     monkeypatch.setattr("puredelta.spark.scan.arrow_scan._PART_BYTES", 10_000)
     path = str(tmp_path / "t")
     rows = spark.range(20_000).coalesce(1)
-    with by(spark, "arrow"), session_settings(spark, {"spark.sql.files.maxRecordsPerFile": "7000"}):
+    with (
+        by(spark, "arrow"),
+        temporary_settings(spark, {"spark.sql.files.maxRecordsPerFile": "7000"}),
+    ):
         puredelta.write(rows, path)
         assert len(list(TableLog.open(path).snapshot().files.adds())) == 3
         found = puredelta.read(spark, path)

@@ -19,11 +19,11 @@ from pyspark.sql import SparkSession
 import puredelta
 from puredelta.spark.data_files.data_io import DataIo, data_io
 from puredelta.spark.session.open_log import open_log
+from puredelta.spark.write.write_session import temporary_settings
 from puredelta.store.base import Store
 from puredelta.tables import DeltaTable
 from tests.servers import s3
 from tests.servers.proxy import Proxy
-from tests.session_settings import session_settings
 
 UNSAFE_VACUUM = "spark.databricks.delta.retentionDurationCheck.enabled"
 
@@ -41,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
 def requests(spark: SparkSession, server: Proxy) -> Iterator[list[Any]]:
     """The session's settings point to the server; the requests it gets."""
     server.requests.clear()
-    with session_settings(spark, s3.settings(server.endpoint)):
+    with temporary_settings(spark, s3.settings(server.endpoint)):
         yield server.requests
 
 
@@ -80,7 +80,7 @@ def test_a_table_lives_in_a_bucket(spark: SparkSession, path: str) -> None:
     before = data_names(spark, path)
     table.optimize().executeCompaction()
     assert data_names(spark, path) > before
-    with session_settings(spark, {UNSAFE_VACUUM: "false"}):
+    with temporary_settings(spark, {UNSAFE_VACUUM: "false"}):
         table.vacuum(0)
     live = {add.path for add in open_log(spark, path).snapshot().files.adds()}
     assert len(data_names(spark, path)) == len(live) == 4

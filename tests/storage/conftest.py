@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from puredelta.spark.jvm.hadoop.hadoop_files import has_file_system
 from puredelta.spark.session.open_log import open_log
+from puredelta.spark.write.write_session import temporary_settings
 from tests.servers import hdfs, s3
-from tests.session_settings import session_settings
 
 _numbers = itertools.count()
 
@@ -66,5 +66,5 @@ def place(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Place
         way = "spark" if request.param == "s3a" else "arrow"
         endpoint = request.getfixturevalue("s3_endpoint")
         settings = {**s3.settings(endpoint), "spark.puredelta.io": way}
-    with session_settings(spark, settings):
+    with temporary_settings(spark, settings):
         yield Place(spark=spark, uri=uri)

@@ -12,9 +12,9 @@ import puredelta
 from puredelta.errors import UnsupportedError
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.storage import session_storage
+from puredelta.spark.write.write_session import temporary_settings
 from puredelta.tables import DeltaTable
 from tests.servers import s3
-from tests.session_settings import session_settings
 from tests.storage.conftest import Place
 
 
@@ -128,7 +128,7 @@ def test_a_stream_reads_a_bucket_and_shows_no_secret(
 ) -> None:
     settings = s3.settings(s3_endpoint) | {"fs.s3a.secret.key": "top-secret-value"}
     place = f"s3://{s3.BUCKET}/stream"
-    with session_settings(spark, s3.settings(s3_endpoint)):
+    with temporary_settings(spark, s3.settings(s3_endpoint)):
         puredelta.write(spark.range(5), place)
         puredelta.activate(spark)
         try:

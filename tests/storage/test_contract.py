@@ -11,9 +11,9 @@ from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.jvm.hadoop.hadoop_files import HadoopFiles
 from puredelta.spark.jvm.hadoop.hadoop_store import HadoopStore
 from puredelta.spark.session.storage import session_storage
+from puredelta.spark.write.write_session import temporary_settings
 from puredelta.store.base import NameRule, PutOutcome, Store, StoredDirectory
 from tests.servers import s3
-from tests.session_settings import session_settings
 from tests.store.contract import AWKWARD_NAMES, StoreContract
 
 _roots = itertools.count()
@@ -22,7 +22,7 @@ _roots = itertools.count()
 class TestHdfs(StoreContract):
     @pytest.fixture
     def store(self, spark: SparkSession, hdfs_uri: str) -> Iterator[Store]:
-        with session_settings(spark, {"dfs.replication": "1"}):
+        with temporary_settings(spark, {"dfs.replication": "1"}):
             yield session_storage(spark).open(f"{hdfs_uri}/a b/{next(_roots)}%20é")
 
     @pytest.mark.parametrize("name", [n for n in AWKWARD_NAMES if ":" not in n and "\\" not in n])

@@ -31,8 +31,8 @@ from puredelta.errors import (
 )
 from puredelta.log.commit.environment import Phase
 from puredelta.spark.jvm.entry_format import format_text, read_entry
+from puredelta.spark.write.write_session import temporary_settings
 from tests.commands.convert.directories import adds, contents, first_commit, write
-from tests.session_settings import session_settings
 
 DELTA = "spark.databricks.delta."
 Check = Callable[[SparkSession, Path], None]
@@ -189,7 +189,7 @@ def partitions_that_are_not_there(spark: SparkSession, root: Path) -> None:
                 f"LOCATION '{root}/none'")  # fmt: skip
     write(root, "none/p=1/x.parquet", {"id": pa.array([5], pa.int32())})
     assert error_class(convert(spark, "none")) == "DELTA_CONVERSION_NO_PARTITION_FOUND"
-    with session_settings(spark, {f"{DELTA}convert.useCatalogPartitions": "false"}):
+    with temporary_settings(spark, {f"{DELTA}convert.useCatalogPartitions": "false"}):
         spark.sql("CONVERT TO DELTA none")
     assert rows(spark, "SELECT * FROM none") == [(5, 1)]
     make(spark, "CREATE TABLE empty (id INT) USING parquet")
@@ -213,7 +213,7 @@ def which_schema_counts(spark: SparkSession, root: Path) -> None:
     assert rows(spark, "SELECT * FROM catalog WHERE id > 5") == [(7, None)]
     settings = {f"{DELTA}convert.useCatalogSchema": "false",
                 f"{DELTA}convert.useCatalogPartitions": "false"}  # fmt: skip
-    with session_settings(spark, settings):
+    with temporary_settings(spark, settings):
         spark.sql("CONVERT TO DELTA files NO STATISTICS")
     assert [f["name"] for f in schema(root / "files")] == ["id", "other"]
     assert {a: b.get("stats") for a, b in adds(root / "files").items()} == {
@@ -319,7 +319,7 @@ def a_log_that_is_there_is_taken_over(spark: SparkSession, root: Path) -> None:
     assert error.getErrorClass() == "DELTA_CONVERT_METASTORE_METADATA_MISMATCH"
     assert "Table properties in catalog: [x=1]\nDelta configuration: [x=2]" in error.message
     assert table(spark, "other").provider == "parquet"
-    with session_settings(spark, {f"{DELTA}convert.metadataCheck.enabled": "false"}):
+    with temporary_settings(spark, {f"{DELTA}convert.metadataCheck.enabled": "false"}):
         spark.sql("CONVERT TO DELTA other")
     assert ("x", "1") in rows(spark, "SHOW TBLPROPERTIES other")
     assert table(spark, "other").provider == "delta"

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.session_settings import session_settings
+from puredelta.spark.write.write_session import temporary_settings
 
 ALL_TYPES = """select * from values
   (1, 'é''"', named_struct('x', 5, 'y', named_struct('z', 'q')), 1.25BD, date'2020-01-02',
@@ -23,7 +23,7 @@ ALL_TYPES = """select * from values
 def settings(spark: SparkSession, **values: str) -> AbstractContextManager[None]:
     """Session settings for a block; two underlines stand for a full stop."""
     named = {name.replace("__", "."): value for name, value in values.items()}
-    return session_settings(spark, named)
+    return temporary_settings(spark, named)
 
 
 def rows(table: pa.Table) -> list[str]:

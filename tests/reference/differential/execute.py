@@ -12,8 +12,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.spark.write.write_session import temporary_settings
 from tests.reference.differential.generate import Case, Clause, Column, quoted
-from tests.session_settings import session_settings
 
 ROW_METRICS = (
     "numSourceRows",
@@ -62,7 +62,7 @@ def rows_frame(spark: SparkSession, columns: tuple[Column, ...], rows: Any) -> D
         return spark.createDataFrame([], schema)
     names = ", ".join(quoted(c.name) for c in columns)
     values = ", ".join(f"({', '.join(row)})" for row in rows)
-    with session_settings(spark, {"spark.sql.ansi.enabled": "false"}):
+    with temporary_settings(spark, {"spark.sql.ansi.enabled": "false"}):
         collected = spark.sql(f"SELECT * FROM VALUES {values} AS v({names})").collect()
     return spark.createDataFrame(collected, schema)
 
@@ -120,7 +120,7 @@ def execute(
     """Run the statement on the table at ``path``, which holds ``before``."""
     version = last_version(path)
     result, classes, text = None, (), ""
-    with session_settings(spark, case.conf):
+    with temporary_settings(spark, case.conf):
         try:
             answer = _run(spark, case, path, by)
             if answer is not None:

@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 import puredelta
 from puredelta.spark.scan import skippable_files
 from puredelta.spark.source.plain_scan import PlainScan, plain_scan
+from puredelta.spark.write.write_session import temporary_settings
 from puredelta.tables import DeltaTable
-from tests.session_settings import session_settings
 from tests.spark.scan.skipping_cases import (
     PARTITIONED_BY,
     conditions,
@@ -183,7 +183,7 @@ def test_a_field_of_metadata_is_no_column(spark: SparkSession, tmp_path: Path) -
 
 def test_equal_scans_are_exchanged_once(spark: SparkSession, ten: str) -> None:
     one, other = puredelta.read(spark, ten), puredelta.read(spark, ten)
-    with session_settings(spark, {"spark.sql.adaptive.enabled": "false"}):
+    with temporary_settings(spark, {"spark.sql.adaptive.enabled": "false"}):
         sums = [rows.where("id < 500").groupBy("k").agg(F.sum("id")) for rows in (one, other)]
         assert "ReusedExchange" in _plan_text(sums[0].union(sums[1]))
         different = one.where("id < 500").groupBy("k").count()
@@ -197,7 +197,7 @@ def test_dynamic_partition_pruning(spark: SparkSession, tmp_path: Path) -> None:
     puredelta.write(rows, path, partition_by=["p"])
     keys = spark.range(0, 800).selectExpr("id % 8 AS p", "id AS n").where("n = 3")
     settings = {"spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly": "false"}
-    with session_settings(spark, settings):
+    with temporary_settings(spark, settings):
         joined = puredelta.read(spark, path).join(F.broadcast(keys), "p").where("id > 10")
         assert joined.count() == 99
         assert "dynamicpruning" in _plan_text(joined)
@@ -216,7 +216,7 @@ def test_partition_conditions_that_only_spark_understands(
 
 def test_statistics_are_left_alone_where_a_setting_says_so(spark: SparkSession, ten: str) -> None:
     rows = puredelta.read(spark, ten)
-    with session_settings(spark, {"spark.databricks.delta.stats.skipping": "false"}):
+    with temporary_settings(spark, {"spark.databricks.delta.stats.skipping": "false"}):
         assert files_read(rows.where("id = 5")) == 10
     assert files_read(rows.where("id = 5")) == 1
 

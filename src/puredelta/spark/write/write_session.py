@@ -48,7 +48,7 @@ def write_session(rows: DataFrame, more: Mapping[str, str] | None = None) -> Ite
     """
     spark, settings = rows.sparkSession, {**WRITE_SETTINGS, **(more or {})}
     if is_connect(spark) or _is_observed(rows):
-        with _LOCK, _settings(spark, settings):
+        with _LOCK, temporary_settings(spark, settings):
             yield rows
     else:
         yield rebound(rows, settings)
@@ -60,7 +60,8 @@ def _is_observed(rows: DataFrame) -> bool:
 
 
 @contextmanager
-def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+def temporary_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set what a session is asked to do, and put back what there was."""
     before = {key: spark.conf.get(key, None) for key in settings}
     for key, value in settings.items():
         spark.conf.set(key, value)
