@@ -19,53 +19,26 @@ from puredelta.errors import DeltaError
 from puredelta.log.files.stats_columns import (
     find_date,
     find_timestamp_span,
+    read_raw_statistics,
     read_stats_columns,
+    typed_statistics,
 )
-from puredelta.log.files.stats_json import (
-    Path,
-    StatisticsColumn,
-    StatsColumns,
-    read_with_arrow,
-    read_with_python,
-)
+from puredelta.log.files.stats_json import Path, StatisticsColumn, StatsColumns
+from puredelta.log.files.stored_types import stored_type
 from puredelta.log.replay.action_columns import stats_text
 from puredelta.protocol.features.column_mapping import physical_name
 from puredelta.protocol.features.properties import PROPERTY_KEYS
 from puredelta.protocol.schema.traversal import find_fields
 from puredelta.protocol.schema.types import (
-    BINARY,
-    BOOLEAN,
-    BYTE,
     DATE,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
-    LONG,
-    SHORT,
-    STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     DataType,
-    DecimalType,
 )
 from puredelta.protocol.table.stats import indexed_columns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.partition_values import parse_partition_value
 
-_ARROW_TYPES: Mapping[DataType, pa.DataType] = {
-    BYTE: pa.int8(),
-    SHORT: pa.int16(),
-    INTEGER: pa.int32(),
-    LONG: pa.int64(),
-    FLOAT: pa.float32(),
-    DOUBLE: pa.float64(),
-    STRING: pa.string(),
-    BINARY: pa.binary(),
-    BOOLEAN: pa.bool_(),
-    DATE: pa.date32(),
-    TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    TIMESTAMP_NTZ: pa.timestamp("us"),
-}
 _AS_STRUCT = PROPERTY_KEYS["write_stats_as_struct"]
 _TIGHT_BOUNDS = r'"tightBounds"\s*:\s*(?P<tight>true|false)'
 """A quote within a text is escaped, and no other statistic is true or false."""
@@ -97,9 +70,7 @@ class StatisticsLayout:
 def parsed_statistics(texts: pa.Array, config: TableConfig) -> pa.StructArray:
     """Return ``stats_parsed`` for the texts of some files, null where it would not say the same."""
     leaves = _indexed_leaves(config)
-    raw = read_with_arrow(pa.chunked_array([texts]), leaves)
-    if raw is None:
-        raw = read_with_python(pa.chunked_array([texts]), leaves)
+    raw = read_raw_statistics(texts, leaves)
     columns = {path: _typed(raw.leaves[path], kind) for path, kind in leaves.items()}
     bounded = {path: column for path, column in columns.items() if column.low is not None}
     sections: dict[str, pa.Array] = {"numRecords": raw.num_records}
@@ -114,7 +85,7 @@ def parsed_statistics(texts: pa.Array, config: TableConfig) -> pa.StructArray:
         found = pc.struct_field(pc.extract_regex(texts, _TIGHT_BOUNDS), "tight")
         sections["tightBounds"] = pc.cast(found, pa.bool_())
     parsed = pa.StructArray.from_arrays(list(sections.values()), names=list(sections))
-    said = read_stats_columns(texts, leaves)
+    said = typed_statistics(raw, leaves)
     read_back = read_stats_columns(stats_text(parsed), leaves)
     wrong = pc.or_(pc.is_null(texts), pc.invert(_agree(said, read_back)))
     return pa.StructArray.from_arrays(parsed.flatten(), names=list(sections), mask=wrong)
@@ -130,17 +101,11 @@ def _indexed_leaves(config: TableConfig) -> Mapping[Path, DataType]:
 
 
 def _typed(raw: StatisticsColumn, data_type: DataType) -> StatisticsColumn:
-    kind = _arrow_type(data_type)
+    kind = stored_type(data_type)
     if raw.low is None or raw.high is None or kind is None:
         return StatisticsColumn(None, None, raw.null_count)
     low, high = (_bound(bound, data_type, kind) for bound in (raw.low, raw.high))
     return StatisticsColumn(low, high, raw.null_count)
-
-
-def _arrow_type(data_type: DataType) -> pa.DataType | None:
-    if isinstance(data_type, DecimalType):
-        return pa.decimal128(data_type.precision, data_type.scale)
-    return _ARROW_TYPES.get(data_type)
 
 
 def _bound(raw: pa.Array, data_type: DataType, kind: pa.DataType) -> pa.Array:
@@ -215,7 +180,7 @@ def parsed_partition_values(values: pa.ChunkedArray, config: TableConfig) -> pa.
 
 
 def _partition_column(texts: pa.ChunkedArray, data_type: DataType) -> pa.Array | None:
-    kind = _arrow_type(data_type)
+    kind = stored_type(data_type)
     if kind is None:
         return None
     encoded = pa.chunked_array(texts, pa.string()).combine_chunks().dictionary_encode()

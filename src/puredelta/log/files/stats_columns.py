@@ -56,13 +56,31 @@ def read_stats_columns(
     while the column had a narrower type is read as one of the wider type. ``read_malformed``
     reads the texts of a batch that Arrow refuses.
     """
+    raw = read_raw_statistics(
+        stats, leaves, texts_at_once=texts_at_once, read_malformed=read_malformed
+    )
+    return typed_statistics(raw, leaves)
+
+
+def read_raw_statistics(
+    stats: pa.Array | pa.ChunkedArray,
+    leaves: Mapping[Path, DataType],
+    *,
+    texts_at_once: int = TEXTS_AT_ONCE,
+    read_malformed: ReadStatistics = read_with_python,
+) -> StatsColumns:
+    """Parse the texts as `read_stats_columns` does, and leave the bounds in the types of JSON."""
     texts = pa.chunked_array([stats]) if isinstance(stats, pa.Array) else stats
     parts = []
     for start in range(0, max(1, len(texts)), texts_at_once):
         batch = texts.slice(start, texts_at_once)
         parsed = read_with_arrow(batch, leaves)
         parts.append(read_malformed(batch, leaves) if parsed is None else parsed)
-    raw = concatenated(parts)
+    return concatenated(parts)
+
+
+def typed_statistics(raw: StatsColumns, leaves: Mapping[Path, DataType]) -> StatsColumns:
+    """Return bounds that hold for the values of the columns, from those that JSON had."""
     return StatsColumns(
         raw.num_records,
         {path: _typed(raw.leaves[path], data_type) for path, data_type in leaves.items()},

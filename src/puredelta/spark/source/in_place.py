@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, DeltaError, ErrorCode, UnsupportedError
+from puredelta.log.files.stored_types import stored_type
 from puredelta.log.footers.file_stats import StatisticsReader, combined
 from puredelta.log.footers.parquet_footer import ParquetWriter, map_footers, schema_message
 from puredelta.protocol.schema.types import (
@@ -30,7 +31,6 @@ from puredelta.protocol.schema.types import (
 )
 from puredelta.protocol.table.stats import LeafPath, LeafStatistics
 from puredelta.spark.scan.data_file import DataFile, require_readable
-from puredelta.spark.session.arrow_types import stored_type
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.helper_columns import PREFIX
 from puredelta.spark.session.types import from_spark

@@ -17,12 +17,12 @@ from puredelta.commands.dml.decide.row_plan import RowPlan
 from puredelta.commands.dml.resolve.statement import ResolvedStatement
 from puredelta.commands.dml.search.positions import RowPositions, united
 from puredelta.commands.dml.source.context import StatementContext
+from puredelta.log.files.stored_types import stored_type
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import BOOLEAN, DATE, INTEGRAL, STRING
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.offload.source_copy import SourceCopy
 from puredelta.spark.scan.bitmaps import RowsByFile
-from puredelta.spark.session.arrow_types import stored_type
 from puredelta.spark.session.session import is_connect
 
 _PARTITION_TYPES = INTEGRAL | {BOOLEAN, DATE, STRING}
