@@ -17,7 +17,7 @@ SEED ?= 0
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 BENCHES := bench-growth bench-trickle bench-writers bench-log bench-profile
-.PHONY: help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults storage bench $(BENCHES) lock wheel clean
+.PHONY: help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults storage cluster bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +28,7 @@ demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them 
 test: test-oldest test-newest ## Run all tests on the newest PySpark and the smoke subset on the oldest
 
 test-newest: dev-env
-	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not faults and not storage"
+	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not faults and not storage and not cluster"
 
 test-oldest: oldest-env
 	@$(JAVA) $(OLDEST)/bin/python $(PYTEST) -q -m smoke
@@ -71,6 +71,9 @@ storage: dev-env ## Run commands and recorded merges on HDFS and S3 (SERVERS=fol
 	@export SERVERS_BIN=$(SERVERS)/bin SERVERS_JARS=$(SERVERS)/jars && \
 		PYSPARK_SUBMIT_ARGS="$$($(DEV)/bin/python -m tests.servers.s3a)" \
 		$(JAVA) $(DEV)/bin/python -m pytest -q tests/storage $(ARGS)
+
+cluster: dev-env ## Kill executors of a cluster that shares only an object store (root on Linux; PUREDELTA_RUNS=20)
+	@SERVERS_BIN=$${SERVERS_BIN:-$(SERVERS)/bin} $(JAVA) $(DEV)/bin/python -m pytest -q -m cluster tests/cluster
 
 fuzz: dev-env ## Mutate logs: each must be refused with a code or read rightly (EXAMPLES=20000 SEED=0)
 	@PYTHONPATH=src:. $(DEV)/bin/python -m tests.fuzz --examples $(EXAMPLES) --seed $(SEED)

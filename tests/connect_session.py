@@ -22,7 +22,9 @@ def ask(module: str, directory: Path) -> dict[str, Any]:
     return answers_of(module, directory)
 
 
-def answers_of(module: str, directory: Path) -> dict[str, Any]:
+def answers_of(
+    module: str, directory: Path, *more: str, seconds_max: int = SECONDS_MAX
+) -> dict[str, Any]:
     """Run a module in a process of its own; its last line is its answers, in JSON."""
     environment = {
         **os.environ,
@@ -32,12 +34,12 @@ def answers_of(module: str, directory: Path) -> dict[str, Any]:
         "SPARK_TESTING": "1",  # a free port instead of the fixed one
     }
     run = subprocess.run(
-        [sys.executable, "-m", module, str(directory)],
+        [sys.executable, "-m", module, str(directory), *more],
         cwd=ROOT,
         env=environment,
         capture_output=True,
         text=True,
-        timeout=SECONDS_MAX,
+        timeout=seconds_max,
         check=False,
     )
     assert run.returncode == 0, run.stderr[-3000:]

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
-from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.session.open_log import open_log
 from puredelta.tables import DeltaTable
 
 ROWS = 4000
@@ -114,60 +114,73 @@ def numbers(spark: SparkSession, first: int, last: int, *, add: int) -> DataFram
     return slow(spark.range(first, last, 1, 6).withColumn("x", F.col("id") + add))
 
 
+class Workload:
+    """Statements on a table of numbers, and the rows that it must then have."""
+
+    def __init__(self, spark: SparkSession, path: str, killer: Killer) -> None:
+        self.spark, self.path, self.killer = spark, path, killer
+        puredelta.write(spark.range(0, ROWS, 1, 8).withColumn("x", F.col("id")), path)
+        self.expected = {n: n for n in range(ROWS)}
+        self.table = DeltaTable.forPath(spark, path)
+        self.wrong: list[Any] = []
+
+    def run(self, name: str, delay_s: float) -> None:
+        """Run a statement in which an executor is killed, and compare the table's rows."""
+        getattr(self, f"_{name}")(delay_s)
+        found = puredelta.read(self.spark, self.path).collect()
+        if Counter(map(tuple, found)) != Counter(self.expected.items()):
+            self.wrong.append([name, delay_s, len(found), len(self.expected)])
+
+    def left(self) -> list[str]:
+        """Return the files that are in the way after VACUUM."""
+        self.table.vacuum(0)
+        log = open_log(self.spark, self.path)
+        active = {add.path for add in log.snapshot().files.adds()}
+        there = {file.path for file in log.store.walk("")}
+        return sorted(
+            name
+            for name in there - active
+            if not name.startswith("_delta_log/") and ".crc" not in name
+        )
+
+    def _append(self, delay_s: float) -> None:
+        first = max(self.expected) + 1
+        rows = numbers(self.spark, first, first + 500, add=7)
+        writer = rows.write.format("delta").mode("append")
+        self.killer.during(lambda: writer.save(self.path), delay_s)
+        self.expected.update({n: n + 7 for n in range(first, first + 500)})
+
+    def _merge(self, delay_s: float) -> None:
+        first, middle = min(self.expected) + 100, max(self.expected) + 1
+        ids = self.spark.range(first, first + 400).union(self.spark.range(middle, middle + 100))
+        rows = slow(ids.repartition(6).withColumn("x", F.col("id") * 3)).alias("s")
+        merging = self.table.alias("t").merge(rows, "t.id = s.id").whenMatchedUpdateAll()
+        self.killer.during(merging.whenNotMatchedInsertAll().execute, delay_s)
+        self.expected.update({n: n * 3 for n in range(middle, middle + 100)})
+        self.expected.update({n: n * 3 for n in range(first, first + 400)})
+
+    def _optimize(self, delay_s: float) -> None:
+        self.killer.during(self.table.optimize().executeCompaction, delay_s)
+
+    def _delete(self, delay_s: float) -> None:
+        self.killer.during(lambda: self.table.delete("id % 10 = 3"), delay_s)
+        for n in [n for n in self.expected if n % 10 == 3]:
+            del self.expected[n]
+
+
 def main(directory: Path) -> dict[str, Any]:
-    path = str(directory / "table")
     spark = session()
     puredelta.activate(spark)
-    puredelta.write(spark.range(0, ROWS, 1, 8).withColumn("x", F.col("id")), path)
-    expected = {n: n for n in range(ROWS)}
     killer = Killer(spark)
-    table = DeltaTable.forPath(spark, path)
-    wrong = []
-
-    def append(delay_s: float) -> None:
-        first = max(expected) + 1
-        rows = numbers(spark, first, first + 500, add=7)
-        killer.during(lambda: rows.write.format("delta").mode("append").save(path), delay_s)
-        expected.update({n: n + 7 for n in range(first, first + 500)})
-
-    def merge(delay_s: float) -> None:
-        first, middle = min(expected) + 100, max(expected) + 1
-        ids = spark.range(first, first + 400).union(spark.range(middle, middle + 100))
-        rows = slow(ids.repartition(6).withColumn("x", F.col("id") * 3)).alias("s")
-        merging = table.alias("t").merge(rows, "t.id = s.id").whenMatchedUpdateAll()
-        killer.during(merging.whenNotMatchedInsertAll().execute, delay_s)
-        changed = [*range(first, first + 400), *range(middle, middle + 100)]
-        expected.update({n: n * 3 for n in changed})
-
-    def optimize(delay_s: float) -> None:
-        killer.during(table.optimize().executeCompaction, delay_s)
-
-    def delete(delay_s: float) -> None:
-        killer.during(lambda: table.delete("id % 10 = 3"), delay_s)
-        for n in [n for n in expected if n % 10 == 3]:
-            del expected[n]
-
-    for statement, delay_s in (
-        *((append, 0.3), (merge, 0.0), (merge, 0.6)),
-        *((optimize, 0.0), (delete, 0.1), (merge, 2.0)),
+    work = Workload(spark, str(directory / "table"), killer)
+    for name, delay_s in (
+        *(("append", 0.3), ("merge", 0.0), ("merge", 0.6)),
+        *(("optimize", 0.0), ("delete", 0.1), ("merge", 2.0)),
     ):
-        statement(delay_s)
-        found = puredelta.read(spark, path).collect()
-        if Counter(map(tuple, found)) != Counter(expected.items()):
-            wrong.append([statement.__name__, delay_s, len(found), len(expected)])
-    table.vacuum(0)
-    active = {add.path for add in TableLog.open(path).snapshot().files.adds()}
-    left = {str(file.relative_to(path)) for file in Path(path).rglob("*") if file.is_file()}
+        work.run(name, delay_s)
+    left = work.left()
     spark.stop()
-    return {
-        "killed": killer.killed,
-        "wrong": wrong,
-        "left": sorted(
-            name
-            for name in left - active
-            if not name.startswith("_delta_log/") and ".crc" not in name
-        ),
-    }
+    return {"killed": killer.killed, "wrong": work.wrong, "left": left}
 
 
 if __name__ == "__main__":

@@ -238,6 +238,7 @@ def test_no_rows_are_staged_as_no_files(spark, tmp_path):
         "java.io.FileNotFoundException: /t/job/x (Read-only file system)",
         "java.io.IOException: Mkdirs failed to create file:/t/job (exists=false)",
         "java.io.FileNotFoundException: /t/job/p=xxx (File name too long)",
+        "ModuleNotFoundError: No module named 'pyarrow.lib'",
     ],
 )
 def test_what_storage_says_is_what_the_user_reads(text):

@@ -48,6 +48,7 @@ _STORAGE_FAILURE = re.compile(
     r"|Mkdirs failed to create [^\n]*|Parent path is not a directory[^\n]*"
     r"|File name too long|Input/output error"
 )
+_MISSING_MODULE = re.compile(r"No module named '(pyarrow)\b[^\n]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +177,15 @@ def named_failures(location: str) -> Iterator[None]:
                 code=ErrorCode.WRITE_FAILED,
                 path=location,
                 reason=reason,
+            ) from failure
+        if (missing := _MISSING_MODULE.search(str(failure))) is not None:
+            raise DeltaError(
+                f"Spark's Python workers lack {missing[1]}, so the data could not be written to "
+                f"{location}. The table is unchanged and what was written has been removed. "
+                "Install it for the Python of the workers (PYSPARK_PYTHON), then retry.",
+                code=ErrorCode.WRITE_FAILED,
+                path=location,
+                reason=missing[0],
             ) from failure
         raise
 
