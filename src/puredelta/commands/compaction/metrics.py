@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.log.maintenance.clustering_plan import ClusteringPlan
 from puredelta.log.maintenance.file_bins import Bin, partition_key
 from puredelta.protocol.actions.actions import Add, Remove
 from puredelta.spark.session.session import is_connect
@@ -53,6 +54,7 @@ class OptimizeOutcome:
     num_considered: int
     """Files that it could have rewritten."""
     is_z_order: bool
+    clustering: ClusteringPlan | None
     num_columns: int
     num_columns_with_statistics: int
     started_ms: int
@@ -70,7 +72,7 @@ class OptimizeOutcome:
             "filesRemoved": _sizes([remove.size_bytes or 0 for remove in self.removed]),
             "partitionsOptimized": len({partition_key(each.files[0]) for each in self.bins}),
             "zOrderStats": self._z_order() if self.is_z_order else None,
-            "clusteringStats": None,
+            "clusteringStats": self._clustered(self.clustering) if self.clustering else None,
             "numBins": len(self.bins),
             "numBatches": 1,
             "totalConsideredFiles": self.num_considered,
@@ -105,6 +107,19 @@ class OptimizeOutcome:
             "numOutputCubes": len(self.bins),
             "mergedNumCubes": None,
         }
+
+    def _clustered(self, plan: ClusteringPlan) -> dict[str, Any]:
+        return {
+            "inputZCubeFiles": _files(plan.clustered),
+            "inputOtherFiles": _files(plan.others),
+            "inputNumZCubes": plan.num_cubes,
+            "mergedFiles": _files(plan.files),
+            "numOutputZCubes": len(self.bins),
+        }
+
+
+def _files(adds: Sequence[Add]) -> dict[str, int]:
+    return {"numFiles": len(adds), "size": sum(add.size_bytes for add in adds)}
 
 
 def operation_metrics(added: Sequence[Add], removed: Sequence[Remove]) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,18 +18,21 @@ from puredelta.log.commit.row_ids import PRESERVED_TAG
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.row_counts import logical_rows
 from puredelta.log.files.tombstones import remove_file
+from puredelta.log.maintenance.clustering_plan import ClusteringPlan
 from puredelta.log.maintenance.file_bins import Bin
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.protocol.actions.actions import Remove
+from puredelta.protocol.actions.actions import Add, Remove
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.properties import ALL_COLUMNS_INDEXED
-from puredelta.protocol.table.clustering import CLUSTERING
+from puredelta.protocol.table.clustering import clustering_columns
 from puredelta.protocol.table.row_tracking import tracked_columns
+from puredelta.protocol.table.z_cubes import LIQUID, ZCube
 from puredelta.protocol.values.predicates import FALSE
 from puredelta.spark.session import delta_conf
 from puredelta.spark.write.bin_rewrite import rewrite_bins
+from puredelta.spark.write.curve_order import CurveOrder
 from puredelta.spark.write.written_files import WriteResult, discard
-from puredelta.spark.write.z_order import ZOrder
+from puredelta.store.base import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,9 @@ class Optimization:
     bins: tuple[Bin, ...]
     operation: Operation
     num_considered: int
-    z_order: ZOrder | None = None
+    order: CurveOrder | None = None
+    clustering: ClusteringPlan | None = None
+    """Then every bin becomes a cube."""
 
     def run(self) -> OptimizeOutcome:
         """Write the files and commit them in the place of the old ones, if there are any.
@@ -55,35 +60,50 @@ class Optimization:
         command = self.command
         started_ms = command.clock()
         if not self.bins:
-            return self._outcome(None, WriteResult.nothing(), (), started_ms)
-        settings, store = command.session.settings, command.log.store
-        written = rewrite_bins(
-            command.spark,
-            store,
-            command.snapshot,
-            self.bins,
-            z_order=self.z_order,
-            collects_statistics=delta_conf.STATS_COLLECT.flag(settings),
-        )
-        written = replace(
-            written, adds=tuple(replace(add, data_change=False) for add in written.adds)
-        )
-        discard_files = partial(discard, written, store)
-        if delta_conf.NUM_RECORDS_VALIDATION.flag(settings):
-            with discarded_on_failure(discard_files):
+            return self._outcome(None, (), (), started_ms)
+        written: list[WriteResult] = []
+        discard_files = partial(_discard_all, written, command.log.store)
+        with discarded_on_failure(discard_files):
+            adds = tuple(self._written_to(written))
+            if delta_conf.NUM_RECORDS_VALIDATION.flag(command.session.settings):
                 _require_all_rows(self.bins, written)
         old = [add for each in self.bins for add in each.files]
         removes = tuple(remove_file(add, data_change=False) for add in old)
         command.transaction.read_files(FALSE, FileTable.of(old))
         request = CommitRequest(
-            actions=(*written.adds, *removes),
+            actions=(*adds, *removes),
             operation=self.operation,
-            metrics=operation_metrics(written.adds, removes),
+            metrics=operation_metrics(adds, removes),
             is_blind_append=False,
             tags=self._tags(),
         )
         committed = finish(command, request, discard=discard_files)
-        return self._outcome(committed.version, written, removes, started_ms)
+        return self._outcome(committed.version, adds, removes, started_ms)
+
+    def _written_to(self, results: list[WriteResult]) -> Iterator[Add]:
+        """Write all bins at once, or every cube by itself, and yield the new files."""
+        groups = [self.bins] if self.clustering is None else [(each,) for each in self.bins]
+        for bins in groups:
+            result = rewrite_bins(
+                self.command.spark,
+                self.command.log.store,
+                self.command.snapshot,
+                bins,
+                order=self.order,
+                collects_statistics=delta_conf.STATS_COLLECT.flag(self.command.session.settings),
+            )
+            results.append(result)
+            yield from self._marked(result.adds)
+
+    def _marked(self, adds: Sequence[Add]) -> Iterator[Add]:
+        plan, new_id = self.clustering, self.command.environment.new_id
+        cube = None if plan is None else ZCube(id=new_id(), columns=plan.columns)
+        for add in adds:
+            if cube is None:
+                yield replace(add, data_change=False)
+            else:
+                tags = {**(add.tags or {}), **cube.tags}
+                yield replace(add, data_change=False, tags=tags, clustering_provider=LIQUID)
 
     def _tags(self) -> dict[str, str] | None:
         """Say that rows kept their ids, if the table tracks rows (M-110)."""
@@ -96,7 +116,7 @@ class Optimization:
     def _outcome(
         self,
         version: int | None,
-        written: WriteResult,
+        adds: tuple[Add, ...],
         removes: tuple[Remove, ...],
         started_ms: int,
     ) -> OptimizeOutcome:
@@ -107,10 +127,11 @@ class Optimization:
             root_uri=self.command.log.root_uri,
             version=version,
             bins=self.bins,
-            added=written.adds,
+            added=adds,
             removed=removes,
             num_considered=self.num_considered,
-            is_z_order=self.z_order is not None and bool(self.bins),
+            is_z_order=self.order is not None and self.clustering is None and bool(self.bins),
+            clustering=self.clustering,
             num_columns=num_columns,
             num_columns_with_statistics=num_columns
             if indexed == ALL_COLUMNS_INDEXED
@@ -120,19 +141,28 @@ class Optimization:
 
 
 def compactable_files(snapshot: Snapshot, files: FileTable) -> FileTable:
-    """Leave out files that an engine has clustered: combining them would undo that."""
-    if not snapshot.config.supports(CLUSTERING):
+    """Leave out files that were clustered: combining them would undo that.
+
+    A table that is no longer clustered (``CLUSTER BY NONE``) has nothing to undo.
+    """
+    if not clustering_columns(snapshot.config, snapshot.domain_metadata):
         return files
     return files.select(pc.is_null(files.rows["clustering_provider"]))
 
 
-def _require_all_rows(bins: Sequence[Bin], written: WriteResult) -> None:
+def _discard_all(results: Sequence[WriteResult], store: Store) -> None:
+    for result in results:
+        discard(result, store)
+
+
+def _require_all_rows(bins: Sequence[Bin], written: Sequence[WriteResult]) -> None:
     """Refuse other rows than the files have, where the log knows their number."""
     counts = [logical_rows(add) for each in bins for add in each.files]
     known = [count for count in counts if count is not None]
-    if len(known) == len(counts) and sum(known) != written.num_rows:
+    num_rows = sum(result.num_rows for result in written)
+    if len(known) == len(counts) and sum(known) != num_rows:
         raise DeltaError(
-            f"OPTIMIZE wrote {written.num_rows} rows of files that hold {sum(known)} by their "
+            f"OPTIMIZE wrote {num_rows} rows of files that hold {sum(known)} by their "
             "statistics. Nothing was committed. The statistics are wrong, or this is a bug.",
             code=ErrorCode.NUM_RECORDS_MISMATCH,
         )

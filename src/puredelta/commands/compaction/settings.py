@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from puredelta.commands.settings import parse_bytes
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.maintenance.clustering_plan import ClusterLimits
 from puredelta.log.maintenance.file_bins import BinLimits
 from puredelta.protocol.features.properties import TableProperties
 from puredelta.spark.session import delta_conf
@@ -18,6 +19,7 @@ class OptimizeSettings:
     """How an OPTIMIZE that a user asks for runs."""
 
     limits: BinLimits
+    cubes: ClusterLimits
     checks_statistics: bool
     """``optimize.zorder.checkStatsCollection.enabled``."""
 
@@ -28,10 +30,16 @@ class OptimizeSettings:
         Raises:
             InvalidRequestError: one is no size, count or share.
         """
+        max_file_size = _size(delta_conf.OPTIMIZE_MAX_FILE_SIZE, settings)
         return cls(
+            cubes=ClusterLimits(
+                min_cube_size=_size(delta_conf.CLUSTERING_MIN_CUBE_SIZE, settings, least=0),
+                target_cube_size=_size(delta_conf.CLUSTERING_TARGET_CUBE_SIZE, settings, least=0),
+                max_file_size=max_file_size,
+            ),
             limits=BinLimits(
                 min_file_size=_size(delta_conf.OPTIMIZE_MIN_FILE_SIZE, settings),
-                max_file_size=_size(delta_conf.OPTIMIZE_MAX_FILE_SIZE, settings),
+                max_file_size=max_file_size,
                 max_deleted_rows_ratio=_share(delta_conf.OPTIMIZE_MAX_DELETED_RATIO, settings),
             ),
             checks_statistics=delta_conf.Z_ORDER_STATS_CHECK.flag(settings),
@@ -85,10 +93,11 @@ def _is_enabled(settings: Mapping[str, str], properties: TableProperties) -> boo
     return (wish or properties.auto_compact or "").strip().lower() == "true"
 
 
-def _size(conf: DeltaConf, settings: Mapping[str, str]) -> int:
+def _size(conf: DeltaConf, settings: Mapping[str, str], *, least: int = 1) -> int:
     value = parse_bytes(conf.text(settings) or "")
-    if value <= 0:
-        raise _invalid(conf, settings, "needs to be a whole number above 0, such as 128mb")
+    if value < least:
+        need = f"needs to be a whole number of bytes, at least {least}, such as 128mb"
+        raise _invalid(conf, settings, need)
     return value
 
 

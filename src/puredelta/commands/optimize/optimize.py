@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.command import start_command
+from puredelta.commands.command import Command, start_command
 from puredelta.commands.compaction.metrics import OptimizeOutcome
 from puredelta.commands.compaction.optimization import Optimization, compactable_files
 from puredelta.commands.compaction.settings import OptimizeSettings
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.optimize.where import files_where
 from puredelta.commands.optimize.z_columns import resolve_z_columns
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.commit.environment import Phase, ignore_phase
 from puredelta.log.files.file_table import FileTable
+from puredelta.log.maintenance.clustering_plan import plan_clustering
 from puredelta.log.maintenance.file_bins import plan_compaction, plan_z_order
-from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.table_operations import optimize
+from puredelta.protocol.actions.table_operations import optimize, optimize_clustered
 from puredelta.protocol.features.feature_registry import Capability
-from puredelta.protocol.table.clustering import CLUSTERING, clustering_columns
+from puredelta.protocol.schema.traversal import find_fields
+from puredelta.protocol.table.clustering import CLUSTERING, ColumnPath, clustering_columns
+from puredelta.protocol.table.z_cubes import column_name
 from puredelta.spark.session.ui_metrics import shown_in_ui
-from puredelta.spark.write.z_order import SAMPLE_ROWS_MAX, ZOrder
+from puredelta.spark.write.curve_order import SAMPLE_ROWS_MAX, CurveOrder
+from puredelta.spark.write.curves import ZOrderCurve
+from puredelta.spark.write.hilbert_curve import HilbertCurve
 
 _ROW_SIZE_LEAST = 10
 """Bytes; where no statistics tell the number of rows, there are not more than this means."""
@@ -45,11 +48,12 @@ def execute_optimize(
     *,
     on_phase: Callable[[Phase], None] = ignore_phase,
 ) -> OptimizeOutcome:
-    """Bring files of the latest version together, or order their rows along a Z-order curve.
+    """Bring files of the latest version together, or order their rows along a curve.
 
-    One Spark job writes all files (two stages), for a Z-order another one samples the rows.
+    One Spark job writes all files (two stages), along a curve another one samples the rows.
     Nothing is committed where there is nothing to do; a Z-order always has something.
-    Files of a clustered table that its engine has clustered are left alone.
+    Files of a clustered table are clustered, those that another provider has clustered are left
+    alone.
 
     Raises:
         InvalidRequestError: the condition is none on partition columns, or a column cannot be
@@ -62,9 +66,22 @@ def execute_optimize(
     settings = OptimizeSettings.parse(command.session.settings)
     if snapshot.config.supports(CLUSTERING):
         _require_plain(spec)
+    columns = clustering_columns(snapshot.config, snapshot.domain_metadata)
+    if columns:
+        return _clustering(command, columns, settings, full=spec.full).run()
     if spec.full:
-        _refuse_full(snapshot)
-    considered = files_where(spark, snapshot, spec.predicates)
+        raise InvalidRequestError(
+            "OPTIMIZE FULL is only supported for clustered tables with non-empty clustering "
+            "columns.",
+            code=ErrorCode.OPTIMIZE_FULL_NOT_SUPPORTED,
+        )
+    return _plain(command, spec, settings).run()
+
+
+def _plain(command: Command, spec: OptimizeSpec, settings: OptimizeSettings) -> Optimization:
+    """Plan to bring files together, along a Z-order curve if the user names columns."""
+    snapshot = command.snapshot
+    considered = files_where(command.spark, snapshot, spec.predicates)
     columns = resolve_z_columns(
         spec.z_order_by,
         snapshot.config,
@@ -73,21 +90,40 @@ def execute_optimize(
     )
     if columns:
         bins = plan_z_order(considered.adds(), settings.limits)
-        z_order = ZOrder(
-            columns=columns,
-            sampled_share=_sampled_share(considered),
-        )
+        share = _sampled_share(considered)
+        order = CurveOrder(columns=columns, curve=ZOrderCurve, sampled_share=share)
     else:
         bins = plan_compaction(compactable_files(snapshot, considered).adds(), settings.limits)
-        z_order = None
-    run = Optimization(
+        order = None
+    return Optimization(
         command=command,
         bins=bins,
         operation=optimize(predicates=spec.predicates, z_order_by=spec.z_order_by),
         num_considered=len(considered),
-        z_order=z_order,
+        order=order,
     )
-    return run.run()
+
+
+def _clustering(
+    command: Command, columns: Sequence[ColumnPath], settings: OptimizeSettings, *, full: bool
+) -> Optimization:
+    """Plan to order the rows of files along a Hilbert curve through the clustering columns."""
+    snapshot = command.snapshot
+    names = tuple(map(column_name, columns))
+    plan = plan_clustering(snapshot.files.adds(), names, settings.cubes, full=full)
+    typed = [(path, find_fields(snapshot.config.schema, path)) for path in columns]
+    return Optimization(
+        command=command,
+        bins=plan.bins,
+        operation=optimize_clustered(names, full=full),
+        num_considered=len(snapshot.files),
+        order=CurveOrder(
+            columns=tuple((path, fields[-1].type) for path, fields in typed if fields),
+            curve=HilbertCurve,
+            sampled_share=_sampled_share(FileTable.of(plan.files)),
+        ),
+        clustering=plan,
+    )
 
 
 def _require_plain(spec: OptimizeSpec) -> None:
@@ -105,19 +141,6 @@ def _require_plain(spec: OptimizeSpec) -> None:
             code=ErrorCode.CLUSTERING_WITH_ZORDER_BY,
             columns=spec.z_order_by,
         )
-
-
-def _refuse_full(snapshot: Snapshot) -> NoReturn:
-    if clustering_columns(snapshot.config, snapshot.domain_metadata):
-        raise UnsupportedError(
-            "OPTIMIZE FULL clusters a table anew, and puredelta does not cluster. OPTIMIZE without "
-            "FULL brings the files together that no engine has clustered.",
-            code=ErrorCode.OPTIMIZE_FULL_NOT_SUPPORTED,
-        )
-    raise InvalidRequestError(
-        "OPTIMIZE FULL is only supported for clustered tables with non-empty clustering columns.",
-        code=ErrorCode.OPTIMIZE_FULL_NOT_SUPPORTED,
-    )
 
 
 def _sampled_share(files: FileTable) -> float:

@@ -18,7 +18,9 @@ import pyarrow.parquet as pq
 
 from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.log.footers.prefetch import read_in_order
-from puredelta.store.base import FileEnd
+from puredelta.protocol.actions.actions import Add
+from puredelta.protocol.actions.paths import absolute_uri
+from puredelta.store.base import FileEnd, Store
 
 FOOTER_THREADS = 4
 """Threads that read where storage is slow; footers are parsed in the caller's thread."""
@@ -95,6 +97,12 @@ def schema_message(footer: pq.FileMetaData) -> str:
     # Not footer.schema: the footer keeps that, which keeps the footer, so that thousands of
     # them wait for the garbage collector. The first line is the object's address.
     return str(pq.ParquetSchema(footer)).partition("\n")[2]
+
+
+def read_end_of(file: Add, store: Store, num_bytes: int) -> FileEnd:
+    """Return the last bytes of a table's data file, which may lie in another directory."""
+    directory, _, name = absolute_uri(store.root_uri, file.path).rpartition("/")
+    return store.at(directory).read_end(name, num_bytes)
 
 
 def map_footers(

@@ -60,6 +60,15 @@ def plan_compaction(files: Iterable[Add], limits: BinLimits) -> tuple[Bin, ...]:
     )
 
 
+def plan_rewrite(files: Iterable[Add], limits: BinLimits) -> tuple[Bin, ...]:
+    """Put files into bins that all have to be written anew; each bin becomes one file."""
+    return tuple(
+        Bin(files=tuple(add for _, add in sorted(members, key=_number)))
+        for partition in _by_partition(enumerate(files))
+        for members in _filled(partition, limits.max_file_size)
+    )
+
+
 def plan_z_order(files: Iterable[Add], limits: BinLimits) -> tuple[Bin, ...]:
     """Put every partition into a bin of its own; its size decides how many files it becomes."""
     return tuple(

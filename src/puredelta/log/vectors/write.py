@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.files.row_counts import physical_rows
 from puredelta.log.footers.file_stats import TableStatistics
-from puredelta.log.footers.parquet_footer import map_footers
+from puredelta.log.footers.parquet_footer import map_footers, read_end_of
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor
 from puredelta.protocol.actions.deletion_vector import (
     EncodedVector,
@@ -25,10 +25,9 @@ from puredelta.protocol.actions.deletion_vector import (
     encode_vectors,
     vector_path,
 )
-from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.protocol.table.loose_bounds import loosen_bounds
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.store.base import FileEnd, Store
+from puredelta.store.base import Store
 
 VECTOR_FILE_BYTES = 2 * 1024 * 1024
 """How many bytes of vectors go into one file; a larger vector gets a file of its own."""
@@ -136,18 +135,13 @@ def _counted(files: list[Add], store: Store, config: TableConfig) -> list[Add]:
     described = map_footers(
         unknown,
         lambda _, footer: statistics.encode(footer),
-        read_end=lambda n, num_bytes: _read_end(files[n], store, num_bytes),
+        read_end=lambda n, num_bytes: read_end_of(files[n], store, num_bytes),
         name=lambda n: files[n].path,
     )
     counted = list(files)
     for n, stats in zip(unknown, described, strict=True):
         counted[n] = replace(files[n], stats=stats)
     return counted
-
-
-def _read_end(file: Add, store: Store, num_bytes: int) -> FileEnd:
-    directory, _, name = absolute_uri(store.root_uri, file.path).rpartition("/")
-    return store.at(directory).read_end(name, num_bytes)
 
 
 def _random_prefix(config: TableConfig) -> str:

@@ -290,6 +290,27 @@ def optimize(
     )
 
 
+def optimize_clustered(columns: Sequence[str], *, full: bool) -> Operation:
+    """Describe an OPTIMIZE that clusters by these columns.
+
+    >>> optimize_clustered(["a"], full=False).parameters["clusterBy"]
+    '["a"]'
+    """
+    plain = optimize()
+    parameters = {"clusterBy": json_text(list(columns)), "isFull": full}
+    return replace(plain, parameters={**plain.parameters, **parameters})
+
+
+def reorg(*, predicates: Sequence[str] = ()) -> Operation:
+    """Describe a REORG that purges.
+
+    >>> reorg().parameters
+    {'predicate': '[]', 'applyPurge': True}
+    """
+    parameters = {"predicate": json_text(list(predicates)), "applyPurge": True}
+    return Operation(name="REORG", parameters=parameters)
+
+
 def _millis(duration: timedelta) -> int:
     return duration // timedelta(milliseconds=1)
 

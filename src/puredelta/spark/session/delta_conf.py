@@ -162,6 +162,16 @@ OPTIMIZE_MAX_DELETED_RATIO = DeltaConf(
     default="0.05",
     effect="OPTIMIZE rewrites files of which a deletion vector hides a larger share",
 )
+CLUSTERING_MIN_CUBE_SIZE = DeltaConf(
+    name="optimize.clustering.mergeStrategy.minCubeSize.threshold",
+    default="107374182400",
+    effect="files that were clustered together are left alone once they have so many bytes",
+)
+CLUSTERING_TARGET_CUBE_SIZE = DeltaConf(
+    name="optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize",
+    default="161061273600",
+    effect="so many bytes of files are clustered together at most",
+)
 Z_ORDER_STATS_CHECK = DeltaConf(
     name="optimize.zorder.checkStatsCollection.enabled",
     default="true",

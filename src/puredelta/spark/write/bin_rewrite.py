@@ -1,8 +1,8 @@
 """Groups of files written anew, each as one file or a few, in one Spark job.
 
 Every output file is one partition of one shuffle, so that no task writes two and all are
-written at once. Rows keep the order of their files, unless a Z-order is asked for. Deleted
-rows are left out, row ids are kept, nothing is checked: the rows were in the table before.
+written at once. Rows keep the order of their files, unless an order along a curve is asked for.
+Deleted rows are left out, row ids are kept, nothing is checked: the rows were in the table before.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from puredelta.spark.scan.row_tracking_scan import hidden_row_columns, tracked_s
 from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.helper_columns import BIN, CURVE_PLACE, FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.types import quoted
+from puredelta.spark.write.curve_order import SECTION, CurveOrder, placed_rows
 from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.written_files import WriteResult
-from puredelta.spark.write.z_order import SECTION, ZOrder, placed_rows
 from puredelta.store.base import Store
 
 _MASK = 0xFFFFFFFF
@@ -41,12 +41,12 @@ def rewrite_bins(
     snapshot: Snapshot,
     bins: Sequence[Bin],
     *,
-    z_order: ZOrder | None = None,
+    order: CurveOrder | None = None,
     collects_statistics: bool = True,
 ) -> WriteResult:
     """Write the rows of every bin into new files; the caller commits or discards them.
 
-    Runs one Spark job of two stages; with ``z_order`` another one before it, which samples.
+    Runs one Spark job of two stages; with ``order`` another one before it, which samples.
 
     Raises:
         DeltaError: the storage refused (WRITE_FAILED); every file is removed again.
@@ -54,18 +54,18 @@ def rewrite_bins(
     config = snapshot.config
     binned = _Binned(snapshot=snapshot, bins=bins, column=f"bin-{random_id()}")
     keys = partition_keys(sum(each.num_ranges for each in bins))
-    if z_order is None:
+    if order is None:
         rows = binned.rows(spark, keys)
-        sent_by, order = F.col(BIN), [F.col(FILE_ORDINAL), F.col(ROW_INDEX)]
+        sent_by, sorted_by = F.col(BIN), [F.col(FILE_ORDINAL), F.col(ROW_INDEX)]
     else:
         numbers = range(len(bins))
         sections = [each.num_ranges for each in bins]
-        sampled = binned.positions(spark, numbers, columns=z_order.column_names)
-        rows = placed_rows(spark, binned.rows(spark, numbers), z_order, sampled, sections)
+        sampled = binned.positions(spark, numbers, columns=order.column_names)
+        rows = placed_rows(spark, binned.rows(spark, numbers), order, sampled, sections)
         sent_by = _element(keys, _element(_starts(sections), F.col(BIN)) + F.col(SECTION))
-        order = [F.col(CURVE_PLACE), F.col(FILE_ORDINAL), F.col(ROW_INDEX)]
+        sorted_by = [F.col(CURVE_PLACE), F.col(FILE_ORDINAL), F.col(ROW_INDEX)]
     hidden = hidden_row_columns(tracked_columns(config))
-    sorted_rows = rows.repartition(len(keys), sent_by).sortWithinPartitions(*order)
+    sorted_rows = rows.repartition(len(keys), sent_by).sortWithinPartitions(*sorted_by)
     return write_rows(
         sorted_rows.select(*(F.col(quoted(name)) for name in config.schema.names), *hidden),
         store=store,

@@ -1,13 +1,14 @@
-"""The Z-order curve over the ranges of several columns: pure arithmetic, no Spark session.
+"""Curves through the ranges of several columns: pure arithmetic, no Spark session.
 
 A column's values fall into ranges that hold about the same number of rows each. The numbers of a
-row's ranges, interleaved bit by bit, are the row's place on the curve. The bounds of the ranges
-come from a sample of the rows. `curve_place` and `range_number` say in Spark SQL what `Curve` does
-to a sample in numpy.
+row's ranges, combined, are the row's place on the curve. The bounds of the ranges come from a
+sample of the rows. `range_number` and `Curve.combined_sql` say in Spark SQL what `Curve.places`
+does to a sample in numpy.
 """
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from puredelta.spark.session.helper_columns import PREFIX
+
 NOISE_BITS = 8
 """The last bits of a place, which spread rows of equal values over several files."""
 BITS_MAX = 63 - NOISE_BITS
@@ -24,7 +27,7 @@ BITS_MAX = 63 - NOISE_BITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class Curve(abc.ABC):
     """How many columns a curve runs through, and how finely."""
 
     num_columns: int
@@ -58,10 +61,39 @@ class Curve:
     ) -> npt.NDArray[np.int64]:
         """Return the places of sampled rows on the curve."""
         numbers = [_range_numbers(c, b) for c, b in zip(columns, bounds, strict=True)]
-        place = np.zeros(len(noise), np.int64)
+        return self.combined(numbers) << NOISE_BITS | noise
+
+    @abc.abstractmethod
+    def combined(self, numbers: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+        """Return the places, without noise, of rows whose columns are in these ranges."""
+
+    @abc.abstractmethod
+    def combined_sql(self, numbers: Sequence[str]) -> str:
+        """Return the SQL of a row's place, without noise, from the numbers of its ranges."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZOrderCurve(Curve):
+    """Numbers interleaved bit by bit.
+
+    >>> ZOrderCurve(num_columns=2, ranges_max=3).combined_sql(["a", "b"])[:50]
+    'shiftleft(cast(shiftright(a, 1) & 1 AS BIGINT), 3)'
+    """
+
+    def combined(self, numbers: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+        """Return the places, without noise, of rows whose columns are in these ranges."""
+        place = np.zeros(len(numbers[0]), np.int64)
         for number, shift in self.interleaved():
             place = place << 1 | (numbers[number] >> shift & 1)
-        return place << NOISE_BITS | noise
+        return place
+
+    def combined_sql(self, numbers: Sequence[str]) -> str:
+        """Return the SQL of a row's place, without noise, from the numbers of its ranges."""
+        bits = self.interleaved()
+        return " | ".join(
+            f"shiftleft(cast(shiftright({numbers[column]}, {shift}) & 1 AS BIGINT), {left})"
+            for left, (column, shift) in zip(reversed(range(len(bits))), bits, strict=True)
+        )
 
     def interleaved(self) -> list[tuple[int, int]]:
         """Return column and bit of a range's number, from the first bit of a place to its last."""
@@ -99,27 +131,16 @@ def range_number(value: str, bounds: str, num_bounds: int) -> str:
 
     A bisection: where a step leads past the end, or the value is NULL, the condition is NULL.
 
-    >>> range_number("v", "b", 3)
-    'aggregate(array(2, 1), 0, (n, s) -> if(get(b, n + s - 1) <= v, n + s, n))'
+    >>> range_number("v", "b", 3).replace(PREFIX, "")
+    'aggregate(array(2, 1), 0, (n, step) -> if(get(b, n + step - 1) <= v, n + step, n))'
     """
     if num_bounds == 0:
         return "0"
     steps = ", ".join(str(1 << bit) for bit in reversed(range(num_bounds.bit_length())))
-    step = f"if(get({bounds}, n + s - 1) <= {value}, n + s, n)"
-    return f"aggregate(array({steps}), 0, (n, s) -> {step})"
-
-
-def curve_place(curve: Curve, numbers: Sequence[str]) -> str:
-    """Return the SQL of a row's place, without noise, from the numbers of its ranges.
-
-    >>> curve_place(Curve(num_columns=2, ranges_max=3), ["a", "b"])[:50]
-    'shiftleft(cast(shiftright(a, 1) & 1 AS BIGINT), 3)'
-    """
-    bits = curve.interleaved()
-    return " | ".join(
-        f"shiftleft(cast(shiftright({numbers[column]}, {shift}) & 1 AS BIGINT), {left})"
-        for left, (column, shift) in zip(reversed(range(len(bits))), bits, strict=True)
-    )
+    # A variable hides a column of its name.
+    n, step = f"{PREFIX}n", f"{PREFIX}step"
+    found = f"if(get({bounds}, {n} + {step} - 1) <= {value}, {n} + {step}, {n})"
+    return f"aggregate(array({steps}), 0, ({n}, {step}) -> {found})"
 
 
 def with_noise(place: str, noise: str) -> str:

@@ -1,4 +1,4 @@
-"""Z-order: rows get their place on a curve, and the section of their bin's curve it is in.
+"""Rows get their place on a curve through some columns, and the section of it that is a file.
 
 The bounds of the curve's ranges come from a sample that is small enough for the driver. The place
 of each row is computed by Spark SQL alone.
@@ -27,10 +27,9 @@ from puredelta.protocol.schema.types import (
 )
 from puredelta.spark.session.helper_columns import BIN, CURVE_PLACE, FILE_ORDINAL, PREFIX, ROW_INDEX
 from puredelta.spark.session.types import quoted
-from puredelta.spark.write.z_curve import (
+from puredelta.spark.write.curves import (
     NOISE_BITS,
     Curve,
-    curve_place,
     cuts,
     range_number,
     with_noise,
@@ -54,11 +53,12 @@ _NOISE = f"pmod(hash({FILE_ORDINAL}, {ROW_INDEX}), {1 << NOISE_BITS})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ZOrder:
+class CurveOrder:
     """By which columns rows are ordered."""
 
     columns: tuple[tuple[tuple[str, ...], DataType], ...]
     """Logical paths, with types."""
+    curve: type[Curve]
     sampled_share: float
     """Which part of all rows is about `SAMPLE_ROWS_MAX`."""
 
@@ -76,7 +76,7 @@ class ZOrder:
 def placed_rows(
     spark: SparkSession,
     rows: DataFrame,
-    z_order: ZOrder,
+    order: CurveOrder,
     positions: DataFrame,
     num_ranges: Sequence[int],
 ) -> DataFrame:
@@ -85,15 +85,15 @@ def placed_rows(
     ``positions`` are the same rows with fewer columns; one Spark job reads a sample of them.
     ``num_ranges`` of each bin are about equally large.
     """
-    allowed = BOUNDS_MAX // (len(num_ranges) * len(z_order.columns))
-    curve = Curve(num_columns=len(z_order.columns), ranges_max=max(2, min(RANGES_MAX, allowed)))
+    allowed = BOUNDS_MAX // (len(num_ranges) * len(order.columns))
+    curve = order.curve(num_columns=len(order.columns), ranges_max=max(2, min(RANGES_MAX, allowed)))
     names = [f"k{n}" for n in range(curve.num_columns)]
-    keys = [f"{key} AS {name}" for key, name in zip(z_order.keys, names, strict=True)]
-    chosen = positions.where(F.rand(_SEED) < z_order.sampled_share)
+    keys = [f"{key} AS {name}" for key, name in zip(order.keys, names, strict=True)]
+    chosen = positions.where(F.rand(_SEED) < order.sampled_share)
     sample = chosen.selectExpr(BIN, f"cast({_NOISE} AS BIGINT) AS noise", *keys).toArrow()
     ranges = F.broadcast(spark.createDataFrame(curve_table(curve, sample, names, num_ranges)))
     joined = rows.join(ranges, on=BIN, how="left")
-    return _placed(joined, curve, z_order.keys, max(num_ranges))
+    return _placed(joined, curve, order.keys, max(num_ranges))
 
 
 def curve_table(
@@ -133,7 +133,7 @@ def _placed(rows: DataFrame, curve: Curve, keys: Sequence[str], sections_max: in
             for n, (key, name) in enumerate(zip(keys, numbers, strict=True))
         ),
     )
-    on_curve = numbered.selectExpr(*kept, _CUTS, f"{curve_place(curve, numbers)} AS {CURVE_PLACE}")
+    on_curve = numbered.selectExpr(*kept, _CUTS, f"{curve.combined_sql(numbers)} AS {CURVE_PLACE}")
     section = range_number(with_noise(CURVE_PLACE, _NOISE), _CUTS, sections_max - 1)
     return on_curve.selectExpr(*kept, CURVE_PLACE, f"{section} AS {SECTION}")
 
