@@ -1,8 +1,9 @@
 """DROP FEATURE: a table stops supporting a feature (``DeltaTable.dropFeatureSupport``).
 
-It takes several commits. The first ones remove what uses the feature. For a feature that readers
-must know, three empty commits follow, each with a checkpoint, so that no reader needs an older
-version. The last commit removes the feature from the protocol and protects the checkpoints.
+It takes several commits. The first ones remove what uses the feature; files with deletion vectors
+are written anew. For a feature that readers must know, three empty commits follow, each with a
+checkpoint, so that no reader needs an older version. The last commit removes the feature from the
+protocol and protects the checkpoints.
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ from puredelta.commands.alter.change import commit_change, next_change, start_ch
 from puredelta.commands.alter.droppable_features import (
     CHECKPOINT_PROTECTION,
     CHECKPOINT_PROTECTION_PROPERTY,
+    DELETION_VECTORS,
     REMOVALS,
     Removal,
     keys_to_unset,
     require_droppable,
     settings_to_change,
 )
-from puredelta.commands.command import Command
+from puredelta.commands.command import Command, next_command
 from puredelta.commands.finish import finish
+from puredelta.commands.optimize.reorg import purge
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.post_commit import CheckpointWish
@@ -46,6 +49,7 @@ from puredelta.protocol.actions.table_operations import (
     set_properties,
     unset_properties,
 )
+from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.protocol_changes import with_features, without_feature
 from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
@@ -67,8 +71,8 @@ def drop_feature_support(
             another feature needs it, it can never be dropped
             (FEATURE_DROP_NONREMOVABLE_FEATURE), or something in the table uses it and only
             the user can say what becomes of that.
-        UnsupportedError: files would have to be rewritten, or history truncated, which is
-            not implemented.
+        UnsupportedError: files would have to be rewritten for another reason than deletion
+            vectors, or history truncated, which is not implemented.
         ConflictError: another writer changed the table meanwhile; run it again.
     """
     command = start_change(spark, log)
@@ -76,12 +80,14 @@ def drop_feature_support(
     if name == CHECKPOINT_PROTECTION:
         return _drop_protection(command)
     removal = REMOVALS[name]
-    removal.require(command.snapshot)
+    if name != DELETION_VECTORS:
+        removal.require(command.snapshot)
     _switch_off(command, removal)
     if name == ROW_TRACKING:
         while _take_row_ids(next_change(command)):
             pass
-    if name == "deletionVectors":
+    if name == DELETION_VECTORS:
+        purge(next_command(command, Capability.MERGE))
         _keep_vector_files(next_change(command))
     if removal.protects_history:
         for _ in range(BARRIER_CHECKPOINTS):

@@ -20,6 +20,7 @@ from puredelta.protocol.features.protocol_changes import dependents
 from puredelta.protocol.schema.traversal import all_fields
 from puredelta.protocol.table.row_tracking import ROW_TRACKING
 
+DELETION_VECTORS = "deletionVectors"
 CHECKPOINT_PROTECTION = "checkpointProtection"
 CHECKPOINT_PROTECTION_PROPERTY = "delta.requireCheckpointProtectionBeforeVersion"
 
@@ -57,14 +58,12 @@ def _require_no_constraints(snapshot: Snapshot) -> None:
 
 def _require_no_vectors(snapshot: Snapshot) -> None:
     vectors = snapshot.files.rows["deletion_vector"]
-    carrying = len(vectors) - vectors.null_count
-    if carrying:
-        raise UnsupportedError(
-            f"{carrying} file(s) of the table have deletion vectors, which would have to be "
-            "applied first: set delta.enableDeletionVectors to false and rewrite them, for "
-            "example by overwriting the table with its own rows.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
-            num_files=carrying,
+    if carrying := len(vectors) - vectors.null_count:
+        raise InvalidRequestError(
+            f"Cannot drop {DELETION_VECTORS} because a concurrent transaction gave {carrying} "
+            "file(s) deletion vectors. Please try the operation again.",
+            code=ErrorCode.FEATURE_DROP_CONFLICT_REVALIDATION_FAIL,
+            feature=DELETION_VECTORS,
         )
 
 
@@ -97,7 +96,7 @@ _TYPE_WIDENING = Removal(
 
 REMOVALS = {
     "checkConstraints": Removal(require=_require_no_constraints),
-    "deletionVectors": Removal(
+    DELETION_VECTORS: Removal(
         protects_history=True,
         unset=("delta.enableDeletionVectors",),
         require=_require_no_vectors,

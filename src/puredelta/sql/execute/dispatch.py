@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
 from puredelta.commands.optimize.optimize import run_optimize
+from puredelta.commands.optimize.reorg import run_reorg
 from puredelta.commands.read.history import history_rows
 from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.sql.execute.alter import alter
@@ -36,6 +37,7 @@ from puredelta.sql.parse.statement import (
     MergeStatement,
     OptimizeStatement,
     Rejected,
+    ReorgStatement,
     RestoreStatement,
     ShowColumns,
     ShowCreate,
@@ -71,6 +73,8 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
             return convert(spark, statement)
         case OptimizeStatement():
             return run_optimize(spark, open_table(spark, statement.table), statement.spec)
+        case ReorgStatement():
+            return run_reorg(spark, open_table(spark, statement.table), statement.predicates)
         case VacuumStatement():
             return vacuum_table(spark, statement)
         case RestoreStatement():

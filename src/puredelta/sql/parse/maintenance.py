@@ -1,4 +1,4 @@
-"""CONVERT, OPTIMIZE, VACUUM, RESTORE, GENERATE, TRUNCATE and DROP."""
+"""CONVERT, OPTIMIZE, REORG, VACUUM, RESTORE, GENERATE, TRUNCATE and DROP."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from puredelta.sql.parse.statement import (
     GenerateStatement,
     OptimizeStatement,
     Rejected,
+    ReorgStatement,
     RestoreStatement,
     TruncateStatement,
     VacuumStatement,
@@ -55,6 +56,20 @@ def read_optimize(cursor: Cursor) -> OptimizeStatement:
         columns = cursor.items_in_brackets(Cursor.column, optional=True)
     spec = OptimizeSpec(predicates=predicates, z_order_by=tuple(columns), full=full)
     return OptimizeStatement(table=table, spec=spec)
+
+
+def read_reorg(cursor: Cursor) -> ReorgStatement:
+    """Read ``REORG TABLE table [WHERE condition] APPLY (PURGE)``."""
+    cursor.expect("TABLE")
+    table = read_table_argument(cursor)
+    predicates: tuple[str, ...] = ()
+    if cursor.accept("WHERE"):
+        predicates = (read_expression(cursor, lambda rest: rest.sees("APPLY")),)
+    cursor.expect("APPLY")
+    mode = cursor.group()
+    if mode.strip().upper() != "PURGE":
+        raise cursor.error(expected="(PURGE) before it")
+    return ReorgStatement(table=table, predicates=predicates)
 
 
 def read_vacuum(cursor: Cursor) -> VacuumStatement:

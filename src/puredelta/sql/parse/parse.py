@@ -18,6 +18,7 @@ from puredelta.sql.parse.maintenance import (
     read_drop,
     read_generate,
     read_optimize,
+    read_reorg,
     read_restore,
     read_truncate,
     read_vacuum,
@@ -59,6 +60,7 @@ _OF_DELTA: Mapping[str, _Reader] = {
     "CONVERT": read_convert,
     "GENERATE": read_generate,
     "OPTIMIZE": read_optimize,
+    "REORG": read_reorg,
     "RESTORE": read_restore,
     "VACUUM": read_vacuum,
 }

@@ -101,6 +101,14 @@ class OptimizeStatement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReorgStatement:
+    """``REORG TABLE table [WHERE condition] APPLY (PURGE)``."""
+
+    table: TableArgument
+    predicates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumStatement:
     """``VACUUM table [RETAIN n HOURS] [DRY RUN]``."""
 
@@ -292,6 +300,7 @@ Statement: TypeAlias = (
     RowStatement
     | ConvertStatement
     | OptimizeStatement
+    | ReorgStatement
     | VacuumStatement
     | RestoreStatement
     | GenerateStatement
