@@ -29,6 +29,7 @@ from puredelta.sql.parse.statement import (
     MergeStatement,
     OptimizeStatement,
     Rejected,
+    ReorgStatement,
     RestoreStatement,
     ShowColumns,
     ShowCreate,
@@ -64,6 +65,7 @@ ONE_OF_EACH: dict[str, Statement] = {
     "DELETE FROM t": DeleteStatement(target=Target(name=T), spec=DeleteSpec()),
     "CONVERT TO DELTA parquet.`/a`": ConvertStatement(source=TableName(("parquet", "/a"))),
     "OPTIMIZE t": OptimizeStatement(table=T, spec=OptimizeSpec()),
+    "REORG TABLE t WHERE p = 1 APPLY (purge)": ReorgStatement(table=T, predicates=("p = 1",)),
     "VACUUM t": VacuumStatement(table=T),
     "RESTORE t TO VERSION AS OF 1": RestoreStatement(table=T, state=TimeTravel(version="1")),
     "GENERATE symlink_format_manifest FOR TABLE t": GenerateStatement(
