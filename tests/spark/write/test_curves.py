@@ -61,3 +61,11 @@ def test_hilberts_curve_goes_from_neighbour_to_neighbour(columns: int, bits: int
     walk = cells[:, np.argsort(places)]
     steps = np.abs(np.diff(walk, axis=1)).sum(axis=0)
     assert set(steps.tolist()) == {1}
+
+
+def test_sections_end_with_cells() -> None:
+    """A cut moves to the border of a cell if that is near, and by a tenth of a section at most."""
+    places = np.arange(1000, dtype=np.int64) + 24
+    assert cuts(places, 2).tolist() == [512]
+    for number, cut in enumerate(cuts(places, 8).tolist(), 1):
+        assert abs(cut - 24 - number * 125) <= 13

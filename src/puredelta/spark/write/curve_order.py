@@ -38,8 +38,8 @@ from puredelta.spark.write.curves import (
 SECTION = f"{PREFIX}section"
 SAMPLE_ROWS_MAX = 200_000
 """About so many rows come to the driver."""
-RANGES_MAX = 1000
-"""Of each column."""
+RANGES_MAX = 1024
+"""Of each column. A power of two, so that cells of one size hold equally many rows."""
 BOUNDS_MAX = 2_000_000
 """So many bounds, of all bins and columns, go to the executors at most."""
 

@@ -22,6 +22,8 @@ from puredelta.spark.session.helper_columns import PREFIX
 
 NOISE_BITS = 8
 """The last bits of a place, which spread rows of equal values over several files."""
+_SLACK = 0.1
+"""By which share of its rows a section may differ."""
 BITS_MAX = 63 - NOISE_BITS
 """Columns beyond so many have no bit left and do not count."""
 
@@ -102,12 +104,31 @@ class ZOrderCurve(Curve):
 
 
 def cuts(places: npt.NDArray[np.int64], num_ranges: int) -> npt.NDArray[np.int64]:
-    """Return the places at which a curve is cut into sections of about equally many rows."""
-    if len(places) == 0:
+    """Return the places at which a curve is cut into sections of about equally many rows.
+
+    Each cut moves by up to a tenth of a section, to the border of the largest cell of the curve
+    that begins there: a section that ends a little beyond a cell would cover two.
+    """
+    num_rows = len(places)
+    if num_rows == 0:
         return np.zeros(0, np.int64)
-    chosen: npt.NDArray[np.int64] = np.arange(1, num_ranges) * len(places) // num_ranges
-    cut: npt.NDArray[np.int64] = np.sort(places)[chosen]
-    return cut
+    ordered = np.sort(places)
+    chosen = np.arange(1, num_ranges) * num_rows // num_ranges
+    slack = int(num_rows // num_ranges * _SLACK)
+    before = ordered[np.maximum(chosen - slack - 1, 0)]
+    after = ordered[np.minimum(chosen + slack, num_rows - 1)]
+    found = map(_roundest, before.tolist(), after.tolist())
+    return np.fromiter(found, np.int64, len(chosen))
+
+
+def _roundest(low: int, high: int) -> int:
+    """Return the number above ``low``, up to ``high``, that ends with the most zero bits.
+
+    >>> _roundest(0b10011, 0b11010), _roundest(5, 5)
+    (24, 5)
+    """
+    shift = max(0, (low ^ high).bit_length() - 1)
+    return high >> shift << shift
 
 
 def _range_numbers(values: pa.Array, bounds: pa.Array) -> npt.NDArray[np.int64]:
