@@ -33,6 +33,7 @@ from puredelta.commands.convert.target import (
     ConversionTarget,
     find_target,
 )
+from puredelta.commands.convert.verify import require_statistics, require_true_statistics
 from puredelta.commands.finish import finish
 from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
@@ -79,6 +80,7 @@ def convert_to_delta(
     partition_schema: T.StructType | str | None = None,
     *,
     collect_stats: bool = True,
+    verify: bool = False,
     on_phase: Callable[[Phase], None] = ignore_phase,
 ) -> ConvertResult:
     """Make a Delta table of Parquet files, in place (C-01, C-02, C-04).
@@ -89,8 +91,9 @@ def convert_to_delta(
     those of its tables. Schema and statistics come from
     the footers, which the driver reads; no Spark job runs unless a footer or a partition value
     needs Spark's judgement. Without ``collect_stats`` files get no statistics at all, not even
-    their row count (C-52). What is a Delta table already is left alone, whatever the other
-    arguments say (C-05).
+    their row count (C-52). ``verify`` is for files of a program that is not trusted: Spark reads
+    all rows once and compares them with every statistic. What is a Delta table already is left
+    alone, whatever the other arguments say (C-05).
 
     The whole table is one commit: whatever fails before it leaves no trace, and if another
     writer creates the table first this call fails (C-59). The entry in the catalog follows; a
@@ -105,7 +108,8 @@ def convert_to_delta(
             the code says how (E-02, C-30 to C-48).
         TableNotFoundError: the directory does not exist (DELTA_PATH_DOES_NOT_EXIST), or the
             catalog has no such table (TABLE_OR_VIEW_NOT_FOUND).
-        CorruptTableError: a file is not Parquet (DELTA_FAILED_READ_FILE_FOOTER).
+        CorruptTableError: a file is not Parquet (DELTA_FAILED_READ_FILE_FOOTER), or with
+            ``verify`` its footer is wrong about its rows (DELTA_WRONG_STATISTICS).
         UnsupportedError: the storage, Iceberg, or a Parquet type.
         ConflictError: another writer created the table, or files came, changed or went
             meanwhile (DELTA_CONCURRENT_WRITE).
@@ -123,6 +127,9 @@ def convert_to_delta(
     command = command_on(spark, log, None, Capability.CONVERT, environment=environment)
     target = inferred_target(command, target)
     plan = plan_conversion(command, target, collect_stats=collect_stats)
+    if verify:
+        require_statistics(collected=plan.collects_stats)
+        require_true_statistics(spark, plan.snapshot(log))
     return _commit(command, target, plan, tags)
 
 

@@ -42,7 +42,11 @@ from puredelta.commands.definition.new_table import (
     plan_new_table,
 )
 from puredelta.errors import ConcurrentWriteException, ErrorCode, InvalidRequestError
+from puredelta.log.files.file_table import FileTable
 from puredelta.log.footers.file_stats import TableStatistics
+from puredelta.log.replay.replay import LogState
+from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.paths import encode_path
 from puredelta.protocol.features.feature_registry import Capability
@@ -79,6 +83,24 @@ class ConversionPlan:
     collects_stats: bool
     listed: tuple[StoredFile, ...]
     """The files that were found, those left out for their footers, too."""
+
+    def snapshot(self, log: TableLog) -> Snapshot:
+        """Return version 0 as it will be."""
+        return Snapshot(
+            root_uri=log.root_uri,
+            version=0,
+            timestamp_ms=0,
+            in_commit_timestamp_ms=None,
+            config=self.config,
+            state=LogState(
+                protocol=self.config.protocol,
+                metadata=self.config.metadata,
+                files=FileTable.of(self.adds),
+            ),
+            commit_file=None,
+            last_checkpoint_version=None,
+            open_at=log.store.at,
+        )
 
 
 def require_unchanged(command: Command, target: ConversionTarget, plan: ConversionPlan) -> None:
