@@ -127,20 +127,25 @@ class DeltaTable(TableMaintenance):
         partitionSchema: str | StructType | None = None,
         *,
         collect_stats: bool = True,
+        verify: bool = False,
     ) -> DeltaTable:
         """Make a Delta table of Parquet files where they are, and return it.
 
         ``identifier`` is ``parquet.`/path` `` or the name of a table in the catalog;
         ``partitionSchema`` names and types the partition directories, outermost first, which the
         catalog knows of its tables; ``"infer"`` lets their names say it. ``collect_stats=False``
-        leaves the statistics out.
+        leaves the statistics out; ``verify=True`` compares every one with the rows.
 
         Raises:
             InvalidRequestError: the directory, a file or the partitioning is not as promised;
                 nothing was changed.
         """
         result = convert_to_delta(
-            sparkSession, identifier, partitionSchema, collect_stats=collect_stats
+            sparkSession,
+            identifier,
+            partitionSchema,
+            collect_stats=collect_stats,
+            verify=verify,
         )
         if result.name is not None:
             return cls.forName(sparkSession, result.name)

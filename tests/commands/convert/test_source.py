@@ -7,10 +7,11 @@ import pytest
 from puredelta.commands.convert.source import (
     CatalogName,
     DeltaDirectory,
+    IcebergLocation,
     ParquetDirectory,
     parse_source,
 )
-from puredelta.errors import InvalidRequestError, UnsupportedError
+from puredelta.errors import InvalidRequestError
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,7 @@ from puredelta.errors import InvalidRequestError, UnsupportedError
         ("parquet.`/odd``name`", ParquetDirectory("/odd`name")),
         ("parquet.`s3a://bucket/t`", ParquetDirectory("s3a://bucket/t")),
         ("delta.`/data/t`", DeltaDirectory("/data/t")),
+        ("Iceberg.`/data/t`", IcebergLocation("/data/t")),
     ],
 )
 def test_c_01_directories(identifier: str, expected: object) -> None:
@@ -60,12 +62,7 @@ def test_c_02_names(identifier: str, parts: tuple[str, ...]) -> None:
             "DELTA_CONVERT_NON_PARQUET_TABLE",
             "but you are trying to convert a json source: `json`.`/data/t`",
         ),
-        (
-            "iceberg.`/data/t`",
-            UnsupportedError,
-            "DELTA_MISSING_ICEBERG_CLASS",
-            "Iceberg class was not found.",
-        ),
+        ("iceberg.`relative/t`", InvalidRequestError, "PATH_NOT_FOUND", "must be absolute"),
         ("parquet.`relative/t`", InvalidRequestError, "PATH_NOT_FOUND", "must be absolute"),
         ("", InvalidRequestError, "PARSE_SYNTAX_ERROR", "is not the name of a table"),
         ("a..c", InvalidRequestError, "PARSE_SYNTAX_ERROR", "'a..c'"),

@@ -36,6 +36,10 @@ STATEMENTS: dict[str, Statement] = {
     "CONVERT TO DELTA db.t NO STATISTICS PARTITIONED BY (a int)": ConvertStatement(
         source=TableName(("db", "t")), partition_schema="a int", collect_stats=False
     ),
+    "CONVERT TO DELTA db.t PARTITIONED BY (a int) VERIFY": ConvertStatement(
+        source=TableName(("db", "t")), partition_schema="a int", verify=True
+    ),
+    "CONVERT TO DELTA db.t DRY RUN": ConvertStatement(source=TableName(("db", "t")), dry_run=True),
     "optimize '/a';": OptimizeStatement(table=QuotedPath("/a"), spec=OptimizeSpec()),
     "OPTIMIZE delta.`/a` FULL": optimize(full=True),
     "OPTIMIZE delta.`/a` WHERE p = 'zorder by' ZORDER BY (id, s.`x`)": optimize(

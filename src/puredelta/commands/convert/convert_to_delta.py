@@ -10,11 +10,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command, command_on
+from puredelta.commands.convert.conversion_plan import ConversionPlan
 from puredelta.commands.convert.entry import (
     ENTRY_TAG,
     adopt_log,
@@ -23,7 +26,6 @@ from puredelta.commands.convert.entry import (
     require_same_entry,
 )
 from puredelta.commands.convert.plan import (
-    ConversionPlan,
     inferred_target,
     plan_conversion,
     require_unchanged,
@@ -33,14 +35,20 @@ from puredelta.commands.convert.target import (
     ConversionTarget,
     find_target,
 )
+from puredelta.commands.convert.verify import require_statistics, require_true_statistics
 from puredelta.commands.finish import finish
 from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.environment import Environment, Phase, ignore_phase
 from puredelta.log.commit.post_commit import CheckpointWish
 from puredelta.log.replay.table_log import TableLog
+from puredelta.log.vectors.write import (
+    DeletionVectorUpdate,
+    WrittenVectors,
+    discard_vectors,
+    write_vectors,
+)
 from puredelta.protocol.actions import operations
-from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.schema.types import StructType
 from puredelta.spark.session.open_log import open_log
 
@@ -79,18 +87,21 @@ def convert_to_delta(
     partition_schema: T.StructType | str | None = None,
     *,
     collect_stats: bool = True,
+    verify: bool = False,
     on_phase: Callable[[Phase], None] = ignore_phase,
 ) -> ConvertResult:
     """Make a Delta table of Parquet files, in place (C-01, C-02, C-04).
 
-    ``identifier`` is ``parquet.`/path` `` or the name of a table in the session catalog;
+    ``identifier`` is ``parquet.`/path` ``, the name of a table in the session catalog, or
+    ``iceberg.`/path` ``, an Iceberg table by its root or its metadata file (decision 0055);
     ``partition_schema`` names and types the levels of its partition directories, outermost first,
     as DDL text or a type; ``"infer"`` lets the names of the directories say them. The catalog knows
     those of its tables. Schema and statistics come from
     the footers, which the driver reads; no Spark job runs unless a footer or a partition value
     needs Spark's judgement. Without ``collect_stats`` files get no statistics at all, not even
-    their row count (C-52). What is a Delta table already is left alone, whatever the other
-    arguments say (C-05).
+    their row count (C-52). ``verify`` is for files of a program that is not trusted: Spark reads
+    all rows once and compares them with every statistic. What is a Delta table already is left
+    alone, whatever the other arguments say (C-05).
 
     The whole table is one commit: whatever fails before it leaves no trace, and if another
     writer creates the table first this call fails (C-59). The entry in the catalog follows; a
@@ -105,8 +116,10 @@ def convert_to_delta(
             the code says how (E-02, C-30 to C-48).
         TableNotFoundError: the directory does not exist (DELTA_PATH_DOES_NOT_EXIST), or the
             catalog has no such table (TABLE_OR_VIEW_NOT_FOUND).
-        CorruptTableError: a file is not Parquet (DELTA_FAILED_READ_FILE_FOOTER).
-        UnsupportedError: the storage, Iceberg, or a Parquet type.
+        CorruptTableError: a file is not Parquet (DELTA_FAILED_READ_FILE_FOOTER), or with
+            ``verify`` its footer is wrong about its rows (DELTA_WRONG_STATISTICS).
+        UnsupportedError: the storage, a Parquet type, or what an Iceberg table has and no Delta
+            table can have.
         ConflictError: another writer created the table, or files came, changed or went
             meanwhile (DELTA_CONCURRENT_WRITE).
         CatalogError: the table is made, but the catalog does not change its entry.
@@ -120,9 +133,12 @@ def convert_to_delta(
         return _finish_existing(spark, log, target)
     tags = entry_tags(spark, target)
     environment = Environment(on_phase=on_phase)
-    command = command_on(spark, log, None, Capability.CONVERT, environment=environment)
+    command = command_on(spark, log, None, target.capability, environment=environment)
     target = inferred_target(command, target)
     plan = plan_conversion(command, target, collect_stats=collect_stats)
+    if verify:
+        require_statistics(collected=plan.collects_stats)
+        require_true_statistics(spark, plan.snapshot(log))
     return _commit(command, target, plan, tags)
 
 
@@ -162,24 +178,27 @@ def _commit(
     command: Command, target: ConversionTarget, plan: ConversionPlan, tags: Mapping[str, str]
 ) -> ConvertResult:
     """Write version 0 and its checkpoint (C-55, C-56, C-58), and then the catalog's entry."""
-    num_files = len(plan.adds)
+    require_unchanged(command, target, plan)
+    require_same_entry(command.spark, target, tags)
+    written = _write_vectors(command, plan)
+    adds = [*(add for add in plan.adds if add.path not in plan.deleted), *written.adds]
+    num_files = len(adds)
     request = CommitRequest(
-        actions=[plan.config.metadata, plan.config.protocol, *plan.adds],
+        actions=[plan.config.metadata, plan.config.protocol, *adds],
         operation=operations.convert(
             num_files=num_files,
             partitioned_by=target.stated,
             collect_stats=plan.collects_stats,
             catalog_table=target.full_name,
-            source_format="parquet",
+            source_format="parquet" if target.iceberg is None else "iceberg",
         ),
         metrics={"numConvertedFiles": num_files},
         always_records_metrics=True,
         is_blind_append=False,
         tags=tags,
     )
-    require_unchanged(command, target, plan)
-    require_same_entry(command.spark, target, tags)
-    committed = finish(command, request, checkpoint=CheckpointWish.ALWAYS)
+    with discarded_on_failure(partial(discard_vectors, written, command.log.store)):
+        committed = finish(command, request, checkpoint=CheckpointWish.ALWAYS)
     if target.entry is not None:
         make_entry_delta(command.spark, target.entry, plan.config.schema, was=tags[ENTRY_TAG])
     return ConvertResult(
@@ -189,3 +208,13 @@ def _commit(
         schema=plan.config.schema,
         name=target.full_name,
     )
+
+
+def _write_vectors(command: Command, plan: ConversionPlan) -> WrittenVectors:
+    """Write which rows of an Iceberg table's files are deleted; nothing, if none are."""
+    updates = (
+        DeletionVectorUpdate(file=add, rows=plan.deleted[add.path])
+        for add in plan.adds
+        if add.path in plan.deleted
+    )
+    return write_vectors(updates, store=command.log.store, config=plan.config)

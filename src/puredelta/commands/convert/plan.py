@@ -16,6 +16,8 @@ from puredelta.commands.convert.collect import (
     distinct_schemas,
     read_files,
 )
+from puredelta.commands.convert.conversion_plan import ConversionPlan, require_counted
+from puredelta.commands.convert.iceberg_plan import plan_iceberg
 from puredelta.commands.convert.infer import (
     FileSchemas,
     require_delta_types,
@@ -55,30 +57,7 @@ from puredelta.store.base import Store, StoredFile
 logger = logging.getLogger(__name__)
 
 _MAPPING_SETTING = f"{DEFAULTS_PREFIX}columnMapping.mode"
-_ROW_TRACKING = "rowTracking"
 _SHOWN = 3
-
-_ROW_TRACKING_WITHOUT_STATS = f"""\
-Cannot enable row tracking without collecting statistics.
-If you want to enable row tracking, do the following:
-  1. Enable statistics collection: set spark.databricks.delta.stats.collect to true.
-  2. Convert with collect_stats=True.
-
-If you do not want to collect statistics, disable row tracking:
-  1. Unset {DEFAULTS_PREFIX}feature.rowTracking.
-  2. Unset {DEFAULTS_PREFIX}enableRowTracking."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversionPlan:
-    """The content of version 0."""
-
-    config: TableConfig
-    adds: tuple[Add, ...]
-    """Ordered by path, each file once."""
-    collects_stats: bool
-    listed: tuple[StoredFile, ...]
-    """The files that were found, those left out for their footers, too."""
 
 
 def require_unchanged(command: Command, target: ConversionTarget, plan: ConversionPlan) -> None:
@@ -87,6 +66,9 @@ def require_unchanged(command: Command, target: ConversionTarget, plan: Conversi
     Raises:
         ConcurrentWriteException: files came, went or changed (DELTA_CONCURRENT_WRITE).
     """
+    if target.iceberg is not None:
+        target.iceberg.require_current()
+        return
     settings = ConvertSettings.parse(command.session.settings)
     now, _ = list_files(command.spark, command.log.store, target, settings)
     if now == plan.listed:
@@ -111,6 +93,8 @@ def plan_conversion(
     command: Command, target: ConversionTarget, *, collect_stats: bool
 ) -> ConversionPlan:
     """Plan a conversion. Reads names and footers, and the catalog; writes nothing."""
+    if target.iceberg is not None:
+        return plan_iceberg(command, target.iceberg, collect_stats=collect_stats)
     settings = ConvertSettings.parse(command.session.settings)
     if collect_stats and not settings.collect_stats:
         logger.warning("collect_stats is set, but spark.databricks.delta.stats.collect is false")
@@ -314,8 +298,5 @@ def _require_convertible(config: TableConfig, *, collects_stats: bool) -> None:
             config=_MAPPING_SETTING,
             mode=mode,
         )
-    if config.supports(_ROW_TRACKING) and not collects_stats:
-        raise InvalidRequestError(
-            _ROW_TRACKING_WITHOUT_STATS, code=ErrorCode.CONVERT_ROW_TRACKING_WITHOUT_STATS
-        )
+    require_counted(config, collects_stats=collects_stats)
     config.require(Capability.CONVERT)

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from puredelta.commands.command import command_on
+from puredelta.commands.convert.conversion_plan import ConversionPlan
 from puredelta.commands.convert.listing.inferred import InferredColumn, infer_partitions
 from puredelta.commands.convert.plan import (
-    ConversionPlan,
     inferred_target,
     list_files,
     plan_conversion,
@@ -28,7 +28,6 @@ from puredelta.errors import DeltaError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.action_json import encode_action
 from puredelta.protocol.actions.actions import Action
-from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.traversal import struct_fields
 from puredelta.protocol.schema.types import (
@@ -124,7 +123,7 @@ def preview_convert(
     if log.exists():
         return ConversionPreview(location=log.root_uri, name=target.full_name, already_delta=True)
     try:
-        command = command_on(spark, log, None, Capability.CONVERT)
+        command = command_on(spark, log, None, target.capability)
         plan = plan_conversion(
             command, inferred_target(command, target), collect_stats=collect_stats
         )
@@ -142,8 +141,9 @@ def _stopped(
     files: tuple[StoredFile, ...] = ()
     try:
         settings = ConvertSettings.parse(SessionInfo.of(spark).settings)
-        files, _ = list_files(spark, log.store, target, settings)
-        if target.entry is None and not target.partitions.fields:
+        if target.iceberg is None:
+            files, _ = list_files(spark, log.store, target, settings)
+        if files and target.entry is None and not target.partitions.fields:
             inferred = infer_partitions((file.path for file in files), log.root_uri)
     except DeltaError as another:
         problems.append(str(another))
@@ -188,7 +188,7 @@ def _statistics(plan: ConversionPlan) -> tuple[int | None, Mapping[str, str]]:
     rows, without = 0, dict.fromkeys(leaves, 0)
     for add in plan.adds:
         stats = json.loads(add.stats or "{}")
-        rows += stats.get("numRecords", 0)
+        rows += stats.get("numRecords", 0) - len(plan.deleted.get(add.path, ()))
         for leaf in leaves:
             without[leaf] += 0 if _is_bounded(stats, leaf) else 1
     return rows, {

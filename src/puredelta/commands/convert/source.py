@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 
 _PART = r"(?:`((?:[^`]|``)+)`|(\w+))"
 _IDENTIFIER = re.compile(rf"\s*{_PART}(?:\s*\.\s*{_PART})*\s*", re.ASCII)
@@ -18,10 +18,6 @@ _PARTS = re.compile(_PART, re.ASCII)
 
 # As Hadoop's Path.isAbsolute: what follows an optional scheme and host begins with a slash.
 _ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
-
-_ICEBERG_HELP = (
-    "https://docs.delta.io/latest/delta-utility.html#convert-a-parquet-table-to-a-delta-table"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +35,20 @@ class DeltaDirectory:
 
 
 @dataclass(frozen=True, slots=True)
+class IcebergLocation:
+    """``iceberg.`<location>` ``: the root of an Iceberg table, or one of its metadata files."""
+
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogName:
     """A table of the catalog, by the parts of its name (C-02)."""
 
     parts: tuple[str, ...]
 
 
-ConvertSource: TypeAlias = ParquetDirectory | DeltaDirectory | CatalogName
+ConvertSource: TypeAlias = ParquetDirectory | DeltaDirectory | IcebergLocation | CatalogName
 
 _FORMATS = ("parquet", "delta", "iceberg")
 
@@ -65,7 +68,6 @@ def parse_source(identifier: str) -> ConvertSource:
         InvalidRequestError: not an identifier, a path without its format
             (DELTA_MISSING_PROVIDER_FOR_CONVERT), or a format that is not Parquet
             (DELTA_CONVERT_NON_PARQUET_TABLE).
-        UnsupportedError: an Iceberg table.
     """
     if _IDENTIFIER.fullmatch(identifier) is None:
         raise _no_identifier(identifier)
@@ -84,13 +86,7 @@ def parse_source(identifier: str) -> ConvertSource:
         case "delta":
             return DeltaDirectory(name)
         case "iceberg":
-            raise UnsupportedError(
-                "Iceberg class was not found. Please ensure Delta Iceberg support is installed. "
-                f"This library converts Parquet directories only. Please refer to {_ICEBERG_HELP} "
-                "for more details.",
-                code=ErrorCode.MISSING_ICEBERG_CLASS,
-                path=name,
-            )
+            return IcebergLocation(name)
         case other:
             raise InvalidRequestError(
                 "CONVERT TO DELTA only supports parquet tables, but you are trying to convert a "

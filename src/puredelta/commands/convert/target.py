@@ -13,10 +13,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from typing_extensions import assert_never
 
+from puredelta.commands.convert.iceberg.content import IcebergTable
+from puredelta.commands.convert.iceberg.optional import open_iceberg
 from puredelta.commands.convert.listing.inferred import INFER
 from puredelta.commands.convert.source import (
     CatalogName,
     DeltaDirectory,
+    IcebergLocation,
     ParquetDirectory,
     parse_source,
 )
@@ -28,6 +31,7 @@ from puredelta.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
+from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.types import StructField, StructType
@@ -37,6 +41,7 @@ from puredelta.spark.jvm.entry_format import StoredEntry, read_entry
 from puredelta.spark.jvm.session_catalog import SESSION_CATALOG
 from puredelta.spark.session.formats import FORMAT
 from puredelta.spark.session.identifiers import quote_name
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.session import is_connect
 
 EXISTS_DEFAULT = "EXISTS_DEFAULT"
@@ -67,6 +72,8 @@ class ConversionTarget:
     stated: tuple[str, ...] = ()
     """The names of those that the caller has given (C-57)."""
     entry: StoredEntry | None = None
+    iceberg: IcebergTable | None = None
+    """The Iceberg table that it is, whose metadata says everything."""
     infers: bool = False
     """The names of the directories are to say what the partition columns are."""
 
@@ -75,6 +82,11 @@ class ConversionTarget:
         """The name in the catalog, as the history has it; None for a directory."""
         entry = self.entry
         return None if entry is None else quoted_entry_name(entry)
+
+    @property
+    def capability(self) -> Capability:
+        """What the conversion does to a table: Iceberg's files have what any table may need."""
+        return Capability.CONVERT if self.iceberg is None else Capability.ADMINISTER
 
     @property
     def columns(self) -> StructType | None:
@@ -116,7 +128,8 @@ def find_target(
         InvalidRequestError: the identifier is none, or names a view or a table that is not
             Parquet; the partition columns are none, or not those of the catalog.
         TableNotFoundError: the catalog has no such table (TABLE_OR_VIEW_NOT_FOUND).
-        UnsupportedError: an Iceberg table, another catalog, or a name in a Connect session.
+        UnsupportedError: an Iceberg table without pyiceberg, another catalog, or a name in a
+            Connect session.
     """
     source = parse_source(identifier)
     infers = isinstance(partition_schema, str) and partition_schema.strip().lower() == INFER
@@ -128,10 +141,25 @@ def find_target(
             return ConversionTarget(
                 location=location, partitions=given, stated=given.names, infers=infers
             )
+        case IcebergLocation(location):
+            if given.fields or infers:
+                raise _partitions_of_iceberg()
+            table = open_iceberg(open_log(spark, location).store)
+            return ConversionTarget(
+                location=table.location, partitions=StructType(()), iceberg=table
+            )
         case CatalogName(parts):
             return _find_table(spark, parts, given)
         case _:
             assert_never(source)
+
+
+def _partitions_of_iceberg() -> DeltaError:
+    return InvalidRequestError(
+        "Partition schema cannot be specified when converting Iceberg tables. It is automatically "
+        "inferred.",
+        code=ErrorCode.PARTITION_SCHEMA_IN_ICEBERG_TABLES,
+    )
 
 
 def parse_partition_schema(given: T.StructType | str | None) -> StructType:

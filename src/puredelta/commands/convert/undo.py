@@ -25,7 +25,8 @@ from puredelta.errors import (
 from puredelta.log.files.clock import wall_clock
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.action_json import encode_action, parse_action
-from puredelta.protocol.actions.actions import CommitInfo, Protocol
+from puredelta.protocol.actions.actions import CommitInfo, DeletionVectorDescriptor, Protocol
+from puredelta.protocol.actions.deletion_vector import vector_path
 from puredelta.protocol.actions.log_paths import (
     LAST_CHECKPOINT,
     LOG_DIRECTORY,
@@ -91,6 +92,7 @@ def undo_convert(spark: SparkSession, identifier: str) -> UndoResult:
         info = _conversion(log)
         entry = _entry_to_restore(spark, found, info)
         _raise_fence(spark, log)
+        _remove_vectors(log)
         if entry is not None:
             _restore(spark, log, entry, info)
             name = quote_name(_name_of(entry).parts)
@@ -228,6 +230,14 @@ def _raise_fence(spark: SparkSession, log: TableLog) -> None:
             code=ErrorCode.CONCURRENT_WRITE,
             path=log.root_uri,
         )
+
+
+def _remove_vectors(log: TableLog) -> None:
+    """Remove the deletion vectors that were written for the deleted rows of an Iceberg table."""
+    vectors = log.snapshot().files.rows["deletion_vector"].drop_null().to_pylist()
+    paths = (vector_path(DeletionVectorDescriptor(**vector)) for vector in vectors)
+    for path in {path for path in paths if path is not None}:
+        log.store.delete(path)
 
 
 def _remove_log(log: TableLog) -> None:

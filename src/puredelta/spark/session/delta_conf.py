@@ -415,7 +415,7 @@ WITHOUT_EFFECT = (
     ),
     _without_effect("import.batchSize.schemaInference", "1000000", "unused in delta-spark, too"),
     *(
-        _without_effect(name, default, "Iceberg tables are not converted")
+        _without_effect(name, default, "Iceberg tables are converted one way, see decision 0055")
         for name, default in (
             ("convert.iceberg.enabled", "true"),
             ("convert.iceberg.useNativePartitionValues", "true"),

@@ -44,7 +44,7 @@ def convert(spark: SparkSession, statement: ConvertStatement) -> DataFrame:
     if statement.dry_run:
         preview = preview_convert(spark, source, partitions, collect_stats=stats)
         return spark.createDataFrame(list(preview.lines()), _PREVIEW)
-    convert_to_delta(spark, source, partitions, collect_stats=stats)
+    convert_to_delta(spark, source, partitions, collect_stats=stats, verify=statement.verify)
     return no_rows(spark)
 
 

@@ -23,7 +23,7 @@ from puredelta.sql.text.time_travel import accept_time_travel
 
 
 def read_convert(cursor: Cursor) -> ConvertStatement:
-    """Read ``CONVERT TO DELTA source [NO STATISTICS] [PARTITIONED BY (columns)] [DRY RUN]``."""
+    """Read ``CONVERT TO DELTA source [NO STATISTICS] [PARTITIONED BY (...)] [DRY RUN|VERIFY]``."""
     cursor.expect("TO", "DELTA")
     source = read_table(cursor)
     if not isinstance(source, TableName):
@@ -36,11 +36,13 @@ def read_convert(cursor: Cursor) -> ConvertStatement:
             raise cursor.error(expected="names and types of columns before it")
     if collect_stats and cursor.sees("NO"):
         raise cursor.error(expected="NO STATISTICS before PARTITIONED BY")
+    dry_run = cursor.accept("DRY", "RUN")
     return ConvertStatement(
         source=source,
         partition_schema=partition_schema,
         collect_stats=collect_stats,
-        dry_run=cursor.accept("DRY", "RUN"),
+        dry_run=dry_run,
+        verify=not dry_run and cursor.accept("VERIFY"),
     )
 
 

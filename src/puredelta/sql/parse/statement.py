@@ -83,13 +83,15 @@ RowStatement: TypeAlias = MergeStatement | UpdateStatement | DeleteStatement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertStatement:
-    """``CONVERT TO DELTA source [NO STATISTICS] [PARTITIONED BY (...)] [DRY RUN]`` (C-01)."""
+    """``CONVERT TO DELTA source [NO STATISTICS] [PARTITIONED BY (...)] [DRY RUN | VERIFY]``."""
 
     source: TableName
     partition_schema: str | None = None
     """Names and types, as the user wrote them."""
     collect_stats: bool = True
     dry_run: bool = False
+    verify: bool = False
+    """Whether the statistics are compared with the rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
