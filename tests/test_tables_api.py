@@ -164,7 +164,10 @@ def test_an_empty_update_without_condition_adds_nothing(builder: DeltaMergeBuild
 PARAMETERS: dict[Callable[..., Any], list[str]] = {
     DeltaTable.forPath: ["sparkSession", "path", "hadoopConf"],
     DeltaTable.isDeltaTable: ["sparkSession", "identifier"],
-    DeltaTable.convertToDelta: ["sparkSession", "identifier", "partitionSchema", "collect_stats"],
+    DeltaTable.convertToDelta: [
+        *("sparkSession", "identifier", "partitionSchema"),
+        *("collect_stats", "verify"),
+    ],
     DeltaTable.alias: ["self", "aliasName"],
     DeltaTable.toDF: ["self"],
     DeltaTable.merge: ["self", "source", "condition"],
