@@ -11,6 +11,7 @@ from puredelta.pip_utils import configure_spark_with_delta_pip
 from puredelta.recipes.apply_changes import apply_changes, plan_apply_changes
 from puredelta.recipes.compare import blame, diff
 from puredelta.recipes.history import plan_scd2, scd2
+from puredelta.recipes.plan import ChangeResult, MergePlan
 from puredelta.recipes.upsert import (
     insert_if_absent,
     plan_insert_if_absent,
@@ -23,8 +24,10 @@ from puredelta.tables import DeltaTable
 from puredelta.version import __version__
 
 __all__ = [
+    "ChangeResult",
     "DeltaTable",
     "Expectation",
+    "MergePlan",
     "__version__",
     "activate",
     "apply_changes",

@@ -17,6 +17,7 @@ from puredelta.commands.write.expectations import Expectations, RowCheck
 from puredelta.commands.write.options import SaveMode, WriteOptions
 from puredelta.commands.write.planned_write import WriteOutcome
 from puredelta.commands.write.write_table import WriteRequest, write_table
+from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.open_log import file_system_options, open_log
 from puredelta.sql.execute.run import run_sql
 from puredelta.sql.relations.parameters import Arguments
@@ -166,15 +167,19 @@ def write(
         created=_new_table(more),
     )
     log = open_log(rows.sparkSession, path, storage_options=file_system_options(request.options))
-    if not (expectations := more.get("expectations")):
-        return write_table(rows, log, request)
-    quarantine = more.get("quarantine")
+    if more.get("expectations"):
+        return _checked_write(rows, log, request, more)
+    return write_table(rows, log, request)
+
+
+def _checked_write(
+    rows: DataFrame, log: TableLog, request: WriteRequest, more: WriteArguments
+) -> WriteOutcome:
+    spark, quarantine = rows.sparkSession, more.get("quarantine")
     check = RowCheck.of(
-        expectations,
-        quarantine=None if quarantine is None else open_log(rows.sparkSession, quarantine),
-        set_transaction=WriteOptions.of(
-            rows.sparkSession, request.options
-        ).settings.set_transaction,
+        more.get("expectations", {}),
+        quarantine=None if quarantine is None else open_log(spark, quarantine),
+        set_transaction=WriteOptions.of(spark, request.options).settings.set_transaction,
     )
     violations: dict[str, int] = {}
 

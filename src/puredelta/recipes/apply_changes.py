@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from typing_extensions import Unpack
 
 from puredelta.recipes.arguments import (
-    TableOptions,
+    RecipeOptions,
     TableSettings,
     both_given,
     condition_of,
@@ -32,7 +32,7 @@ START_AT = "__START_AT"
 END_AT = "__END_AT"
 
 
-class ApplyOptions(TableOptions, total=False):
+class ApplyOptions(RecipeOptions, total=False):
     """Options of `apply_changes`."""
 
     apply_as_deletes: str | Column

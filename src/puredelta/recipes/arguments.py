@@ -23,7 +23,7 @@ from puredelta.protocol.actions.actions import SetTransaction
 Choice = TypeVar("Choice", bound=Enum)
 
 
-class TableOptions(TypedDict, total=False):
+class RecipeOptions(TypedDict, total=False):
     """Options that every recipe takes."""
 
     create: bool
@@ -45,7 +45,7 @@ class TableOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings:
-    """`TableOptions`, checked."""
+    """`RecipeOptions`, checked."""
 
     create: bool = False
     partition_by: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class TableSettings:
     quarantine: str | None = None
 
     @classmethod
-    def of(cls, options: TableOptions) -> TableSettings:
+    def of(cls, options: RecipeOptions) -> TableSettings:
         """Read the options; errors as `set_transaction_of`."""
         version = options.get("txn_version")
         expectations = options.get("expectations") or {}

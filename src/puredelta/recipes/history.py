@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from typing_extensions import Unpack
 
 from puredelta.recipes.arguments import (
-    TableOptions,
+    RecipeOptions,
     TableSettings,
     both_given,
     condition_of,
@@ -24,7 +24,7 @@ from puredelta.recipes.recipe import plan_recipe, run_recipe
 from puredelta.recipes.target import TableOrPath
 
 
-class HistoryOptions(TableOptions, total=False):
+class HistoryOptions(RecipeOptions, total=False):
     """Options of `scd2`."""
 
     tracked_columns: Sequence[str] | str

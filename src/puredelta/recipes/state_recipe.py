@@ -113,7 +113,7 @@ class StateRecipe:
         inserted = [name for name in newest.columns if name not in keys]
         clauses: list[Clause] = [changed, NotMatched(insert_from_source(*keys, *inserted))]
         if truncate is not None:
-            clauses += self._truncating([n for n in names if target.has(n)], truncate)
+            clauses += self._truncating(target, names, truncate)
         return MergePlan(
             target=target,
             spec=MergeSpec(
@@ -157,17 +157,27 @@ class StateRecipe:
         values[DELETED] = is_deleted_text(newest, deleted_at)
         return Matched(_update(values, more), f"NOT ({same})")
 
-    def _truncating(self, names: Sequence[str], newest: Column) -> list[Clause]:
-        """Return what a truncate does to rows that no event of the source is about."""
+    def _truncating(
+        self, target: RecipeTable, names: Sequence[str], newest: Column
+    ) -> list[Clause]:
+        """Return what a truncate does to rows that no event of the source is about.
+
+        The row that remembers this very truncate, or a newer one, stays.
+        """
         shown = F.col(ROW_SEQUENCE)
         if self.null_keeps:
             shown = F.greatest(shown, F.col(DELETED_AT))
-        covered = NotMatchedBySource(Delete(), shown.isNull() | (shown <= newest))
-        if not (self.null_keeps and names):
+        outdated = shown.isNull() | (shown <= newest)
+        if target.has(TRUNCATED_AT):
+            marked = F.col(TRUNCATED_AT)
+            outdated &= marked.isNull() | (marked < newest)
+        covered = NotMatchedBySource(Delete(), outdated)
+        kept = [name for name in names if target.has(name)]
+        if not (self.null_keeps and kept and target.has(SET_AT)):
             return [covered]
-        outdated, values = truncated_row(names, ROW_SEQUENCE, newest)
+        outlives, values = truncated_row(kept, ROW_SEQUENCE, newest)
         assigned = tuple(Assignment(quote(name), value) for name, value in values.items())
-        return [covered, NotMatchedBySource(Update(assigned), outdated)]
+        return [covered, NotMatchedBySource(Update(assigned), outlives)]
 
 
 def _replaced(names: Sequence[str], more: Sequence[str]) -> Matched:

@@ -55,7 +55,7 @@ class RecipeTable:
         return self.schema[name].dataType if self.has(name) else None
 
     def aligned(self, rows: DataFrame) -> DataFrame:
-        """Return rows with columns spelled as the table spells them; errors as `aligned`."""
+        """Return rows with columns written as the table spells them; errors as `aligned`."""
         return aligned(rows, self.schema.names, case_sensitive=self.case_sensitive)
 
 
@@ -117,7 +117,7 @@ def is_path(text: str) -> bool:
 
 
 def aligned(rows: DataFrame, names: Sequence[str], *, case_sensitive: bool) -> DataFrame:
-    """Return rows whose columns are spelled as in ``names`` where they mean the same.
+    """Return rows whose columns are written as in ``names`` where they mean the same.
 
     Raises:
         InvalidRequestError: two columns of the rows mean one.
@@ -126,8 +126,8 @@ def aligned(rows: DataFrame, names: Sequence[str], *, case_sensitive: bool) -> D
     def folded(name: str) -> str:
         return name if case_sensitive else name.lower()
 
-    spelled = {folded(name): name for name in names}
-    wanted = [spelled.get(folded(name), name) for name in rows.columns]
+    known = {folded(name): name for name in names}
+    wanted = [known.get(folded(name), name) for name in rows.columns]
     seen = [folded(name) for name in wanted]
     if twice := sorted({name for name in seen if seen.count(name) > 1}):
         raise refused(
@@ -144,15 +144,15 @@ def aligned(rows: DataFrame, names: Sequence[str], *, case_sensitive: bool) -> D
 def resolved(
     names: Sequence[str], columns: Sequence[str], argument: str, *, case_sensitive: bool
 ) -> tuple[str, ...]:
-    """Return names as the columns are spelled.
+    """Return names as the columns are written.
 
     Raises:
         InvalidRequestError: a name is none of them.
     """
-    spelled = {name if case_sensitive else name.lower(): name for name in columns}
+    known = {name if case_sensitive else name.lower(): name for name in columns}
     found: list[str] = []
     for name in names:
-        column = spelled.get(name if case_sensitive else name.lower())
+        column = known.get(name if case_sensitive else name.lower())
         if column is None:
             raise refused(
                 f"{argument} names {name!r}, which is no column. There are: {', '.join(columns)}.",

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from typing_extensions import Unpack
 
 from puredelta.recipes.arguments import (
-    TableOptions,
+    RecipeOptions,
     TableSettings,
     both_given,
     choice_of,
@@ -26,7 +26,7 @@ from puredelta.recipes.target import TableOrPath
 from puredelta.recipes.upsert_recipe import UpsertRecipe
 
 
-class DuplicateOptions(TableOptions, total=False):
+class DuplicateOptions(RecipeOptions, total=False):
     """Options about several source rows of one key."""
 
     on_duplicate_source: str

@@ -73,7 +73,7 @@ class CheckedRows:
 class RowCheck:
     """Expectations, checked as arguments, and where dropped rows go."""
 
-    conditions: Mapping[str, Column]
+    conditions: Mapping[str, str | Column]
     actions: Mapping[str, OnViolation]
     quarantine: TableLog | None = None
     set_transaction: SetTransaction | None = None
@@ -115,7 +115,7 @@ class RowCheck:
             return CheckedRows(rows=rows)
         flags = {name: _FLAG.format(n) for n, name in enumerate(self.conditions)}
         broken = {
-            flags[name]: ~F.coalesce(condition.cast("boolean"), F.lit(False))  # noqa: FBT003
+            flags[name]: ~F.coalesce(_column(condition).cast("boolean"), F.lit(False))  # noqa: FBT003
             for name, condition in self.conditions.items()
         }
         kept = rows.withColumns(broken).localCheckpoint()
@@ -190,10 +190,12 @@ class RowCheck:
         write_table(marked, self.quarantine, WriteRequest(mode=SaveMode.APPEND, options=options))
 
 
-def _condition(name: str, given: object) -> Column:
-    if isinstance(given, str):
-        return F.expr(given)
-    if isinstance(given, Column):
+def _column(condition: str | Column) -> Column:
+    return F.expr(condition) if isinstance(condition, str) else condition
+
+
+def _condition(name: str, given: object) -> str | Column:
+    if isinstance(given, str | Column):
         return given
     raise InvalidRequestError(
         f"The expectation {name!r} must be a condition, as SQL text or a Column, not "
