@@ -32,57 +32,51 @@ def version(spark: SparkSession, table: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("call", "rows", "code", "says"),
+    ("call", "rows", "refusal"),
     [
         (
             lambda t, s: puredelta.upsert(t, s, "id"),
             [(7, "x", 1), (7, "y", 2)],
-            ErrorCode.SOURCE_KEY_NOT_UNIQUE,
-            '2 rows of the key {"id":7}',
+            (ErrorCode.SOURCE_KEY_NOT_UNIQUE, '2 rows of the key {"id":7}'),
         ),
         (
             lambda t, s: puredelta.upsert(t, s, "id", order_by="at"),
             [(1, "x", 9), (1, "y", 9)],
-            ErrorCode.SOURCE_SEQUENCE_AMBIGUOUS,
-            '{"id":1}',
+            (ErrorCode.SOURCE_SEQUENCE_AMBIGUOUS, '{"id":1}'),
         ),
         (
             lambda t, s: puredelta.sync(t, s, "id", scope="id < 5"),
             [(1, "x", 1), (9, "y", 2)],
-            ErrorCode.SOURCE_OUTSIDE_SCOPE,
-            '{"id":9}',
+            (ErrorCode.SOURCE_OUTSIDE_SCOPE, '{"id":9}'),
         ),
         (
             lambda t, s: puredelta.sync(t, s, "id", scope="id < 5"),
             [],
-            ErrorCode.SOURCE_IS_EMPTY,
-            "allow_empty=True",
+            (ErrorCode.SOURCE_IS_EMPTY, "allow_empty=True"),
         ),
         (
             lambda t, s: puredelta.apply_changes(t, s, "id", "at"),
             [(1, "x", None)],
-            ErrorCode.SOURCE_SEQUENCE_IS_NULL,
-            '{"id":1}',
+            (ErrorCode.SOURCE_SEQUENCE_IS_NULL, '{"id":1}'),
         ),
         (
             lambda t, s: puredelta.upsert(
                 t, s, "id", expectations={"short": Expectation("length(v) < 3", "fail")}
             ),
             [(1, "long", 1), (2, None, 1), (3, "ok", 1)],
-            ErrorCode.EXPECTATION_VIOLATED,
-            "'short' by 2 rows",
+            (ErrorCode.EXPECTATION_VIOLATED, "'short' by 2 rows"),
         ),
         (
             lambda t, s: puredelta.upsert(t, s, "key"),
             [(1, "x", 1)],
-            ErrorCode.INVALID_ARGUMENT,
-            "'key', which is no column. There are: id, v, at",
+            (ErrorCode.INVALID_ARGUMENT, "'key', which is no column. There are: id, v, at"),
         ),
     ],
 )
 def test_what_is_refused_changes_nothing(
-    spark: SparkSession, table: str, call: Any, rows: Any, code: ErrorCode, says: str
+    spark: SparkSession, table: str, call: Any, rows: Any, refusal: tuple[ErrorCode, str]
 ) -> None:
+    code, says = refusal
     with pytest.raises(InvalidRequestError) as caught:
         call(table, frame(spark, *rows))
     assert caught.value.code is code
