@@ -4,8 +4,8 @@
 
 versitygw keeps a bucket as a folder, so tables are laid, and results are judged, on the disk.
 Between it and the engines a proxy of this process holds back each answer, and counts requests.
-puredelta has no JAR, delta-spark goes through s3a, delta-rs through its own client. Choices are those of
-`benchmarks.options`, and PUREDELTA_BENCH_DELAY: milliseconds of each answer (30).
+puredelta has no JAR, delta-spark goes through s3a, delta-rs through its own client. Choices are
+those of `benchmarks.options`, and PUREDELTA_BENCH_DELAY: milliseconds of each answer (30).
 """
 
 from __future__ import annotations
