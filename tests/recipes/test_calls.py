@@ -82,7 +82,7 @@ def test_what_is_refused_changes_nothing(
     assert caught.value.code is code
     assert says in caught.value.message
     assert version(spark, table) == 0
-    assert not list(Path(table).glob("**/*staged*"))
+    assert [entry.name for entry in Path(table).iterdir() if entry.is_dir()] == ["_delta_log"]
 
 
 def test_a_table_that_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
