@@ -85,6 +85,22 @@ def test_what_is_refused_changes_nothing(
     assert [entry.name for entry in Path(table).iterdir() if entry.is_dir()] == ["_delta_log"]
 
 
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_table_that_had_no_sequences(spark: SparkSession, tmp_path: Path, partial: bool) -> None:
+    """Its rows are older than any event, and keep what no event sets."""
+    table = str(tmp_path / "t")
+    puredelta.write(frame(spark, (1, "a", 5), (2, "b", 5)), table)
+    options: Any = {"ignore_null_updates": partial, "apply_as_truncates": "v = 'T'"}
+    puredelta.apply_changes(table, frame(spark, (1, None, 3)), "id", "at", **options)
+    puredelta.apply_changes(table, frame(spark, (1, None, 4)), "id", "at", **options)
+    found = puredelta.read(spark, table).where("__DELETED IS NOT TRUE").orderBy("id").collect()
+    assert [(row.id, row.v) for row in found] == [
+        (1, "a" if partial else None),
+        (2, "b"),
+    ]
+    assert "__recipe_is_delete" not in found[0].asDict()
+
+
 def test_a_table_that_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError, match="create=True"):
         puredelta.upsert(tmp_path / "none", frame(spark, (1, "a", 1)), "id")

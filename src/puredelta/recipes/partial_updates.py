@@ -8,6 +8,7 @@ arrive.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -73,21 +74,56 @@ def is_deleted_text(sequence: str, deleted_at: str) -> str:
     return f"coalesce({deleted_at} >= {sequence}, {sequence} IS NULL)"
 
 
-def merged_text(names: Sequence[str], sequence: str) -> dict[str, str]:
-    """Return the values of a row after the events, as SQL by column; ``sequence`` is its column."""
-    deleted_at = f"greatest(t.{DELETED_AT}, s.{DELETED_AT})"
-    newest = f"greatest(t.{sequence}, s.{sequence})"
-    untouched = f"(t.{sequence} IS NULL AND {deleted_at} IS NULL)"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownState:
+    """What rows of the table say of themselves, as SQL; NULL where the table lacks a column.
+
+    A row that was kept without sequences of its columns has that of the row for each.
+    """
+
+    columns: frozenset[str]
+    set_at: frozenset[str]
+    """Fields of `SET_AT`."""
+
+    def column(self, name: str) -> str:
+        """Return a column of the table."""
+        return f"t.{quote(name)}" if name in self.columns else "NULL"
+
+    def since(self, name: str, sequence: str) -> str:
+        """Return the sequence of the event that set a column."""
+        row = self.column(sequence)
+        if SET_AT not in self.columns:
+            return row
+        known = f"t.{SET_AT}.{quote(name)}" if name in self.set_at else "NULL"
+        return f"CASE WHEN t.{SET_AT} IS NULL THEN {row} ELSE {known} END"
+
+    def deleted_at(self, sequence: str, deleted: str) -> str:
+        """Return the sequence of the newest delete."""
+        row = f"CASE WHEN {self.column(deleted)} THEN {self.column(sequence)} END"
+        return f"coalesce({self.column(DELETED_AT)}, {row})"
+
+
+def merged_text(
+    names: Sequence[str], known: KnownState, sequence: str, deleted: str
+) -> dict[str, str]:
+    """Return the values of a row after the events, as SQL by column.
+
+    ``sequence`` and ``deleted`` name the columns with these facts about rows.
+    """
+    deleted_at = f"greatest({known.deleted_at(sequence, deleted)}, s.{DELETED_AT})"
+    newest = f"greatest({known.column(sequence)}, s.{sequence})"
+    never_deleted = f"{deleted_at} IS NULL"  # a value of unknown age may be from before
     values: dict[str, str] = {}
     set_at: list[str] = []
     for name in names:
         column = quote(name)
-        ours, theirs = f"s.{SET_AT}.{column}", f"t.{SET_AT}.{column}"
+        ours, theirs = f"s.{SET_AT}.{column}", f"({known.since(name, sequence)})"
         here = f"({ours} IS NOT NULL AND coalesce({ours} > {deleted_at}, true))"
         there = f"({theirs} IS NOT NULL AND coalesce({theirs} > {deleted_at}, true))"
         wins = f"({here} AND (NOT {there} OR {ours} > {theirs}))"
         values[name] = (
-            f"CASE WHEN {wins} THEN s.{column} WHEN {there} OR {untouched} THEN t.{column} END"
+            f"CASE WHEN {wins} THEN s.{column} "
+            f"WHEN {there} OR {never_deleted} THEN {known.column(name)} END"
         )
         set_at += [
             f"'{_escaped(name)}'",

@@ -27,6 +27,7 @@ from puredelta.recipes.arguments import TableSettings, refused
 from puredelta.recipes.partial_updates import (
     DELETED_AT,
     SET_AT,
+    KnownState,
     is_deleted_text,
     merged_text,
     newest_values,
@@ -100,10 +101,10 @@ class StateRecipe:
         names = [field.name for field in data]
         if self.null_keeps:
             newest = newest_values(events, keys, data, *more)
-            changed = self._merged(names, more)
+            changed = _merged(target, names, more)
         else:
             newest = latest_rows(events, keys).withColumnRenamed(IS_DELETE, DELETED)
-            changed = _replaced(names, more)
+            changed = _replaced(target, names, more)
         newest = newest.withColumnRenamed(SEQUENCE, ROW_SEQUENCE)
         truncate = None if truncated is None else truncated.newest
         if self.null_keeps:
@@ -149,14 +150,6 @@ class StateRecipe:
         )
         return rows, keys, data
 
-    def _merged(self, names: Sequence[str], more: Sequence[str]) -> Matched:
-        values = merged_text(names, ROW_SEQUENCE)
-        state = [name for name in values if name not in names]
-        same = " AND ".join(f"t.{quote(name)} <=> ({values[name]})" for name in state)
-        newest, deleted_at = values[ROW_SEQUENCE], values[DELETED_AT]
-        values[DELETED] = is_deleted_text(newest, deleted_at)
-        return Matched(_update(values, more), f"NOT ({same})")
-
     def _truncating(
         self, target: RecipeTable, names: Sequence[str], newest: Column
     ) -> list[Clause]:
@@ -164,8 +157,10 @@ class StateRecipe:
 
         The row that remembers this very truncate, or a newer one, stays.
         """
+        if not target.has(ROW_SEQUENCE):  # nobody knows how old its rows are
+            return [NotMatchedBySource(Delete())]
         shown = F.col(ROW_SEQUENCE)
-        if self.null_keeps:
+        if target.has(DELETED_AT):
             shown = F.greatest(shown, F.col(DELETED_AT))
         outdated = shown.isNull() | (shown <= newest)
         if target.has(TRUNCATED_AT):
@@ -180,13 +175,33 @@ class StateRecipe:
         return [covered, NotMatchedBySource(Update(assigned), outlives)]
 
 
-def _replaced(names: Sequence[str], more: Sequence[str]) -> Matched:
+def _merged(target: RecipeTable, names: Sequence[str], more: Sequence[str]) -> Matched:
+    kind = target.type_of(SET_AT)
+    known = KnownState(
+        columns=frozenset(target.schema.names),
+        set_at=frozenset(kind.names if isinstance(kind, T.StructType) else ()),
+    )
+    values = merged_text(names, known, ROW_SEQUENCE, DELETED)
+    state = [name for name in values if name not in names]
+    same = " AND ".join(f"{known.column(name)} <=> ({values[name]})" for name in state)
+    values[DELETED] = is_deleted_text(values[ROW_SEQUENCE], values[DELETED_AT])
+    return Matched(_update(target, values, more), f"NOT ({same})" if target.has(SET_AT) else None)
+
+
+def _replaced(target: RecipeTable, names: Sequence[str], more: Sequence[str]) -> Matched:
+    if target.has(SET_AT):
+        raise refused(
+            "The table was made with ignore_null_updates=True, so that its columns have sequences "
+            "of their own. Pass ignore_null_updates=True."
+        )
     values = {name: f"s.{quote(name)}" for name in (*names, ROW_SEQUENCE, DELETED)}
     newer = f"(t.{ROW_SEQUENCE} IS NULL OR s.{ROW_SEQUENCE} > t.{ROW_SEQUENCE})"
-    return Matched(_update(values, more), newer)
+    return Matched(_update(target, values, more), newer if target.has(ROW_SEQUENCE) else None)
 
 
-def _update(values: dict[str, str], more: Sequence[str]) -> Update:
-    kept = {name: f"greatest(t.{name}, s.{name})" for name in more}
+def _update(target: RecipeTable, values: dict[str, str], more: Sequence[str]) -> Update:
+    kept = {
+        name: f"greatest(t.{name}, s.{name})" if target.has(name) else f"s.{name}" for name in more
+    }
     assigned = {**values, **kept}
     return Update(tuple(Assignment(quote(name), value) for name, value in assigned.items()))
