@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from puredelta.commands.vacuum.garbage import find_garbage, visible_to_vacuum
+from puredelta.log.maintenance.garbage import find_garbage, visible_to_vacuum
 from puredelta.commands.vacuum.retention import resolve_retention
 from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
