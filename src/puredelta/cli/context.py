@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from puredelta.cli.output import Output
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.replay.table_log import TableLog
-from puredelta.store.registry import NO_SESSION
 
 _SWITCHES = frozenset({"--json", "--verbose"})
 _WITH_VALUE = frozenset({"--conf", "--master", "--remote", "--storage-option"})
@@ -27,14 +25,6 @@ class Context:
     remote: str | None = None
     """A Spark Connect server, ``sc://host``."""
     storage_options: Mapping[str, str] = field(default_factory=dict)
-
-    def open_log(self, table: str) -> TableLog:
-        """Open the log of a table at a path or URI.
-
-        Raises:
-            UnsupportedError, InvalidRequestError: see `puredelta.store.registry.Storage.open`.
-        """
-        return TableLog.open(table, storage=NO_SESSION.with_options(self.storage_options))
 
 
 def pairs(texts: Sequence[str], option: str) -> dict[str, str]:

@@ -6,11 +6,26 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
 
 MISSING_SOFTWARE = 69
 """`puredelta.cli.exit_codes.ExitCode.MISSING_SOFTWARE`, whose module needs nothing; kept apart so
 that this module imports nothing."""
 _NEEDED = ("typer", "rich", "jinja2")
+_WITH_SPARK = frozenset({"convert", "merge", "optimize", "restore", "sql", "vacuum"})
+
+
+class _WithoutPandas(MetaPathFinder):
+    """Lets Arrow find no pandas: no command without Spark uses it, and its import takes long."""
+
+    def find_spec(
+        self, fullname: str, _path: object = None, _target: object = None
+    ) -> ModuleSpec | None:
+        """Find nothing: not even where the package is."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("pandas is not imported here", name=fullname)
+        return None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,5 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"The command line needs {', '.join(missing)}: pip install 'puredelta[cli]'\n"
         )
         return MISSING_SOFTWARE
+    given = sys.argv[1:] if arguments is None else arguments
+    if _WITH_SPARK.isdisjoint(given):
+        sys.meta_path.insert(0, _WithoutPandas())
     run: Callable[[Sequence[str]], int] = importlib.import_module("puredelta.cli.app").run_app
-    return run(sys.argv[1:] if arguments is None else arguments)
+    return run(given)

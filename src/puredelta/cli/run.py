@@ -37,7 +37,7 @@ def run_command(name: str, context: Context, **arguments: Any) -> int:
     than reading a log does.
     """
     try:
-        module = importlib.import_module(f"{_module(name)}")
+        module = importlib.import_module(f"{_COMMANDS[name]}.{name}")
         run: Callable[..., int | None] = module.run
         return run(context, **arguments) or ExitCode.DONE
     except BrokenPipeError:  # the reader of a pipe has seen enough
@@ -45,19 +45,6 @@ def run_command(name: str, context: Context, **arguments: Any) -> int:
         return ExitCode.DONE
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - a command line ends here
         return _failed(context, error)
-
-
-def _module(name: str) -> str:
-    room = _COMMANDS[name]
-    if room == _READING:
-        _without_pandas()
-    return f"{room}.{name}"
-
-
-def _without_pandas() -> None:
-    """Keep Arrow from importing pandas, which no command here uses, and which takes long."""
-    loaded: dict[str, Any] = sys.modules
-    loaded.setdefault("pandas", None)  # an import of it then fails
 
 
 def _failed(context: Context, error: BaseException) -> ExitCode:

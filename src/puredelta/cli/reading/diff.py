@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from puredelta.cli.context import Context
+from puredelta.cli.reading.open_log import open_log
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.inspection.findings import counted, size_text
 from puredelta.inspection.table.commits import commit_facts, diff_lines
@@ -13,7 +14,7 @@ _COLUMNS = ("version", "operation", "inserted", "updated", "deleted", "addedFile
 
 def run(context: Context, *, table: str, older: int, newer: int | None) -> None:
     """Print what changed between two versions, from the log alone."""
-    log = context.open_log(table)
+    log = open_log(context, table)
     after = log.snapshot(version=newer)
     if older >= after.version:
         raise InvalidRequestError(

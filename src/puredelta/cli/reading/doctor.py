@@ -6,6 +6,7 @@ from pathlib import Path
 
 from puredelta.cli.context import Context
 from puredelta.cli.exit_codes import ExitCode
+from puredelta.cli.reading.open_log import open_log
 from puredelta.inspection.environment.checks import environment_findings
 from puredelta.inspection.environment.storage import location_findings
 from puredelta.inspection.findings import Finding, Severity, worst
@@ -26,7 +27,7 @@ def run(
     if migrate is not None:
         found += script_findings(migrate)
     if table is not None:
-        log = context.open_log(table)
+        log = open_log(context, table)
         reached = list(location_findings(log))
         found += reached
         if worst(reached) is not Severity.ERROR:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from puredelta.cli.context import Context
+from puredelta.cli.reading.open_log import open_log
 from puredelta.inspection.table.described import Row, history_row
 
 _COLUMNS = ("version", "timestamp", "operation", "rows", "files", "engineInfo", "userMetadata")
@@ -18,7 +19,7 @@ _FILES = (
 
 def run(context: Context, *, table: str, limit: int) -> None:
     """Print the newest commits."""
-    rows = [history_row(entry) for entry in context.open_log(table).history(limit=limit)]
+    rows = [history_row(entry) for entry in open_log(context, table).history(limit=limit)]
     if not context.output.as_json:
         rows = [{**row, "rows": _rows(row), "files": _changes(row, _FILES)} for row in rows]
     context.output.rows(rows, _COLUMNS)
