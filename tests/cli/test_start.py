@@ -32,7 +32,8 @@ def test_reading_commands_import_no_spark_and_need_no_java(tmp_path: Path) -> No
     make_table(tmp_path, [1])
     code = (
         "import sys; from puredelta.cli.entry import main\n"
-        f"for c in ('history', 'detail', 'show', 'doctor'): assert main([c, {str(tmp_path)!r}]) == 0\n"
+        "for command in ('history', 'detail', 'show', 'doctor'):\n"
+        f"    assert main([command, {str(tmp_path)!r}]) == 0\n"
         f"print([m for m in {_HEAVY} if m in sys.modules])"
     )
     done = python("-c", code, PATH="", JAVA_HOME="")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def test_workers_that_run_this_python_are_in_order() -> None:
 
 
 def test_workers_whose_python_lacks_the_package_are_named(tmp_path: Path) -> None:
-    answer = '{"version": [%d, %d], "found": {"pyarrow": "1"}}' % sys.version_info[:2]
+    answer = json.dumps({"version": sys.version_info[:2], "found": {"pyarrow": "1"}})
     python = program(tmp_path / "python3", f"echo '{answer}'")
     found = workers_finding({"PATH": f"{tmp_path}:/bin"})
     assert found.severity is Severity.ERROR

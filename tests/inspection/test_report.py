@@ -39,6 +39,7 @@ class Page(HTMLParser):
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
 
     def handle_endtag(self, tag: str) -> None:
         if self.open and self.open[-1] == tag:

@@ -18,7 +18,7 @@ class Where(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class MigrationRule:
     """One thing to look for."""
 
     name: str
@@ -31,7 +31,7 @@ class Rule:
 
 
 RULES = (
-    Rule(
+    MigrationRule(
         name="import-tables",
         where=Where.IMPORT,
         matches=("delta.tables",),
@@ -40,7 +40,7 @@ RULES = (
         mend="from puredelta.tables import DeltaTable, or puredelta.activate(spark, "
         "delta_module=True) before the import",
     ),
-    Rule(
+    MigrationRule(
         name="import-exceptions",
         where=Where.IMPORT,
         matches=("delta.exceptions",),
@@ -48,7 +48,7 @@ RULES = (
         message="delta.exceptions is delta-spark's module.",
         mend="from puredelta.exceptions import ...: the names are the same",
     ),
-    Rule(
+    MigrationRule(
         name="import-pip-utils",
         where=Where.IMPORT,
         matches=("delta", "delta.pip_utils"),
@@ -56,7 +56,7 @@ RULES = (
         message="The module delta is delta-spark's.",
         mend="from puredelta import configure_spark_with_delta_pip, or leave the call out",
     ),
-    Rule(
+    MigrationRule(
         name="session-extension",
         where=Where.STRING,
         matches=("io.delta.sql.deltasparksessionextension",),
@@ -64,7 +64,7 @@ RULES = (
         message="The session is configured for delta-spark's extension, whose class is in its JAR.",
         mend="Remove spark.sql.extensions and call puredelta.activate(spark)",
     ),
-    Rule(
+    MigrationRule(
         name="session-catalog",
         where=Where.STRING,
         matches=("org.apache.spark.sql.delta.catalog.deltacatalog",),
@@ -72,7 +72,7 @@ RULES = (
         message="The session catalog is delta-spark's, whose class is in its JAR.",
         mend="Remove spark.sql.catalog.spark_catalog",
     ),
-    Rule(
+    MigrationRule(
         name="session-packages",
         where=Where.STRING,
         matches=("io.delta:delta",),
@@ -80,7 +80,7 @@ RULES = (
         message="The session loads delta-spark's JAR, so puredelta.activate leaves it alone.",
         mend="Remove it from spark.jars.packages",
     ),
-    Rule(
+    MigrationRule(
         name="log-store",
         where=Where.STRING,
         matches=("spark.delta.logstore", "io.delta.storage"),
@@ -88,7 +88,7 @@ RULES = (
         message="Log stores of delta-spark are not used: writers are safe on S3 without DynamoDB.",
         mend="Remove the setting, once no delta-spark writes the table (docs/storage.md)",
     ),
-    Rule(
+    MigrationRule(
         name="jvm",
         where=Where.ATTRIBUTE,
         matches=("_jvm", "_jdf", "_jsparkSession", "_sc"),
@@ -96,7 +96,7 @@ RULES = (
         message="The script reaches into Spark's JVM, where there is no Delta here.",
         mend="Use DeltaTable or puredelta.sql; batch.sparkSession instead of batch._jdf",
     ),
-    Rule(
+    MigrationRule(
         name="uniform",
         where=Where.STRING,
         matches=("delta.universalformat", "delta.enableicebergcompat"),
@@ -104,7 +104,7 @@ RULES = (
         message="UniForm and IcebergCompat are refused: Iceberg's metadata would not be written.",
         mend="Leave such tables to delta-spark",
     ),
-    Rule(
+    MigrationRule(
         name="catalog-managed",
         where=Where.STRING,
         matches=("delta.feature.catalogmanaged", "catalogowned"),
@@ -112,7 +112,7 @@ RULES = (
         message="Tables whose commits go through a catalog are refused.",
         mend="Leave such tables to delta-spark",
     ),
-    Rule(
+    MigrationRule(
         name="multi-table-names",
         where=Where.CALL,
         matches=("forName",),
@@ -121,7 +121,7 @@ RULES = (
         "Connect only delta.`/path` is known.",
         mend="Over Connect use DeltaTable.forPath",
     ),
-    Rule(
+    MigrationRule(
         name="generate",
         where=Where.CALL,
         matches=("generate",),
@@ -129,7 +129,7 @@ RULES = (
         message="Manifests are written as delta-spark writes them, by the driver.",
         mend="Nothing, unless a table has very many partitions",
     ),
-    Rule(
+    MigrationRule(
         name="cache-setting",
         where=Where.STRING,
         matches=("spark.databricks.io.cache", "spark.databricks.delta.optimizewrite"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.inspection.findings import Finding, Severity, counted
-from puredelta.inspection.migration.rules import RULES, Rule, Where
+from puredelta.inspection.migration.rules import RULES, MigrationRule, Where
 
 
 def script_findings(script: Path) -> Iterator[Finding]:
@@ -47,7 +47,7 @@ def script_findings(script: Path) -> Iterator[Finding]:
         )
 
 
-def _matches(tree: ast.Module) -> Iterator[tuple[int, Rule]]:
+def _matches(tree: ast.Module) -> Iterator[tuple[int, MigrationRule]]:
     for node in ast.walk(tree):
         where, names = _subject(node)
         if where is None:
@@ -74,7 +74,7 @@ def _subject(node: ast.AST) -> tuple[Where | None, tuple[str, ...]]:
             return None, ()
 
 
-def _fits(rule: Rule, name: str) -> bool:
+def _fits(rule: MigrationRule, name: str) -> bool:
     if rule.where is Where.STRING:
         return any(part in name for part in rule.matches)
     return name in rule.matches
