@@ -32,7 +32,7 @@ def let_spark_find_source(spark: SparkSession) -> None:
     if python is not None and _is_this(python):
         return
     context = spark.sparkContext
-    if context.master.startswith("local"):
+    if str(context.master).startswith("local"):
         known = context.pythonExec
         context.pythonExec = sys.executable
         try:
