@@ -1,4 +1,4 @@
-"""Write ``errors.md`` from error codes and the sentences of ``errors.txt``; ``--check`` compares."""
+"""Write ``errors.md`` from error codes and ``errors.txt``; ``--check`` compares."""
 
 from __future__ import annotations
 
