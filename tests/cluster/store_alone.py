@@ -42,7 +42,7 @@ _CHANGING = {
     "spark.dynamicAllocation.minExecutors": "1",
     "spark.dynamicAllocation.maxExecutors": "2",
     "spark.dynamicAllocation.executorIdleTimeout": "5s",
-    "spark.dynamicAllocation.schedulerBacklogTimeout": "200ms",
+    "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
     "spark.speculation": "true",
     "spark.speculation.interval": "50ms",
     "spark.speculation.multiplier": "1.1",

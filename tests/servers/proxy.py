@@ -33,6 +33,10 @@ class Fault(Enum):
     SILENT = "the server does it, and no answer comes while the client waits"
 
 
+QUICK = tuple(fault for fault in Fault if fault is not Fault.SILENT)
+"""Those that a client notices before its patience ends."""
+
+
 class Proxy:
     """Passes bytes on; ``fault`` is asked for each request. TLS hides everything."""
 
