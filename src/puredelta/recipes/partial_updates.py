@@ -99,6 +99,8 @@ class KnownState:
 
     def deleted_at(self, sequence: str, deleted: str) -> str:
         """Return the sequence of the newest delete."""
+        if not {sequence, deleted} <= self.columns:
+            return self.column(DELETED_AT)
         row = f"CASE WHEN {self.column(deleted)} THEN {self.column(sequence)} END"
         return f"coalesce({self.column(DELETED_AT)}, {row})"
 
