@@ -1,4 +1,4 @@
-"""Options that change no row: how files are cut and compressed, and ``dataChange``."""
+"""Options that change no row: how files are cut and compressed, ``dataChange`` (M-141, M-143)."""
 
 from __future__ import annotations
 

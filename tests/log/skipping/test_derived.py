@@ -1,4 +1,5 @@
-"""Conditions on the sources of generated partition columns: what is left out holds no row."""
+"""Conditions on the sources of generated partition columns: what is left out holds no row
+(X-70b)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The rules of delta-spark, but for time zones: a moment was made a day in the zone of whoever wrote
 it, which nobody knows any more, so bounds of moments reach a little further. What is derived
-follows from the condition: it is true of every row that the condition is true of.
+follows from the condition: it is true of every row that the condition is true of (X-70b).
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from puredelta.log.files.clock import Clock, IdSource, random_id, wall_clock
 from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import (
+    COLLATIONS,
     STRING,
     VOID,
     DecimalType,
@@ -265,9 +266,11 @@ def _physical_column(
     The cast stands outside of the checks: a CASE would forget the field ids in its type. A
     column that stays as it is costs no more calls into the JVM than its name does.
     """
-    if physical.name == logical.name and not physical.metadata and not checks:
+    # Spark itself writes down the collations of the columns it is given.
+    metadata = {key: value for key, value in physical.metadata.items() if key != COLLATIONS}
+    if physical.name == logical.name and not metadata and not checks:
         return quoted(logical.name)
     column = guarded(F.col(quoted(logical.name)), checks)
     if not isinstance(logical.type, PrimitiveType | DecimalType):
         column = column.cast(as_nullable(to_spark_type(physical.type)))
-    return column.alias(physical.name, metadata=dict(physical.metadata))
+    return column.alias(physical.name, metadata=metadata)
