@@ -38,8 +38,10 @@ _CHECKERS_MAX = 8
 class Scope(Protocol):
     """Where files are looked for."""
 
-    is_complete: bool
-    """Whether nothing that commits removed is passed over."""
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing that commits removed is passed over."""
+        ...
 
     def find(self, log: TableLog, snapshot: Snapshot, *, before_ms: int) -> Garbage:
         """Return what may be deleted: not needed, and older than a time."""
