@@ -27,7 +27,7 @@ from puredelta.commands.vacuum.scope import (
     LAST_VACUUM,
     Inventory,
     Removed,
-    Scope,
+    VacuumScope,
 )
 from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
@@ -63,7 +63,7 @@ def run(
     hours: float | None = None,
     *,
     dry: bool = False,
-    scope: Scope = EVERYTHING,
+    scope: VacuumScope = EVERYTHING,
     **settings: str,
 ) -> Any:
     session: Any = FakeSession(**settings)

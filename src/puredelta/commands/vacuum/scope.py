@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from puredelta.commands.vacuum.garbage import Garbage, find_garbage, visible_to_vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
@@ -35,7 +34,7 @@ _INVENTORY = {
 _CHECKERS_MAX = 8
 
 
-class Scope(Protocol):
+class VacuumScope(Protocol):
     """Where files are looked for."""
 
     @property
@@ -197,7 +196,7 @@ def _require_inventory(rows: DataFrame) -> None:
 def _listed(rows: DataFrame, root_uri: str) -> Iterator[StoredFile]:
     root = root_uri.rstrip("/")
     plain = root.removeprefix("file:")
-    some = rows.where(~F.col("isDir")).select("path", "length", "modificationTime")
+    some = rows.where("NOT isDir").select("path", "length", "modificationTime")
     for path, size_bytes, modified_ms in some.toLocalIterator():
         if path is None or size_bytes is None or modified_ms is None:
             continue

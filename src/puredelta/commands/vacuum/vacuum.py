@@ -21,7 +21,7 @@ from puredelta.commands.vacuum.retention import (
     Retention,
     resolve_retention,
 )
-from puredelta.commands.vacuum.scope import EVERYTHING, Scope, remember_vacuum
+from puredelta.commands.vacuum.scope import EVERYTHING, VacuumScope, remember_vacuum
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import Clock, wall_clock
 from puredelta.log.maintenance.referenced_files import referenced_files
@@ -65,7 +65,7 @@ def vacuum(
     *,
     retention_hours: float | None = None,
     dry_run: bool = False,
-    scope: Scope = EVERYTHING,
+    scope: VacuumScope = EVERYTHING,
     clock: Clock = wall_clock,
 ) -> VacuumOutcome:
     """Delete files that are not needed by versions younger than the retention time.

@@ -11,7 +11,7 @@ from puredelta.commands.convert.preview import preview_convert
 from puredelta.commands.generate import generate
 from puredelta.commands.restore import restore_table
 from puredelta.commands.truncate import truncate_table
-from puredelta.commands.vacuum.scope import EVERYTHING, Inventory, Removed, Scope
+from puredelta.commands.vacuum.scope import EVERYTHING, Inventory, Removed, VacuumScope
 from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.open_log import open_log
@@ -66,7 +66,7 @@ def vacuum_table(
     return spark.createDataFrame([(path,) for path in paths], _PATHS)
 
 
-def _scope(spark: SparkSession, statement: VacuumStatement, views: TemporaryViews) -> Scope:
+def _scope(spark: SparkSession, statement: VacuumStatement, views: TemporaryViews) -> VacuumScope:
     if statement.inventory is not None:
         return Inventory(spark.sql(with_views(spark, statement.inventory, views)))
     return Removed() if statement.lite else EVERYTHING
