@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from puredelta.protocol.actions.deletion_vector import vector_path
 from puredelta.protocol.actions.log_paths import LOG_DIRECTORY
 from puredelta.protocol.actions.paths import encode_path, path_below_root
 from puredelta.store.base import Store, StoredFile
+
+logger = logging.getLogger(__name__)
 
 LAST_VACUUM = f"{LOG_DIRECTORY}/_last_vacuum_info"
 """delta-spark's note of the commit up to which removed files are gone."""
@@ -131,14 +134,20 @@ class Inventory:
 
 
 def remember_vacuum(log: TableLog, *, before_ms: int) -> None:
-    """Note the newest commit from before a time: what it and older ones removed is gone."""
-    version = -1
-    for number, file in sorted(list_log(log.store).commits.items()):
-        if file.modified_ms >= before_ms:
-            break
-        version = number
-    if version > _last_vacuumed(log.store):
-        log.store.put(LAST_VACUUM, json.dumps({_LAST_VERSION: version}).encode())
+    """Note the newest commit from before a time: what it and older ones removed is gone.
+
+    A note that cannot be written is a warning: the next LITE looks at more commits.
+    """
+    try:
+        version = -1
+        for number, file in sorted(list_log(log.store).commits.items()):
+            if file.modified_ms >= before_ms:
+                break
+            version = number
+        if version > _last_vacuumed(log.store):
+            log.store.put(LAST_VACUUM, json.dumps({_LAST_VERSION: version}).encode())
+    except OSError as failure:
+        logger.warning("%s: %s is not up to date: %s", log.root_uri, LAST_VACUUM, failure)
 
 
 def _last_vacuumed(store: Store) -> int:
