@@ -20,7 +20,6 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from puredelta.commands.vacuum.garbage import find_garbage, visible_to_vacuum
 from puredelta.commands.vacuum.retention import resolve_retention
 from puredelta.commands.vacuum.scope import (
     EVERYTHING,
@@ -32,6 +31,7 @@ from puredelta.commands.vacuum.scope import (
 from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.checkpoint.checkpoint_write import write_checkpoint
+from puredelta.log.maintenance.garbage import find_garbage, visible_to_vacuum
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from puredelta.store.base import StorageError, StoredDirectory, StoredFile

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame
 
-from puredelta.commands.vacuum.garbage import Garbage, find_garbage, visible_to_vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.maintenance.garbage import Garbage, find_garbage, visible_to_vacuum
 from puredelta.log.maintenance.referenced_files import referenced_files
 from puredelta.log.replay.segment import list_log
 from puredelta.log.replay.snapshot import Snapshot

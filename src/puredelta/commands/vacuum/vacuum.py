@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 
 from puredelta.commands.command import Command, next_command, start_command
 from puredelta.commands.finish import finish
-from puredelta.commands.vacuum.garbage import Garbage
 from puredelta.commands.vacuum.retention import (
     Retention,
     resolve_retention,
@@ -24,6 +23,7 @@ from puredelta.commands.vacuum.retention import (
 from puredelta.commands.vacuum.scope import EVERYTHING, VacuumScope, remember_vacuum
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import Clock, wall_clock
+from puredelta.log.maintenance.garbage import Garbage
 from puredelta.log.maintenance.referenced_files import referenced_files
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation
