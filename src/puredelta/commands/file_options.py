@@ -15,7 +15,7 @@ from puredelta.spark.write.file_options import FileOptions
 
 FILE_ROWS = "spark.sql.files.maxRecordsPerFile"
 """Spark's setting; the option ``maxRecordsPerFile`` takes its place."""
-CODEC = "spark.puredelta.compression"
+CODEC = "option compression"
 """Where the option ``compression`` stands: above the table's codec, and that above Spark's."""
 
 
