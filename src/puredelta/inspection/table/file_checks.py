@@ -92,7 +92,7 @@ def size_findings(snapshot: Snapshot) -> Iterator[Finding]:
         yield Finding(
             check="small-files",
             severity=Severity.WARNING,
-            message=f"{text} Where they come back, 'delta.autoOptimize.autoCompact' = 'true' helps.",
+            message=f"{text} Set 'delta.autoOptimize.autoCompact' = 'true' if they come back.",
             mend=f"OPTIMIZE delta.`{short_uri(snapshot.root_uri)}`",
         )
     else:
