@@ -144,7 +144,9 @@ def test_apply_changes(spark: SparkSession, tmp_path: Path, sample: Streams) -> 
 def test_apply_changes_that_ignores_nulls(
     spark: SparkSession, tmp_path: Path, sample: Streams
 ) -> None:
-    check_apply_changes(spark, str(tmp_path / "t"), sample, ignore_null_updates=True)
+    given = model.with_truncates(sample, 7)
+    options = {"ignore_null_updates": True, "apply_as_truncates": "op = 'T'"}
+    check_apply_changes(spark, str(tmp_path / "t"), given, **options)
 
 
 def test_apply_changes_of_type_2(spark: SparkSession, tmp_path: Path, sample: Streams) -> None:
