@@ -6,6 +6,7 @@ SHELL := bash
 DEV := .venv
 OLDEST := .venv-oldest
 REFERENCE := .venv-reference
+CLIENTS := .venv-clients
 JAVA := scripts/with-java
 # Most of a small Spark test is one thread's work: two sessions keep two cores busy.
 WORKERS ?= 2
@@ -17,7 +18,7 @@ SEED ?= 0
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 BENCHES := bench-growth bench-trickle bench-writers bench-log bench-profile
-.PHONY: help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults storage cluster bench $(BENCHES) lock wheel clean
+.PHONY: help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults storage cluster clients bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +29,7 @@ demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them 
 test: test-oldest test-newest ## Run all tests on the newest PySpark and the smoke subset on the oldest
 
 test-newest: dev-env
-	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not faults and not storage and not cluster"
+	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not faults and not storage and not cluster and not clients"
 
 test-oldest: oldest-env
 	@$(JAVA) $(OLDEST)/bin/python $(PYTEST) -q -m smoke
@@ -75,6 +76,9 @@ storage: dev-env ## Run commands and recorded merges on HDFS and S3 (SERVERS=fol
 cluster: dev-env ## Kill executors of a cluster that shares only an object store (root on Linux; PUREDELTA_RUNS=20)
 	@SERVERS_BIN=$${SERVERS_BIN:-$(SERVERS)/bin} $(JAVA) $(DEV)/bin/python -m pytest -q -m cluster tests/cluster
 
+clients: clients-env ## Run a dbt and a sqlmesh project whole, in memory and over Hive's metastore (ARGS=...)
+	@$(JAVA) $(CLIENTS)/bin/python -m pytest -q -m clients tests/clients $(ARGS)
+
 fuzz: dev-env ## Mutate logs: each must be refused with a code or read rightly (EXAMPLES=20000 SEED=0)
 	@PYTHONPATH=src:. $(DEV)/bin/python -m tests.fuzz --examples $(EXAMPLES) --seed $(SEED)
 
@@ -97,12 +101,14 @@ lock: ## Resolve the lock files in requirements/ anew
 	@scripts/lock
 
 clean: ## Remove environments, caches and outputs
-	@rm -rf $(DEV) $(OLDEST) $(REFERENCE) .venv-lock .servers dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(DEV) $(OLDEST) $(REFERENCE) $(CLIENTS) .venv-lock .servers dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: dev-env oldest-env reference-env
+.PHONY: dev-env oldest-env reference-env clients-env
 dev-env:
 	@scripts/bootstrap $(DEV) requirements/dev.txt
 oldest-env:
 	@scripts/bootstrap $(OLDEST) requirements/oldest.txt
 reference-env:
 	@scripts/bootstrap $(REFERENCE) requirements/reference.txt
+clients-env:
+	@scripts/bootstrap $(CLIENTS) requirements/clients.txt

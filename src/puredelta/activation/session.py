@@ -14,7 +14,8 @@ from puredelta.spark.jvm.classes import has_class
 from puredelta.spark.session.session import is_connect
 
 _JAR_CLASS = "io.delta.sql.DeltaSparkSessionExtension"
-_EXTENSIONS = "spark.sql.extensions"
+_CATALOG_CLASS = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+_EXTENSIONS, _CATALOG = "spark.sql.extensions", "spark.sql.catalog.spark_catalog"
 _CLASSIC, _CONNECT = "pyspark.sql", "pyspark.sql.connect"
 
 _lock = threading.Lock()
@@ -34,7 +35,7 @@ def activate(spark: SparkSession) -> bool:
 
     Returns:
         Whether the session is active. A session that has delta-spark's JAR is left alone,
-        with a warning: it knows Delta already.
+        with a warning: it knows Delta already. So is one whose settings only name it.
 
     Examples:
         >>> import puredelta
@@ -43,6 +44,14 @@ def activate(spark: SparkSession) -> bool:
         >>> reader = spark.read.format("delta").option("versionAsOf", 3)  # doctest: +SKIP
         >>> events = reader.load("/data/events")  # doctest: +SKIP
     """
+    if _is_configured_alone(spark):
+        warnings.warn(
+            f"This session is configured for delta-spark ({_EXTENSIONS} or {_CATALOG} names its "
+            "classes), but its JAR is not here, so neither delta-spark nor puredelta can work. "
+            "Remove both settings and start a new session.",
+            stacklevel=2,
+        )
+        return False
     if _has_jar(spark):
         warnings.warn(
             "This session has delta-spark's JAR, so puredelta.activate() changes nothing: its "
@@ -75,6 +84,15 @@ def _owners(package: str) -> dict[Owner, type]:
         inner = "classic.dataframe" if (package, owner) == (_CLASSIC, Owner.FRAME) else module
         found[owner] = getattr(importlib.import_module(f"{package}.{inner}"), name)
     return found
+
+
+def _is_configured_alone(spark: SparkSession) -> bool:
+    """Tell whether settings name delta-spark's classes and there are none."""
+    named = (spark.conf.get(key, None) or "" for key in (_EXTENSIONS, _CATALOG))
+    is_named = any(
+        name in text for name, text in zip((_JAR_CLASS, _CATALOG_CLASS), named, strict=True)
+    )
+    return is_named and not is_connect(spark) and not has_class(spark, _JAR_CLASS)
 
 
 def _has_jar(spark: SparkSession) -> bool:

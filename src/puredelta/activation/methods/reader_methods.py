@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -20,12 +19,19 @@ from puredelta.activation.calls.reading import load, prepare_stream, require_str
 from puredelta.activation.methods.builders import session_behind, table_name
 from puredelta.activation.methods.patches import Make, Method
 from puredelta.activation.source.data_source import STORAGE_OPTION
-from puredelta.spark.catalog.relation_cache import cached_relations, named_relations
+from puredelta.spark.catalog.relation_cache import (
+    NamedRelations,
+    cached_relations,
+    find_relations,
+    named_relations,
+    pinned_tables,
+)
 from puredelta.spark.session.formats import FORMAT, is_delta
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import session_storage
-from puredelta.sql.execute.run import run_ours
+from puredelta.sql.execute.run import run_ours, run_query
 from puredelta.sql.relations.names import find_location
+from puredelta.sql.relations.stored_views import find_stored_view_rows, need_names
 from puredelta.store.access.location import parse_object_location
 
 _MAY_NAME_TABLES = re.compile(r"\b(?:from|join|table)\b", re.IGNORECASE)
@@ -68,6 +74,9 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
                 return rows_at(spark, captured, location)
             if is_connect(spark):
                 return original(self, tableName)
+            rows = find_stored_view_rows(spark, name.parts)
+            if rows is not None:
+                return rows
             with cached_relations(spark, [name.parts]):
                 return original(self, tableName)
 
@@ -123,18 +132,23 @@ def delta_sql(original: Method) -> Method:
             result = run_ours(self, sqlQuery, args=args, fields=kwargs)
             if result is not None:
                 return result
-            with _pinned_tables(self, _FIELD.sub("field", sqlQuery) if kwargs else sqlQuery):
+            found = _named(self, _FIELD.sub("field", sqlQuery) if kwargs else sqlQuery)
+            if need_names(found.views):
+                result = run_query(self, sqlQuery, args=args, fields=kwargs)
+                if result is not None:
+                    return result
+            with pinned_tables(self, found.tables):
                 return original(self, sqlQuery, args, **kwargs)
         return original(self, sqlQuery, args, **kwargs)
 
     return call
 
 
-def _pinned_tables(spark: SparkSession, text: str) -> AbstractContextManager[None]:
-    """Return a context in which the Delta tables of the catalog that a text names are pinned.
+def _named(spark: SparkSession, text: str) -> NamedRelations:
+    """Return the Delta tables of the catalog that a text names, and the views.
 
     What cannot name one is not looked at twice.
     """
     if is_connect(spark) or _MAY_NAME_TABLES.search(text) is None:
-        return nullcontext()
-    return cached_relations(spark, named_relations(spark, text))
+        return NamedRelations(tables=(), views=())
+    return find_relations(spark, named_relations(spark, text))
