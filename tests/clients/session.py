@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -11,6 +13,7 @@ import puredelta
 
 def start_session(root: Path, *, hive: bool) -> SparkSession:
     """Start it; what it keeps lies below the directory."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = (
         SparkSession.builder.master("local[2]")
         .config("spark.driver.memory", "1500m")

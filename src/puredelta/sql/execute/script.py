@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.spark.catalog.relation_cache import cached_relations
+from puredelta.spark.catalog.relation_cache import cached_relations, find_relations
 from puredelta.spark.jvm.stored.scripts import Script
 from puredelta.spark.session.session import is_connect
+from puredelta.sql.execute.tables import concerns_delta
 from puredelta.sql.parse.immediate import read_immediate
 from puredelta.sql.parse.parse import parse
 from puredelta.sql.parse.statement import (
@@ -25,11 +27,14 @@ from puredelta.sql.parse.statement import (
     ShowCreate,
     ShowPartitions,
     ShowProperties,
+    SparkParsedStatement,
+    ViewStatement,
 )
+from puredelta.sql.relations.names import is_known
+from puredelta.sql.relations.query_tables import may_need_names
 from puredelta.sql.text.cursor import Cursor
+from puredelta.sql.text.table_name import TableName
 
-_SHOWN = (ShowColumns, ShowCreate, ShowPartitions, ShowProperties, DescribeTable)
-"""What Spark answers inside of scripts, whose rows would be lost."""
 _MAY_BEGIN = re.compile(r"\bBEGIN\b", re.IGNORECASE)
 
 
@@ -55,17 +60,32 @@ def find_script(spark: SparkSession, text: str) -> Script | None:
         script = Script(spark, text)
     except ParseException:
         return None  # Spark will say so itself
-    return (
-        script if script.is_script and (script.has(_is_ours) or script.relation_names()) else None
-    )
+    if not script.is_script:
+        return None
+    names_tables = bool(find_relations(spark, script.relation_names()).tables)
+    return script if names_tables or script.has(partial(_is_ours, spark)) else None
 
 
-def _is_ours(text: str) -> bool:
-    """Tell a statement that may write a Delta table, or whose text is computed."""
-    statement = parse(text)
-    if statement is None:
-        return read_immediate(text) is not None
-    return not isinstance(statement, _SHOWN)
+def _is_ours(spark: SparkSession, text: str) -> bool:
+    """Tell a statement that may write a Delta table, or whose text is computed.
+
+    What is inserted into a table that is not there yet may be one of ours, too.
+    """
+    match parse(text):
+        case None:
+            return read_immediate(text) is not None
+        case ShowColumns() | ShowCreate() | ShowPartitions() | ShowProperties() | DescribeTable():
+            return False  # Spark answers; the rows of ours would be lost
+        case ViewStatement():
+            return may_need_names(text)
+        case SparkParsedStatement() as statement if not statement.defines:
+            into = statement.targets[0].name
+            is_new = isinstance(into, TableName) and not is_known(spark, into)
+            return is_new or concerns_delta(spark, statement, text)
+        case SparkParsedStatement() as statement:
+            return concerns_delta(spark, statement, text)
+        case _:
+            return True
 
 
 def run_script(spark: SparkSession, script: Script, run: Callable[[str], object]) -> DataFrame:
@@ -83,4 +103,4 @@ def run_script(spark: SparkSession, script: Script, run: Callable[[str], object]
             run(text)
             pinned.enter_context(cached_relations(spark, names))  # what is newest now
 
-        return script.run(_is_ours, execute)
+        return script.run(partial(_is_ours, spark), execute)

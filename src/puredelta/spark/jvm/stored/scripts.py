@@ -105,6 +105,7 @@ class _Statements:
 
     def __init__(self, execute: Callable[[str], object]) -> None:
         self._execute = execute
+        self._id = f"puredelta-script-{id(self)}"
         self.failure: BaseException | None = None
 
     def name(self) -> str:
@@ -118,6 +119,18 @@ class _Statements:
         except BaseException as failure:
             self.failure = failure
             raise
+
+    def hashCode(self) -> int:  # noqa: N802 - Java's name
+        """Return a number that stays the same."""
+        return hash(self._id) % (1 << 31)
+
+    def equals(self, other: Any) -> bool:
+        """Tell whether it is this one: another one comes as a Java object that prints its id."""
+        return isinstance(other, JavaObject) and bool(other.toString() == self._id)
+
+    def toString(self) -> str:  # noqa: N802 - Java's name
+        """Return what a plan prints of it."""
+        return self._id
 
     class Java:
         """For Py4J."""

@@ -74,8 +74,11 @@ def _cte_names(node: Any) -> Iterator[str]:
 
 
 def _below(node: Any) -> Iterator[Any]:
-    if class_name(node) == "ExplainCommand":
-        yield node.logicalPlan()
+    match class_name(node):
+        case "ExplainCommand":
+            yield node.logicalPlan()
+        case "RelationTimeTravel":
+            yield node.relation()
     for plans in (node.children(), node.innerChildren(), node.subqueries()):
         yield from seq_items(plans)
 
