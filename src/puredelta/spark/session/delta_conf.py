@@ -323,6 +323,12 @@ _STAGED = (
 
 WITHOUT_EFFECT = (
     _without_effect(
+        "checkLatestSchemaOnRead",
+        "true",
+        "always checked: a statement whose columns came, went or changed meanwhile is refused, and "
+        "the error names them",
+    ),
+    _without_effect(
         "merge.optimizeInsertOnlyMerge.enabled",
         "true",
         "there is one plan: an insert-only MERGE is its cheap case",
