@@ -22,6 +22,7 @@ from puredelta.sql.relations.parameters import Arguments, with_values
 from puredelta.sql.relations.query_tables import may_need_names, may_query_tables, with_views
 from puredelta.sql.relations.stored_views import names_stored_view, with_stored_views
 from puredelta.sql.relations.views import TemplateFields, TemporaryViews
+from puredelta.sql.text.table_name import TableName
 
 
 def run_sql(
@@ -86,13 +87,19 @@ def run_ours(
         with TemporaryViews() as views:
             filled = with_values(spark, text, args=args, fields=fields, names=views)
             if isinstance(statement, RowStatement | SparkParsedStatement):
-                filled = with_stored_views(spark, filled, views)
+                filled = with_stored_views(spark, filled, views, targets=_targets(statement))
             statement = statement if filled == text else parse(filled)
             if statement is not None:
                 result = execute(spark, statement, text=filled, views=views)
     if result is None and may_query_tables(text):
         return run_query(spark, text, args=args, fields=fields)
     return result
+
+
+def _targets(statement: RowStatement | SparkParsedStatement) -> list[tuple[str, ...]]:
+    """Return the names of the tables that a statement changes, as far as they are not computed."""
+    targets = [statement.target] if isinstance(statement, RowStatement) else statement.targets
+    return [at.name.parts for at in targets if isinstance(at.name, TableName)]
 
 
 def _run_immediate(spark: SparkSession, statement: Immediate) -> DataFrame | None:

@@ -7,7 +7,7 @@ rows under another name. Classic sessions only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
 from pyspark.errors import ParseException
@@ -55,10 +55,13 @@ def _find_stored_view(spark: SparkSession, name: RelationName) -> ViewEntry | No
     return view
 
 
-def with_stored_views(spark: SparkSession, text: str, names: RowNames) -> str:
+def with_stored_views(
+    spark: SparkSession, text: str, names: RowNames, *, targets: Collection[RelationName] = ()
+) -> str:
     """Return a statement with another name wherever it names a view that Spark cannot resolve.
 
-    The name of a common table expression is none of a view. Text that Spark refuses stays.
+    The name of a common table expression is none of a view, and ``targets`` of the statement stay
+    what they are. Text that Spark refuses stays.
 
     Raises:
         TableNotFoundError: a table or a version that a view shows is gone.
@@ -67,9 +70,10 @@ def with_stored_views(spark: SparkSession, text: str, names: RowNames) -> str:
     if not names_stored_view(spark, text):
         return text
     try:
-        places = relation_places(spark, text)
+        found = relation_places(spark, text)
     except ParseException:
         return text
+    places = [place for place in found if place.name not in targets]
     return replaced(text, _replacements(spark, text, places, names))
 
 

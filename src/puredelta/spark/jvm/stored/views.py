@@ -74,11 +74,11 @@ def _cte_names(node: Any) -> Iterator[str]:
 
 
 def _below(node: Any) -> Iterator[Any]:
-    match class_name(node):
-        case "ExplainCommand":
-            yield node.logicalPlan()
-        case "RelationTimeTravel":
-            yield node.relation()
+    kind = class_name(node)
+    if kind == "ExplainCommand":
+        yield node.logicalPlan()
+    elif kind == "RelationTimeTravel":
+        yield node.relation()
     for plans in (node.children(), node.innerChildren(), node.subqueries()):
         yield from seq_items(plans)
 
