@@ -32,7 +32,7 @@ def main(root: Path, *, hive: bool) -> dict[str, Any]:
     seed.write_text(seed.read_text() + "4,1.0,2024-01-01\n")
     _plan(project, config)
     found["second"] = _shown(spark)
-    _plan(project, config, restate_models=["mesh.days"])
+    _plan(project, config, restate_models=["mesh.days"], start="2024-01-01", end="2024-01-03")
     found["restated"] = _shown(spark)
     found["logs"] = len(list((root / "warehouse").rglob("_delta_log")))
     return found
@@ -55,7 +55,7 @@ def _config(root: Path) -> Any:
 def _plan(project: Path, config: Any, **chosen: Any) -> None:
     sqlmesh: Any = importlib.import_module("sqlmesh")
     context = sqlmesh.Context(paths=[str(project)], config=config)
-    context.plan(auto_apply=True, no_prompts=True, end="2024-01-03", **chosen)
+    context.plan(auto_apply=True, no_prompts=True, **chosen)
 
 
 def _shown(spark: Any) -> dict[str, list[list[str]]]:
