@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from puredelta.activation.calls.captured_options import CapturedOptions
-from puredelta.activation.calls.reading import load, prepare_stream, require_streamable, rows_at
+from puredelta.activation.calls.reading import load, load_stream, prepare_stream, rows_at
 from puredelta.activation.methods.builders import session_behind, table_name
 from puredelta.activation.methods.patches import Make, Method
 from puredelta.activation.source.data_source import STORAGE_OPTION
@@ -77,7 +77,7 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
 
 
 def delta_stream_load(original: Method) -> Method:
-    """``spark.readStream.load(path)``, which finds the Python data source."""
+    """``spark.readStream.load(path)``: over Connect it finds the Python data source."""
 
     def call(
         self: Any,
@@ -87,16 +87,19 @@ def delta_stream_load(original: Method) -> Method:
         **options: Any,
     ) -> Any:
         captured, spark = CapturedOptions.of(self), vars(self).get("_spark")
-        if spark is not None and is_delta(spark, format, captured.format):
-            require_streamable(spark, captured.with_options(options), path)
-            start = prepare_stream(spark, captured.with_options(options))
-            location = path if path is not None else (captured.options or {}).get("path")
-            if isinstance(location, str) and parse_object_location(location) is not None:
-                self.option(STORAGE_OPTION, session_storage(spark).packed())
-            if start is not None:
-                others = {k: v for k, v in options.items() if k.lower() != _STREAM_START.lower()}
-                self.option(_STREAM_START, start)
-                return original(self, path, format, schema, **others)
+        if spark is None or not is_delta(spark, format, captured.format):
+            return original(self, path, format, schema, **options)
+        if not is_connect(spark):
+            has_schema = captured.has_schema or schema is not None
+            captured = replace(captured, has_schema=has_schema)
+            return load_stream(spark, captured.with_options(options), path)
+        start = prepare_stream(spark, captured.with_options(options))
+        location = path if path is not None else (captured.options or {}).get("path")
+        if isinstance(location, str) and parse_object_location(location) is not None:
+            self.option(STORAGE_OPTION, session_storage(spark).packed())
+        if start is not None:
+            options = {k: v for k, v in options.items() if k.lower() != _STREAM_START.lower()}
+            self.option(_STREAM_START, start)
         return original(self, path, format, schema, **options)
 
     return call
