@@ -192,3 +192,30 @@ def test_many_queries_leave_nothing_behind(active: SparkSession, tmp_path: Path)
     waves[2]()
     waves[3]()
     assert threading.active_count() <= before + 6, "those of the few callers"
+
+
+def test_the_python_source_and_the_native_one_take_turns(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Offsets are the same, so a checkpoint of either is the other's."""
+    path, checkpoint = str(tmp_path / "t"), tmp_path / "c"
+    puredelta.write(spark.range(0, 4, 1, 2), path)
+    found: list[Batches] = []
+    for turn in range(4):
+        if turn % 2:
+            assert puredelta.activate(spark)
+        try:
+            rows = reader(spark, maxFilesPerTrigger=3).load(path)
+            assert ("StreamingRelationV2" in _plan(rows)) == (turn % 2 == 0)
+            found.append(run(rows, checkpoint))
+        finally:
+            puredelta.deactivate()
+        low = 4 * (turn + 1)
+        puredelta.write(spark.range(low, low + 4, 1, 4), path, mode="append")
+    rows_seen = [row[0] for batches in found for batch in batches for row in batch]
+    assert sorted(rows_seen) == list(range(16)), "each row once"
+    assert offsets(checkpoint)[-1]["reservoirVersion"] == 4
+
+
+def _plan(rows: DataFrame) -> str:
+    return str(rows._jdf.queryExecution().analyzed().toString())

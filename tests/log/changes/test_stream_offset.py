@@ -10,12 +10,13 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.changes.stream_offset import AFTER_BARRIER, StreamOffset, parse_offset
 
 # As delta-spark 4.4.0 has written them.
+FIRST = (
+    '{"sourceVersion":1,"reservoirId":"t","reservoirVersion":1,"index":2,"isStartingVersion":true}'
+)
 WRITTEN = (
-    '{"sourceVersion":1,"reservoirId":"t","reservoirVersion":1,"index":2,"isStartingVersion":true}',
-    '{"sourceVersion":1,"reservoirId":"t","reservoirVersion":2,"index":-1,'
-    '"isStartingVersion":false}',
-    '{"sourceVersion":3,"reservoirId":"t","reservoirVersion":9,"index":-20,'
-    '"isStartingVersion":false}',
+    FIRST,
+    FIRST.replace('"index":2,"isStartingVersion":true', '"index":-1,"isStartingVersion":false'),
+    FIRST.replace('on":1', 'on":3', 1).replace('"index":2', '"index":-20'),
 )
 
 
@@ -26,10 +27,14 @@ def test_texts_come_back_as_they_were(text: str) -> None:
 
 
 def test_the_order_of_places() -> None:
-    first, second, third = (parse_offset(text, table_id="t") for text in WRITTEN)
-    after = StreamOffset(table_id="t", version=9, index=AFTER_BARRIER)
-    file = StreamOffset(table_id="t", version=9, index=0)
-    assert first.place < second.place < third.place < after.place < file.place
+    places = [
+        StreamOffset(table_id="t", version=9),
+        parse_offset(WRITTEN[2].replace('Version":1', 'Version":9'), table_id="t"),
+        StreamOffset(table_id="t", version=9, index=AFTER_BARRIER),
+        StreamOffset(table_id="t", version=9, index=0),
+        StreamOffset(table_id="t", version=10),
+    ]
+    assert [p.place for p in places] == sorted({p.place for p in places})
 
 
 def test_what_only_the_first_batch_has() -> None:
