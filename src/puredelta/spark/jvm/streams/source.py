@@ -28,6 +28,8 @@ from puredelta.spark.jvm.classes import (
     java_class,
     java_type,
     jvm_of,
+    name_proxy,
+    proxy_name,
     scala_none,
     scala_object,
     session_of,
@@ -41,8 +43,7 @@ _CONNECTOR = "org.apache.spark.sql.connector.read.streaming"
 _INTERFACES = (f"{_STREAMING}.Source", f"{_CONNECTOR}.SupportsTriggerAvailableNow")
 _CALLERS_MAX = 16
 _numbers = itertools.count(1)
-_shared: dict[tuple[Any, str], Any] = {}
-"""Of a JVM, by name: what calls Python, and which of its objects are our sources."""
+_callers_by_jvm: dict[Any, Any] = {}
 
 
 class StreamSource(Protocol):
@@ -107,7 +108,7 @@ def _proxy(spark: SparkSession, source: StreamSource, schema: T.StructType) -> A
     classes = java_array(spark, "java.lang.Class", [of_name(name) for name in _INTERFACES])
     loader = java_class(jvm, "java.lang.Thread").currentThread().getContextClassLoader()
     proxy = java_class(jvm, "java.lang.reflect.Proxy").newProxyInstance(loader, classes, calls)
-    _identities(spark).put(proxy, handler.number)
+    name_proxy(proxy, handler.name)
     return proxy
 
 
@@ -115,28 +116,16 @@ def _callers(spark: SparkSession) -> Any:
     """Return what calls Python for the threads of queries, on few threads of its own."""
     gateway = gateway_of(spark)
     jvm = gateway.jvm
-    key = (jvm._gateway_client, "callers")
-    if key not in _shared:
+    callers = _callers_by_jvm.get(jvm._gateway_client)
+    if callers is None:
         start_callbacks: Any = ensure_callback_server_started
         start_callbacks(gateway)
         threads = java_class(jvm, "org.apache.spark.util.ThreadUtils").newDaemonFixedThreadPool(
             _CALLERS_MAX, "puredelta-stream"
         )
         limiter = java_class(jvm, "com.google.common.util.concurrent.SimpleTimeLimiter")
-        _shared[key] = limiter.create(threads)
-    return _shared[key]
-
-
-def _identities(spark: SparkSession) -> Any:
-    """Return the JVM's map of our sources to their numbers; it compares objects, and asks none.
-
-    To ask one for its number would take a second thread of `_callers` while the first waits.
-    """
-    jvm = jvm_of(spark)
-    key = (jvm._gateway_client, "identities")
-    if key not in _shared:
-        _shared[key] = java_class(jvm, "com.google.common.collect.MapMaker")().weakKeys().makeMap()
-    return _shared[key]
+        callers = _callers_by_jvm[jvm._gateway_client] = limiter.create(threads)
+    return callers
 
 
 def _first_class(spark: SparkSession, *names: str) -> str:
@@ -149,7 +138,8 @@ class _Handler:
     """Answers every call of the JVM to one source."""
 
     def __init__(self, spark: SparkSession, source: StreamSource, schema: T.StructType) -> None:
-        self.number = next(_numbers)
+        self._number = next(_numbers)
+        self.name = f"puredelta-stream-{self._number}"
         self._spark = spark
         self._source = source
         self._schema = schema
@@ -162,7 +152,7 @@ class _Handler:
             "prepareForTriggerAvailableNow": self._prepare,
             "deserializeOffset": lambda given: self._offset(str(given[0])),
             "stop": self._stop,
-            "hashCode": lambda _: self.number,
+            "hashCode": lambda _: self._number,
             "equals": self._equals,
             "toString": lambda _: self._source.description,
         }
@@ -204,10 +194,7 @@ class _Handler:
         return None if text is None else java_class(jvm_of(self._spark), self._offset_class)(text)
 
     def _equals(self, given: Any) -> bool:
-        other = given[0]
-        if other is None:
-            return False
-        return bool(_identities(self._spark).get(other) == self.number)
+        return proxy_name(given[0]) == self.name
 
     class Java:
         """What Py4J makes of it in the JVM."""
