@@ -18,14 +18,16 @@ SEED ?= 0
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile \
 	-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed
 
-BENCHES := bench-growth bench-trickle bench-writers bench-log bench-profile
+BENCHES := bench-growth bench-trickle bench-writers bench-store bench-log bench-profile
 .PHONY: bench-streams help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults storage cluster bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them back with two other engines (STORE=s3: in a bucket)
-	@STORE=$(STORE) SERVERS_BIN=$${SERVERS_BIN:-$(SERVERS)/bin} $(JAVA) $(DEV)/bin/python demo/flights.py
+demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them back with two other engines (STORE=s3, STORE=hdfs)
+	@[ "$(STORE)" != hdfs ] || $(JAVA) scripts/servers $(SERVERS) $(DEV)/bin/python hdfs
+	@STORE=$(STORE) SERVERS_BIN=$${SERVERS_BIN:-$(SERVERS)/bin} SERVERS_JARS=$${SERVERS_JARS:-$(SERVERS)/jars} \
+		$(JAVA) $(DEV)/bin/python demo/flights.py
 
 test: test-oldest test-newest ## Run all tests on the newest PySpark and the smoke subset on the oldest
 
@@ -87,9 +89,10 @@ bench-growth: ## Measure merges into ten times the rows, and into a hundred time
 bench-trickle: ## Measure a hundred small merges into one table
 bench-log: ## Open, prune and append to a log of a million files, with each engine
 bench-writers: ## Measure eight processes that merge into one table
+bench-store: ## Measure merges and conversions in a bucket, with 30 ms a request
 bench-profile: ## Say where the time of the slowest workloads goes
 $(BENCHES): dev-env reference-env
-	@$(JAVA) $(DEV)/bin/python -m benchmarks.$(patsubst log,log_scale,$(@:bench-%=%))
+	@SERVERS_BIN=$${SERVERS_BIN:-$(SERVERS)/bin} $(JAVA) $(DEV)/bin/python -m benchmarks.$(patsubst log,log_scale,$(@:bench-%=%))
 
 bench-streams: reference-env ## Measure streams beside delta-spark: five million rows into a table, and merged batch by batch
 	@$(JAVA) $(REFERENCE)/bin/python -m benchmarks.streams

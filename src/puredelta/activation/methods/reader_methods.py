@@ -26,7 +26,7 @@ from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import session_storage
 from puredelta.sql.execute.run import run_ours
 from puredelta.sql.relations.names import find_location
-from puredelta.store.access.location import parse_object_location
+from puredelta.store.registry import has_scheme
 
 _MAY_NAME_TABLES = re.compile(r"\b(?:from|join|table)\b", re.IGNORECASE)
 _FIELD = re.compile(r"\{[^{}]*\}")
@@ -95,7 +95,7 @@ def delta_stream_load(original: Method) -> Method:
             return load_stream(spark, captured.with_options(options), path)
         start = prepare_stream(spark, captured.with_options(options))
         location = path if path is not None else (captured.options or {}).get("path")
-        if isinstance(location, str) and parse_object_location(location) is not None:
+        if _is_elsewhere(location):
             self.option(STORAGE_OPTION, session_storage(spark).packed())
         if start is not None:
             options = {k: v for k, v in options.items() if k.lower() != _STREAM_START.lower()}
@@ -103,6 +103,13 @@ def delta_stream_load(original: Method) -> Method:
         return original(self, path, format, schema, **options)
 
     return call
+
+
+def _is_elsewhere(location: Any) -> bool:
+    """Return whether a location is not on a local disk."""
+    if not isinstance(location, str) or not has_scheme(location):
+        return False
+    return not location.lower().startswith("file:")
 
 
 def delta_stream_table(original: Method) -> Method:
