@@ -73,7 +73,6 @@ EXPECTED: dict[str, Any] = {
     "activated": [
         [[0, 0], [0, 0], [2, 0], [2, 0], [3, 1], [7, 9]],
         ["DELTA_UNSUPPORTED_ON_CONNECT"] * 5,
-        [2, 2],
     ],
     "statements": [
         [

@@ -139,7 +139,8 @@ class StreamLog:
 
     def batch(self, start: StreamOffset | None, end: StreamOffset) -> StreamBatch:
         """Return what comes between two offsets; errors as `latest`."""
-        if start is not None and start.place == end.place:
+        is_same = start is not None and start.place == end.place
+        if is_same and start is not None and start.is_initial == end.is_initial:
             return StreamBatch.nothing()
         begin = self._begin_of(start, end)
         files, snapshot, after = None, None, begin
