@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from puredelta.commands.clone.clone_table import clone_table
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from puredelta.commands.create.create_table import CreateMode
+from puredelta.commands.dml.request import ChangeRequest
 from puredelta.commands.dml.spec.arguments import (
     assignments,
     optional_condition,
@@ -20,7 +21,6 @@ from puredelta.commands.dml.spec.arguments import (
 )
 from puredelta.commands.dml.spec.merge import MergeSpec
 from puredelta.commands.dml.spec.update_delete import DeleteSpec, RowSpec, UpdateSpec
-from puredelta.commands.dml.update_delete import run_rows
 from puredelta.commands.generate import generate
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.read.detail import detail_rows
@@ -46,6 +46,7 @@ from puredelta.tables.maintenance import (
 from puredelta.tables.merge_builder import ColumnMapping, DeltaMergeBuilder, ExpressionOrColumn
 from puredelta.tables.open_table import OpenTable, require_storage_options
 from puredelta.tables.optimize_builder import DeltaOptimizeBuilder
+from puredelta.tables.prepared import PreparedChange
 from puredelta.tables.table_builder import DeltaTableBuilder
 
 
@@ -215,6 +216,7 @@ class DeltaTable(TableMaintenance):
             spec,
             target_rows=self._target.columns(),
             source_rows=source,
+            since=self._target.version,
         )
 
     def update(
@@ -253,6 +255,25 @@ class DeltaTable(TableMaintenance):
             >>> events.delete("day < date'2024-01-01'")  # doctest: +SKIP
         """
         self._change(DeleteSpec(condition=optional_condition(condition)))
+
+    def prepareUpdate(
+        self, condition: ExpressionOrColumn | None = None, set: ColumnMapping | None = None
+    ) -> PreparedChange:
+        """Return an `update` that has not run yet, to be explained, tried and previewed.
+
+        Examples:
+            >>> change = events.prepareUpdate("id = 7", {"kind": "'click'"})  # doctest: +SKIP
+            >>> change.dry_run().rows.updated  # doctest: +SKIP
+            17
+        """
+        values = assignments(set, argument="'set'")
+        return self._prepared(
+            UpdateSpec(assignments=values, condition=optional_condition(condition))
+        )
+
+    def prepareDelete(self, condition: ExpressionOrColumn | None = None) -> PreparedChange:
+        """Return a `delete` that has not run yet, to be explained, tried and previewed."""
+        return self._prepared(DeleteSpec(condition=optional_condition(condition)))
 
     def clone(
         self,
@@ -323,4 +344,16 @@ class DeltaTable(TableMaintenance):
         return DeltaTable.forPath(self._spark, target)
 
     def _change(self, spec: RowSpec) -> None:
-        run_rows(self._spark, self._log, spec, target_rows=self._target.latest_columns())
+        self._request(spec).execute()
+
+    def _prepared(self, spec: RowSpec) -> PreparedChange:
+        return PreparedChange(self._request(spec))
+
+    def _request(self, spec: RowSpec) -> ChangeRequest:
+        return ChangeRequest(
+            spark=self._spark,
+            log=self._log,
+            spec=spec,
+            target_rows=self._target.latest_columns(),
+            since=self._target.version,
+        )

@@ -20,7 +20,16 @@ class OpenTable:
     statement made later still knows it.
     """
 
-    def __init__(self, spark: SparkSession, log: TableLog, columns: DataFrame) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        log: TableLog,
+        columns: DataFrame,
+        *,
+        version: int | None = None,
+    ) -> None:
+        self.version = version
+        """The newest version when the table was opened, as far as it was read then."""
         self.spark = spark
         self.log = log
         self._columns = self._latest = columns
@@ -40,11 +49,13 @@ class OpenTable:
             TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
         """
         log = require_table(spark, path, f"`{path}`", storage_options=storage_options)
-        return cls(spark, log, table_identity(spark, log.snapshot().config.schema))
+        snapshot = log.snapshot()
+        columns = table_identity(spark, snapshot.config.schema)
+        return cls(spark, log, columns, version=snapshot.version)
 
     def under(self, alias: str) -> OpenTable:
         """Return the same table under an alias."""
-        other = OpenTable(self.spark, self.log, self._columns)
+        other = OpenTable(self.spark, self.log, self._columns, version=self.version)
         other._alias = alias
         return other
 

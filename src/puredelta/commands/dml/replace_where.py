@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from puredelta.commands.command import Command
 from puredelta.commands.dml.actions import Outcome
-from puredelta.commands.dml.pipeline import execute
+from puredelta.commands.dml.explain.explain import execute_reported
 from puredelta.commands.dml.spec.replace_where import SOURCE, TARGET, ReplaceSpec
 from puredelta.commands.dml.spec.statement import InputRows
 from puredelta.spark.resolve.table_attributes import table_identity
@@ -25,4 +25,6 @@ def replace_rows(command: Command, rows: DataFrame, spec: ReplaceSpec) -> Outcom
     """
     schema = command.snapshot.config.schema
     target = table_identity(command.spark, schema).alias(TARGET)
-    return execute(command, spec, InputRows(target=target, source=rows.alias(SOURCE)))
+    source = rows.alias(SOURCE)
+    outcome, _ = execute_reported(command, spec, InputRows(target=target, source=source))
+    return outcome
