@@ -208,6 +208,8 @@ PARAMETERS: dict[Callable[..., Any], list[str]] = {
     DeltaMergeBuilder.preview: ["self", "limit"],
     DeltaTable.prepareUpdate: ["self", "condition", "set"],
     DeltaTable.prepareDelete: ["self", "condition"],
+    DeltaTable.prepareVacuum: ["self", "retentionHours"],
+    DeltaTable.prepareRestore: ["self", "version", "timestamp"],
 }
 
 
@@ -224,6 +226,7 @@ def test_public_names() -> None:
         "DeltaTableBuilder",
         "IdentityGenerator",
         "PreparedChange",
+        "PreparedMaintenance",
     ]
 
 

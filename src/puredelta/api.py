@@ -12,10 +12,12 @@ from typing_extensions import TypedDict, Unpack
 from puredelta.commands.definition.new_table import NewTableProperties
 from puredelta.commands.read import changes
 from puredelta.commands.read.read_table import TimestampArgument, read_table
+from puredelta.commands.report.report import Report
 from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.planned_write import WriteOutcome
 from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.spark.session.open_log import file_system_options, open_log
+from puredelta.sql.execute.explained import dry_run_text, explain_text, preview_text
 from puredelta.sql.execute.run import run_sql
 from puredelta.sql.relations.parameters import Arguments
 
@@ -184,3 +186,63 @@ def sql(spark: SparkSession, text: str, args: Arguments | None = None, **fields:
         ... )  # doctest: +SKIP
     """
     return run_sql(spark, text, args=args, fields=fields)
+
+
+def explain(
+    spark: SparkSession,
+    text: str,
+    *,
+    mode: str = "plan",
+    args: Arguments | None = None,
+    **fields: Any,
+) -> Report:
+    """Return what a statement will do, and why; it is not executed.
+
+    ``text`` is a MERGE, UPDATE, DELETE, OPTIMIZE, VACUUM, RESTORE or CONVERT TO DELTA, ``args`` and
+    ``fields`` are those of `sql`. ``mode="plan"`` runs no Spark job; ``"source"`` evaluates the
+    source of a MERGE, so that its keys skip files. See ``docs/explain.md``.
+
+    Raises:
+        pyspark.errors.ParseException: the text is wrong; the message says where.
+        InvalidRequestError: it is another statement, or on no Delta table.
+        DeltaError: what the statement itself raises before it reads rows.
+
+    Examples:
+        >>> print(explain(spark, "DELETE FROM events WHERE day < '2020-01-01'"))  # doctest: +SKIP
+    """
+    return explain_text(spark, text, mode=mode, args=args, fields=fields)
+
+
+def dry_run(spark: SparkSession, text: str, args: Arguments | None = None, **fields: Any) -> Report:
+    """Return what a statement would do, with the counts of its execution; nothing is changed.
+
+    Takes what `explain` takes, and searches the rows as the execution does.
+
+    Raises what the statement itself raises before it writes.
+
+    Examples:
+        >>> dry_run(spark, "UPDATE events SET kind = 'click' WHERE kind = 'clck'")  # doctest: +SKIP
+    """
+    return dry_run_text(spark, text, args=args, fields=fields)
+
+
+def preview(
+    spark: SparkSession,
+    text: str,
+    limit: int = 20,
+    *,
+    args: Arguments | None = None,
+    **fields: Any,
+) -> DataFrame:
+    """Return up to ``limit`` rows that a MERGE, UPDATE or DELETE would change, before and after.
+
+    The columns are the table's, ``_change_type`` (``insert``, ``update_preimage``,
+    ``update_postimage``, ``delete``) and ``_clause``, the number of the clause, from 1. The driver
+    holds the rows.
+
+    Raises what the statement itself raises before it writes.
+
+    Examples:
+        >>> preview(spark, "DELETE FROM events WHERE id = 7").show()  # doctest: +SKIP
+    """
+    return preview_text(spark, text, limit=limit, args=args, fields=fields)

@@ -1,14 +1,17 @@
-"""An UPDATE or a DELETE that is ready, to be looked at before it runs."""
+"""Statements that are ready, to be looked at before they run."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
 from puredelta.commands.dml.request import ChangeRequest
+from puredelta.commands.report.latest import last_report
 from puredelta.commands.report.report import Report
+from puredelta.commands.restore.request import RestoreRequest
+from puredelta.commands.vacuum.request import VacuumRequest
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 
-__all__ = ["PreparedChange"]
+__all__ = ["PreparedChange", "PreparedMaintenance"]
 
 
 @methods_like_pyspark
@@ -57,3 +60,29 @@ class PreparedChange:
     def execute(self) -> DataFrame:
         """Run the statement and return one row of counts, with the attribute ``report``."""
         return self._request.execute()
+
+
+@methods_like_pyspark
+class PreparedMaintenance:
+    """A VACUUM or a RESTORE: `explain`, `dry_run`, and at last `execute`."""
+
+    def __init__(self, request: VacuumRequest | RestoreRequest) -> None:
+        self._request = request
+
+    def explain(self) -> Report:
+        """Return which files come and go, and why; nothing is changed, no Spark job runs."""
+        return self._request.explain()
+
+    def dry_run(self) -> Report:
+        """Return the same as the report of a dry run.
+
+        Raises what `execute` raises before it changes anything.
+        """
+        return self._request.dry_run()
+
+    def execute(self) -> Report | None:
+        """Run the statement and return its report."""
+        before = last_report()
+        self._request.execute()
+        after = last_report()
+        return None if after is before else after

@@ -11,6 +11,7 @@ from puredelta.commands.read.history import history_rows
 from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.sql.execute.alter import alter
 from puredelta.sql.execute.clone import clone, create_like
+from puredelta.sql.execute.explained import explain
 from puredelta.sql.execute.maintenance import (
     convert,
     drop_path,
@@ -32,6 +33,7 @@ from puredelta.sql.parse.statement import (
     DescribeHistory,
     DescribeTable,
     DropPathStatement,
+    ExplainStatement,
     GenerateStatement,
     LikeStatement,
     MergeStatement,
@@ -69,6 +71,8 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
     match statement:
         case MergeStatement() | UpdateStatement() | DeleteStatement():
             return change_rows(spark, statement, text=text, views=views)
+        case ExplainStatement():
+            return explain(spark, statement, views)
         case ConvertStatement():
             return convert(spark, statement)
         case OptimizeStatement():

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from puredelta.commands.convert.preview import preview_convert
 from puredelta.commands.generate import generate
-from puredelta.commands.restore import restore_table
+from puredelta.commands.restore.restore import restore_table
 from puredelta.commands.truncate import truncate_table
 from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.spark.session.identifiers import quote_name

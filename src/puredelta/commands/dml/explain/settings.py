@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from puredelta.commands.dml.resolve.statement import StatementKind
 from puredelta.commands.dml.source.context import StatementContext
+from puredelta.commands.report.maintenance import setting_values
 from puredelta.commands.report.parts import SettingValue
 from puredelta.spark.offload.worker_settings import ENABLED, LOOKUP_BYTES
 from puredelta.spark.session import delta_conf
@@ -36,22 +37,14 @@ def deciding_settings(context: StatementContext) -> tuple[SettingValue, ...]:
     return (*_of_session(context), *_of_table(context))
 
 
-def _of_session(context: StatementContext) -> Iterator[SettingValue]:
+def _of_session(context: StatementContext) -> tuple[SettingValue, ...]:
     kind = context.statement.kind
     confs = [delta_conf.STATS_SKIPPING, _VECTORS[kind], ENABLED, delta_conf.IO]
     if kind in (StatementKind.MERGE, StatementKind.REPLACE_WHERE):
         confs += [delta_conf.MATERIALIZE_SOURCE, LOOKUP_BYTES, _BROADCAST]
         confs += [delta_conf.AUTO_MERGE, delta_conf.REPARTITION_BEFORE_WRITE]
     confs += [delta_conf.RETRIES, delta_conf.SKIP_EMPTY_COMMITS]
-    made = context.command.session.settings
-    for conf in confs:
-        value = conf.text(made)
-        yield SettingValue(
-            key=conf.key,
-            value="unset" if value is None else value,
-            origin="session" if conf.key in made else "default",
-            effect=conf.effect,
-        )
+    return setting_values(confs, context.command.session.settings)
 
 
 def _of_table(context: StatementContext) -> Iterator[SettingValue]:
