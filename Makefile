@@ -14,7 +14,9 @@ EXAMPLES ?= 20000
 # Of make storage: where servers are, and are put.
 SERVERS ?= .servers
 SEED ?= 0
-PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile
+# Directories of tests that passed are not kept: they may lie in memory (tests/conftest.py).
+PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile \
+	-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed
 
 BENCHES := bench-growth bench-trickle bench-writers bench-log bench-profile
 .PHONY: help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults storage cluster bench $(BENCHES) lock wheel clean

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,6 +30,12 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 # cores and do not pay for it; in a run of all tests they do, more or less.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 time.tzset()
+
+# Thousands of commits are flushed, which takes milliseconds on a disk and nothing in memory.
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES_MIN = 4 << 30
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
