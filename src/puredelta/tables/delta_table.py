@@ -12,7 +12,6 @@ from pyspark.sql.types import StructType
 from puredelta.commands.clone.clone_table import clone_table
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from puredelta.commands.create.create_table import CreateMode
-from puredelta.commands.dml.request import ChangeRequest
 from puredelta.commands.dml.spec.arguments import (
     assignments,
     optional_condition,
@@ -20,7 +19,7 @@ from puredelta.commands.dml.spec.arguments import (
     require_source,
 )
 from puredelta.commands.dml.spec.merge import MergeSpec
-from puredelta.commands.dml.spec.update_delete import DeleteSpec, RowSpec, UpdateSpec
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
 from puredelta.commands.generate import generate
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.read.detail import detail_rows
@@ -240,7 +239,8 @@ class DeltaTable(TableMaintenance):
             >>> events.update("kind = 'clck'", {"kind": "'click'"})  # doctest: +SKIP
         """
         values = assignments(set, argument="'set'")
-        self._change(UpdateSpec(assignments=values, condition=optional_condition(condition)))
+        spec = UpdateSpec(assignments=values, condition=optional_condition(condition))
+        self._target.request(spec).execute()
 
     def delete(self, condition: ExpressionOrColumn | None = None) -> None:
         """Delete rows for which ``condition`` is true, all rows without one.
@@ -254,7 +254,7 @@ class DeltaTable(TableMaintenance):
             >>> events = DeltaTable.forPath(spark, "/data/events")  # doctest: +SKIP
             >>> events.delete("day < date'2024-01-01'")  # doctest: +SKIP
         """
-        self._change(DeleteSpec(condition=optional_condition(condition)))
+        self._target.request(DeleteSpec(condition=optional_condition(condition))).execute()
 
     def prepareUpdate(
         self, condition: ExpressionOrColumn | None = None, set: ColumnMapping | None = None
@@ -267,13 +267,13 @@ class DeltaTable(TableMaintenance):
             17
         """
         values = assignments(set, argument="'set'")
-        return self._prepared(
-            UpdateSpec(assignments=values, condition=optional_condition(condition))
-        )
+        spec = UpdateSpec(assignments=values, condition=optional_condition(condition))
+        return PreparedChange(self._target.request(spec))
 
     def prepareDelete(self, condition: ExpressionOrColumn | None = None) -> PreparedChange:
         """Return a `delete` that has not run yet, to be explained, tried and previewed."""
-        return self._prepared(DeleteSpec(condition=optional_condition(condition)))
+        spec = DeleteSpec(condition=optional_condition(condition))
+        return PreparedChange(self._target.request(spec))
 
     def clone(
         self,
@@ -342,18 +342,3 @@ class DeltaTable(TableMaintenance):
         source = self._log.snapshot(version=version, timestamp_ms=time_ms)
         clone_table(self._spark, source, open_log(self._spark, target), request)
         return DeltaTable.forPath(self._spark, target)
-
-    def _change(self, spec: RowSpec) -> None:
-        self._request(spec).execute()
-
-    def _prepared(self, spec: RowSpec) -> PreparedChange:
-        return PreparedChange(self._request(spec))
-
-    def _request(self, spec: RowSpec) -> ChangeRequest:
-        return ChangeRequest(
-            spark=self._spark,
-            log=self._log,
-            spec=spec,
-            target_rows=self._target.latest_columns(),
-            since=self._target.version,
-        )

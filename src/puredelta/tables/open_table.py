@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.commands.dml.request import ChangeRequest
+from puredelta.commands.dml.spec.update_delete import RowSpec
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import renewed_identity, table_identity, with_identity
@@ -71,6 +73,16 @@ class OpenTable:
         """Return the rows of the latest version."""
         rows = table_rows(self.spark, self.log.snapshot(), time_travel=False)
         return self._aliased(with_identity(rows, self._renewed()))
+
+    def request(self, spec: RowSpec) -> ChangeRequest:
+        """Return an UPDATE or a DELETE of the table, as it was opened."""
+        return ChangeRequest(
+            spark=self.spark,
+            log=self.log,
+            spec=spec,
+            target_rows=self.latest_columns(),
+            since=self.version,
+        )
 
     def _renewed(self) -> DataFrame:
         self._latest = renewed_identity(self._latest, self.log.snapshot().config.schema)

@@ -110,9 +110,9 @@ def foreign_lines(
     if retries is not None:
         lines.append(Line("retries allowed", str(retries)))
     for commit in commits:
-        judged = "no conflict" if commit.conflict is None else f"would have been {commit.error}"
+        outcome = "no conflict" if commit.conflict is None else f"would have been {commit.error}"
         label = f"version {commit.version}, {commit.operation}"
-        lines.append(Line(label, judged, commit.conflict or ""))
+        lines.append(Line(label, outcome, commit.conflict or ""))
     if not commits and since is not None:
         lines.append(Line("commits of others", f"none since version {since}"))
     return tuple(lines)

@@ -25,6 +25,7 @@ from puredelta.sql.execute.show import describe_detail, show
 from puredelta.sql.execute.tables import create_or_insert
 from puredelta.sql.execute.views import create_view
 from puredelta.sql.parse.alter_statement import AlterStatement
+from puredelta.sql.parse.explain_statement import ExplainStatement, ReadStatement
 from puredelta.sql.parse.statement import (
     CloneStatement,
     ConvertStatement,
@@ -33,7 +34,6 @@ from puredelta.sql.parse.statement import (
     DescribeHistory,
     DescribeTable,
     DropPathStatement,
-    ExplainStatement,
     GenerateStatement,
     LikeStatement,
     MergeStatement,
@@ -46,7 +46,6 @@ from puredelta.sql.parse.statement import (
     ShowPartitions,
     ShowProperties,
     SparkParsedStatement,
-    Statement,
     TruncateStatement,
     UpdateStatement,
     VacuumStatement,
@@ -57,7 +56,7 @@ from puredelta.sql.relations.views import TemporaryViews
 
 
 def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
-    spark: SparkSession, statement: Statement, *, text: str, views: TemporaryViews
+    spark: SparkSession, statement: ReadStatement, *, text: str, views: TemporaryViews
 ) -> DataFrame | None:
     """Execute a statement and return its result; None if it concerns no Delta table.
 

@@ -13,13 +13,9 @@ from puredelta.commands.dml.request import ChangeRequest
 from puredelta.commands.report.report import Report
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.sql.execute.requests import Request, requested
+from puredelta.sql.parse.explain_statement import Explained, ExplainFormat, ExplainStatement
 from puredelta.sql.parse.parse import parse
-from puredelta.sql.parse.statement import (
-    Explained,
-    ExplainFormat,
-    ExplainStatement,
-    Rejected,
-)
+from puredelta.sql.parse.statement import Rejected
 from puredelta.sql.relations.parameters import Arguments, with_values
 from puredelta.sql.relations.views import TemporaryViews
 

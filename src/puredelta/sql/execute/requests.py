@@ -14,10 +14,10 @@ from puredelta.commands.restore.request import RestoreRequest
 from puredelta.commands.vacuum.request import VacuumRequest
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.sql.execute.row_changes import requested_change
+from puredelta.sql.parse.explain_statement import Explained
 from puredelta.sql.parse.statement import (
     ConvertStatement,
     DeleteStatement,
-    Explained,
     MergeStatement,
     OptimizeStatement,
     RestoreStatement,

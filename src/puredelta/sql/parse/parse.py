@@ -13,6 +13,12 @@ from typing import TypeAlias
 
 from puredelta.sql.parse.alter import read_alter
 from puredelta.sql.parse.create import read_cache, read_create, read_insert
+from puredelta.sql.parse.explain_statement import (
+    Explained,
+    ExplainFormat,
+    ExplainStatement,
+    ReadStatement,
+)
 from puredelta.sql.parse.maintenance import (
     read_convert,
     read_drop,
@@ -26,9 +32,6 @@ from puredelta.sql.parse.maintenance import (
 from puredelta.sql.parse.row_changes import read_delete, read_merge, read_update
 from puredelta.sql.parse.show import read_describe, read_show
 from puredelta.sql.parse.statement import (
-    Explained,
-    ExplainFormat,
-    ExplainStatement,
     Rejected,
     RowStatement,
     SparkParsedStatement,
@@ -71,7 +74,7 @@ _OF_DELTA: Mapping[str, _Reader] = {
 _FIRST_WORDS = frozenset({"EXPLAIN", "WITH", *_OF_SPARK, *_OF_DELTA})
 
 
-def parse(text: str) -> Statement | None:
+def parse(text: str) -> ReadStatement | None:
     """Read a statement; None if the text does not begin as one on Delta tables.
 
     Which tables are Delta tables is not known here. ``{name}`` fields and parameters may still

@@ -298,35 +298,8 @@ class Rejected:
     no table is named, the text is left to Spark."""
 
 
-Explained: TypeAlias = (
-    RowStatement | ConvertStatement | OptimizeStatement | RestoreStatement | VacuumStatement
-)
-"""What EXPLAIN is for here; Spark explains queries."""
-
-
-class ExplainFormat(Enum):
-    """How much EXPLAIN says."""
-
-    SIMPLE = ""
-    FORMATTED = "FORMATTED"
-    EXTENDED = "EXTENDED"
-    COST = "COST"
-    CODEGEN = "CODEGEN"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainStatement:
-    """``EXPLAIN [FORMATTED | EXTENDED | COST | CODEGEN] statement``."""
-
-    statement: Explained
-    format: ExplainFormat
-    text: str
-    """Of the statement that is explained."""
-
-
 Statement: TypeAlias = (
     RowStatement
-    | ExplainStatement
     | ConvertStatement
     | OptimizeStatement
     | ReorgStatement
