@@ -136,7 +136,7 @@ def _outcome(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
 def files_below(path: str) -> set[str]:
     """Every file and directory below a table's root."""
     return {
-        os.path.relpath(os.path.join(folder, name), path)
+        os.path.relpath(f"{folder}/{name}", path)
         for folder, folders, names in os.walk(path)
         for name in (*folders, *names)
     }

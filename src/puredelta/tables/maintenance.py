@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from puredelta.commands.alter.drop_feature import drop_feature_support
 from puredelta.commands.alter.properties import add_feature_support, upgrade_protocol_versions
 from puredelta.commands.clone.clone_table import CloneRequest, require_absolute
+from puredelta.commands.report.latest import last_report, with_report
 from puredelta.commands.restore.plan import RestoreOutcome
 from puredelta.commands.restore.request import RestoreRequest
 from puredelta.commands.restore.restore import restore_table
@@ -46,7 +47,7 @@ class TableMaintenance:
         return self._spark.createDataFrame([], StructType([]))
 
     def restoreToVersion(self, version: int) -> DataFrame:
-        """Make the table what it was at a version; return one row of counts.
+        """Make the table what it was at a version; return one row of counts, with its ``report``.
 
         Raises:
             InvalidRequestError: the version, or a file of it, is not there.
@@ -117,7 +118,7 @@ class TableMaintenance:
     def _restored(self, outcome: RestoreOutcome | None) -> DataFrame:
         if outcome is None:
             return self._spark.createDataFrame([], StructType([]))
-        return outcome.row(self._spark)
+        return with_report(outcome.row(self._spark), last_report())
 
 
 def clone_request(
