@@ -11,7 +11,17 @@ from puredelta.version import __version__
 
 if TYPE_CHECKING:
     from puredelta.activation.session import activate, deactivate
-    from puredelta.api import dry_run, explain, preview, read, read_changes, sql, write
+    from puredelta.api import (
+        dry_run,
+        dry_run_write,
+        explain,
+        preview,
+        preview_write,
+        read,
+        read_changes,
+        sql,
+        write,
+    )
     from puredelta.commands.convert.preview import preview_convert
     from puredelta.commands.convert.undo import undo_convert
     from puredelta.commands.report.latest import last_report
@@ -27,10 +37,12 @@ __all__ = [
     "configure_spark_with_delta_pip",
     "deactivate",
     "dry_run",
+    "dry_run_write",
     "explain",
     "last_report",
     "preview",
     "preview_convert",
+    "preview_write",
     "read",
     "read_changes",
     "sql",
@@ -45,10 +57,12 @@ _MODULES = {
     "configure_spark_with_delta_pip": "puredelta.pip_utils",
     "deactivate": "puredelta.activation.session",
     "dry_run": "puredelta.api",
+    "dry_run_write": "puredelta.api",
     "explain": "puredelta.api",
     "last_report": "puredelta.commands.report.latest",
     "preview": "puredelta.api",
     "preview_convert": "puredelta.commands.convert.preview",
+    "preview_write": "puredelta.api",
     "read": "puredelta.api",
     "read_changes": "puredelta.api",
     "sql": "puredelta.api",

@@ -9,10 +9,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import TypedDict, Unpack
 
-from puredelta.commands.definition.new_table import NewTableProperties
+from puredelta.commands.definition.new_table import NOTHING_BUT_COLUMNS, NewTableProperties
 from puredelta.commands.read import changes
 from puredelta.commands.read.read_table import TimestampArgument, read_table
 from puredelta.commands.report.report import Report
+from puredelta.commands.write import tried_write
 from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.planned_write import WriteOutcome
 from puredelta.commands.write.write_table import WriteRequest, write_table
@@ -146,14 +147,68 @@ def write(
         >>> write(more, "/data/events", mode="append").version  # doctest: +SKIP
         1
     """
-    request = WriteRequest(
+    request = _write_request(mode, partition_by, options, _new_table(created))
+    log = open_log(rows.sparkSession, path, storage_options=file_system_options(request.options))
+    return write_table(rows, log, request)
+
+
+def dry_run_write(
+    rows: DataFrame,
+    path: str | os.PathLike[str],
+    *,
+    mode: str = "error",
+    partition_by: Sequence[str] | str = (),
+    options: Mapping[str, object] | None = None,
+) -> Report:
+    """Return what `write` would do with the same arguments; nothing is changed.
+
+    The rows are computed, checked against the rules of the table, counted and dropped. With the
+    option ``replaceWhere`` on data columns the counts are those of the execution.
+
+    Raises what `write` raises before it commits.
+
+    Examples:
+        >>> dry_run_write(
+        ...     corrected, "/data/events", mode="overwrite", options={"replaceWhere": "kind = 'x'"}
+        ... ).rows.deleted  # doctest: +SKIP
+        17
+    """
+    request = _write_request(mode, partition_by, options)
+    log = open_log(rows.sparkSession, path, storage_options=file_system_options(request.options))
+    return tried_write.dry_run_write(rows, log, request)
+
+
+def preview_write(
+    rows: DataFrame,
+    path: str | os.PathLike[str],
+    limit: int = 20,
+    *,
+    options: Mapping[str, object] | None = None,
+) -> DataFrame:
+    """Return up to ``limit`` rows that an overwrite with ``replaceWhere`` deletes and inserts.
+
+    The columns are those of `preview`.
+
+    Raises:
+        UnsupportedError: the option ``replaceWhere`` is missing, or there is no table.
+    """
+    request = _write_request("overwrite", (), options)
+    log = open_log(rows.sparkSession, path, storage_options=file_system_options(request.options))
+    return tried_write.preview_write(rows, log, request, limit=limit)
+
+
+def _write_request(
+    mode: str,
+    partition_by: Sequence[str] | str,
+    options: Mapping[str, object] | None,
+    created: NewTableProperties = NOTHING_BUT_COLUMNS,
+) -> WriteRequest:
+    return WriteRequest(
         mode=SaveMode.parse(mode),
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
         options=options or {},
-        created=_new_table(created),
+        created=created,
     )
-    log = open_log(rows.sparkSession, path, storage_options=file_system_options(request.options))
-    return write_table(rows, log, request)
 
 
 def _new_table(given: NewTableArguments) -> NewTableProperties:

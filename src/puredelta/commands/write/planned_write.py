@@ -122,7 +122,7 @@ class PlannedWrite:
         if not STATS_COLLECT.flag(command.session.settings):
             config = without_statistics(config)
         try:
-            rows = self._checked(complete.rows, where)
+            rows = self.checked(complete.rows, where)
             written = write_rows(rows, store=store, config=config)
         finally:
             complete.remove(store)
@@ -180,14 +180,8 @@ class PlannedWrite:
 
     def _replace_rows(self, existing: Snapshot, where: str) -> WriteOutcome:
         """Replace rows of a condition that files do not decide: they are split."""
-        rows = self._checked(self.rows, where)
-        spec = ReplaceSpec(
-            where=where,
-            columns=tuple(rows.columns),
-            evolves=self.config is not existing.config,
-            operation=self.operation,
-        )
-        outcome = replace_rows(self.command, rows, spec)
+        rows = self.checked(self.rows, where)
+        outcome = replace_rows(self.command, rows, self.replacement(existing, where))
         return WriteOutcome(
             version=outcome.version,
             num_files=outcome.metrics["numFiles"],
@@ -196,7 +190,17 @@ class PlannedWrite:
             num_removed_files=outcome.metrics["numRemovedFiles"],
         )
 
-    def _checked(self, rows: DataFrame, where: str | None) -> DataFrame:
+    def replacement(self, existing: Snapshot, where: str) -> ReplaceSpec:
+        """Return the statement that replaces rows of a condition."""
+        return ReplaceSpec(
+            where=where,
+            columns=tuple(self.rows.columns),
+            evolves=self.config is not existing.config,
+            operation=self.operation,
+        )
+
+    def checked(self, rows: DataFrame, where: str | None) -> DataFrame:
+        """Return the rows, which raise an error where ``replaceWhere`` is not true of them."""
         if where is None or not self.options.checks_replaced:
             return rows
         return only_where(rows, where)
