@@ -71,7 +71,7 @@ def restore_table(
         ConflictError: another writer changed the table meanwhile, or a VACUUM that may delete
             files of the version has not ended.
     """
-    with running_statement(spark, "RESTORE", log.root_uri) as running:
+    with running_statement(spark, "RESTORE", log.root_uri, runs_jobs=False) as running:
         stage = StageTimer(statement=log.root_uri, around=running.around)
         planning = partial(plan_restore, version=version, timestamp=timestamp, clock=clock)
         plan = stage("1 compare", planning, spark, log)

@@ -98,15 +98,18 @@ class ProgressLine:
 
 
 def open_progress(
-    spark: SparkSession, tag: str, title: str, settings: Mapping[str, str]
+    spark: SparkSession, tag: str | None, title: str, settings: Mapping[str, str]
 ) -> ProgressLine | None:
-    """Return the line of a statement, ``None`` if the session wants none.
+    """Return the line of a statement, ``None`` if the session wants none. ``tag`` is that of its
+    jobs, if it starts any.
 
     Raises:
         InvalidRequestError: the setting is none of auto, on, off.
     """
     if not wants_progress(settings, sys.stderr, classic=not is_connect(spark)):
         return None
+    if tag is None:
+        return ProgressLine(title=title, find_tasks=lambda: None, out=sys.stderr)
     if not is_connect(spark):
         return ProgressLine(title=title, find_tasks=partial(find_tasks, spark, tag), out=sys.stderr)
     tasks = _ConnectTasks()

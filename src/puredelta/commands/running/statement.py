@@ -29,14 +29,16 @@ class Running:
     """A statement that runs."""
 
     spark: SparkSession
-    tag: str
-    """Of every Spark job that it starts."""
+    tag: str | None
+    """Of every Spark job that it starts, if it starts any."""
     around: Sequence[Around] = field(default=(), repr=False)
     """What goes on beside every stage."""
     span: Any = field(default=None, repr=False)
 
     def jobs_run(self) -> int | None:
         """Return how many Spark jobs were started so far; ``None`` over Connect."""
+        if self.tag is None:
+            return 0
         return None if is_connect(self.spark) else count_jobs(self.spark, self.tag)
 
     def finish(self, make: Callable[[], Report | None]) -> Report | None:
@@ -58,12 +60,17 @@ class Running:
 
 @contextmanager
 def running_statement(
-    spark: SparkSession, name: str, table: str, settings: Mapping[str, str] | None = None
+    spark: SparkSession,
+    name: str,
+    table: str,
+    settings: Mapping[str, str] | None = None,
+    *,
+    runs_jobs: bool = True,
 ) -> Iterator[Running]:
     """Tag the jobs of a statement, show its progress as the session wants it, and trace it.
 
     ``name`` is ``MERGE``, ``OPTIMIZE``, ...; ``table`` the root of the table; ``settings`` those of
-    the session, if they are known.
+    the session, if they are known. What ``runs_jobs`` is false of leaves Spark alone.
 
     Raises:
         InvalidRequestError: ``spark.puredelta.progress`` is none of its values.
@@ -72,7 +79,7 @@ def running_statement(
     tracer = find_tracer()
     with ExitStack() as contexts:
         span = contexts.enter_context(statement_span(tracer, name, table))
-        tag = contexts.enter_context(tagged_jobs(spark))
+        tag = contexts.enter_context(tagged_jobs(spark)) if runs_jobs else None
         around: list[Around] = []
         line = open_progress(spark, tag, f"{name} {table}", made)
         if line is not None:

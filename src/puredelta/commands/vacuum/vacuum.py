@@ -87,7 +87,7 @@ def vacuum(
         StorageError, PermissionError: a file could not be deleted; the rest may be gone, and
             the history says that the VACUUM failed.
     """
-    with running_statement(spark, "VACUUM", log.root_uri) as running:
+    with running_statement(spark, "VACUUM", log.root_uri, runs_jobs=False) as running:
         stage = StageTimer(statement=log.root_uri, around=running.around)
         plan = stage(
             "1 list", plan_vacuum, spark, log, retention_hours=retention_hours, clock=clock

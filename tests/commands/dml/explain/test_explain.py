@@ -124,7 +124,9 @@ def test_what_the_table_refuses_is_refused_in_a_dry_run_and_nothing_stays(
         merge_of(spark, path).dry_run()
     assert "CHECK constraint" in str(caught.value)
     assert clause_rows(merge_of(spark, path).dry_run(check_new_rows=False)) == [1, 1, 1, 1, 1]
-    failing = spark.range(1).selectExpr("id", "raise_error('broken') as v", "0 as p")
+    failing = spark.range(1).selectExpr(
+        "id", "cast(raise_error('broken') as bigint) + id as v", "0 as p"
+    )
     merge = DeltaTable.forPath(spark, path).alias("t").merge(failing.alias("s"), "t.id = s.id")
     for call in (merge.whenMatchedUpdateAll().dry_run, merge.whenMatchedUpdateAll().preview):
         with pytest.raises(Exception, match="broken"):
