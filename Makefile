@@ -18,19 +18,21 @@ SEED ?= 0
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile \
 	-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed
 
-BENCHES := bench-growth bench-trickle bench-writers bench-log bench-profile
-.PHONY: help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults storage cluster trials bench $(BENCHES) lock wheel clean
+BENCHES := bench-growth bench-trickle bench-writers bench-store bench-log bench-profile
+.PHONY: browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults storage cluster trials bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them back with two other engines (STORE=s3: in a bucket)
-	@STORE=$(STORE) SERVERS_BIN=$${SERVERS_BIN:-$(SERVERS)/bin} $(JAVA) $(DEV)/bin/python demo/flights.py
+demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them back with two other engines (STORE=s3, STORE=hdfs)
+	@[ "$(STORE)" != hdfs ] || $(JAVA) scripts/servers $(SERVERS) $(DEV)/bin/python hdfs
+	@STORE=$(STORE) SERVERS_BIN=$${SERVERS_BIN:-$(SERVERS)/bin} SERVERS_JARS=$${SERVERS_JARS:-$(SERVERS)/jars} \
+		$(JAVA) $(DEV)/bin/python demo/flights.py
 
 test: test-oldest test-newest ## Run all tests on the newest PySpark and the smoke subset on the oldest
 
 test-newest: dev-env
-	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not faults and not storage and not cluster and not trials"
+	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not browser and not faults and not storage and not cluster and not trials"
 
 test-oldest: oldest-env
 	@$(JAVA) $(OLDEST)/bin/python $(PYTEST) -q -m smoke
@@ -90,9 +92,20 @@ bench-growth: ## Measure merges into ten times the rows, and into a hundred time
 bench-trickle: ## Measure a hundred small merges into one table
 bench-log: ## Open, prune and append to a log of a million files, with each engine
 bench-writers: ## Measure eight processes that merge into one table
+bench-store: ## Measure merges and conversions in a bucket, with 30 ms a request
 bench-profile: ## Say where the time of the slowest workloads goes
 $(BENCHES): dev-env reference-env
-	@$(JAVA) $(DEV)/bin/python -m benchmarks.$(patsubst log,log_scale,$(@:bench-%=%))
+	@SERVERS_BIN=$${SERVERS_BIN:-$(SERVERS)/bin} $(JAVA) $(DEV)/bin/python -m benchmarks.$(patsubst log,log_scale,$(@:bench-%=%))
+
+browser: dev-env ## Drive the report in headless Chromium (CHROMIUM=/usr/bin/chromium)
+	@$(DEV)/bin/python -m pytest -q -m browser tests/inspection
+
+docs: docs-env ## Build the documentation into build/site; links are checked, a warning is an error
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+	@echo build/site/index.html
+
+release-check: release-env ## Build wheel and sdist, check them, their types from outside, and the demo from the wheel
+	@$(JAVA) scripts/release-check
 
 wheel: dev-env ## Build the wheel into dist/
 	@$(DEV)/bin/pip wheel --quiet --no-deps --wheel-dir dist .
@@ -102,9 +115,13 @@ lock: ## Resolve the lock files in requirements/ anew
 	@scripts/lock
 
 clean: ## Remove environments, caches and outputs
-	@rm -rf $(DEV) $(OLDEST) $(REFERENCE) .venv-lock .servers dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(DEV) $(OLDEST) $(REFERENCE) .venv-lock .venv-docs .venv-release .servers build dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: dev-env oldest-env reference-env
+.PHONY: dev-env oldest-env reference-env docs-env release-env
+docs-env:
+	@scripts/tools .venv-docs requirements/docs.txt
+release-env:
+	@scripts/tools .venv-release requirements/release.txt
 dev-env:
 	@scripts/bootstrap $(DEV) requirements/dev.txt
 oldest-env:

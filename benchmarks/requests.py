@@ -13,6 +13,12 @@ Command: TypeAlias = Callable[[], object]
 """What an engine makes of a request: the part that is timed."""
 
 
+HADOOP = "PUREDELTA_BENCH_HADOOP"
+"""Hadoop's settings of every Spark session, as JSON in the environment of an engine."""
+STORAGE_OPTIONS = "PUREDELTA_BENCH_STORAGE_OPTIONS"
+"""The same for delta-rs."""
+
+
 class Kind(Enum):
     """The clauses of MERGE that occur."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -11,8 +13,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from benchmarks.requests import Answer, Command, Kind, Request, with_clauses
+from benchmarks.requests import HADOOP, Answer, Command, Kind, Request, with_clauses
 from benchmarks.tracing import Tracer
+from tests.servers import s3a
 
 _METHODS = {
     Kind.UPDATE: "whenMatchedUpdateAll",
@@ -54,9 +57,11 @@ class SparkEngine:
         if master.startswith("local-cluster["):
             megabytes = master.rstrip("]").rpartition(",")[2].strip()
             builder = builder.config("spark.executor.memory", f"{megabytes}m")
+        for key, value in json.loads(os.environ.get(HADOOP, "{}")).items():
+            builder = builder.config(f"spark.hadoop.{key}", value)
         self._product = product
         if product == "delta-spark":
-            builder = importlib.import_module("delta").configure_spark_with_delta_pip(
+            builder = _with_delta_spark(
                 builder.config(
                     "spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension"
                 ).config(
@@ -180,6 +185,15 @@ class SparkEngine:
         for pool in heap:
             pool.resetPeakUsage()
         return []
+
+
+def _with_delta_spark(builder: Any) -> Any:
+    """Add the JARs of delta-spark, and Hadoop's client for S3 where tables are there."""
+    add = importlib.import_module("delta").configure_spark_with_delta_pip
+    if HADOOP not in os.environ:
+        return add(builder)
+    builder = builder.config("spark.jars.excludes", ",".join(s3a.EXCLUDES))
+    return add(builder, extra_packages=list(s3a.PACKAGES))
 
 
 def _items(sequence: Any) -> Iterator[Any]:

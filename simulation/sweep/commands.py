@@ -24,7 +24,8 @@ class Subject:
 
     prepare: Callable[[SparkSession, Path], None]
     """Make what it finds, once."""
-    run: Callable[[SparkSession, Path], object]
+    run: Callable[[SparkSession, str], object]
+    """Run it in a directory, named as users name one."""
     table: str | None = None
     """Its name in the catalog, if it makes an entry there."""
 
@@ -90,11 +91,11 @@ def _source(spark: SparkSession, root: Path) -> None:
     puredelta.write(_rows(spark, 0, 20), str(root / "source"))
 
 
-def _on(root: Path, spark: SparkSession) -> DeltaTable:
-    return DeltaTable.forPath(spark, str(root / "table"))
+def _on(root: str, spark: SparkSession) -> DeltaTable:
+    return DeltaTable.forPath(spark, f"{root}/table")
 
 
-def _merge(spark: SparkSession, root: Path) -> object:
+def _merge(spark: SparkSession, root: str) -> object:
     return (
         _on(root, spark)
         .alias("t")
@@ -106,13 +107,13 @@ def _merge(spark: SparkSession, root: Path) -> object:
     )
 
 
-def _append(spark: SparkSession, root: Path) -> object:
-    return puredelta.write(_rows(spark, 90, 99, "new"), str(root / "table"), mode="append")
+def _append(spark: SparkSession, root: str) -> object:
+    return puredelta.write(_rows(spark, 90, 99, "new"), f"{root}/table", mode="append")
 
 
-def _sql(text: str) -> Callable[[SparkSession, Path], object]:
-    def run(spark: SparkSession, root: Path) -> object:
-        return puredelta.sql(spark, text.replace("{root}", str(root)))
+def _sql(text: str) -> Callable[[SparkSession, str], object]:
+    def run(spark: SparkSession, root: str) -> object:
+        return puredelta.sql(spark, text.replace("{root}", root))
 
     return run
 
@@ -134,10 +135,10 @@ COMMANDS: Mapping[str, Subject] = {
     "insert": Subject(prepare=_table(), run=_append),
     "overwrite": Subject(
         prepare=_table(),
-        run=lambda s, r: puredelta.write(_rows(s, 0, 5, "new"), str(r / "table"), mode="overwrite"),
+        run=lambda s, r: puredelta.write(_rows(s, 0, 5, "new"), f"{r}/table", mode="overwrite"),
     ),
     "create": Subject(
-        prepare=_nothing, run=lambda s, r: puredelta.write(_rows(s, 0, 9), str(r / "table"))
+        prepare=_nothing, run=lambda s, r: puredelta.write(_rows(s, 0, 9), f"{r}/table")
     ),
     "create, named": Subject(
         prepare=_nothing,

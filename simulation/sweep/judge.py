@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 import pyarrow.parquet as pq
@@ -17,7 +17,10 @@ from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.deletion_vector import decode_block, vector_path, vector_range
-from puredelta.store.local import LocalStore
+from puredelta.store.base import Store
+from puredelta.store.registry import has_scheme
+
+_COMMIT = re.compile(r"\d+\.json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,52 +35,59 @@ class State:
     """The commit files, by name."""
 
 
-def state_of(root: Path) -> State:
+def state_of(store: Store) -> State:
     """Read a table without Spark: each file that the newest version names is opened.
 
     Raises:
         OSError: a file is gone.
     """
-    log = TableLog(LocalStore(root))
+    log = TableLog(store)
     commits = {
-        file.name: file.read_bytes() for file in sorted((root / "_delta_log").glob("[0-9]*.json"))
+        file.name: store.read(file.path)
+        for file in store.list_from("_delta_log", "0")
+        if _COMMIT.fullmatch(file.name)
     }
     if not log.exists():
         return State(version=-1, rows={}, commits=commits)
     snapshot = log.snapshot()
     rows: Counter[tuple[int, str]] = Counter()
     for add in snapshot.files.adds():
-        rows.update(_rows_of(root, add))
+        rows.update(_rows_of(store, add))
     return State(version=snapshot.version, rows=rows, commits=commits)
 
 
-def _rows_of(root: Path, add: Add) -> list[tuple[int, str]]:
-    table = pq.ParquetFile(_absolute(root, unquote(add.path))).read()
+def _rows_of(store: Store, add: Add) -> list[tuple[int, str]]:
+    with _opened(store, unquote(add.path)) as file:
+        table = pq.ParquetFile(file).read()
     ids = table["id"].to_pylist()
     value = add.partition_values.get("v")
     values = table["v"].to_pylist() if "v" in table.column_names else [value] * len(ids)
     hidden: set[int] = set()
     if (vector := add.deletion_vector) is not None:
-        content = _absolute(root, str(vector_path(vector))).read_bytes()
+        with _opened(store, str(vector_path(vector))) as file:
+            content = file.read()
         start, length = vector_range(vector)
         hidden = set(decode_block(content[start : start + length], vector).tolist())
     return [row for n, row in enumerate(zip(ids, values, strict=True)) if n not in hidden]
 
 
-def _absolute(root: Path, path: str) -> Path:
-    return root / path.removeprefix("file:")
+def _opened(store: Store, path: str) -> BinaryIO:
+    """Open a file below the table, or one that the log names by its whole URI."""
+    if not has_scheme(path):
+        return store.open(path)
+    directory, _, name = path.rpartition("/")
+    return store.at(directory).open(name)
 
 
-def rubbish(root: Path, snapshot: Snapshot) -> list[str]:
+def rubbish(store: Store, snapshot: Snapshot) -> list[str]:
     """Return what lies below a table and belongs to nothing, its log left out."""
     needed = referenced_files(snapshot, removed_since_ms=int(time.time() * 1000) + 1_000)
     return [
-        str(path.relative_to(root))
-        for path in sorted(root.rglob("*"))
-        if path.is_file()
-        and not path.name.endswith(".crc")
-        and str(path.relative_to(root)) not in needed
-        and path.relative_to(root).parts[0] != "_delta_log"
+        file.path
+        for file in sorted(store.walk(""), key=lambda file: file.path)
+        if not file.name.endswith(".crc")
+        and file.path not in needed
+        and not file.path.startswith("_delta_log/")
     ]
 
 

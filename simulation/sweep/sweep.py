@@ -21,6 +21,10 @@ from simulation.sweep.judge import State, broken_rules, rubbish, state_of
 _RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
+def _store(root: Path) -> LocalStore:
+    return LocalStore(root / "table")
+
+
 class Sweep:
     """All points of some commands, tried on copies of small tables with one session."""
 
@@ -41,7 +45,7 @@ class Sweep:
         template = self._directory / "templates" / name.replace(", ", "-")
         template.mkdir(parents=True)
         subject.prepare(self._spark, template)
-        before = state_of(template / "table")
+        before = state_of(_store(template))
         counting, after = self._unharmed(subject, template)
         everything = list(places(counting.counts))
         self.num_points[name] = len(everything)
@@ -62,8 +66,8 @@ class Sweep:
         root = self._copy(template)
         injector = Injector(str(root))
         with injected(injector, root.with_suffix(".workers")):
-            subject.run(self._spark, root)
-        after = state_of(root / "table")
+            subject.run(self._spark, str(root))
+        after = state_of(_store(root))
         self._forget(subject, root)
         return injector, after
 
@@ -81,12 +85,12 @@ class Sweep:
         failed: BaseException | None = None
         with injected(injector, root.with_suffix(".workers")):
             try:
-                subject.run(self._spark, root)
+                subject.run(self._spark, str(root))
             except (Exception, Killed) as error:  # noqa: BLE001 - judged by the table
                 failed = error
         known = not isinstance(failed, CommitUnknownError | Killed)
         self.ended["failed" if failed else "succeeded", type(failed).__name__] += 1
-        now = state_of(root / "table")
+        now = state_of(_store(root))
         found = broken_rules(before, after, now, failed=failed, known=known)
         found += self._catalog(subject, now, failed)
         found = [f"{rule} [{injector.hit}]" for rule in found]
@@ -113,22 +117,22 @@ class Sweep:
         """
         if now.version < 0:
             try:
-                subject.run(self._spark, root)
+                subject.run(self._spark, str(root))
             except InvalidRequestError:
                 shutil.rmtree(root / "table")
-                subject.run(self._spark, root)
-            now = state_of(root / "table")
+                subject.run(self._spark, str(root))
+            now = state_of(_store(root))
             if now.rows != after.rows:
                 return ["a second try makes another table"]
-        log = TableLog(LocalStore(root / "table"))
+        log = TableLog(_store(root))
         time.sleep(0.002)
         self._spark.conf.set(_RETENTION_CHECK, "false")
         try:
             vacuum(self._spark, log, retention_hours=0)
         finally:
             self._spark.conf.unset(_RETENTION_CHECK)
-        found = rubbish(root / "table", log.snapshot())
-        if state_of(root / "table").rows != now.rows:
+        found = rubbish(log.store, log.snapshot())
+        if state_of(log.store).rows != now.rows:
             return ["VACUUM changed rows"]
         return [f"VACUUM leaves {found[:3]}"] if found else []
 

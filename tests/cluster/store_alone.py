@@ -35,6 +35,20 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-u
 
 STATEMENTS = ("append", "merge", "merge", "optimize", "delete")
 _SERVERS = ("versitygw", "minio", "moto")
+_CHANGING = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.initialExecutors": "2",
+    "spark.dynamicAllocation.minExecutors": "1",
+    "spark.dynamicAllocation.maxExecutors": "2",
+    "spark.dynamicAllocation.executorIdleTimeout": "5s",
+    "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
+    "spark.speculation": "true",
+    "spark.speculation.interval": "50ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.1",
+}
+"""Executors come and go, and slow tasks run twice."""
 
 
 def seen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -68,6 +82,7 @@ def outcome(action: Callable[[], object]) -> str:
 
 def session(cluster: Cluster, endpoint: str) -> SparkSession:
     more = {f"spark.hadoop.{key}": value for key, value in s3.settings(endpoint).items()}
+    more |= _CHANGING
     more["spark.databricks.delta.retentionDurationCheck.enabled"] = "false"
     builder = SparkSession.builder.appName("cluster")
     for key, value in {**spark_cluster.settings(cluster), **more}.items():

@@ -98,8 +98,9 @@ def _command(name: str) -> list[str]:
 
 
 def _hiding(folders: Sequence[Path]) -> list[str]:
-    if not folders:
+    outermost = [f for f in folders if not any(f != g and f.is_relative_to(g) for g in folders)]
+    if not outermost:
         return []
-    mounts = " && ".join(f"mount -t tmpfs tmpfs '{folder}'" for folder in folders)
+    mounts = " && ".join(f"mount -t tmpfs tmpfs '{folder}'" for folder in outermost)
     isolated = ["unshare", "--mount", "--propagation", "private", "--"]
     return [*isolated, "sh", "-c", f'{mounts} && exec "$@"', "sh"]

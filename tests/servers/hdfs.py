@@ -6,12 +6,14 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pyspark
 
 from tests.servers.process import LOOPBACK, Server, free_port
 
 _SERVER = "org.apache.hadoop.hdfs.server"
+WEB_ADDRESS = "dfs.namenode.http-address"
 _LOG4J = """rootLogger.level=info
 rootLogger.appenderRef.c.ref=c
 appender.c.type=Console
@@ -28,13 +30,19 @@ def minicluster() -> Path | None:
     return found[-1] if found else None
 
 
+class Hdfs(NamedTuple):
+    uri: str
+    settings: dict[str, str]
+    """Hadoop's, of a client."""
+
+
 @contextlib.contextmanager
-def hdfs(folder: Path) -> Iterator[str]:
-    """Start HDFS with nothing in it and yield its URI; takes ten seconds and more."""
+def hdfs(folder: Path) -> Iterator[Hdfs]:
+    """Start HDFS with nothing in it; takes ten seconds and more."""
     jar = minicluster()
     assert jar is not None
-    uri = f"hdfs://{LOOPBACK}:{free_port()}"
-    _configure(folder, uri)
+    uri, web = f"hdfs://{LOOPBACK}:{free_port()}", free_port()
+    _configure(folder, uri, web)
     jars = [folder, jar, Path(pyspark.__file__).parent / "jars" / "*"]
     java = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     command = [*java, "-cp", os.pathsep.join(map(str, jars))]
@@ -48,10 +56,10 @@ def hdfs(folder: Path) -> Iterator[str]:
         second = Server([*command, f"{_SERVER}.datanode.DataNode"], folder / "data-node.log")
         stack.callback(second.stop)
         second.wait_until(second.says("Successfully sent block report"))
-        yield uri
+        yield Hdfs(uri, {"dfs.replication": "1", WEB_ADDRESS: f"{LOOPBACK}:{web}"})
 
 
-def _configure(folder: Path, uri: str) -> None:
+def _configure(folder: Path, uri: str, web: int) -> None:
     anywhere = f"{LOOPBACK}:0"
     settings = {
         "fs.defaultFS": uri,
@@ -59,7 +67,7 @@ def _configure(folder: Path, uri: str) -> None:
         "dfs.permissions.enabled": "false",
         "dfs.namenode.name.dir": folder / "name",
         "dfs.datanode.data.dir": folder / "data",
-        "dfs.namenode.http-address": anywhere,
+        WEB_ADDRESS: f"{LOOPBACK}:{web}",
         "dfs.datanode.address": anywhere,
         "dfs.datanode.ipc.address": anywhere,
         "dfs.datanode.http.address": anywhere,

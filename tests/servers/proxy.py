@@ -28,17 +28,29 @@ class Fault(Enum):
     REFUSED = "the server never sees it"
     LOST = "the server does it, and the client never learns"
     BUSY = "it is answered with 503 and not done"
+    HALF = "it breaks off in the middle"
+    CUT = "the server does it, and the answer breaks off in the middle"
+    SILENT = "the server does it, and no answer comes while the client waits"
+
+
+QUICK = tuple(fault for fault in Fault if fault is not Fault.SILENT)
+"""Those that a client notices before its patience ends."""
 
 
 class Proxy:
     """Passes bytes on; ``fault`` is asked for each request. TLS hides everything."""
 
     def __init__(
-        self, endpoint: str, fault: Callable[[Request], Fault | None] = lambda _: None
+        self,
+        endpoint: str,
+        fault: Callable[[Request], Fault | None] = lambda _: None,
+        *,
+        delay_seconds: float = 0.0,
     ) -> None:
+        """Each answer is held back for ``delay_seconds``; what follows its beginning is not."""
         host, _, port = endpoint.rpartition("//")[2].partition(":")
         self._target = host, int(port)
-        self.fault = fault
+        self.fault, self._delay_seconds = fault, delay_seconds
         self.requests: list[Request] = []
         self._started = threading.Event()
         self.endpoint = ""
@@ -94,12 +106,16 @@ class Proxy:
             if head is not None:
                 request = Request(head[1].decode(), head[2].decode())
                 self.requests.append(request)
-                state.fault = self.fault(request)
+                state.fault, state.is_asked = self.fault(request), True
                 if state.fault is Fault.REFUSED:
                     return
                 if state.fault is Fault.BUSY:
                     writer.write(_SLOW_DOWN)
                     await writer.drain()
+                    return
+                if state.fault is Fault.HALF:
+                    far_writer.write(data[: len(data) // 2])
+                    await far_writer.drain()
                     return
             far_writer.write(data)
             await far_writer.drain()
@@ -113,9 +129,20 @@ class Proxy:
         while data := await far_reader.read(1 << 16):
             if state.fault is Fault.LOST:
                 return
+            if state.fault is Fault.SILENT:
+                continue
+            if state.fault is Fault.CUT:
+                writer.write(data[: len(data) // 2])
+                await writer.drain()
+                return
+            if state.is_asked and self._delay_seconds:
+                await asyncio.sleep(self._delay_seconds)
+            state.is_asked = False
             writer.write(data)
             await writer.drain()
 
 
 class _Connection:
     fault: Fault | None = None
+    is_asked: bool = False
+    """Whether no part of the answer has come."""

@@ -38,18 +38,23 @@ class Place:
 
 
 @pytest.fixture(scope="session")
-def hdfs_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def hdfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hdfs.Hdfs]:
     if hdfs.minicluster() is None:
         pytest.skip("SERVERS_JARS has no hadoop-client-minicluster: run scripts/servers")
-    with hdfs.hdfs(tmp_path_factory.mktemp("hdfs")) as uri:
-        yield uri
+    with hdfs.hdfs(tmp_path_factory.mktemp("hdfs")) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def hdfs_uri(hdfs_server: hdfs.Hdfs) -> str:
+    return hdfs_server.uri
 
 
 @pytest.fixture(scope="session")
 def s3_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    name = next((name for name in ("versitygw", "minio") if s3.is_installed(name)), None)
+    name = next((name for name in ("versitygw", "minio", "moto") if s3.is_installed(name)), None)
     if name is None:
-        pytest.skip("SERVERS_BIN has neither versitygw nor minio: run scripts/servers")
+        pytest.skip("no S3 server is installed: run scripts/servers, or pip install moto[server]")
     with s3.s3_server(name, tmp_path_factory.mktemp("s3")) as endpoint:
         yield endpoint
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
 from puredelta.errors import UnsupportedError
@@ -14,7 +14,7 @@ from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.storage import session_storage
 from puredelta.spark.write.write_session import temporary_settings
 from puredelta.tables import DeltaTable
-from tests.servers import s3
+from tests.servers import hdfs, s3
 from tests.storage.conftest import Place
 
 
@@ -146,3 +146,57 @@ def test_a_stream_reads_a_bucket_and_shows_no_secret(
     assert puredelta.read(spark, str(tmp_path / "t")).count() == 5
     assert s3.SECRET not in shown + capsys.readouterr().out
     assert "top-secret-value" not in repr(session_storage(spark).with_options(settings))
+
+
+def _streamed(rows: DataFrame, target: str, checkpoint: Path) -> None:
+    """Write what a stream has by now into a table."""
+    writer = rows.writeStream.format("delta").trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(checkpoint)).start(target)
+    query.processAllAvailable()
+    query.stop()
+
+
+@pytest.mark.parametrize("names_hdfs", [True, False])
+def test_a_stream_reads_and_writes_hdfs(
+    spark: SparkSession, hdfs_server: hdfs.Hdfs, tmp_path: Path, names_hdfs: bool
+) -> None:
+    own = spark.newSession()
+    for key, value in {**hdfs_server.settings, "fs.defaultFS": hdfs_server.uri}.items():
+        own.conf.set(key, value)
+    start = hdfs_server.uri if names_hdfs else ""
+    source, target = (f"{start}/streams/{tmp_path.name} {end}" for end in ("a", "b%20c"))
+    properties = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
+    puredelta.write(own.range(50), source, properties=properties)
+    puredelta.activate(own)
+    try:
+        rows = own.readStream.format("delta").load(source)
+        _streamed(rows, target, tmp_path / "c")
+        assert _numbers(own, target) == list(range(50))
+        puredelta.write(own.range(50, 60), source, mode="append")
+        _streamed(rows, target, tmp_path / "c")
+        assert _numbers(own, target) == list(range(60))
+        puredelta.sql(own, f"DELETE FROM delta.`{source}` WHERE id < 3")
+        feed = own.readStream.format("delta").option("readChangeFeed", "true")
+        changes = feed.option("startingVersion", "2").load(source)
+        _streamed(changes.where("_change_type = 'delete'"), str(tmp_path / "d"), tmp_path / "e")
+        assert _numbers(own, f"file:{tmp_path}/d") == [0, 1, 2]
+    finally:
+        puredelta.deactivate()
+
+
+def test_a_session_that_is_not_activated_reads_hdfs(
+    spark: SparkSession, hdfs_server: hdfs.Hdfs
+) -> None:
+    location = f"{hdfs_server.uri}/plain/t 1%20"
+    with temporary_settings(spark, hdfs_server.settings):
+        puredelta.write(spark.range(20).selectExpr("id", "id % 2 p"), location, partition_by=["p"])
+    web = hdfs_server.settings[hdfs.WEB_ADDRESS]
+    reader = spark.read.format("delta").option(hdfs.WEB_ADDRESS, web)
+    assert reader.load(location).where("p = 1").count() == 10
+    port, web_port = (uri.rpartition(":")[2] for uri in (hdfs_server.uri, web))
+    by_http = location.replace("hdfs:", "webhdfs:").replace(f":{port}/", f":{web_port}/")
+    assert spark.read.format("delta").load(by_http).count() == 20
+
+
+def _numbers(spark: SparkSession, location: str) -> list[int]:
+    return sorted(row.id for row in puredelta.read(spark, location).collect())

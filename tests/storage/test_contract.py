@@ -13,7 +13,8 @@ from puredelta.spark.jvm.hadoop.hadoop_store import HadoopStore
 from puredelta.spark.session.storage import session_storage
 from puredelta.spark.write.write_session import temporary_settings
 from puredelta.store.base import NameRule, PutOutcome, Store, StoredDirectory
-from tests.servers import s3
+from puredelta.store.registry import Storage
+from tests.servers import azure, gcs, s3
 from tests.store.contract import AWKWARD_NAMES, StoreContract
 
 _roots = itertools.count()
@@ -60,6 +61,40 @@ class TestS3(StoreContract):
     @pytest.fixture
     def store(self, server: str) -> Store:
         return s3.storage(server).open(f"s3://{s3.BUCKET}/t {next(_roots)}")
+
+    def test_puts_are_found_to_be_conditional(self, store: Store) -> None:
+        assert store.name_rule() is NameRule.EXACT
+        assert list(store.walk("")) == []
+
+
+@pytest.fixture(scope="module")
+def gcs_storage() -> Iterator[Storage]:
+    with gcs.gcs() as endpoint:
+        yield gcs.storage(endpoint)
+
+
+class TestGcs(StoreContract):
+    @pytest.fixture
+    def store(self, gcs_storage: Storage) -> Store:
+        return gcs_storage.open(f"gs://{gcs.BUCKET}/t {next(_roots)}")
+
+    def test_puts_are_found_to_be_conditional(self, store: Store) -> None:
+        assert store.name_rule() is NameRule.EXACT
+        assert list(store.walk("")) == []
+
+
+@pytest.fixture(scope="module")
+def azure_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
+    if not azure.is_installed():
+        pytest.skip("SERVERS_BIN has no azurite-blob: run scripts/servers")
+    with azure.azurite(tmp_path_factory.mktemp("azure")) as endpoint:
+        yield azure.storage(endpoint)
+
+
+class TestAzure(StoreContract):
+    @pytest.fixture
+    def store(self, azure_storage: Storage) -> Store:
+        return azure_storage.open(f"{azure.ROOT}/t {next(_roots)}")
 
     def test_puts_are_found_to_be_conditional(self, store: Store) -> None:
         assert store.name_rule() is NameRule.EXACT

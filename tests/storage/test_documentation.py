@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import puredelta
-from tests.servers import s3
+from tests.servers import hdfs, s3
 
 PAGE = Path(__file__).parents[2] / "docs" / "storage.md"
 
@@ -18,7 +18,7 @@ def _snippet(section: str) -> str:
     text = PAGE.read_text().partition(f"\n## {section}\n")[2].partition("\n## ")[0]
     found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     assert found is not None, section
-    return found[1]
+    return "".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
 
 
 def _run(code: str, spark: SparkSession) -> None:
@@ -34,11 +34,12 @@ def test_s3(spark: SparkSession, s3_endpoint: str) -> None:
     assert puredelta.read(own, f"s3a://{s3.BUCKET}/events").count() == 3
 
 
-def test_hdfs(spark: SparkSession, hdfs_uri: str) -> None:
+def test_hdfs(spark: SparkSession, hdfs_server: hdfs.Hdfs, hdfs_uri: str) -> None:
     own = spark.newSession()
     own.conf.set("dfs.replication", "1")
     own.conf.set("fs.defaultFS", hdfs_uri)
-    _run(_snippet("HDFS").replace("hdfs://name-node:8020", hdfs_uri), own)
+    code = _snippet("HDFS").replace("hdfs://name-node:8020", hdfs_uri)
+    _run(code.replace("name-node:9870", hdfs_server.settings[hdfs.WEB_ADDRESS]), own)
     assert puredelta.read(own, f"{hdfs_uri}/data/events").count() == 3
 
 

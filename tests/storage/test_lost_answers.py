@@ -12,7 +12,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add
 from tests.log.tables import WRITE, add, create_table, transact
 from tests.servers import s3
-from tests.servers.proxy import Fault, Proxy, Request
+from tests.servers.proxy import QUICK, Fault, Proxy, Request
 
 _COMMITS = 12
 """Enough for a checkpoint, which follows the tenth."""
@@ -39,7 +39,7 @@ def few_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("few_retries")
-@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("fault", QUICK)
 @pytest.mark.parametrize("plan", [_once, _from])
 def test_each_request_goes_wrong(
     s3_endpoint: str, plan: Callable[[int, Fault], Plan], fault: Fault

@@ -26,7 +26,7 @@ from puredelta.store.object_store import ObjectStore
 from puredelta.store.registry import Storage, open_store
 from tests.log.log_files import METADATA, PROTOCOL
 from tests.servers import s3
-from tests.servers.proxy import Fault, Proxy, Request
+from tests.servers.proxy import QUICK, Fault, Proxy, Request
 from tests.store.contract import StoreContract
 
 _roots = itertools.count()
@@ -182,7 +182,7 @@ def _is_commit(request: Request) -> bool:
     return request.verb == "PUT" and ".json" in request.path
 
 
-@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("fault", QUICK)
 def test_a_commit_whose_answer_is_lost_once(endpoint: str, fault: Fault) -> None:
     faults = iter([fault])
     with Proxy(endpoint, lambda r: next(faults, None) if _is_commit(r) else None) as proxy:

@@ -28,6 +28,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _LOCAL = "file:"
 _HADOOP = ("fs.", "dfs.", "google.cloud.")
 _OF_CLOUDS = ("fs.s3a.", "fs.azure.", "fs.gs.", "google.cloud.")
+_OF_HDFS = ("dfs.namenode.http", "dfs.ha.namenodes.", "dfs.http.policy")
+"""Where name nodes answer HTTP: `puredelta.store.web_hdfs`."""
 _FILE_AUTHORITIES = ("", "localhost")
 
 
@@ -71,8 +73,9 @@ class Storage:
         return replace(self, settings={**self.settings, **hadoop}, options={**self.options, **own})
 
     def packed(self) -> str:
-        """Return what object stores need as text, for `with_packed` in another process."""
-        settings = {k: v for k, v in self.settings.items() if k.startswith(_OF_CLOUDS)}
+        """Return what is needed without a JVM as text, for `with_packed` in another process."""
+        wanted = (*_OF_CLOUDS, *_OF_HDFS)
+        settings = {k: v for k, v in self.settings.items() if k.startswith(wanted)}
         return json.dumps({**settings, **self.options})
 
     def with_packed(self, text: str | None) -> Storage:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from puredelta.commands.vacuum.garbage import find_garbage, visible_to_vacuum
 from puredelta.commands.vacuum.retention import resolve_retention
 from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.maintenance.garbage import find_garbage, visible_to_vacuum
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from puredelta.store.base import StorageError, StoredDirectory, StoredFile

@@ -22,11 +22,12 @@ from puredelta.activation.methods.patches import Make, Method
 from puredelta.activation.source.data_source import STORAGE_OPTION
 from puredelta.spark.catalog.relation_cache import cached_relations, named_relations
 from puredelta.spark.session.formats import FORMAT, is_delta
+from puredelta.spark.session.open_log import as_spark_means
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import session_storage
 from puredelta.sql.execute.run import run_ours
 from puredelta.sql.relations.names import find_location
-from puredelta.store.access.location import parse_object_location
+from puredelta.store.registry import has_scheme
 
 _MAY_NAME_TABLES = re.compile(r"\b(?:from|join|table)\b", re.IGNORECASE)
 _FIELD = re.compile(r"\{[^{}]*\}")
@@ -91,8 +92,13 @@ def delta_stream_load(original: Method) -> Method:
             require_streamable(spark, captured.with_options(options), path)
             start = prepare_stream(spark, captured.with_options(options))
             location = path if path is not None else (captured.options or {}).get("path")
-            if isinstance(location, str) and parse_object_location(location) is not None:
+            elsewhere = _elsewhere(spark, location)
+            if elsewhere is not None:
                 self.option(STORAGE_OPTION, session_storage(spark).packed())
+                if path is None:
+                    self.option("path", elsewhere)
+                else:
+                    path = elsewhere
             if start is not None:
                 others = {k: v for k, v in options.items() if k.lower() != _STREAM_START.lower()}
                 self.option(_STREAM_START, start)
@@ -100,6 +106,14 @@ def delta_stream_load(original: Method) -> Method:
         return original(self, path, format, schema, **options)
 
     return call
+
+
+def _elsewhere(spark: SparkSession, location: Any) -> str | None:
+    """Return a location with its scheme if it is not on a local disk, as a worker needs it."""
+    if not isinstance(location, str) or not location.strip():
+        return None
+    whole = location if is_connect(spark) else as_spark_means(spark, location)
+    return whole if has_scheme(whole) and not whole.lower().startswith("file:") else None
 
 
 def delta_stream_table(original: Method) -> Method:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.store.registry import NO_SESSION, Storage
+from puredelta.store.web_hdfs.file_systems import WebHdfs, current_user
 
 _CHANGES = ("readChangeFeed", "readChangeData")
 _TIME_TRAVEL = ("versionAsOf", "timestampAsOf")
@@ -130,10 +132,12 @@ class DeltaSource(DataSource):
     @property
     def _storage(self) -> Storage:
         """How tables are reached: by options, which an activated session gives, and by the
-        environment of this process.
+        environment of this process. HDFS is read over HTTP.
         """
-        given = {k: v for k, v in self.options.items() if k.startswith("fs.")}
-        return NO_SESSION.with_packed(self.options.get(STORAGE_OPTION)).with_options(given)
+        given = {k: v for k, v in self.options.items() if k.startswith(("fs.", "dfs."))}
+        known = NO_SESSION.with_packed(self.options.get(STORAGE_OPTION)).with_options(given)
+        web = WebHdfs(settings=dict(known.settings), user=current_user())
+        return replace(known, file_systems=web)
 
     def _required_rows(self, snapshot: Snapshot, schema: T.StructType) -> SourceRows:
         require_plain(snapshot.config)

@@ -17,8 +17,8 @@ from puredelta.commands.report.parts import (
 )
 from puredelta.commands.report.report import Report
 from puredelta.commands.report.sections import size_text
-from puredelta.commands.vacuum.garbage import Garbage
 from puredelta.commands.vacuum.retention import Retention
+from puredelta.log.maintenance.garbage import Garbage
 from puredelta.spark.session.delta_conf import (
     VACUUM_IGNORE_WINDOW,
     VACUUM_LOGGING,

@@ -20,13 +20,13 @@ from puredelta.commands.report.parts import ReportState
 from puredelta.commands.running.stages import StageTimer
 from puredelta.commands.running.statement import running_statement
 from puredelta.commands.vacuum.explain import VacuumPlan, vacuum_report
-from puredelta.commands.vacuum.garbage import Garbage, find_garbage, visible_to_vacuum
 from puredelta.commands.vacuum.retention import (
     Retention,
     resolve_retention,
 )
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import Clock, wall_clock
+from puredelta.log.maintenance.garbage import Garbage, find_garbage, visible_to_vacuum
 from puredelta.log.maintenance.referenced_files import referenced_files
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog

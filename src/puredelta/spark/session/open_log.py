@@ -48,9 +48,7 @@ def open_log(
         UnsupportedError: the storage cannot be reached (UNSUPPORTED_STORAGE).
         InvalidRequestError: an option is unknown, or the location cannot be one.
     """
-    text = os.fspath(location)
-    if text and not has_scheme(text):
-        text = _as_spark_means(spark, text)
+    text = as_spark_means(spark, os.fspath(location))
     storage = session_storage(spark).with_options(storage_options)
     return TableLog.open(text, storage=storage)
 
@@ -64,7 +62,14 @@ def file_system_options(options: Mapping[str, T]) -> dict[str, T]:
     return {key: value for key, value in options.items() if key.startswith(_FILE_SYSTEM)}
 
 
-def _as_spark_means(spark: SparkSession, location: str) -> str:
+def as_spark_means(spark: SparkSession, location: str) -> str:
+    """Return a location with its scheme, where the session's default file system is not local.
+
+    Raises:
+        UnsupportedError: it is relative to a directory that a client cannot know.
+    """
+    if not location or has_scheme(location):
+        return location
     if spark not in _defaults:
         _defaults[spark] = _default_of(spark)
     default = _defaults[spark]

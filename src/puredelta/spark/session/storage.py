@@ -19,7 +19,7 @@ from puredelta.store.registry import Storage
 
 OPTION_PREFIX = "spark.puredelta.storage."
 _HADOOP_PREFIX = "spark.hadoop."
-_WANTED = ("fs.", "google.cloud.", "hadoop.security.credential.")
+_WANTED = ("fs.", "dfs.", "google.cloud.", "hadoop.security.credential.")
 
 
 def session_storage(spark: SparkSession) -> Storage:

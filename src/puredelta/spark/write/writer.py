@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 import random
-import re
 import string
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -73,7 +72,6 @@ class JobOptions:
 
 
 NEW_ROWS = JobOptions()
-_JOB_DIRECTORY = re.compile(r"(?:[A-Za-z0-9]+-)?job-\d{8}-\d{6}-[0-9a-f]{12}")
 
 
 def write_rows(
@@ -170,11 +168,6 @@ def job_directory(config: TableConfig, now_ms: int, unique: str) -> str:
     letters = string.ascii_letters + string.digits
     prefix = "".join(random.choices(letters, k=properties.random_prefix_length))  # noqa: S311
     return f"{prefix}-{name}"
-
-
-def is_job_directory(name: str) -> bool:
-    """Return whether a directory of a table is one that `job_directory` names."""
-    return _JOB_DIRECTORY.fullmatch(name) is not None
 
 
 # --- from the table's columns to those of a file --------------------------------------------

@@ -65,11 +65,11 @@ def hadoop_conf(spark: SparkSession) -> Any:
 
 
 def hadoop_settings(spark: SparkSession) -> dict[str, str]:
-    """Return what Hadoop's configuration says of file systems and of credentials; two calls."""
+    """Return what Hadoop's configuration says of file systems and of credentials."""
     jvm, conf = jvm_of(spark), hadoop_conf(spark)
     writer = java_class(jvm, "com.fasterxml.jackson.databind.ObjectMapper")()
     found: dict[str, str] = {}
-    for prefix in ("fs.", "google.cloud.", "hadoop.security.credential."):
+    for prefix in ("fs.", "dfs.", "google.cloud.", "hadoop.security.credential."):
         some = json.loads(writer.writeValueAsString(conf.getPropsWithPrefix(prefix)))
         found |= {f"{prefix}{key}": value for key, value in some.items()}
     return found

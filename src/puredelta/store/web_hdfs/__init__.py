@@ -1,0 +1,1 @@
+"""HDFS by its HTTP interface (WebHDFS), for reading where no JVM is in reach."""

@@ -1,0 +1,40 @@
+"""A sample of the faults of every command on S3; all of them with PUREDELTA_EVERY=1."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.storage.bucket_sweep import RETRIES, SUBJECTS, BucketSweep
+
+EVERY = int(os.environ.get("PUREDELTA_EVERY", "37"))
+"""Which part of the faults is tried: each so-manieth."""
+
+
+@pytest.fixture
+def silent(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("puredelta.store.access.object_access.RETRIES_MAX", RETRIES)
+    logger = logging.getLogger("puredelta")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    spark.sparkContext.setLogLevel("OFF")
+    yield
+    spark.sparkContext.setLogLevel("ERROR")
+    logger.setLevel(level)
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_a_fault_leaves_the_old_table_or_the_new_one(
+    spark: SparkSession, tmp_path: Path, s3_endpoint: str, name: str
+) -> None:
+    sweep = BucketSweep(spark, tmp_path, s3_endpoint)
+    sweep.run(name, EVERY)
+    print("\n".join(sweep.lines()))  # noqa: T201 - with -s
+    assert not sweep.violations
+    assert sweep.tried.total() >= 3
