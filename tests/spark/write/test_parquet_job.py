@@ -65,7 +65,7 @@ def test_tasks_elsewhere_say_how_many_rows_they_have_written(spark, tmp_path, ex
             "parts",
             store=LocalStore(tmp_path),
             partition_columns=["p q"],
-            compression="zstd",
+            options={"compression": "zstd"},
         )
     assert done.reported_rows in (None, 9)
     assert {file.path.split("/")[1] for file in done.files} == {"p q=0", "p q=1", "p q=2"}

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from puredelta.commands.report.parts import ReportState
 from puredelta.commands.report.report import Report
 from puredelta.commands.vacuum.explain import vacuum_report
+from puredelta.commands.vacuum.scope import EVERYTHING, VacuumScope
 from puredelta.commands.vacuum.vacuum import VacuumOutcome, plan_vacuum, vacuum
 from puredelta.log.replay.table_log import TableLog
 
@@ -20,6 +21,7 @@ class VacuumRequest:
     spark: SparkSession
     log: TableLog
     retention_hours: float | None = None
+    scope: VacuumScope = EVERYTHING
 
     def explain(self, mode: str = "plan") -> Report:
         """Return what would be deleted; ``mode`` makes no difference."""
@@ -32,8 +34,10 @@ class VacuumRequest:
 
     def execute(self) -> VacuumOutcome:
         """Delete the files."""
-        return vacuum(self.spark, self.log, retention_hours=self.retention_hours)
+        return vacuum(self.spark, self.log, retention_hours=self.retention_hours, scope=self.scope)
 
     def _report(self, state: ReportState) -> Report:
-        plan = plan_vacuum(self.spark, self.log, retention_hours=self.retention_hours)
+        plan = plan_vacuum(
+            self.spark, self.log, retention_hours=self.retention_hours, scope=self.scope
+        )
         return vacuum_report(plan, state, seconds={})

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -24,11 +25,11 @@ from puredelta.commands.vacuum.retention import (
     Retention,
     resolve_retention,
 )
+from puredelta.commands.vacuum.scope import EVERYTHING, VacuumScope, remember_vacuum
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import Clock, wall_clock
-from puredelta.log.maintenance.garbage import Garbage, find_garbage, visible_to_vacuum
+from puredelta.log.maintenance.garbage import Garbage
 from puredelta.log.maintenance.referenced_files import referenced_files
-from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import vacuum_end, vacuum_start
@@ -73,13 +74,14 @@ def vacuum(
     *,
     retention_hours: float | None = None,
     dry_run: bool = False,
+    scope: VacuumScope = EVERYTHING,
     clock: Clock = wall_clock,
 ) -> VacuumOutcome:
     """Delete files that are not needed by versions younger than the retention time.
 
     Without ``retention_hours`` the table's ``delta.deletedFileRetentionDuration`` decides, and
     like delta-spark also where they are fewer, but for 0.
-    A dry run deletes and commits nothing.
+    A dry run deletes and commits nothing. ``scope`` says where files are looked for.
 
     Raises:
         InvalidRequestError: the retention time is negative or too short.
@@ -89,12 +91,13 @@ def vacuum(
     """
     with running_statement(spark, "VACUUM", log.root_uri, runs_jobs=False) as running:
         stage = StageTimer(statement=log.root_uri, around=running.around)
-        plan = stage(
-            "1 list", plan_vacuum, spark, log, retention_hours=retention_hours, clock=clock
-        )
+        planning = partial(plan_vacuum, retention_hours=retention_hours, scope=scope, clock=clock)
+        plan = stage("1 list", planning, spark, log)
         if dry_run:
             return _outcome(log, plan.garbage, num_deleted=0)
         outcome = stage("2 delete", _delete_recorded, plan)
+        if scope.is_complete:
+            remember_vacuum(log, before_ms=plan.before_ms)
         running.finish(
             lambda: vacuum_report(
                 plan, ReportState.EXECUTED, seconds=stage.seconds, deleted=outcome.num_deleted
@@ -108,9 +111,10 @@ def plan_vacuum(
     log: TableLog,
     *,
     retention_hours: float | None = None,
+    scope: VacuumScope = EVERYTHING,
     clock: Clock = wall_clock,
 ) -> VacuumPlan:
-    """List the storage and choose what goes; runs no Spark job and deletes nothing.
+    """List what ``scope`` says and choose what goes; deletes nothing.
 
     Raises:
         InvalidRequestError: the retention time is negative or too short.
@@ -125,7 +129,7 @@ def plan_vacuum(
         ignore_shorter=VACUUM_IGNORE_WINDOW.flag(settings),
     )
     before_ms = clock() - retention.effective // _MILLISECOND
-    garbage = _find(log.store, command.snapshot, before_ms=before_ms)
+    garbage = scope.find(log, command.snapshot, before_ms=before_ms)
     return VacuumPlan(command=command, garbage=garbage, retention=retention, before_ms=before_ms)
 
 
@@ -164,16 +168,6 @@ def _outcome(log: TableLog, garbage: Garbage, *, num_deleted: int) -> VacuumOutc
         paths=garbage.paths,
         num_deleted=num_deleted,
         size_bytes=garbage.size_bytes,
-    )
-
-
-def _find(store: Store, snapshot: Snapshot, *, before_ms: int) -> Garbage:
-    """List after the snapshot was taken: what a commit since then wrote is younger."""
-    is_wanted = visible_to_vacuum(snapshot.config.physical_partition_columns)
-    return find_garbage(
-        store.inventory("", is_wanted=is_wanted),
-        referenced=referenced_files(snapshot, removed_since_ms=before_ms),
-        modified_before_ms=before_ms,
     )
 
 

@@ -56,6 +56,7 @@ def dry_run_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> Repo
         return _report(planned, None, where=where)
     if replaced.goes_by_file(planned.config):
         return _report(planned, replaced.files(planned.command.spark, existing), where=where)
+    planned.require_data_change(where)
     checked = planned.checked(planned.rows, where)
     return dry_run_statement(
         planned.command,

@@ -132,7 +132,7 @@ RULES = (
     MigrationRule(
         name="cache-setting",
         where=Where.STRING,
-        matches=("spark.databricks.io.cache", "spark.databricks.delta.optimizewrite"),
+        matches=("spark.databricks.io.cache",),
         severity=Severity.INFO,
         message="A setting of Databricks that is not read here.",
         mend="Remove it; docs/configuration.md lists what is read",

@@ -13,6 +13,7 @@ from puredelta.commands.optimize.request import OptimizeRequest
 from puredelta.commands.restore.request import RestoreRequest
 from puredelta.commands.vacuum.request import VacuumRequest
 from puredelta.spark.session.identifiers import quote_name
+from puredelta.sql.execute.maintenance import vacuum_scope
 from puredelta.sql.execute.row_changes import requested_change
 from puredelta.sql.parse.explain_statement import Explained
 from puredelta.sql.parse.statement import (
@@ -45,7 +46,12 @@ def requested(
             return OptimizeRequest(spark=spark, log=log, spec=statement.spec)
         case VacuumStatement():
             log = open_table(spark, statement.table)
-            return VacuumRequest(spark=spark, log=log, retention_hours=statement.retention_hours)
+            return VacuumRequest(
+                spark=spark,
+                log=log,
+                retention_hours=statement.retention_hours,
+                scope=vacuum_scope(spark, statement, views),
+            )
         case RestoreStatement():
             version = statement.state.version
             return RestoreRequest(
