@@ -19,7 +19,7 @@ PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile \
 	-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed
 
 BENCHES := bench-growth bench-trickle bench-writers bench-store bench-log bench-profile
-.PHONY: help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults storage cluster bench $(BENCHES) lock wheel clean
+.PHONY: browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults storage cluster bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,7 +32,7 @@ demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them 
 test: test-oldest test-newest ## Run all tests on the newest PySpark and the smoke subset on the oldest
 
 test-newest: dev-env
-	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not faults and not storage and not cluster"
+	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not browser and not faults and not storage and not cluster"
 
 test-oldest: oldest-env
 	@$(JAVA) $(OLDEST)/bin/python $(PYTEST) -q -m smoke
@@ -94,6 +94,16 @@ bench-profile: ## Say where the time of the slowest workloads goes
 $(BENCHES): dev-env reference-env
 	@SERVERS_BIN=$${SERVERS_BIN:-$(SERVERS)/bin} $(JAVA) $(DEV)/bin/python -m benchmarks.$(patsubst log,log_scale,$(@:bench-%=%))
 
+browser: dev-env ## Drive the report in headless Chromium (CHROMIUM=/usr/bin/chromium)
+	@$(DEV)/bin/python -m pytest -q -m browser tests/inspection
+
+docs: docs-env ## Build the documentation into build/site; links are checked, a warning is an error
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+	@echo build/site/index.html
+
+release-check: release-env ## Build wheel and sdist, check them, their types from outside, and the demo from the wheel
+	@$(JAVA) scripts/release-check
+
 wheel: dev-env ## Build the wheel into dist/
 	@$(DEV)/bin/pip wheel --quiet --no-deps --wheel-dir dist .
 	@ls dist
@@ -102,9 +112,13 @@ lock: ## Resolve the lock files in requirements/ anew
 	@scripts/lock
 
 clean: ## Remove environments, caches and outputs
-	@rm -rf $(DEV) $(OLDEST) $(REFERENCE) .venv-lock .servers dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(DEV) $(OLDEST) $(REFERENCE) .venv-lock .venv-docs .venv-release .servers build dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: dev-env oldest-env reference-env
+.PHONY: dev-env oldest-env reference-env docs-env release-env
+docs-env:
+	@scripts/tools .venv-docs requirements/docs.txt
+release-env:
+	@scripts/tools .venv-release requirements/release.txt
 dev-env:
 	@scripts/bootstrap $(DEV) requirements/dev.txt
 oldest-env:

@@ -29,3 +29,15 @@ def test_architecture_names_modules_that_exist() -> None:
     gone = [name for name in names if not any(path.endswith(f"/{name}") for path in modules)]
     assert names
     assert not gone
+
+
+def test_errors_are_up_to_date() -> None:
+    script = ROOT / "docs" / "generate_errors.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--check"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr or "run: python docs/generate_errors.py"

@@ -113,13 +113,23 @@ def test_options_of_a_write():
         {"MergeSchema": True, "delta.appendOnly": "true", "header": 1}
     )
     assert write_options(given) == {"MergeSchema": "true", "delta.appendOnly": "true"}
-    assert write_options(CapturedOptions().with_options({"dataChange": True, "path": "/a"})) == {}
+    given = CapturedOptions().with_options({"dataChange": False, "path": "/a", "fs.s3a.k": "v"})
+    assert write_options(given) == {"dataChange": "false"}
+
+
+def test_an_option_that_does_nothing_is_said_once(caplog):
+    given = CapturedOptions().with_options({"maxRecordPerFile": 1, "checkpointLocation": "/c"})
+    for _ in range(2):
+        assert write_options(given) == {}
+    (said,) = caplog.messages
+    assert "maxRecordPerFile" in said
+    assert "maxRecordsPerFile" in said
 
 
 @pytest.mark.parametrize(
     "given",
     [
-        CapturedOptions().with_options({"dataChange": False}),
+        CapturedOptions().with_options({"replaceUsing": "a"}),
         CapturedOptions().with_options({"replaceOn": "a = b"}),
         CapturedOptions(layout="bucketBy"),
     ],

@@ -8,13 +8,17 @@ import warnings
 
 from pyspark.sql import SparkSession
 
+from puredelta.activation.delta_module import install_delta_module, remove_delta_module
 from puredelta.activation.methods.patched_methods import Owner, patched
 from puredelta.activation.methods.patches import Patches
+from puredelta.activation.source_python import let_spark_find_source
 from puredelta.spark.jvm.classes import has_class
 from puredelta.spark.session.session import is_connect
 
 _JAR_CLASS = "io.delta.sql.DeltaSparkSessionExtension"
 _EXTENSIONS = "spark.sql.extensions"
+_CATALOG = "spark.sql.catalog.spark_catalog"
+_CATALOG_CLASS = "org.apache.spark.sql.delta."
 _CLASSIC, _CONNECT = "pyspark.sql", "pyspark.sql.connect"
 
 _lock = threading.Lock()
@@ -22,7 +26,7 @@ _active: dict[str, Patches] = {}
 """What is replaced, by the package of the kind of session."""
 
 
-def activate(spark: SparkSession) -> bool:
+def activate(spark: SparkSession, *, delta_module: bool = False) -> bool:
     """Let the session read, write and query Delta tables through PySpark's own calls.
 
     ``spark.read.format("delta")``, ``df.write.format("delta")``, ``df.writeTo``,
@@ -52,10 +56,16 @@ def activate(spark: SparkSession) -> bool:
             stacklevel=2,
         )
         return False
+    if not _is_free_of_delta_spark(spark):
+        return False
+    if delta_module:
+        install_delta_module()
     package = _CONNECT if is_connect(spark) else _CLASSIC
     with _lock:
         if package not in _active:
             _active[package] = patched(_owners(package))
+    if package == _CLASSIC:
+        let_spark_find_source(spark)
     return True
 
 
@@ -65,6 +75,7 @@ def deactivate() -> None:
         while _active:
             _, patches = _active.popitem()
             patches.undo()
+    remove_delta_module()
 
 
 def _owners(package: str) -> dict[Owner, type]:
@@ -78,9 +89,25 @@ def _owners(package: str) -> dict[Owner, type]:
 
 
 def _has_jar(spark: SparkSession) -> bool:
-    """Tell whether delta-spark is in the session, as configured or on its class path."""
-    if _JAR_CLASS in (spark.conf.get(_EXTENSIONS, None) or ""):
-        return True
-    if is_connect(spark):
-        return False  # a client cannot see the server's classes
+    """Tell whether delta-spark is in the session: on its class path, or configured on a server."""
+    if is_connect(spark):  # a client cannot see the server's classes
+        return _JAR_CLASS in (spark.conf.get(_EXTENSIONS, None) or "")
     return has_class(spark, _JAR_CLASS)
+
+
+def _is_free_of_delta_spark(spark: SparkSession) -> bool:
+    """Warn of settings that name delta-spark's classes; return whether SQL runs all the same."""
+    if is_connect(spark):
+        return True
+    catalog = spark.conf.get(_CATALOG, None) or ""
+    named = [_EXTENSIONS] if _JAR_CLASS in (spark.conf.get(_EXTENSIONS, None) or "") else []
+    named += [_CATALOG] if catalog.startswith(_CATALOG_CLASS) else []
+    if named:
+        breaks = _CATALOG in named
+        warnings.warn(
+            f"{' and '.join(named)} name delta-spark's classes, but its JAR is not here"
+            + (": such a session runs no SQL, so it is not activated" if breaks else "")
+            + f". Remove {'both' if len(named) > 1 else 'it'} and start a new session.",
+            stacklevel=3,
+        )
+    return _CATALOG not in named

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
 
-from puredelta.commands.vacuum.garbage import find_garbage, visible_to_vacuum
 from puredelta.commands.vacuum.retention import resolve_retention
+from puredelta.commands.vacuum.scope import (
+    EVERYTHING,
+    LAST_VACUUM,
+    Inventory,
+    Removed,
+    VacuumScope,
+)
 from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.checkpoint.checkpoint_write import write_checkpoint
+from puredelta.log.maintenance.garbage import find_garbage, visible_to_vacuum
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import DeletionVectorDescriptor
 from puredelta.store.base import StorageError, StoredDirectory, StoredFile
@@ -39,9 +58,18 @@ def age(root: Path, path: str, hours: float) -> None:
     os.utime(file, (seconds, seconds))
 
 
-def run(log: TableLog, hours: float | None = None, *, dry: bool = False, **settings: str) -> Any:
+def run(
+    log: TableLog,
+    hours: float | None = None,
+    *,
+    dry: bool = False,
+    scope: VacuumScope = EVERYTHING,
+    **settings: str,
+) -> Any:
     session: Any = FakeSession(**settings)
-    return vacuum(session, log, retention_hours=hours, dry_run=dry, clock=lambda: NOW_MS)
+    return vacuum(
+        session, log, retention_hours=hours, dry_run=dry, scope=scope, clock=lambda: NOW_MS
+    )
 
 
 def operations(log: TableLog) -> list[tuple[str | None, dict[str, Any]]]:
@@ -105,6 +133,81 @@ def test_garbage_goes_and_what_may_be_needed_stays(log: TableLog, tmp_path: Path
     assert ended[0] == "VACUUM END"
     assert ended[1]["numDeletedFiles"] == "7"
     assert log.snapshot().files.adds().__next__().path == "a%20b.parquet"
+
+
+def test_lite_deletes_what_commits_removed_and_lists_nothing(log: TableLog, tmp_path: Path) -> None:
+    root = tmp_path / "table"
+    assert run(log, dry=True, scope=Removed()).paths == ("old.parquet",)
+    outcome = run(log, scope=Removed())
+    assert (outcome.paths, outcome.num_deleted) == (("old.parquet",), 1)
+    for path in ("a b.parquet", "lately.parquet", "orphan.parquet", "job-1/orphan.parquet"):
+        assert (root / path).exists(), path
+    assert [name for name, _ in operations(log)[:2]] == ["VACUUM END", "VACUUM START"]
+    assert json.loads((root / LAST_VACUUM).read_text()) == {
+        "latestCommitVersionOutsideOfRetentionWindow": 3
+    }
+    assert run(log, dry=True, scope=Removed()).paths == ()
+
+
+def test_lite_needs_the_commits_since_the_last_vacuum(log: TableLog, tmp_path: Path) -> None:
+    commit = tmp_path / "table" / "_delta_log" / f"{0:020}.json"
+    age(tmp_path / "table", "_delta_log/_last_vacuum_info", 1)  # what is no JSON says nothing
+    write_checkpoint(log.store, log.snapshot(), now_ms=NOW_MS)
+    commit.unlink()
+    with pytest.raises(InvalidRequestError, match="run VACUUM FULL") as error:
+        run(TableLog.open(str(tmp_path / "table")), scope=Removed())
+    assert error.value.code is ErrorCode.CANNOT_VACUUM_LITE
+    assert (tmp_path / "table" / "old.parquet").exists()
+
+
+class Rows:
+    """A frame of an inventory, as far as VACUUM asks for one."""
+
+    def __init__(self, rows: list[tuple[str, int, bool, int]], length: DataType) -> None:
+        self.rows = rows
+        kinds: dict[str, DataType] = {
+            "path": StringType(),
+            "length": length,
+            "isDir": BooleanType(),
+        }
+        kinds["modificationTime"] = LongType()
+        self.schema = StructType([StructField(name, kind) for name, kind in kinds.items()])
+
+    def where(self, condition: str) -> Rows:
+        assert condition == "NOT isDir"
+        self.rows = [row for row in self.rows if not row[2]]
+        return self
+
+    def select(self, *names: str) -> Rows:
+        assert names == ("path", "length", "modificationTime")
+        return self
+
+    def toLocalIterator(self) -> Iterator[tuple[str, int, int]]:  # noqa: N802 - PySpark's name
+        return iter([(path, size, time) for path, size, _, time in self.rows])
+
+
+def test_an_inventory_is_the_listing(log: TableLog, tmp_path: Path) -> None:
+    root = tmp_path / "table"
+    named = [
+        *("orphan.parquet", f"{root}/old.parquet", f"file:{root}/a b.parquet", "lately.parquet"),
+        *("_hidden/x.parquet", "../outside.parquet", "/outside.parquet", "p=1/../orphan.parquet"),
+        *("job-1/../../outside.parquet", "gone.parquet"),
+    ]
+    rows: Any = Rows([*((path, 5, False, 0) for path in named), ("empty", 0, True, 0)], LongType())
+    (tmp_path / "outside.parquet").write_text("x")
+    outcome = run(log, scope=Inventory(rows))
+    assert set(outcome.paths) == {"orphan.parquet", "old.parquet", "gone.parquet"}
+    for path in ("a b.parquet", "lately.parquet", "_hidden/x.parquet", "job-1/orphan.parquet"):
+        assert (root / path).exists(), path
+    assert (tmp_path / "outside.parquet").exists()
+    assert not (root / LAST_VACUUM).exists()
+
+
+def test_an_inventory_has_these_columns(log: TableLog) -> None:
+    rows: Any = Rows([], IntegerType())
+    with pytest.raises(InvalidRequestError, match="length BIGINT") as error:
+        run(log, scope=Inventory(rows))
+    assert error.value.code is ErrorCode.INVALID_INVENTORY_SCHEMA
 
 
 def test_files_of_the_table_stay_however_the_log_spells_its_root(tmp_path: Path) -> None:

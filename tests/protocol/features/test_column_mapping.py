@@ -141,3 +141,24 @@ def test_an_incomplete_mapping_is_corrupt(schema: StructType, problem: str) -> N
     with pytest.raises(CorruptTableError, match=problem):
         require_complete_mapping(schema, ID)
     require_complete_mapping(schema, NONE)
+
+
+def test_collations_go_by_the_names_of_files() -> None:
+    """Their paths begin with the name of the field that holds them."""
+    field = StructField(
+        "a",
+        ArrayType(STRING),
+        metadata={
+            "delta.columnMapping.physicalName": "col-1",
+            "delta.columnMapping.id": 1,
+            "comment": "c",
+            "__COLLATIONS": {"a.element": "icu.UNICODE_CI"},
+        },
+    )
+    (mapped,) = physical_schema(StructType((field,)), ColumnMappingMode.NAME).fields
+    assert (mapped.name, mapped.metadata) == (
+        "col-1",
+        {"__COLLATIONS": {"col-1.element": "icu.UNICODE_CI"}},
+    )
+    (same,) = physical_schema(StructType((field,)), ColumnMappingMode.NONE).fields
+    assert same.metadata == {"__COLLATIONS": {"a.element": "icu.UNICODE_CI"}}

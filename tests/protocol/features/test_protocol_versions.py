@@ -205,8 +205,8 @@ def test_versions_above_ours_are_refused_by_number() -> None:
         "typeWidening-preview",
         "v2Checkpoint",
         "vacuumProtocolCheck",
-        "variantType",  # listed, but no column uses it
-        "geospatial",
+        "variantType",
+        "geospatial",  # listed, but no column uses it
     ],
 )
 def test_readable_features(name: str) -> None:
@@ -247,14 +247,20 @@ def test_unknown_reader_features_are_refused_by_name() -> None:
 @pytest.mark.parametrize(
     ("name", "schema"),
     [
-        ("variantType", column("v", PrimitiveType("variant"))),
-        ("variantShredding", column("v", MapType(LONG, ArrayType(PrimitiveType("variant"))))),
         ("geospatial", column("v", PrimitiveType("geometry(OGC:CRS84)"))),
+        ("geospatial", column("v", MapType(LONG, ArrayType(PrimitiveType("geography(4326)"))))),
     ],
 )
 def test_a_column_of_a_type_we_do_not_read_is_named(name: str, schema: StructType) -> None:
     with pytest.raises(UnsupportedError, match=f"{name} .used by column v"):
         check(Capability.READ, listing(name), schema)
+
+
+@pytest.mark.parametrize("capability", list(Capability))
+def test_columns_of_variants_are_read_and_written(capability: Capability) -> None:
+    names = ("variantType", "variantShredding")
+    configuration = {"delta.enableVariantShredding": "true"}
+    check(capability, listing(*names), column("v", PrimitiveType("variant")), configuration)
 
 
 # --- writing --------------------------------------------------------------------------------

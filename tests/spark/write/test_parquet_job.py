@@ -12,8 +12,9 @@ from py4j.protocol import Py4JError
 from pyspark.sql import functions as F
 
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
+from puredelta.log.maintenance.own_directories import STAGING_PREFIX
 from puredelta.protocol.table.stats import LeafStatistics
-from puredelta.spark.source.staging import STAGING_PREFIX, stage_rows
+from puredelta.spark.source.staging import stage_rows
 from puredelta.spark.values.row_errors import row_error
 from puredelta.spark.write import parquet_job
 from puredelta.spark.write.parquet_job import ParquetJob, named_failures, run_parquet_job
@@ -64,7 +65,7 @@ def test_tasks_elsewhere_say_how_many_rows_they_have_written(spark, tmp_path, ex
             "parts",
             store=LocalStore(tmp_path),
             partition_columns=["p q"],
-            compression="zstd",
+            options={"compression": "zstd"},
         )
     assert done.reported_rows in (None, 9)
     assert {file.path.split("/")[1] for file in done.files} == {"p q=0", "p q=1", "p q=2"}

@@ -52,6 +52,16 @@ STATEMENTS: dict[str, Statement] = {
     'VACUUM "/it\'s" DRY RUN RETAIN 0 HOURS': VacuumStatement(
         table=QuotedPath("/it's"), retention_hours=0, dry_run=True
     ),
+    "VACUUM t LITE RETAIN 5 HOURS DRY RUN": VacuumStatement(
+        table=T, retention_hours=5, dry_run=True, lite=True
+    ),
+    "VACUUM t DRY RUN FULL": VacuumStatement(table=T, dry_run=True),
+    "VACUUM t USING INVENTORY (SELECT * FROM f(1)) FULL": VacuumStatement(
+        table=T, inventory="SELECT * FROM f(1)"
+    ),
+    "VACUUM t RETAIN 0 HOURS USING INVENTORY db.`files`": VacuumStatement(
+        table=T, retention_hours=0, inventory="TABLE db.`files`"
+    ),
     "RESTORE TABLE delta.`/a` TO TIMESTAMP AS OF '2025-01-01'": RestoreStatement(
         table=A, state=TimeTravel(timestamp="2025-01-01")
     ),
@@ -97,12 +107,18 @@ def test_syntax_errors(text: str, near: str, position: int) -> None:
     assert f"(line 1, pos {position})" in str(error)
 
 
+VACUUM_CLAUSES = "LITE, FULL, USING INVENTORY, RETAIN n HOURS or DRY RUN, each once"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("VACUUM t RETAIN soon", "a number"),
         ("VACUUM t RETAIN 1 DAYS", "HOURS"),
-        ("VACUUM t DRY RUN DRY RUN", "RETAIN n HOURS or DRY RUN"),
+        ("VACUUM t DRY RUN DRY RUN", VACUUM_CLAUSES),
+        ("VACUUM t LITE FULL", VACUUM_CLAUSES),
+        ("VACUUM t USING INVENTORY (SELECT 1) USING INVENTORY t", VACUUM_CLAUSES),
+        ("VACUUM t NOW", VACUUM_CLAUSES),
         ("RESTORE t", "VERSION AS OF or TIMESTAMP AS OF"),
         ("RESTORE t TO VERSION AS OF 1.5", "a version number"),
         ("RESTORE t TO TIMESTAMP AS OF now", "a time in quotes"),
@@ -117,3 +133,8 @@ def test_partitions_of_delta_tables_are_not_truncated() -> None:
     found = rejected("TRUNCATE TABLE t PARTITION (p = 1)")
     assert found.error.code is ErrorCode.TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED
     assert found.table == T
+
+
+def test_lite_takes_no_inventory() -> None:
+    error = rejected("VACUUM t LITE USING INVENTORY (SELECT 1)").error
+    assert error.code is ErrorCode.OPERATION_NOT_ALLOWED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -39,13 +40,14 @@ logger = logging.getLogger(__name__)
 
 _PROPERTY_PREFIX = "delta."
 _KNOWN = frozenset(name.lower() for name in WRITE_OPTIONS)
+_OTHERS = frozenset({"path", "checkpointlocation", "queryname", "format"})
+"""What other parts of a writer take."""
 _REFUSED = {
-    "datachange": ("false", "every commit counts as new data here"),
-    "replaceon": (None, "use replaceWhere, or a MERGE"),
-    "replaceusing": (None, "use replaceWhere, or a MERGE"),
-    "targettable": (None, "name the table in saveAsTable"),
+    "replaceon": "use replaceWhere, or a MERGE",
+    "replaceusing": "use replaceWhere, or a MERGE",
+    "targettable": "name the table in saveAsTable",
 }
-"""Options that would change what is written: the value that matters (None: any), and why not."""
+"""Options that would change what is written, and why not."""
 
 
 def save(rows: DataFrame, captured: CapturedOptions, path: Any) -> None:
@@ -186,7 +188,8 @@ def stored(rows: DataFrame, log: TableLog) -> DataFrame:
 
 
 def write_options(captured: CapturedOptions) -> dict[str, str]:
-    """Return the options that mean something; others have no effect, as in delta-spark.
+    """Return the options that mean something; others have no effect, as in delta-spark, and a
+    warning says so once.
 
     Raises:
         UnsupportedError: one that is not implemented and must not be ignored, or
@@ -204,16 +207,25 @@ def write_options(captured: CapturedOptions) -> dict[str, str]:
         _require_possible(name, value)
         if name.lower() in _KNOWN or name.startswith(_PROPERTY_PREFIX):
             chosen[name] = value
-        elif name.lower() != "path":
-            logger.info("The option %s has no effect on a Delta table.", name)
+        elif name.lower() not in _OTHERS and not file_system_options({name: value}):
+            _say_unknown(name)
     return chosen
 
 
+@cache
+def _say_unknown(name: str) -> None:
+    """Warn of an option, once per process."""
+    logger.warning(
+        "The write option %s has no effect on a Delta table. Options are %s and table properties "
+        "(delta.*).",
+        name,
+        ", ".join(WRITE_OPTIONS),
+    )
+
+
 def _require_possible(name: str, value: str) -> None:
-    if name.lower() not in _REFUSED:
-        return
-    refused, reason = _REFUSED[name.lower()]
-    if refused is None or value.lower() == refused:
+    reason = _REFUSED.get(name.lower())
+    if reason is not None:
         raise UnsupportedError(
             f"The write option {name}={value!r} is not supported: {reason}.",
             code=ErrorCode.INVALID_WRITE_OPTION,

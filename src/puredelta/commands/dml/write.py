@@ -19,6 +19,7 @@ from puredelta.commands.dml.decide.decide import Decision
 from puredelta.commands.dml.new_rows.new_rows import NewRows
 from puredelta.commands.dml.prune.plan import reads_little
 from puredelta.commands.dml.source.context import StatementContext
+from puredelta.commands.file_options import file_options
 from puredelta.log.vectors.write import (
     DeletionVectorUpdate,
     WrittenVectors,
@@ -36,6 +37,7 @@ from puredelta.spark.rewrite.spark_rewriter import SparkRewriter
 from puredelta.spark.session.concurrent_jobs import run_concurrently
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.helper_columns import ROW_ID
+from puredelta.spark.write.file_options import FileOptions
 from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.written_files import WriteResult, discard
 
@@ -247,6 +249,7 @@ class _Writing:
             options=JobOptions(
                 rebalance=brings_together and not in_one_task,
                 with_changes=row_plan.recorded,
+                files=self._file_options(),
                 hidden=self._hidden_columns(),
             ),
         )
@@ -256,10 +259,14 @@ class _Writing:
     def _planned_copy(self) -> Planned[WriteResult] | None:
         """Plan to write new rows that are rows of the source; ``None``: Spark makes them."""
         context, selection = self.context, self.rows.copy
-        properties = context.statement.config.properties
-        codec = COPY_CODECS.get(properties.compression_codec or context.settings.codec or "")
+        files = self._file_options()
+        codec = context.settings.codec
+        if codec is not None and files.codec is not None:
+            codec = COPY_CODECS.get(files.codec.lower())
         if selection is None or codec is None:
             return None
+        if files.rows_max or files.bin_bytes is not None:
+            return None  # Spark cuts files as it is told
         if selection.num_partition_columns and not self._reads_little(with_touched=False):
             return None  # several tasks would write a file each for every partition
         return plan_copy(
@@ -277,6 +284,11 @@ class _Writing:
             return written
         self.cleanups.append(partial(discard, written, self.context.store))
         return _NewFiles(written, WORKERS)
+
+    def _file_options(self) -> FileOptions:
+        """Return how new files are cut and compressed."""
+        properties = self.context.statement.config.properties
+        return file_options(self.context.command.session.settings, properties)
 
     def _config_of_new_files(self) -> TableConfig:
         config = self.context.statement.config

@@ -16,15 +16,15 @@ from pyspark.sql import SparkSession
 
 from puredelta.commands.command import Command, next_command, start_command
 from puredelta.commands.finish import finish
-from puredelta.commands.vacuum.garbage import Garbage, find_garbage, visible_to_vacuum
 from puredelta.commands.vacuum.retention import (
     Retention,
     resolve_retention,
 )
+from puredelta.commands.vacuum.scope import EVERYTHING, VacuumScope, remember_vacuum
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import Clock, wall_clock
+from puredelta.log.maintenance.garbage import Garbage
 from puredelta.log.maintenance.referenced_files import referenced_files
-from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import vacuum_end, vacuum_start
@@ -65,13 +65,14 @@ def vacuum(
     *,
     retention_hours: float | None = None,
     dry_run: bool = False,
+    scope: VacuumScope = EVERYTHING,
     clock: Clock = wall_clock,
 ) -> VacuumOutcome:
     """Delete files that are not needed by versions younger than the retention time.
 
     Without ``retention_hours`` the table's ``delta.deletedFileRetentionDuration`` decides, and
     like delta-spark also where they are fewer, but for 0.
-    A dry run deletes and commits nothing.
+    A dry run deletes and commits nothing. ``scope`` says where files are looked for.
 
     Raises:
         InvalidRequestError: the retention time is negative or too short.
@@ -88,10 +89,13 @@ def vacuum(
         ignore_shorter=VACUUM_IGNORE_WINDOW.flag(settings),
     )
     before_ms = clock() - retention.effective // _MILLISECOND
-    garbage = _find(log.store, command.snapshot, before_ms=before_ms)
+    garbage = scope.find(log, command.snapshot, before_ms=before_ms)
     if dry_run:
         return _outcome(log, garbage, num_deleted=0)
-    return _delete_recorded(command, garbage, retention, before_ms=before_ms)
+    outcome = _delete_recorded(command, garbage, retention, before_ms=before_ms)
+    if scope.is_complete:
+        remember_vacuum(log, before_ms=before_ms)
+    return outcome
 
 
 def _delete_recorded(
@@ -130,16 +134,6 @@ def _outcome(log: TableLog, garbage: Garbage, *, num_deleted: int) -> VacuumOutc
         paths=garbage.paths,
         num_deleted=num_deleted,
         size_bytes=garbage.size_bytes,
-    )
-
-
-def _find(store: Store, snapshot: Snapshot, *, before_ms: int) -> Garbage:
-    """List after the snapshot was taken: what a commit since then wrote is younger."""
-    is_wanted = visible_to_vacuum(snapshot.config.physical_partition_columns)
-    return find_garbage(
-        store.inventory("", is_wanted=is_wanted),
-        referenced=referenced_files(snapshot, removed_since_ms=before_ms),
-        modified_before_ms=before_ms,
     )
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from pyspark.sql import SparkSession
 
 from puredelta.commands.definition.schema_change import SchemaChange
+from puredelta.commands.file_options import CODEC, FILE_ROWS, parse_rows
 from puredelta.commands.settings import CommitSettings, set_transaction_of
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.spark.session.delta_conf import AUTO_MERGE, DYNAMIC_OVERWRITE, REPLACE_WHERE_CHECK
+from puredelta.spark.session.delta_conf import (
+    AUTO_MERGE,
+    DYNAMIC_OVERWRITE,
+    OPTIMIZE_WRITE,
+    REPLACE_WHERE_CHECK,
+)
 from puredelta.spark.session.session import settings_of
 
 WRITE_OPTIONS = (
@@ -22,6 +28,10 @@ WRITE_OPTIONS = (
     "userMetadata",
     "txnAppId",
     "txnVersion",
+    "dataChange",
+    "optimizeWrite",
+    "maxRecordsPerFile",
+    "compression",
 )
 """By delta-spark's names."""
 
@@ -69,6 +79,10 @@ class WriteOptions:
     """An overwrite replaces only the partitions it has rows for."""
     settings: CommitSettings
     """Those of the session, and what options say instead (user metadata, application id)."""
+    data_change: bool = True
+    """``dataChange``; false: the rows were in the table before, streams pass over the commit."""
+    file_settings: Mapping[str, str] = field(default_factory=dict)
+    """Options for the layout of files, under the keys of the settings whose place they take."""
     properties: Mapping[str, str]
     """``delta.*`` options: properties of the table if this write creates it."""
 
@@ -105,6 +119,8 @@ class WriteOptions:
             checks_replaced=REPLACE_WHERE_CHECK.flag(conf),
             replaces_partitions=_is_dynamic(conf, given) and DYNAMIC_OVERWRITE.flag(conf),
             settings=settings,
+            data_change=_flag("dataChange", given.get("dataChange", "true")),
+            file_settings=_file_settings(given),
             properties=properties,
         )
         options_of_write._require_possible(given)
@@ -151,6 +167,17 @@ def _split_options(options: Mapping[str, object]) -> tuple[dict[str, str], dict[
                 option=key,
             )
     return given, properties
+
+
+def _file_settings(given: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if "maxRecordsPerFile" in given:
+        found[FILE_ROWS] = str(parse_rows("maxRecordsPerFile", given["maxRecordsPerFile"]))
+    if "compression" in given:
+        found[CODEC] = given["compression"]
+    if "optimizeWrite" in given:
+        found[OPTIMIZE_WRITE.key] = str(_flag("optimizeWrite", given["optimizeWrite"])).lower()
+    return found
 
 
 def _is_dynamic(conf: Mapping[str, str], given: Mapping[str, str]) -> bool:

@@ -24,21 +24,23 @@ from puredelta.commands.dml.replaced_rows import (
     resolve_replaced,
 )
 from puredelta.commands.dml.spec.replace_where import ReplaceSpec
+from puredelta.commands.file_options import file_options
 from puredelta.commands.finish import finish
 from puredelta.commands.write.complete_rows import complete_rows
 from puredelta.commands.write.options import SaveMode, WriteOptions
+from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.commit.commit_request import CommitRequest, IfCreated, changed_definition
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.tombstones import remove_file
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.protocol.actions.actions import DomainMetadata, Remove
+from puredelta.protocol.actions.actions import Add, DomainMetadata, Remove
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import STREAMING_UPDATE
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.table.stats import without_statistics
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import STATS_COLLECT
-from puredelta.spark.write.writer import write_rows
+from puredelta.spark.write.writer import JobOptions, write_rows
 from puredelta.spark.write.written_files import WriteResult, discard
 
 
@@ -79,6 +81,7 @@ class PlannedWrite:
         """
         command = self.command
         self.config.require(write_capability(self.mode))
+        self._require_same_definition()
         done = command.already_committed()
         outcome = WriteOutcome(version=None) if done else self._replace()
         if outcome.version is None:
@@ -96,6 +99,24 @@ class PlannedWrite:
         partitioned = bool(self.config.partition_columns)
         return self.overwrites and self.options.replaces_partitions and partitioned
 
+    def _require_same_definition(self) -> None:
+        """Refuse ``dataChange=false`` of a write that defines the table."""
+        existing = self.command.existing
+        if self.options.data_change or (existing and existing.config == self.config):
+            return
+        if existing is None:
+            attempted = "Create a Delta table"
+        elif self.overwrites:
+            attempted = "Overwrite the Delta table schema or change the partition schema"
+        else:
+            attempted = "Change the Delta table schema"
+        raise InvalidRequestError(
+            "Cannot change table metadata because the 'dataChange' option is set to false. "
+            f"Attempted operation: '{attempted}'. Leave the option out, or change the table first.",
+            code=ErrorCode.DATA_CHANGE_FALSE,
+            attempted=attempted,
+        )
+
     def _replace(self) -> WriteOutcome:
         """Find out what goes, as far as that is known before the new rows are."""
         where = self.options.replace_where if self.overwrites else None
@@ -106,6 +127,7 @@ class PlannedWrite:
             if existing is None:
                 return self._commit_rows(None, where=where)
             if not replaced.goes_by_file(self.config):
+                self._require_data_change(where)
                 return self._replace_rows(existing, where)
             files = replaced.files(spark, existing)
             transaction.read_files(replaced.predicate, files)
@@ -121,9 +143,10 @@ class PlannedWrite:
         complete = complete_rows(self.rows, config, store=store)
         if not STATS_COLLECT.flag(command.session.settings):
             config = without_statistics(config)
+        files = file_options(command.session.settings, config.properties)
         try:
             rows = self._checked(complete.rows, where)
-            written = write_rows(rows, store=store, config=config)
+            written = write_rows(rows, store=store, config=config, options=JobOptions(files=files))
         finally:
             complete.remove(store)
         discard_files = partial(discard, written, store)
@@ -159,13 +182,11 @@ class PlannedWrite:
         more_metrics: Mapping[str, int | str],
     ) -> CommitRequest:
         before = None if self.command.existing is None else self.command.existing.config
+        files: list[Add | Remove] = [*written.adds, *removes]
+        if not self.options.data_change:
+            files = [replace(file, data_change=False) for file in files]
         return CommitRequest(
-            actions=(
-                *changed_definition(before, after),
-                *self.domains,
-                *written.adds,
-                *removes,
-            ),
+            actions=(*changed_definition(before, after), *self.domains, *files),
             operation=self.operation,
             metrics={**self._metrics(written, removes), **more_metrics},
             is_blind_append=False if self.overwrites else None,
@@ -196,6 +217,16 @@ class PlannedWrite:
             num_removed_files=outcome.metrics["numRemovedFiles"],
         )
 
+    def _require_data_change(self, where: str) -> None:
+        """Refuse ``dataChange=false`` where the condition splits files: rows would be deleted."""
+        if not self.options.data_change:
+            raise InvalidRequestError(
+                "'replaceWhere' cannot be used with data filters when 'dataChange' is set to "
+                f"false. Filters: {where}. Name partition columns only, or leave dataChange out.",
+                code=ErrorCode.REPLACE_WHERE_WITHOUT_DATA_CHANGE,
+                replaceWhere=where,
+            )
+
     def _checked(self, rows: DataFrame, where: str | None) -> DataFrame:
         if where is None or not self.options.checks_replaced:
             return rows
@@ -204,7 +235,13 @@ class PlannedWrite:
 
 def with_write_settings(command: Command, options: WriteOptions) -> Command:
     """Give a command what a write of rows has: its options' settings, and auto compaction."""
-    return replace(command, settings=options.settings, hooks=(AUTO_COMPACTION,))
+    settings = {**command.session.settings, **options.file_settings}
+    return replace(
+        command,
+        session=replace(command.session, settings=settings),
+        settings=options.settings,
+        hooks=(AUTO_COMPACTION,),
+    )
 
 
 def write_capability(mode: SaveMode) -> Capability:

@@ -24,14 +24,20 @@ from puredelta.log.files.stats_columns import find_timestamp_span
 from puredelta.log.files.stats_json import StatsColumns
 from puredelta.log.files.value_order import FLOATING, order_type, order_value, single_precision
 from puredelta.protocol.schema.traversal import find_fields
-from puredelta.protocol.schema.types import FLOAT, STRING, TIMESTAMP, DataType, StructType
+from puredelta.protocol.schema.types import (
+    COLLATIONS,
+    FLOAT,
+    STRING,
+    TIMESTAMP,
+    DataType,
+    StructType,
+)
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.partition_values import parse_partition_value
 from puredelta.protocol.values.predicates import Ref, Side
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
-_COLLATIONS = "__COLLATIONS"
 _ZONE_OFFSET_MICROS_MAX = 18 * 3600 * 1_000_000
 """The largest offset of a time zone from UTC."""
 
@@ -163,7 +169,7 @@ def _find(ref: Ref, config: TableConfig) -> _Column | None:
     if ref.side is not Side.TARGET or ref.type is None:
         return None
     fields = find_fields(config.schema, ref.path)
-    if not fields or any(_COLLATIONS in field.metadata for field in fields):
+    if not fields or any(COLLATIONS in field.metadata for field in fields):
         return None
     data_type = fields[-1].type
     if data_type != ref.type or isinstance(data_type, StructType):

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
 from puredelta.log.files.file_table import FileTable
+from puredelta.log.skipping.derived import derived_conditions
 from puredelta.log.skipping.evaluate import might_match
 from puredelta.log.skipping.file_bounds import FileBounds
 from puredelta.protocol.table.table_config import TableConfig
@@ -70,12 +71,13 @@ def prune(
 ) -> Pruning:
     """Prune and report what ruled out how many files.
 
-    Conjuncts over partition columns are tried first, because they are exact and cheap.
+    Conjuncts over partition columns are tried first, because they are exact and cheap; so are
+    those that follow from conjuncts over the sources of generated partition columns.
     ``statistics`` are those of ``files`` that are parsed already.
     """
     kept = np.ones(len(files), bool)
     skipped: list[SkippedFiles] = []
-    parts = conjuncts(predicate)
+    parts = (*conjuncts(predicate), *derived_conditions(predicate, config))
     partition_columns = frozenset(config.partition_columns)
     by_partition = [p for p in parts if _uses_only(p, partition_columns)]
     rest = [p for p in parts if by_statistics and not _uses_only(p, partition_columns)]

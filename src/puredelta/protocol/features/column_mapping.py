@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.traversal import all_fields, all_structs, find_fields, map_fields
-from puredelta.protocol.schema.types import StructField, StructType
+from puredelta.protocol.schema.types import COLLATIONS, StructField, StructType
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 _KEYS = "delta.columnMapping."
@@ -70,18 +71,28 @@ def physical_schema(
 ) -> StructType:
     """Return the schema with the names that files use, at every level.
 
-    Nullability is kept and metadata is dropped. With ``field_ids`` fields have Parquet field ids:
-    both mapped modes write them, but only mode ``id`` reads by them. A field without an id gets
-    none: files also have columns that are not in the table, such as that of the change data
-    feed, and these are found by name in every mode.
+    Nullability and collations are kept, other metadata is dropped. With ``field_ids`` fields have
+    Parquet field ids: both mapped modes write them, but only mode ``id`` reads by them. A field
+    without an id gets none: files also have columns that are not in the table, such as that of the
+    change data feed, and these are found by name in every mode.
     """
     with_ids = field_ids and mode is not ColumnMappingMode.NONE
 
     def in_files(field: StructField) -> StructField:
+        name = physical_name(field, mode)
         metadata = {PARQUET_FIELD_ID: field_id(field)} if with_ids and _has_id(field) else {}
-        return StructField(physical_name(field, mode), field.type, field.nullable, metadata)
+        metadata |= _collations(field, name)
+        return StructField(name, field.type, field.nullable, metadata)
 
     return map_fields(schema, in_files)
+
+
+def _collations(field: StructField, name: str) -> dict[str, Any]:
+    """Return the collations of a field under another name: their paths begin with it."""
+    known = field.metadata.get(COLLATIONS)
+    if not isinstance(known, Mapping):
+        return {}
+    return {COLLATIONS: {name + path[len(field.name) :]: value for path, value in known.items()}}
 
 
 def assign_columns(

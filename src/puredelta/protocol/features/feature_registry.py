@@ -115,7 +115,6 @@ def _writer(name: str, support: Support, **row: object) -> Feature:
 
 _CATALOG = "commits of this table go through a catalog, which a log on storage alone cannot see"
 _ICEBERG = "files and metadata would have to keep Iceberg's rules, which is not implemented"
-_VARIANT = "columns of type variant are not implemented"
 _GEO = "columns of geometry and geography types are not implemented"
 _REDIRECT = "the table redirects to another place, which is not implemented"
 
@@ -258,23 +257,41 @@ FEATURES: tuple[Feature, ...] = (
             (3, ("columnMapping", "rowTracking")),
         )
     ),
+    _writer(
+        "variantType",
+        YES,
+        reader=True,
+        enabled_by=Enablement.USE_IN_NEW_TABLE,
+        used=_HAS_VARIANT,
+    ),
+    _writer("variantType-preview", YES, reader=True, enabled_by=Enablement.NAME, used=_HAS_VARIANT),
     *(
         _writer(
             name,
-            inactive(reason),
+            yes("new files are not shredded"),
+            reader=True,
+            enabled_by=Enablement.NAME,
+            requires=requires,
+            read=yes("shredded files are read by Spark"),
+            used=_MAY_SHRED,
+        )
+        for name, requires in (
+            ("variantShredding", ("variantType",)),
+            ("variantShredding-preview", ()),
+        )
+    ),
+    *(
+        _writer(
+            name,
+            inactive(_GEO),
             reader=True,
             enabled_by=enabled_by,
-            requires=requires,
-            read=inactive(reason),
-            used=used,
+            read=inactive(_GEO),
+            used=_HAS_GEO,
         )
-        for name, reason, enabled_by, requires, used in (
-            ("variantType", _VARIANT, Enablement.USE_IN_NEW_TABLE, (), _HAS_VARIANT),
-            ("variantType-preview", _VARIANT, Enablement.NAME, (), _HAS_VARIANT),
-            ("variantShredding", _VARIANT, Enablement.NAME, ("variantType",), _MAY_SHRED),
-            ("variantShredding-preview", _VARIANT, Enablement.NAME, (), _MAY_SHRED),
-            ("geospatial", _GEO, Enablement.USE_IN_NEW_TABLE, (), _HAS_GEO),
-            ("geospatial-dev", _GEO, Enablement.NAME, (), _HAS_GEO),
+        for name, enabled_by in (
+            ("geospatial", Enablement.USE_IN_NEW_TABLE),
+            ("geospatial-dev", Enablement.NAME),
         )
     ),
     _writer(

@@ -254,6 +254,7 @@ class TableProperties:
     log_retention: ClassVar = _Property(
         "delta.logRetentionDuration", parse_interval, default=timedelta(days=30)
     )
+    optimize_write: ClassVar = _switch("delta.autoOptimize.optimizeWrite")
     random_prefix_length: ClassVar = _Property("delta.randomPrefixLength", _positive, default=2)
     randomize_file_prefixes: ClassVar = _switch("delta.randomizeFilePrefixes")
     require_checkpoint_protection_before_version: ClassVar = _Property(

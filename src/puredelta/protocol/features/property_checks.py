@@ -38,7 +38,6 @@ _UNTYPED_KEYS = (
     *PROTOCOL_VERSION_KEYS,
     IGNORE_PROTOCOL_DEFAULTS,
     "delta.autoOptimize",
-    "delta.autoOptimize.optimizeWrite",
     "delta.castIcebergTimeType",
     "delta.checkpointRetentionDuration",
     "delta.coordinatedCommits.commitCoordinator-preview",

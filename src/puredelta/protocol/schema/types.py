@@ -95,6 +95,9 @@ TIMESTAMP_NTZ = PrimitiveType("timestamp_ntz")
 VOID = PrimitiveType("void")
 VARIANT = PrimitiveType("variant")
 
+COLLATIONS = "__COLLATIONS"
+"""The key of a field's metadata with the collations of the texts in it, by path from its name."""
+
 INTEGRAL = frozenset({BYTE, SHORT, INTEGER, LONG})
 _TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 PRIMITIVE_NAMES = frozenset(

@@ -29,6 +29,7 @@ from puredelta.protocol.actions.paths import absolute_uri, path_below_root
 from puredelta.protocol.table.row_tracking import RowTrackingColumns, tracked_columns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.data_files.data_paths import DataPaths
+from puredelta.spark.offload.source_copy import COPY_CODECS
 from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.offload.workers import (
     WorkerCalls,
@@ -103,6 +104,7 @@ class ArrowRewriter:
         tracked = tracked_columns(self.config)
         self._directories.update(directories)
         groups = small_groups(adds, directories)
+        codec = COPY_CODECS.get(self.config.properties.compression_codec or "")
         return [
             RewriteTask(
                 ordinal=number,
@@ -111,6 +113,7 @@ class ArrowRewriter:
                 name_prefix=f"part-{self.job_id}-{number:05d}",
                 words=words,
                 bits=bits,
+                codec=codec,
                 group=group,
                 **hidden_columns(order.add, tracked),
             )

@@ -209,6 +209,18 @@ AUTO_COMPACT_NOT_BLIND = DeltaConf(
     effect="auto compaction does not follow a blind append",
 )
 
+OPTIMIZE_WRITE = DeltaConf(
+    name="optimizeWrite.enabled",
+    default=None,
+    effect="rows are brought together before they are written, into few files of about "
+    "`optimizeWrite.binSize`; unset: where the table's `delta.autoOptimize.optimizeWrite` says so",
+)
+OPTIMIZE_WRITE_BIN_SIZE = DeltaConf(
+    name="optimizeWrite.binSize",
+    default="512MB",
+    effect="the size of a file of an optimized write, in bytes of shuffled rows",
+)
+
 # what is recorded
 
 TXN_APP_ID = DeltaConf(
@@ -381,7 +393,12 @@ WITHOUT_EFFECT = (
         "commandInvariantChecksUseUnreliableThrow", "false", "a count that is wrong always fails"
     ),
     _without_effect(
-        "optimizeWrite.enabled", None, "not implemented: a hint to the layout of files"
+        "optimizeWrite.maxShufflePartitions",
+        "2000",
+        "Spark's own rebalancing has `spark.sql.shuffle.partitions` of them",
+    ),
+    _without_effect(
+        "optimizeWrite.numShuffleBlocks", "50000000", "Spark's own rebalancing needs no bound"
     ),
     _without_effect(
         "optimize.repartition.enabled", "false", "one job writes all files, with one shuffle"

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.footers.file_stats import StatisticsReader, combined
 from puredelta.log.footers.parquet_footer import map_footers
+from puredelta.log.maintenance.own_directories import STAGING_PREFIX
 from puredelta.protocol.table.stats import LeafPath, LeafStatistics
 from puredelta.spark.data_files.data_io import DataIo, data_io
 from puredelta.spark.scan.data_file import DataFile
@@ -27,9 +28,6 @@ from puredelta.spark.write.parquet_job import named_failures, removed_on_failure
 from puredelta.spark.write.write_session import write_session
 from puredelta.store.base import Store
 from puredelta.store.registry import open_store
-
-STAGING_PREFIX = "_puredelta_staging-"
-"""Of directories under the table root: hidden, and recognisable when a driver died."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from puredelta.spark.data_files.worker_code import streamed
 from puredelta.spark.session.arrow_types import arrow_schema
 from puredelta.spark.session.types import quoted
 from puredelta.spark.write.answered_files import keep_answered
+from puredelta.spark.write.file_options import SESSION_FILES, FileOptions
 from puredelta.spark.write.parquet_job import named_failures, removed_on_failure
 from puredelta.store.base import Store
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
@@ -69,7 +70,7 @@ class ArrowJob:
     """Where change files go. Then the next column says which rows are for them."""
     partition_columns: Sequence[str] = ()
     """The last columns, which are texts."""
-    compression: str | None = None
+    files: FileOptions = SESSION_FILES
     keeps_order: bool = False
     """Rows of a partition follow each other already, and stay in their order."""
 
@@ -95,7 +96,7 @@ def run_arrow_job(rows: DataFrame, job: ArrowJob) -> dict[str, FileAnswer]:
         partition_columns=tuple(map(escape_partition_text, job.partition_columns)),
         escapes=_ESCAPES,
         codec=_codec(rows, job),
-        file_rows=max(0, int(str(spark.conf.get(_FILE_ROWS_KEY)))),
+        file_rows=job.files.rows_max or max(0, int(str(spark.conf.get(_FILE_ROWS_KEY)))),
     )
     num_stored = len(job.schema.fields)
     partitions = rows.columns[num_stored:]
@@ -155,12 +156,12 @@ def _reached(job: ArrowJob, directory: str) -> DataPath:
 
 
 def _codec(rows: DataFrame, job: ArrowJob) -> str:
-    name = (job.compression or str(rows.sparkSession.conf.get(_CODEC_KEY))).lower()
+    name = (job.files.codec or str(rows.sparkSession.conf.get(_CODEC_KEY))).lower()
     codec = _CODECS.get(name)
     if codec is None or (codec != "none" and not pa.Codec.is_available(codec)):
         raise InvalidRequestError(
             f"Arrow, which writes the data files of {job.store.root_uri}, has no codec {name!r}. "
-            f"Set {_CODEC_KEY} to one of {sorted(_CODECS)}.",
+            f"Set the option compression, or {_CODEC_KEY}, to one of {sorted(_CODECS)}.",
             code=ErrorCode.INVALID_CONF_VALUE,
             key=_CODEC_KEY,
             value=name,

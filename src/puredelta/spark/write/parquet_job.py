@@ -90,25 +90,25 @@ def run_parquet_job(
     *,
     store: Store,
     partition_columns: Sequence[str] = (),
-    compression: str | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> ParquetJob:
     """Write ``rows`` below ``directory`` of the store and list the files; runs one Spark job.
 
     The column and file layout is Spark's own: a directory ``column=value`` per partition
-    column, and in each ``part-....parquet``. Call it inside of
-    `puredelta.spark.write.write_session.write_session`.
+    column, and in each ``part-....parquet``. ``options`` are others of Spark's writer. Call
+    it inside of `puredelta.spark.write.write_session.write_session`.
 
     Raises:
         DeltaError: the storage refused (WRITE_FAILED), or the rows themselves raised an
             error. Nothing is left behind.
     """
-    options = {**_WRITER_OPTIONS, **({"compression": compression} if compression else {})}
     location = f"{store.root_uri}/{directory}"
     if store.exists(directory):
         raise ValueError(f"{location} exists: a job needs a directory of its own")
     with removed_on_failure([directory], store), named_failures(location):
         store.name_rule()  # before rows are written that no commit could name
-        reported_rows = _write(rows, location, options, partition_columns)
+        whole = {**_WRITER_OPTIONS, **(options or {})}
+        reported_rows = _write(rows, location, whole, partition_columns)
         files = (file for file in store.walk(directory) if _is_data_file(file.name))
         return ParquetJob(
             files=tuple(sorted(files, key=lambda file: file.path)),

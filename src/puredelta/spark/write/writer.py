@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 import random
-import re
 import string
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -28,6 +27,7 @@ from puredelta.log.files.clock import Clock, IdSource, random_id, wall_clock
 from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import (
+    COLLATIONS,
     STRING,
     VOID,
     DecimalType,
@@ -41,6 +41,7 @@ from puredelta.spark.session.helper_columns import CHANGE, IS_CHANGE
 from puredelta.spark.session.types import as_nullable, from_spark, quoted, to_spark_type
 from puredelta.spark.values.constraints import Check, guarded, table_checks
 from puredelta.spark.write.arrow_job import ArrowJob, run_arrow_job
+from puredelta.spark.write.file_options import SESSION_FILES, FileOptions
 from puredelta.spark.write.parquet_job import named_failures, removed_on_failure, run_parquet_job
 from puredelta.spark.write.partition_text import partition_text
 from puredelta.spark.write.write_session import ORDERED_SETTINGS, write_session
@@ -68,12 +69,13 @@ class JobOptions:
     files; they are copies of rows that were checked. The data files of such a job have the column
     ``_change_type`` with NULLs, as those of delta-spark do.
     """
+    files: FileOptions = SESSION_FILES
+    """How many files there are, and how they are compressed."""
     hidden: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Long columns of the frame that are in no schema, with their names inside files (row ids)."""
 
 
 NEW_ROWS = JobOptions()
-_JOB_DIRECTORY = re.compile(r"(?:[A-Za-z0-9]+-)?job-\d{8}-\d{6}-[0-9a-f]{12}")
 
 
 def write_rows(
@@ -102,13 +104,17 @@ def write_rows(
         layout = _FileLayout(config=config, options=options, names=store.name_rule())
     if data_io(rows.sparkSession, [store.root_uri]) is DataIo.ARROW:
         return _written_by_arrow(layout.physical_rows(rows), directory, layout, store)
-    with write_session(rows, ORDERED_SETTINGS if options.keeps_order else None) as bound:
+    settings = {
+        **(ORDERED_SETTINGS if options.keeps_order else {}),
+        **layout.files.session_settings,
+    }
+    with write_session(rows, settings) as bound:
         job = run_parquet_job(
             layout.physical_rows(bound),
             directory,
             store=store,
             partition_columns=layout.directories,
-            compression=config.properties.compression_codec,
+            options=layout.files.writer_options,
         )
     describe = describe_with_changes if options.with_changes else describe_files
     changes = f"{CHANGE_DATA_DIRECTORY}/{directory}"
@@ -132,7 +138,7 @@ def _written_by_arrow(
         schema=from_spark(T.StructType(rows.schema.fields[:num_stored])),
         changes_directory=f"{CHANGE_DATA_DIRECTORY}/{directory}" if options.with_changes else None,
         partition_columns=config.physical_partition_columns,
-        compression=config.properties.compression_codec,
+        files=layout.files,
         keeps_order=options.keeps_order,
     )
     answers = run_arrow_job(rows, job)
@@ -158,11 +164,6 @@ def job_directory(config: TableConfig, now_ms: int, unique: str) -> str:
     return f"{prefix}-{name}"
 
 
-def is_job_directory(name: str) -> bool:
-    """Return whether a directory of a table is one that `job_directory` names."""
-    return _JOB_DIRECTORY.fullmatch(name) is not None
-
-
 # --- from the table's columns to those of a file --------------------------------------------
 
 
@@ -180,6 +181,13 @@ class _FileLayout:
         kinds = (IS_CHANGE,) if self.options.with_changes else ()
         return (*kinds, *self.config.physical_partition_columns)
 
+    @property
+    def files(self) -> FileOptions:
+        """How the files are cut and compressed: with the table's codec, if there is no other."""
+        files = self.options.files
+        codec = files.codec or self.config.properties.compression_codec
+        return dataclasses.replace(files, codec=codec)
+
     def physical_rows(self, rows: DataFrame) -> DataFrame:
         """Return the rows as the files hold them, followed by the columns of directories."""
         stored = _stored_rows(rows, self.config)
@@ -188,7 +196,7 @@ class _FileLayout:
         names = [column for column in columns if isinstance(column, str)]
         as_it_is = len(names) == len(columns) and names == list(map(quoted, stored.columns))
         physical_rows = stored if as_it_is else stored.select(*columns)
-        if not self.options.rebalance:
+        if not self.options.rebalance and self.files.bin_bytes is None:
             return physical_rows
         partitions = map(quoted, self.config.physical_partition_columns)
         return physical_rows.hint("rebalance", *partitions)
@@ -251,9 +259,11 @@ def _physical_column(
     The cast stands outside of the checks: a CASE would forget the field ids in its type. A
     column that stays as it is costs no more calls into the JVM than its name does.
     """
-    if physical.name == logical.name and not physical.metadata and not checks:
+    # Spark itself writes down the collations of the columns it is given.
+    metadata = {key: value for key, value in physical.metadata.items() if key != COLLATIONS}
+    if physical.name == logical.name and not metadata and not checks:
         return quoted(logical.name)
     column = guarded(F.col(quoted(logical.name)), checks)
     if not isinstance(logical.type, PrimitiveType | DecimalType):
         column = column.cast(as_nullable(to_spark_type(physical.type)))
-    return column.alias(physical.name, metadata=dict(physical.metadata))
+    return column.alias(physical.name, metadata=metadata)

@@ -76,7 +76,7 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
         case ReorgStatement():
             return run_reorg(spark, open_table(spark, statement.table), statement.predicates)
         case VacuumStatement():
-            return vacuum_table(spark, statement)
+            return vacuum_table(spark, statement, views=views)
         case RestoreStatement():
             return restore(spark, statement)
         case GenerateStatement():

@@ -11,6 +11,7 @@ from puredelta.commands.convert.preview import preview_convert
 from puredelta.commands.generate import generate
 from puredelta.commands.restore import restore_table
 from puredelta.commands.truncate import truncate_table
+from puredelta.commands.vacuum.scope import EVERYTHING, Inventory, Removed, VacuumScope
 from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.open_log import open_log
@@ -30,6 +31,8 @@ from puredelta.sql.relations.names import (
     require_table,
     resolve_name,
 )
+from puredelta.sql.relations.query_tables import with_views
+from puredelta.sql.relations.views import TemporaryViews
 
 logger = logging.getLogger(__name__)
 
@@ -48,16 +51,25 @@ def convert(spark: SparkSession, statement: ConvertStatement) -> DataFrame:
     return no_rows(spark)
 
 
-def vacuum_table(spark: SparkSession, statement: VacuumStatement) -> DataFrame:
+def vacuum_table(
+    spark: SparkSession, statement: VacuumStatement, *, views: TemporaryViews
+) -> DataFrame:
     """Execute VACUUM; return the table's path, or the paths that a dry run would delete."""
     outcome = vacuum(
         spark,
         open_table(spark, statement.table),
         retention_hours=statement.retention_hours,
         dry_run=statement.dry_run,
+        scope=_scope(spark, statement, views),
     )
     paths = outcome.uris if statement.dry_run else (outcome.root_uri,)
     return spark.createDataFrame([(path,) for path in paths], _PATHS)
+
+
+def _scope(spark: SparkSession, statement: VacuumStatement, views: TemporaryViews) -> VacuumScope:
+    if statement.inventory is not None:
+        return Inventory(spark.sql(with_views(spark, statement.inventory, views)))
+    return Removed() if statement.lite else EVERYTHING
 
 
 def restore(spark: SparkSession, statement: RestoreStatement) -> DataFrame:

@@ -24,7 +24,7 @@ from puredelta.sql.parse.statement import (
     Target,
     UpdateStatement,
 )
-from puredelta.sql.relations.names import find_location, resolve_name
+from puredelta.sql.relations.names import find_location, require_target, resolve_name
 from puredelta.sql.relations.query_tables import with_views
 from puredelta.sql.relations.subqueries import Subqueries
 from puredelta.sql.relations.views import TemporaryViews
@@ -42,6 +42,7 @@ def change_rows(
     view = find_view(spark, name)
     location = find_location(spark, name) if view is None else view.root_uri
     if location is None:
+        require_target(name)
         return None
     require_parsable(spark, text)
     log, subqueries = open_log(spark, location), Subqueries(spark, statement.ctes, views)

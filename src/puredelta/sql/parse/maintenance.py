@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.sql.parse.statement import (
@@ -75,18 +77,57 @@ def read_reorg(cursor: Cursor) -> ReorgStatement:
 
 
 def read_vacuum(cursor: Cursor) -> VacuumStatement:
-    """Read ``VACUUM table [RETAIN n HOURS] [DRY RUN]``, the clauses in any order."""
-    table = read_table_argument(cursor)
-    hours, dry_run = None, False
+    """Read ``VACUUM table [LITE | FULL] [USING INVENTORY table | (query)] [RETAIN n HOURS]
+    [DRY RUN]``, the clauses in any order, each at most once.
+
+    Raises:
+        InvalidRequestError: LITE, which lists nothing, with an inventory.
+    """
+    statement = VacuumStatement(table=read_table_argument(cursor))
+    seen: set[str] = set()
     while not (cursor.is_done or cursor.sees(";")):
-        if hours is None and cursor.accept("RETAIN"):
+        clause = next((c for c in _VACUUM_CLAUSES if cursor.sees(*c.split())), None)
+        kind = _VACUUM_CLAUSES.get(clause or "")
+        if clause is None or kind is None or kind in seen:
+            raise cursor.error(expected=_EXPECTED)
+        cursor.expect(*clause.split())
+        seen.add(kind)
+        statement = _with_vacuum_clause(statement, clause, cursor)
+    if statement.lite and statement.inventory is not None:
+        raise InvalidRequestError(
+            "Operation not allowed: Inventory option is not compatible with LITE. Use FULL, or "
+            "leave the inventory out.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+        )
+    return statement
+
+
+_EXPECTED = "LITE, FULL, USING INVENTORY, RETAIN n HOURS or DRY RUN, each once"
+_VACUUM_CLAUSES = {
+    "LITE": "type",
+    "FULL": "type",
+    "USING INVENTORY": "inventory",
+    "RETAIN": "retention",
+    "DRY RUN": "dry run",
+}
+
+
+def _with_vacuum_clause(statement: VacuumStatement, clause: str, cursor: Cursor) -> VacuumStatement:
+    match clause:
+        case "RETAIN":
             hours = float(cursor.number())
             cursor.expect("HOURS")
-        elif not dry_run and cursor.accept("DRY", "RUN"):
-            dry_run = True
-        else:
-            raise cursor.error(expected="RETAIN n HOURS or DRY RUN")
-    return VacuumStatement(table=table, retention_hours=hours, dry_run=dry_run)
+            return replace(statement, retention_hours=hours)
+        case "DRY RUN":
+            return replace(statement, dry_run=True)
+        case "USING INVENTORY":
+            if cursor.sees("("):
+                return replace(statement, inventory=cursor.group())
+            start = cursor.position
+            cursor.name()
+            return replace(statement, inventory=f"TABLE {cursor.between(start)}")
+        case _:
+            return replace(statement, lite=clause == "LITE")
 
 
 def read_restore(cursor: Cursor) -> RestoreStatement:

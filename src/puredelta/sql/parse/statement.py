@@ -112,11 +112,14 @@ class ReorgStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumStatement:
-    """``VACUUM table [RETAIN n HOURS] [DRY RUN]``."""
+    """``VACUUM table [LITE | FULL] [USING INVENTORY rows] [RETAIN n HOURS] [DRY RUN]``."""
 
     table: TableArgument
     retention_hours: float | None = None
     dry_run: bool = False
+    lite: bool = False
+    inventory: str | None = None
+    """The query of ``USING INVENTORY``, or the name of a table as one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,8 @@ from puredelta.sql.text.table_name import (
     parse_table_name,
 )
 
+_PATH_PARTS = 2
+"""Of ``format.`path` ``."""
 _LOOKED_AT = 100
 """Files of a directory that is no table, to see what it is."""
 
@@ -110,12 +112,37 @@ def is_known(spark: SparkSession, name: TableName) -> bool:
 
 def not_found(name: TableName) -> TableNotFoundError:
     """Return the error for a name that stands for nothing."""
+    hint = " The path in it must be absolute." if _is_relative_path(name) else ""
     return TableNotFoundError(
         f"The table or view {name} cannot be found. Verify the spelling and correctness of the "
-        "schema and catalog.",
+        f"schema and catalog.{hint}",
         code=ErrorCode.TABLE_OR_VIEW_NOT_FOUND,
         table=str(name),
     )
+
+
+def require_target(name: TableName) -> None:
+    """Refuse a target that is a path and certainly no Delta table; Spark would blame another name.
+
+    Raises:
+        TableNotFoundError: it is ``parquet.`/path` ``, or ``delta.`path` `` that is not absolute.
+    """
+    if _is_relative_path(name):
+        raise not_found(name)
+    if len(name.parts) == _PATH_PARTS and name.parts[0].lower() == "parquet":
+        raise TableNotFoundError(
+            f"{name} is not a Delta table, which the statement needs. Convert it first: CONVERT TO "
+            f"DELTA {name}.",
+            code=ErrorCode.MISSING_DELTA_TABLE,
+            table=str(name),
+        )
+
+
+def _is_relative_path(name: TableName) -> bool:
+    """Tell whether a name looks like ``delta.`data/events` ``, which no session resolves."""
+    parts = name.parts
+    is_of_path = len(parts) == _PATH_PARTS and parts[0].lower() == FORMAT
+    return is_of_path and name.path is None and "/" in parts[1]
 
 
 def require_table(

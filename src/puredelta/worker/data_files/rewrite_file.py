@@ -70,6 +70,8 @@ class RewriteTask:
     version_column: str | None = None
     """Where rows keep the version that changed them, ``default_version`` if none is there."""
     default_version: int | None = None
+    codec: str | None = None
+    """Of the new file, by Arrow's name; ``None``: that of the old one."""
     group: int | None = None
     """Small files of one group, if they are alike, become one."""
 
@@ -153,7 +155,7 @@ def _written(first: _File, tables: Iterable[pa.Table], *, grows: bool) -> FileAn
         first.task,
         tables,
         schema=hidden_schema(target_schema(first.source), first.task),
-        codec=_codec(first.source),
+        codec=first.task.codec or _codec(first.source),
         options=functools.partial(_writer_options, first.source, grows=grows),
     )
 

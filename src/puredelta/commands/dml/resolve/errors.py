@@ -31,8 +31,10 @@ _DEFAULT = "default"
 def unresolved(name: str, *, clause: str, columns: Sequence[str]) -> InvalidRequestError:
     """Return the error of a name that does not exist (M-21)."""
     given = ", ".join(columns)
+    is_twice = len(set(columns)) < len(columns)
+    hint = " Columns of both sides have one name: call them by alias('t') and alias('s')."
     return InvalidRequestError(
-        f"Cannot resolve {name} in {clause} given columns {given}.",
+        f"Cannot resolve {name} in {clause} given columns {given}.{hint if is_twice else ''}",
         code=ErrorCode.MERGE_UNRESOLVED_EXPRESSION,
         sql_expr=name,
         clause=clause,

@@ -15,10 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from puredelta.log.maintenance.own_directories import STAGING_PREFIX, is_job_directory
 from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
 from puredelta.protocol.actions.paths import folded_path
-from puredelta.spark.source.staging import STAGING_PREFIX
-from puredelta.spark.write.writer import is_job_directory
 from puredelta.store.base import StoredDirectory, StoredFile
 from puredelta.store.file_system import TRIAL_PREFIX
 

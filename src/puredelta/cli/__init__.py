@@ -1,0 +1,1 @@
+"""The command line: what a person asks of a table, answered as text or as JSON."""

@@ -1,0 +1,116 @@
+"""What a command prints: tables for people, or one JSON document; everything else to stderr."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from puredelta.inspection.findings import Finding, Severity
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_FILE_WIDTH = 1_000
+"""Of lines that go to a file or a pipe: nothing is cut there."""
+_NARROW = 24
+"""A column up to this width is never wrapped."""
+_STYLES = {
+    Severity.OK: ("green", "ok"),
+    Severity.INFO: ("blue", "info"),
+    Severity.WARNING: ("yellow", "warning"),
+    Severity.ERROR: ("bold red", "error"),
+}
+
+
+def shown(value: object) -> str:
+    r"""Return a value as text that no terminal takes for a command of its own.
+
+    >>> shown("a\x1b[2Jb"), shown(None), shown({"a": 1})
+    ('a\\x1b[2Jb', '', '{"a": 1}')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, Mapping | list | tuple):
+        value = json.dumps(value, default=str, ensure_ascii=False) if value else ""
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], str(value))
+
+
+class Output:
+    """Where a command puts its answer."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self.stderr = Console(stderr=True, highlight=False)
+        is_terminal = sys.stdout.isatty()
+        self._stdout = Console(highlight=False, width=None if is_terminal else _FILE_WIDTH)
+
+    def rows(self, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
+        """Print rows of the same keys; people see ``columns`` of them only."""
+        found = list(rows)
+        if self.as_json:
+            self._print_json(found)
+            return
+        names = list(columns if columns is not None else (found[0] if found else ()))
+        table = Table(show_edge=False, pad_edge=False, header_style="bold")
+        for name in names:
+            numbers = bool(found) and all(isinstance(r.get(name), int | None) for r in found)
+            widest = max((len(shown(row.get(name))) for row in found), default=0)
+            table.add_column(
+                Text(shown(name)),
+                justify="right" if numbers else "left",
+                no_wrap=widest <= _NARROW,
+                overflow="fold",
+            )
+        for row in found:
+            table.add_row(*(Text(shown(row.get(name))) for name in names))
+        self._stdout.print(table if found else Text("(no rows)"))
+
+    def value(self, value: Mapping[str, Any]) -> None:
+        """Print one row, a line per key."""
+        if self.as_json:
+            self._print_json(value)
+            return
+        table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
+        for name, each in value.items():
+            table.add_row(Text(shown(name), style="bold"), Text(shown(each)))
+        self._stdout.print(table)
+
+    def findings(self, findings: Sequence[Finding]) -> None:
+        """Print what checks found, and what to do."""
+        if self.as_json:
+            self._print_json([finding.as_json() for finding in findings])
+            return
+        for finding in findings:
+            style, word = _STYLES[finding.severity]
+            line = Text(f"{word:<8}", style=style)
+            line.append(f"{finding.check}: ", style="bold")
+            line.append(shown(finding.message))
+            self._stdout.print(line)
+            if finding.mend is not None:
+                self._stdout.print(Text(f"         -> {shown(finding.mend)}", style="cyan"))
+
+    def text(self, text: str) -> None:
+        """Print a line for people; nothing in JSON."""
+        if not self.as_json:
+            self._stdout.print(Text(shown(text)))
+
+    def note(self, text: str) -> None:
+        """Print a remark to stderr."""
+        self.stderr.print(Text(shown(text), style="dim"))
+
+    def error(self, kind: str, message: str, details: Mapping[str, Any]) -> None:
+        """Print why a command failed to stderr."""
+        if self.as_json:
+            body = {"error": kind, "message": message, **details}
+            sys.stderr.write(json.dumps(body, default=str, ensure_ascii=False) + "\n")
+        else:
+            self.stderr.print(Text("error: ", style="bold red") + Text(shown(message)))
+
+    def _print_json(self, value: object) -> None:
+        text = json.dumps(value, default=str, ensure_ascii=False, indent=2)
+        sys.stdout.write(text + "\n")

@@ -1,0 +1,38 @@
+"""``puredelta doctor``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from puredelta.cli.context import Context
+from puredelta.cli.exit_codes import ExitCode
+from puredelta.cli.reading.open_log import open_log
+from puredelta.inspection.environment.checks import environment_findings
+from puredelta.inspection.environment.storage import location_findings
+from puredelta.inspection.findings import Finding, Severity, worst
+from puredelta.inspection.migration.script import script_findings
+from puredelta.inspection.table.checks import table_findings
+
+
+def run(
+    context: Context,
+    *,
+    table: str | None,
+    migrate: Path | None,
+    environment: bool,
+    list_files: bool,
+) -> ExitCode:
+    """Check what was asked for; without a table or a script that is the environment."""
+    found: list[Finding] = []
+    if migrate is not None:
+        found += script_findings(migrate)
+    if table is not None:
+        log = open_log(context, table)
+        reached = list(location_findings(log))
+        found += reached
+        if worst(reached) is not Severity.ERROR:
+            found += table_findings(log, lists_files=list_files)
+    if environment or (table is None and migrate is None):
+        found += environment_findings()
+    context.output.findings(found)
+    return ExitCode.FINDINGS if worst(found) is Severity.ERROR else ExitCode.DONE

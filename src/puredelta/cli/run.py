@@ -1,0 +1,71 @@
+"""Run one command: import what it needs and no more, and turn what it raises into an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from puredelta.cli.context import Context
+from puredelta.cli.exit_codes import ExitCode, code_of
+from puredelta.errors import DeltaError
+
+_READING = "puredelta.cli.reading"
+_SESSION = "puredelta.cli.session"
+_COMMANDS = {
+    "detail": _READING,
+    "diff": _READING,
+    "doctor": _READING,
+    "history": _READING,
+    "report": _READING,
+    "show": _READING,
+    "convert": _SESSION,
+    "merge": _SESSION,
+    "optimize": _SESSION,
+    "restore": _SESSION,
+    "sql": _SESSION,
+    "vacuum": _SESSION,
+}
+
+
+def run_command(name: str, context: Context, **arguments: Any) -> int:
+    """Run the function ``run`` of the module of a command; its exit code is returned.
+
+    Commands are imported here, by name: those of a session import pyspark, which takes longer
+    than reading a log does.
+    """
+    try:
+        module = importlib.import_module(f"{_COMMANDS[name]}.{name}")
+        run: Callable[..., int | None] = module.run
+        return run(context, **arguments) or ExitCode.DONE
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        sys.stderr.close()
+        return ExitCode.DONE
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - a command line ends here
+        return _failed(context, error)
+
+
+def _failed(context: Context, error: BaseException) -> ExitCode:
+    code = code_of(error)
+    if context.verbose:
+        traceback.print_exception(error)
+    if isinstance(error, KeyboardInterrupt):
+        text = (
+            "Interrupted. A statement that had not committed has changed nothing; "
+            "puredelta history TABLE shows what was committed."
+        )
+        context.output.error("INTERRUPTED", text, {})
+    elif isinstance(error, DeltaError):
+        details = {"sqlState": error.code.sqlstate, "details": error.getMessageParameters()}
+        context.output.error(error.code.error_class, error.message, details)
+    elif isinstance(error, ModuleNotFoundError):
+        package = (error.name or "").partition(".")[0]
+        text = f"The Python package {package} is not installed: pip install {package}"
+        context.output.error("MISSING_SOFTWARE", text, {"package": package})
+        return ExitCode.MISSING_SOFTWARE
+    else:
+        text = str(error).strip() or type(error).__name__
+        context.output.error(type(error).__name__, text, {})
+    return code

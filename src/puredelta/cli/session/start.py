@@ -1,0 +1,59 @@
+"""The Spark session of a command, activated, quiet, and stopped in the end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from pyspark.sql import SparkSession
+
+from puredelta.activation.session import activate
+from puredelta.cli.context import Context
+from puredelta.cli.session.progress import Progress
+from puredelta.spark.session.session import is_connect
+
+_QUIET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+
+
+@contextmanager
+def spark_session(context: Context, title: str) -> Iterator[SparkSession]:
+    """Start a session for one command and stop it afterwards; progress goes to stderr.
+
+    Workers run this Python unless PYSPARK_PYTHON names another. Ctrl-C ends a statement as any
+    other failure of it does: files that it wrote are removed again.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with Progress(context.output.stderr, title) as progress:
+        progress.phase("starting Spark")
+        spark = _started(context)
+        activate(spark)
+        storage = {f"spark.puredelta.storage.{k}": v for k, v in context.storage_options.items()}
+        for key, value in storage.items():
+            spark.conf.set(key, value)
+        progress.watch(None if is_connect(spark) else spark)
+        try:
+            yield spark
+        finally:
+            progress.stop()
+            with suppress(Exception, KeyboardInterrupt):
+                spark.stop()
+
+
+def _started(context: Context) -> SparkSession:
+    builder = SparkSession.builder.appName("puredelta")
+    if context.remote is not None:
+        builder = builder.remote(context.remote)
+    else:
+        for key, value in ({} if context.verbose else _QUIET).items():
+            builder = builder.config(key, value)
+        if context.master is not None or "MASTER" not in os.environ:
+            builder = builder.master(context.master or "local[*]")
+    for key, value in context.conf.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

@@ -1,0 +1,1 @@
+"""Calls of a script written for delta-spark that mean something else here."""

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from puredelta.cli.session.names import table_name
+from puredelta.cli.session.statements import split_statements
+
+
+@pytest.mark.parametrize(
+    ("text", "statements"),
+    [
+        ("", []),
+        (" ; -- nothing\n ; /* ; */", []),
+        ("SELECT 1", ["SELECT 1"]),
+        ("SELECT 1; SELECT 2;", ["SELECT 1", "SELECT 2"]),
+        ("SELECT ';', \";\", `a;b`; SELECT 2", ["SELECT ';', \";\", `a;b`", "SELECT 2"]),
+        (r"SELECT 'it\'s;'; SELECT 2", [r"SELECT 'it\'s;'", "SELECT 2"]),
+        ("SELECT 1 -- a; b\n; SELECT 6 / 2 - 1", ["SELECT 1 -- a; b", "SELECT 6 / 2 - 1"]),
+    ],
+)
+def test_statements_end_with_semicolons(text: str, statements: list[str]) -> None:
+    assert split_statements(text) == statements
+
+
+def test_what_is_there_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert table_name("events") == "`events`"
+    (tmp_path / "events").mkdir()
+    assert table_name("events") == f"delta.`{tmp_path}/events`"
+    assert table_name("./events/x") == f"delta.`{tmp_path}/events/x`"
