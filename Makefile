@@ -107,7 +107,7 @@ browser: dev-env ## Drive the report in headless Chromium (CHROMIUM=/usr/bin/chr
 	@$(DEV)/bin/python -m pytest -q -m browser tests/inspection
 
 docs: docs-env ## Build the documentation into build/site; links are checked, a warning is an error
-	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict 2>&1 | { grep -v '^INFO' || true; }
 	@echo build/site/index.html
 
 release-check: release-env ## Build wheel and sdist, check them, their types from outside, and the demo from the wheel
