@@ -13,9 +13,15 @@ from puredelta.commands.dml.spec.merge import Star, Update
 from puredelta.commands.dml.spec.update_delete import operation_name
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.catalog.catalog_tables import find_relation
 from puredelta.spark.catalog.path_views import path_view, shown_view
-from puredelta.spark.catalog.relation_cache import cached_relations, named_relations
+from puredelta.spark.catalog.relation_cache import (
+    cached_relations,
+    find_relations,
+    named_relations,
+)
 from puredelta.spark.catalog.view_origin import ViewOrigin, find_view_origin
+from puredelta.spark.jvm.session_catalog import ViewEntry
 from puredelta.spark.jvm.stored.views import define_view, view_query
 from puredelta.spark.session.identifiers import display_name, parse_name
 from puredelta.spark.session.session import is_connect
@@ -23,6 +29,7 @@ from puredelta.sql.parse.statement import MergeStatement, RowStatement, ViewLife
 from puredelta.sql.relations.query_tables import with_views
 from puredelta.sql.relations.stored_views import with_stored_views
 from puredelta.sql.relations.views import Again, TemporaryViews
+from puredelta.sql.text.cursor import Cursor
 from puredelta.sql.text.table_name import TableName
 
 
@@ -51,10 +58,28 @@ def create_view(spark: SparkSession, statement: ViewStatement, *, text: str) -> 
 def _create_stored(spark: SparkSession, text: str) -> DataFrame:
     """Let Spark keep the text as it is, and take the columns of what it means now."""
     query = view_query(spark, text)
+    _require_no_cycle(spark, text, query)
     with TemporaryViews() as shown:
         named = with_views(spark, with_stored_views(spark, query, shown), shown)
         with cached_relations(spark, named_relations(spark, named)):
             return define_view(spark, text, spark.sql(named))
+
+
+def _require_no_cycle(spark: SparkSession, text: str, query: str) -> None:
+    """Refuse a view that would show itself; Spark does not see it below rows of ours."""
+    below = {(view.database, view.name) for view in find_relations(
+        spark, named_relations(spark, query)).views}  # fmt: skip
+    head = Cursor(text[: len(text) - len(query)] if text.endswith(query) else text)
+    while not (head.is_done or head.accept("VIEW")):
+        head.skip()
+    head.accept("IF", "NOT", "EXISTS")
+    name = None if head.is_done else find_relation(spark, head.name())
+    if isinstance(name, ViewEntry) and (name.database, name.name) in below:
+        raise InvalidRequestError(
+            f"Recursive view {name.database}.{name.name} detected: its query shows itself.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            view=name.name,
+        )
 
 
 class _TablesOfView:

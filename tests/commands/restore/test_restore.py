@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from puredelta.commands.restore import differing_files, restore_table
+from puredelta.commands.restore.restore import differing_files, restore_table
 from puredelta.errors import (
     ConcurrentDeleteReadException,
     ErrorCode,
