@@ -19,7 +19,7 @@ PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile \
 	-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed
 
 BENCHES := bench-growth bench-trickle bench-writers bench-store bench-log bench-profile
-.PHONY: browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults storage cluster bench $(BENCHES) lock wheel clean
+.PHONY: bench-streams browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults upserts storage cluster bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,7 +32,7 @@ demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them 
 test: test-oldest test-newest ## Run all tests on the newest PySpark and the smoke subset on the oldest
 
 test-newest: dev-env
-	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not browser and not faults and not storage and not cluster"
+	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not browser and not faults and not storage and not cluster and not upserts"
 
 test-oldest: oldest-env
 	@$(JAVA) $(OLDEST)/bin/python $(PYTEST) -q -m smoke
@@ -70,6 +70,9 @@ faults: dev-env ## Let every store call and write of data files of every command
 	@$(JAVA) $(DEV)/bin/python -m simulation.sweep $(ARGS)
 	@$(JAVA) $(DEV)/bin/python -m pytest -q -m faults tests
 
+upserts: dev-env ## Replay 200 random change streams through upsert, sync, scd2 and apply_changes, beside naive models
+	@$(JAVA) $(DEV)/bin/python -m pytest -q -m upserts tests/recipes
+
 storage: dev-env ## Run commands and recorded merges on HDFS and S3 (SERVERS=folder of the servers, ARGS=...)
 	@$(JAVA) scripts/servers $(SERVERS) $(DEV)/bin/python
 	@export SERVERS_BIN=$(SERVERS)/bin SERVERS_JARS=$(SERVERS)/jars && \
@@ -94,11 +97,14 @@ bench-profile: ## Say where the time of the slowest workloads goes
 $(BENCHES): dev-env reference-env
 	@SERVERS_BIN=$${SERVERS_BIN:-$(SERVERS)/bin} $(JAVA) $(DEV)/bin/python -m benchmarks.$(patsubst log,log_scale,$(@:bench-%=%))
 
+bench-streams: reference-env ## Measure streams beside delta-spark: five million rows into a table, and merged batch by batch
+	@$(JAVA) $(REFERENCE)/bin/python -m benchmarks.streams
+
 browser: dev-env ## Drive the report in headless Chromium (CHROMIUM=/usr/bin/chromium)
 	@$(DEV)/bin/python -m pytest -q -m browser tests/inspection
 
 docs: docs-env ## Build the documentation into build/site; links are checked, a warning is an error
-	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict 2>&1 | { grep -v '^INFO' || true; }
 	@echo build/site/index.html
 
 release-check: release-env ## Build wheel and sdist, check them, their types from outside, and the demo from the wheel

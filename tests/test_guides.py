@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
 from puredelta.cli.session.statements import split_statements
 
 ROOT = Path(__file__).parent.parent
 _BLOCK = re.compile(r"^```(python|sql)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+README = ROOT / "README.md"
 PAGES = [ROOT / "docs" / "index.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
 
 
@@ -23,13 +24,28 @@ def blocks(page: Path, data: Path) -> list[tuple[str, str]]:
     return _BLOCK.findall(text)
 
 
+def prepared(spark: SparkSession, data: Path) -> DataFrame:
+    """The Parquet files that the README converts, and the rows that it merges."""
+    flights = spark.sql("""
+        SELECT id, cast(id % 3 AS INT) AS month, 'AA' AS carrier, id - 5 AS delay,
+               false AS cancelled FROM range(30)
+    """)
+    flights.write.partitionBy("month").parquet(str(data / "flights"))
+    return spark.sql("""
+        SELECT id, cast(id % 3 AS INT) AS month, 'AA' AS carrier, 7L AS delay,
+               id = 29 AS cancelled FROM range(25, 35)
+    """)
+
+
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if _BLOCK.search(page.read_text(encoding="utf-8"))],
+    [page for page in (README, *PAGES) if _BLOCK.search(page.read_text(encoding="utf-8"))],
     ids=lambda page: page.stem,
 )
 def test_every_block_runs(page: Path, spark: SparkSession, tmp_path: Path) -> None:
     names: dict[str, Any] = {"spark": spark, "puredelta": puredelta, "__name__": "page"}
+    if page == README:
+        names["corrections"] = prepared(spark, tmp_path)
     try:
         assert puredelta.activate(spark)
         for number, (language, text) in enumerate(blocks(page, tmp_path)):
@@ -40,6 +56,7 @@ def test_every_block_runs(page: Path, spark: SparkSession, tmp_path: Path) -> No
                 code = compile(text, f"{page.name}, block {number}", "exec")
                 exec(code, names)
     finally:
+        spark.sql("DROP TABLE IF EXISTS flights")
         puredelta.deactivate()
         spark.conf.unset("spark.databricks.delta.write.txnAppId")
         spark.conf.unset("spark.databricks.delta.write.txnVersion")

@@ -14,33 +14,76 @@ if TYPE_CHECKING:
     from puredelta.api import read, read_changes, sql, write
     from puredelta.commands.convert.preview import preview_convert
     from puredelta.commands.convert.undo import undo_convert
+    from puredelta.commands.write.expectations import Expectation
     from puredelta.pip_utils import configure_spark_with_delta_pip
+    from puredelta.recipes.apply_changes import apply_changes, plan_apply_changes
+    from puredelta.recipes.compare import blame, diff
+    from puredelta.recipes.history import plan_scd2, scd2
+    from puredelta.recipes.plan import ChangeResult, MergePlan
+    from puredelta.recipes.upsert import (
+        insert_if_absent,
+        plan_insert_if_absent,
+        plan_sync,
+        plan_upsert,
+        sync,
+        upsert,
+    )
     from puredelta.tables import DeltaTable
 
 __all__ = [
+    "ChangeResult",
     "DeltaTable",
+    "Expectation",
+    "MergePlan",
     "__version__",
     "activate",
+    "apply_changes",
+    "blame",
     "configure_spark_with_delta_pip",
     "deactivate",
+    "diff",
+    "insert_if_absent",
+    "plan_apply_changes",
+    "plan_insert_if_absent",
+    "plan_scd2",
+    "plan_sync",
+    "plan_upsert",
     "preview_convert",
     "read",
     "read_changes",
+    "scd2",
     "sql",
+    "sync",
     "undo_convert",
+    "upsert",
     "write",
 ]
 
 _MODULES = {
+    "ChangeResult": "puredelta.recipes.plan",
     "DeltaTable": "puredelta.tables",
+    "Expectation": "puredelta.commands.write.expectations",
+    "MergePlan": "puredelta.recipes.plan",
     "activate": "puredelta.activation.session",
+    "apply_changes": "puredelta.recipes.apply_changes",
+    "blame": "puredelta.recipes.compare",
     "configure_spark_with_delta_pip": "puredelta.pip_utils",
     "deactivate": "puredelta.activation.session",
+    "diff": "puredelta.recipes.compare",
+    "insert_if_absent": "puredelta.recipes.upsert",
+    "plan_apply_changes": "puredelta.recipes.apply_changes",
+    "plan_insert_if_absent": "puredelta.recipes.upsert",
+    "plan_scd2": "puredelta.recipes.history",
+    "plan_sync": "puredelta.recipes.upsert",
+    "plan_upsert": "puredelta.recipes.upsert",
     "preview_convert": "puredelta.commands.convert.preview",
     "read": "puredelta.api",
     "read_changes": "puredelta.api",
+    "scd2": "puredelta.recipes.history",
     "sql": "puredelta.api",
+    "sync": "puredelta.recipes.upsert",
     "undo_convert": "puredelta.commands.convert.undo",
+    "upsert": "puredelta.recipes.upsert",
     "write": "puredelta.api",
 }
 """Where each public name is; its module is imported when the name is first asked for.

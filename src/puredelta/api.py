@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,9 +13,11 @@ from typing_extensions import TypedDict, Unpack
 from puredelta.commands.definition.new_table import NewTableProperties
 from puredelta.commands.read import changes
 from puredelta.commands.read.read_table import TimestampArgument, read_table
-from puredelta.commands.write.options import SaveMode
+from puredelta.commands.write.expectations import Expectations, RowCheck
+from puredelta.commands.write.options import SaveMode, WriteOptions
 from puredelta.commands.write.planned_write import WriteOutcome
 from puredelta.commands.write.write_table import WriteRequest, write_table
+from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.open_log import file_system_options, open_log
 from puredelta.sql.execute.run import run_sql
 from puredelta.sql.relations.parameters import Arguments
@@ -27,6 +30,16 @@ class NewTableArguments(TypedDict, total=False):
     """``delta.*`` properties."""
     name: str | None
     description: str | None
+
+
+class WriteArguments(NewTableArguments, total=False):
+    """What `write` takes, too."""
+
+    expectations: Expectations
+    """Conditions on the rows by name, see `Expectation`; a condition alone is a warning."""
+    quarantine: str | os.PathLike[str]
+    """The path of a table that gets the rows that an expectation with ``drop`` leaves out, with
+    the names of what they broke in ``_violations``; it is created if it is not there."""
 
 
 def read(
@@ -119,7 +132,7 @@ def write(
     mode: str = "error",
     partition_by: Sequence[str] | str = (),
     options: Mapping[str, object] | None = None,
-    **created: Unpack[NewTableArguments],
+    **more: Unpack[WriteArguments],
 ) -> WriteOutcome:
     """Write a DataFrame into the Delta table at ``path``, which is created if it is not there.
 
@@ -132,9 +145,12 @@ def write(
     takes the frame's columns and ``partition_by``, ``userMetadata`` is kept in the history; those
     that begin with ``fs.`` say how the log is reached, as ``storage_options`` of `read` do.
     ``properties``, ``name`` and ``description`` are for a new table (`NewTableArguments`).
+    ``expectations`` are checked before anything is written, on rows that are evaluated once
+    (`WriteArguments`); the outcome has the number of ``violations`` of each.
 
     Raises:
-        InvalidRequestError: the table is there, the rows do not fit or break a constraint.
+        InvalidRequestError: the table is there, the rows do not fit, or break a constraint or
+            an expectation that says ``fail``.
         UnsupportedError: the table needs a feature that is not implemented.
         ConflictError: another writer changed what this write relies on.
         DeltaError: the storage refused (DELTA_WRITE_FAILED).
@@ -148,14 +164,37 @@ def write(
         mode=SaveMode.parse(mode),
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
         options=options or {},
-        created=_new_table(created),
+        created=_new_table(more),
     )
     log = open_log(rows.sparkSession, path, storage_options=file_system_options(request.options))
+    if more.get("expectations"):
+        return _checked_write(rows, log, request, more)
     return write_table(rows, log, request)
 
 
-def _new_table(given: NewTableArguments) -> NewTableProperties:
-    for name in given.keys() - NewTableArguments.__annotations__.keys():
+def _checked_write(
+    rows: DataFrame, log: TableLog, request: WriteRequest, more: WriteArguments
+) -> WriteOutcome:
+    spark, quarantine = rows.sparkSession, more.get("quarantine")
+    check = RowCheck.of(
+        more.get("expectations", {}),
+        quarantine=None if quarantine is None else open_log(spark, quarantine),
+        set_transaction=WriteOptions.of(spark, request.options).settings.set_transaction,
+    )
+    violations: dict[str, int] = {}
+
+    def checked(given: DataFrame) -> DataFrame:
+        found = check(given)
+        violations.update(found.violations)
+        return found.rows
+
+    outcome = write_table(rows, log, replace(request, check=checked))
+    return replace(outcome, violations=violations)
+
+
+def _new_table(given: WriteArguments) -> NewTableProperties:
+    known = {*NewTableArguments.__annotations__, *WriteArguments.__annotations__}
+    for name in given.keys() - known:
         raise TypeError(f"write() got an unexpected keyword argument {name!r}")
     return NewTableProperties(
         properties=given.get("properties") or {},

@@ -16,13 +16,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from puredelta.activation.calls.captured_options import CapturedOptions
-from puredelta.activation.calls.reading import load, prepare_stream, require_streamable, rows_at
+from puredelta.activation.calls.reading import load, load_stream, prepare_stream, rows_at
 from puredelta.activation.methods.builders import session_behind, table_name
 from puredelta.activation.methods.patches import Make, Method
 from puredelta.activation.source.data_source import STORAGE_OPTION
 from puredelta.spark.catalog.relation_cache import cached_relations, named_relations
 from puredelta.spark.session.formats import FORMAT, is_delta
-from puredelta.spark.session.open_log import as_spark_means
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import session_storage
 from puredelta.sql.execute.run import run_ours
@@ -78,7 +77,7 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
 
 
 def delta_stream_load(original: Method) -> Method:
-    """``spark.readStream.load(path)``, which finds the Python data source."""
+    """``spark.readStream.load(path)``: over Connect it finds the Python data source."""
 
     def call(
         self: Any,
@@ -88,32 +87,29 @@ def delta_stream_load(original: Method) -> Method:
         **options: Any,
     ) -> Any:
         captured, spark = CapturedOptions.of(self), vars(self).get("_spark")
-        if spark is not None and is_delta(spark, format, captured.format):
-            require_streamable(spark, captured.with_options(options), path)
-            start = prepare_stream(spark, captured.with_options(options))
-            location = path if path is not None else (captured.options or {}).get("path")
-            elsewhere = _elsewhere(spark, location)
-            if elsewhere is not None:
-                self.option(STORAGE_OPTION, session_storage(spark).packed())
-                if path is None:
-                    self.option("path", elsewhere)
-                else:
-                    path = elsewhere
-            if start is not None:
-                others = {k: v for k, v in options.items() if k.lower() != _STREAM_START.lower()}
-                self.option(_STREAM_START, start)
-                return original(self, path, format, schema, **others)
+        if spark is None or not is_delta(spark, format, captured.format):
+            return original(self, path, format, schema, **options)
+        if not is_connect(spark):
+            has_schema = captured.has_schema or schema is not None
+            captured = replace(captured, has_schema=has_schema)
+            return load_stream(spark, captured.with_options(options), path)
+        start = prepare_stream(spark, captured.with_options(options))
+        location = path if path is not None else (captured.options or {}).get("path")
+        if _is_elsewhere(location):
+            self.option(STORAGE_OPTION, session_storage(spark).packed())
+        if start is not None:
+            options = {k: v for k, v in options.items() if k.lower() != _STREAM_START.lower()}
+            self.option(_STREAM_START, start)
         return original(self, path, format, schema, **options)
 
     return call
 
 
-def _elsewhere(spark: SparkSession, location: Any) -> str | None:
-    """Return a location with its scheme if it is not on a local disk, as a worker needs it."""
-    if not isinstance(location, str) or not location.strip():
-        return None
-    whole = location if is_connect(spark) else as_spark_means(spark, location)
-    return whole if has_scheme(whole) and not whole.lower().startswith("file:") else None
+def _is_elsewhere(location: Any) -> bool:
+    """Return whether a location is not on a local disk."""
+    if not isinstance(location, str) or not has_scheme(location):
+        return False
+    return not location.lower().startswith("file:")
 
 
 def delta_stream_table(original: Method) -> Method:

@@ -7,7 +7,7 @@ anything fails before the commit has landed, the files are removed and the table
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -54,6 +54,8 @@ class WriteOutcome:
     num_rows: int = 0
     size_bytes: int = 0
     num_removed_files: int = 0
+    violations: Mapping[str, int] = field(default_factory=dict)
+    """Rows that broke an expectation, by its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,8 @@ class WriteRequest:
     """Of a table that this write creates; one that is there keeps its own."""
     record: Callable[[TableConfig], Operation] | None = None
     """What the history is to say of the table that comes out, if not WRITE."""
+    check: Callable[[DataFrame], DataFrame] | None = None
+    """Called with the rows once everything else is known to be right; returns those to write."""
 
 
 def write_table(
@@ -98,9 +100,13 @@ def write_table(
     command = command_on(rows.sparkSession, log, existing, write_capability(mode))
     options = WriteOptions.parse(command.session.settings, request.options)
     config = _planned_config(command, columns_of(rows), request, options)
+    command = with_write_settings(command, options)
+    bound = command.bind(rows)
+    if request.check is not None and not command.already_committed():
+        bound = request.check(bound)
     planned = PlannedWrite(
-        rows=command.bind(rows),
-        command=with_write_settings(command, options),
+        rows=bound,
+        command=command,
         config=config,
         mode=mode,
         options=options,

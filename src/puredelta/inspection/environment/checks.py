@@ -183,7 +183,10 @@ def delta_spark_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
             )
     if package is None and not jars:
         yield Finding(
-            check="delta-spark", severity=Severity.OK, message="Nothing of delta-spark is here."
+            check="delta-spark",
+            severity=Severity.OK,
+            message="Nothing of delta-spark is here. Scripts that import delta.tables need "
+            "puredelta.activate(spark, delta_module=True).",
         )
 
 

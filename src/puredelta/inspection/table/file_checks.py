@@ -92,9 +92,8 @@ def size_findings(snapshot: Snapshot) -> Iterator[Finding]:
         yield Finding(
             check="small-files",
             severity=Severity.WARNING,
-            message=text,
-            mend=f"OPTIMIZE delta.`{short_uri(snapshot.root_uri)}`, and set "
-            "'delta.autoOptimize.autoCompact' = 'true' if they come back",
+            message=f"{text} Set 'delta.autoOptimize.autoCompact' = 'true' if they come back.",
+            mend=f"OPTIMIZE delta.`{short_uri(snapshot.root_uri)}`",
         )
     else:
         yield Finding(check="small-files", severity=Severity.OK, message=text)
@@ -114,8 +113,7 @@ def statistics_findings(snapshot: Snapshot) -> Iterator[Finding]:
             severity=Severity.WARNING,
             message=f"{without_bounds:,} of {counted(len(files), 'file')} lack statistics: "
             "queries and MERGE cannot skip them.",
-            mend=f"REORG or OPTIMIZE rewrites them with statistics: OPTIMIZE "
-            f"delta.`{short_uri(snapshot.root_uri)}`",
+            mend=f"OPTIMIZE delta.`{short_uri(snapshot.root_uri)}`",
         )
     else:
         yield Finding(

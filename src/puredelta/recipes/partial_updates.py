@@ -1,0 +1,158 @@
+"""Events whose NULLs mean "as before": every column of a key has a sequence of its own.
+
+A column shows the newest value that is no NULL and no older than the last delete. Because the
+row remembers when each of its columns was set, the outcome is the same in whatever order events
+arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from puredelta.recipes.source_rows import (
+    BAD,
+    IS_DELETE,
+    SEQUENCE,
+    guarded,
+    sequence_guards,
+)
+from puredelta.recipes.values import all_of, any_of, holds_null, same
+from puredelta.spark.session.identifiers import quote
+
+SET_AT = "__SET_AT"
+"""A struct: for each column the sequence of the event that set it."""
+DELETED_AT = "__DELETED_AT"
+"""The sequence of the newest delete of the key."""
+_LAST_DELETE = "__recipe_last_delete"
+
+
+def newest_values(
+    rows: DataFrame, keys: Sequence[str], data: Sequence[T.StructField], *more: str
+) -> DataFrame:
+    """Return one row a key: `SEQUENCE` of its newest upsert, `DELETED_AT`, values and `SET_AT`.
+
+    ``more`` are columns that are the same in all rows of a key.
+    """
+    by_key = Window.partitionBy(*map(quote, keys))
+    in_order = by_key.orderBy(SEQUENCE)
+    content = [*data, T.StructField(IS_DELETE, T.BooleanType())]
+    alike = all_of(
+        [
+            same(F.lag(quote(f.name)).over(in_order), F.col(quote(f.name)), f.dataType)
+            for f in content
+        ]
+    )
+    again = F.lag(SEQUENCE).over(in_order).eqNullSafe(F.col(SEQUENCE))
+    is_null = holds_null(F.col(SEQUENCE), rows.schema[SEQUENCE].dataType)
+    deleted, at = F.col(IS_DELETE), F.col(SEQUENCE)
+    marked = rows.withColumns(
+        {
+            BAD: F.when(is_null, 1).when(again & ~alike, 2).otherwise(0),
+            _LAST_DELETE: F.max(F.when(deleted, at)).over(by_key),
+        }
+    )
+    alive = ~deleted & (F.col(_LAST_DELETE).isNull() | (at > F.col(_LAST_DELETE)))
+    since = {f.name: F.when(alive & F.col(quote(f.name)).isNotNull(), at) for f in data}
+    merged = marked.groupBy(*map(quote, keys)).agg(
+        F.max(F.when(~deleted, at)).alias(SEQUENCE),
+        F.max(_LAST_DELETE).alias(DELETED_AT),
+        F.struct(*(F.max(column).alias(name) for name, column in since.items())).alias(SET_AT),
+        *(F.max_by(quote(name), column).alias(name) for name, column in since.items()),
+        *(F.max(quote(name)).alias(name) for name in more),
+        F.max(BAD).alias(BAD),
+    )
+    return guarded(merged, keys[0], sequence_guards(keys)).drop(BAD)
+
+
+def is_deleted_text(sequence: str, deleted_at: str) -> str:
+    """Return SQL that tells whether a key is deleted, by its newest upsert and delete."""
+    return f"coalesce({deleted_at} >= {sequence}, {sequence} IS NULL)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownState:
+    """What rows of the table say of themselves, as SQL; NULL where the table lacks a column.
+
+    A row that was kept without sequences of its columns has that of the row for each.
+    """
+
+    columns: frozenset[str]
+    set_at: frozenset[str]
+    """Fields of `SET_AT`."""
+
+    def column(self, name: str) -> str:
+        """Return a column of the table."""
+        return f"t.{quote(name)}" if name in self.columns else "NULL"
+
+    def since(self, name: str, sequence: str) -> str:
+        """Return the sequence of the event that set a column."""
+        row = self.column(sequence)
+        if SET_AT not in self.columns:
+            return row
+        known = f"t.{SET_AT}.{quote(name)}" if name in self.set_at else "NULL"
+        return f"CASE WHEN t.{SET_AT} IS NULL THEN {row} ELSE {known} END"
+
+    def deleted_at(self, sequence: str, deleted: str) -> str:
+        """Return the sequence of the newest delete."""
+        if not {sequence, deleted} <= self.columns:
+            return self.column(DELETED_AT)
+        row = f"CASE WHEN {self.column(deleted)} THEN {self.column(sequence)} END"
+        return f"coalesce({self.column(DELETED_AT)}, {row})"
+
+
+def merged_text(
+    names: Sequence[str], known: KnownState, sequence: str, deleted: str
+) -> dict[str, str]:
+    """Return the values of a row after the events, as SQL by column.
+
+    ``sequence`` and ``deleted`` name the columns with these facts about rows.
+    """
+    deleted_at = f"greatest({known.deleted_at(sequence, deleted)}, s.{DELETED_AT})"
+    newest = f"greatest({known.column(sequence)}, s.{sequence})"
+    never_deleted = f"{deleted_at} IS NULL"  # a value of unknown age may be from before
+    values: dict[str, str] = {}
+    set_at: list[str] = []
+    for name in names:
+        column = quote(name)
+        ours, theirs = f"s.{SET_AT}.{column}", f"({known.since(name, sequence)})"
+        here = f"({ours} IS NOT NULL AND coalesce({ours} > {deleted_at}, true))"
+        there = f"({theirs} IS NOT NULL AND coalesce({theirs} > {deleted_at}, true))"
+        wins = f"({here} AND (NOT {there} OR {ours} > {theirs}))"
+        values[name] = (
+            f"CASE WHEN {wins} THEN s.{column} "
+            f"WHEN {there} OR {never_deleted} THEN {known.column(name)} END"
+        )
+        set_at += [
+            f"'{_escaped(name)}'",
+            f"CASE WHEN {wins} THEN {ours} WHEN {there} THEN {theirs} END",
+        ]
+    return {
+        **values,
+        sequence: newest,
+        DELETED_AT: deleted_at,
+        SET_AT: f"named_struct({', '.join(set_at)})",
+    }
+
+
+def truncated_row(
+    names: Sequence[str], sequence: str, newest: Column
+) -> tuple[Column, dict[str, Column]]:
+    """Return which rows outlive a truncate with values from before it, and what is left of them."""
+    since = {name: F.col(SET_AT).getField(name) for name in names}
+    outdated = any_of([F.coalesce(at <= newest, F.lit(False)) for at in since.values()])  # noqa: FBT003
+    values = {name: F.when(at > newest, F.col(quote(name))) for name, at in since.items()}
+    left = [F.when(at > newest, at).alias(name) for name, at in since.items()]
+    return (F.col(sequence) > newest) & outdated, {
+        **values,
+        SET_AT: F.struct(*left),
+        DELETED_AT: F.greatest(F.col(DELETED_AT), newest),
+    }
+
+
+def _escaped(name: str) -> str:
+    return name.replace("\\", "\\\\").replace("'", "\\'")

@@ -1,0 +1,155 @@
+"""A recipe that has become one MERGE: it can be looked at, explained, and run.
+
+Nothing here decides about rows. The MERGE runs through the same ten stages as the builder's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from puredelta.commands.dml.named_tables import named_tables
+from puredelta.commands.dml.options import ExecutionOptions
+from puredelta.commands.dml.pipeline import execute
+from puredelta.commands.dml.source.context import StatementContext
+from puredelta.commands.dml.spec.merge import Assignment, Insert, MergeSpec, Update
+from puredelta.commands.dml.spec.statement import InputRows
+from puredelta.commands.dml.start import start_statement
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.actions.actions import SetTransaction
+from puredelta.recipes.target import SOURCE, RecipeTable
+from puredelta.spark.session.identifiers import quote
+from puredelta.spark.session.ui_metrics import shown_in_ui
+from puredelta.tables.merge_builder import DeltaMergeBuilder
+
+_AFTER_SOURCE = "4 prune"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeResult:
+    """What a call did to the table."""
+
+    version: int | None
+    """The version it committed; None where nothing was to be changed, or was changed before by
+    the same ``txn_app_id`` and ``txn_version``."""
+    num_inserted_rows: int = 0
+    num_updated_rows: int = 0
+    num_deleted_rows: int = 0
+    violations: Mapping[str, int] = field(default_factory=dict)
+    """Rows of the source that broke an expectation, by its name."""
+
+    @property
+    def num_affected_rows(self) -> int:
+        """Rows that were inserted, updated or deleted."""
+        return self.num_inserted_rows + self.num_updated_rows + self.num_deleted_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergePlan:
+    """One MERGE, not run yet. The target's alias is ``t``, the source's ``s``."""
+
+    target: RecipeTable
+    spec: MergeSpec
+    source: DataFrame
+    """The source as the MERGE reads it: made ready, checked while it is read."""
+    set_transaction: SetTransaction | None = None
+    refuses_empty: bool = False
+    """Whether a source without rows is refused."""
+
+    @property
+    def merge(self) -> DeltaMergeBuilder:
+        """The builder of this MERGE, to look at or to go on with."""
+        return DeltaMergeBuilder(
+            self.source.sparkSession,
+            self.target.log,
+            self.spec,
+            target_rows=self.target.table.columns(),
+            source_rows=self.source.alias(SOURCE),
+        )
+
+    def execute(self) -> ChangeResult:
+        """Run the MERGE.
+
+        Raises:
+            InvalidRequestError: rows of the source are not as they must be, or break a rule of
+                the table. The table is unchanged.
+            UnsupportedError: the table needs what is not implemented.
+            ConflictError: another writer changed what this read.
+        """
+        spark, log = self.source.sparkSession, self.target.log
+        with (
+            shown_in_ui(spark, f"MERGE INTO delta.`{log.root_uri}`") as shown,
+            named_tables(spark, self.spec),
+        ):
+            command = start_statement(spark, log)
+            if self.set_transaction is not None:
+                settings = replace(
+                    command.settings,
+                    set_transaction=self.set_transaction,
+                    resets_set_transaction=False,
+                )
+                command = replace(command, settings=settings)
+            rows = InputRows(
+                target=self.target.table.columns(),
+                source=command.bind(self.source.alias(SOURCE)),
+            )
+            options = ExecutionOptions(observe=_Watcher(self.refuses_empty))
+            outcome = execute(command, self.spec, rows, options)
+            command.settings.reset_set_transaction(spark)
+            shown.report({**outcome.metrics, **outcome.skipping})
+        counted = outcome.rows
+        return ChangeResult(
+            version=outcome.version,
+            num_inserted_rows=counted.inserted,
+            num_updated_rows=counted.updated,
+            num_deleted_rows=counted.deleted,
+        )
+
+
+class _Watcher:
+    """Refuses an empty source: after it was read, before anything is searched or written."""
+
+    def __init__(self, refuses_empty: bool) -> None:  # noqa: FBT001
+        self._refuses_empty = refuses_empty
+        self._num_rows: int | None = None
+
+    def __call__(self, name: str, outcome: Any) -> None:
+        if isinstance(outcome, StatementContext):
+            self._num_rows = outcome.source.num_rows
+        if name == _AFTER_SOURCE and self._refuses_empty and self._num_rows == 0:
+            raise InvalidRequestError(
+                "The source has no rows, so every row of the scope would be deleted. Pass "
+                "allow_empty=True if the snapshot is meant to be empty.",
+                code=ErrorCode.SOURCE_IS_EMPTY,
+            )
+
+
+def set_to_source(*names: str) -> Update:
+    """Return the action that sets columns to the source's columns of the same name."""
+    return Update(_from_source(names))
+
+
+def insert_from_source(*names: str) -> Insert:
+    """Return the action that inserts the source's columns of these names."""
+    return Insert(_from_source(names))
+
+
+def _from_source(names: tuple[str, ...]) -> tuple[Assignment, ...]:
+    return tuple(Assignment(quote(name), f"{SOURCE}.{quote(name)}") for name in names)
+
+
+def equal_keys(target: RecipeTable, source: DataFrame, keys: tuple[str, ...]) -> str:
+    """Return the condition that keys are equal, NULL being a value of its own.
+
+    Plain equality where one side has no NULL: it is the better-known condition, and means the
+    same. Each key is a conjunct, so that each prunes by itself.
+    """
+    nullable = {f.name: f.nullable for f in source.schema.fields}
+    return " AND ".join(
+        f"t.{quote(key)} {'<=>' if nullable[key] and target.schema[key].nullable else '='} "
+        f"s.{quote(key)}"
+        for key in keys
+    )

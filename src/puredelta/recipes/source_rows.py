@@ -1,0 +1,193 @@
+"""The rows of a source made ready: one a key, in the order they are meant, or refused.
+
+What is wrong is found while the source is read, once: the offending row raises the error, and
+nothing has been written by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from puredelta.errors import ErrorCode
+from puredelta.recipes.arguments import names_of, refused
+from puredelta.recipes.target import resolved
+from puredelta.recipes.values import all_of, holds_null, is_true, same
+from puredelta.spark.session.identifiers import quote
+from puredelta.spark.values.row_errors import row_error
+
+SEQUENCE = "__recipe_sequence"
+IS_DELETE = "__recipe_is_delete"
+_RANK = "__recipe_rank"
+_COUNT = "__recipe_count"
+BAD = "__recipe_bad"
+"""What is wrong with the rows of a key: 0 nothing, 1 a NULL sequence, 2 a tie."""
+
+
+class Duplicates(Enum):
+    """What several source rows of one key mean."""
+
+    ERROR = "error"
+    LATEST = "latest"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """A reason to refuse rows: where it is true the row raises the error."""
+
+    when: Column
+    error: Column
+
+
+def guarded(rows: DataFrame, carrier: str, guards: Sequence[Guard]) -> DataFrame:
+    """Return rows that raise an error where a guard says so.
+
+    ``carrier`` is a column that every statement reads, so that no guard is left out.
+    """
+    value = F.col(quote(carrier))
+    kind = rows.schema[carrier].dataType
+    for guard in reversed(guards):
+        value = F.when(guard.when, guard.error.cast(kind)).otherwise(value)
+    return rows.withColumn(carrier, value)
+
+
+def shown(names: Sequence[str]) -> Column:
+    """Return the values of columns as JSON, as messages show a row."""
+    return F.to_json(F.struct(*(F.col(quote(name)).alias(name) for name in names)))
+
+
+def one_row_per_key(
+    rows: DataFrame, keys: Sequence[str], duplicates: Duplicates, order_by: Sequence[str]
+) -> DataFrame:
+    """Return one row a key: all there are, the latest, or any; what is ambiguous is refused."""
+    by_key = Window.partitionBy(*map(quote, keys))
+    match duplicates:
+        case Duplicates.ANY:
+            ranked = rows.withColumn(_RANK, F.row_number().over(by_key.orderBy(F.lit(1))))
+            return ranked.where(F.col(_RANK) == 1).drop(_RANK)
+        case Duplicates.ERROR:
+            counted = rows.withColumn(_COUNT, F.count(F.lit(1)).over(by_key))
+            guard = Guard(when=F.col(_COUNT) > 1, error=_not_unique(keys, F.col(_COUNT)))
+            return guarded(counted, keys[0], [guard]).drop(_COUNT)
+        case Duplicates.LATEST:
+            order = F.struct(*(F.col(quote(name)) for name in order_by))
+            return latest_rows(rows.withColumn(SEQUENCE, order), keys).drop(SEQUENCE)
+
+
+def latest_rows(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return the row of the greatest `SEQUENCE` of each key.
+
+    A NULL sequence is refused, and so are two different rows that share the greatest one.
+    """
+    by_key = Window.partitionBy(*map(quote, keys))
+    latest_first = by_key.orderBy(F.col(SEQUENCE).desc())
+    content = [f for f in rows.schema.fields if f.name not in keys]
+    is_null = holds_null(F.col(SEQUENCE), rows.schema[SEQUENCE].dataType)
+    differs = ~all_of(
+        [
+            same(F.lead(quote(f.name)).over(latest_first), F.col(quote(f.name)), f.dataType)
+            for f in content
+            if f.name != SEQUENCE
+        ]
+    )
+    ties = F.lead(SEQUENCE).over(latest_first).eqNullSafe(F.col(SEQUENCE)) & differs
+    first = F.rank().over(latest_first) == 1
+    ranked = rows.withColumns(
+        {
+            _RANK: F.row_number().over(latest_first),
+            BAD: F.when(is_null, 1).when(first & ties, 2).otherwise(0),
+        }
+    ).withColumn(BAD, F.max(BAD).over(by_key))
+    kept = ranked.where(F.col(_RANK) == 1)
+    return guarded(kept, keys[0], sequence_guards(keys)).drop(_RANK, BAD)
+
+
+def sequence_guards(keys: Sequence[str]) -> tuple[Guard, Guard]:
+    """Return the guards of rows with `SEQUENCE` and `BAD`."""
+    return (
+        Guard(
+            when=F.col(BAD) == 1,
+            error=row_error(
+                ErrorCode.SOURCE_SEQUENCE_IS_NULL,
+                F.concat(
+                    F.lit("A row of the source has no sequence (NULL). Its key is "),
+                    shown(keys),
+                    F.lit(". Leave such rows out, or give them one. Nothing was changed."),
+                ),
+                {"keys": shown(keys)},
+            ),
+        ),
+        Guard(
+            when=F.col(BAD) == 2,  # noqa: PLR2004
+            error=row_error(
+                ErrorCode.SOURCE_SEQUENCE_AMBIGUOUS,
+                F.concat(
+                    F.lit("Different rows of the source have one key and one sequence: "),
+                    shown(keys),
+                    F.lit(
+                        ". Order them by more columns, or leave all but one out. Nothing was "
+                        "changed."
+                    ),
+                ),
+                {"keys": shown(keys)},
+            ),
+        ),
+    )
+
+
+def _not_unique(keys: Sequence[str], count: Column) -> Column:
+    return row_error(
+        ErrorCode.SOURCE_KEY_NOT_UNIQUE,
+        F.concat(
+            F.lit("The source has "),
+            count.cast("string"),
+            F.lit(" rows of the key "),
+            shown(keys),
+            F.lit(
+                ". Make keys unique, or say which row counts: on_duplicate_source='latest' with "
+                "order_by, or 'any'. Nothing was changed."
+            ),
+        ),
+        {"keys": shown(keys), "rows": count},
+    )
+
+
+def with_sequence(
+    rows: DataFrame,
+    sequence_by: str | Column | Sequence[str],
+    is_delete: str | Column | None,
+    *,
+    case_sensitive: bool,
+) -> tuple[DataFrame, tuple[str, ...]]:
+    """Return rows with `SEQUENCE` and `IS_DELETE`, and the columns that are the sequence.
+
+    ``sequence_by`` is a column, an expression, or several columns, the most important first.
+
+    Raises:
+        InvalidRequestError: it names a column that is not there, or nothing.
+        pyspark.errors.AnalysisException: an expression is wrong.
+    """
+    named: tuple[str, ...] = ()
+    if isinstance(sequence_by, Column):
+        sequence = sequence_by
+    elif isinstance(sequence_by, str):
+        folded = {name if case_sensitive else name.lower(): name for name in rows.columns}
+        name = folded.get(sequence_by if case_sensitive else sequence_by.lower())
+        named = () if name is None else (name,)
+        sequence = F.expr(sequence_by if name is None else quote(name))
+    else:
+        wanted = names_of(sequence_by, "sequence_by")
+        if not wanted:
+            raise refused("sequence_by is empty. Name the columns that order the rows of a key.")
+        named = resolved(wanted, rows.columns, "sequence_by", case_sensitive=case_sensitive)
+        sequence = F.struct(*(F.col(quote(name)) for name in named))
+    ready = rows.withColumns({SEQUENCE: sequence, IS_DELETE: is_true(is_delete)})
+    if isinstance(ready.schema[SEQUENCE].dataType, T.MapType | T.NullType):
+        raise refused("sequence_by has a type that cannot be ordered.")
+    return ready, named

@@ -1,0 +1,164 @@
+"""An upsert as one MERGE: the clauses, and the source that is read for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from puredelta.commands.dml.spec.merge import (
+    Clause,
+    Delete,
+    Matched,
+    MergeSpec,
+    NotMatched,
+    NotMatchedBySource,
+)
+from puredelta.errors import ErrorCode
+from puredelta.recipes.arguments import TableSettings
+from puredelta.recipes.plan import MergePlan, equal_keys, insert_from_source, set_to_source
+from puredelta.recipes.source_rows import (
+    IS_DELETE,
+    Duplicates,
+    Guard,
+    guarded,
+    one_row_per_key,
+    shown,
+)
+from puredelta.recipes.target import RecipeTable, resolved
+from puredelta.recipes.values import is_true, same_text
+from puredelta.spark.session.identifiers import quote
+from puredelta.spark.values.row_errors import row_error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpsertRecipe:
+    """An upsert, an insert of absent rows, or a snapshot, as it was asked for."""
+
+    settings: TableSettings
+    keys: tuple[str, ...]
+    update_columns: tuple[str, ...] | None = None
+    """None: all but the keys and ``except_columns``; none at all: rows are only inserted."""
+    except_columns: tuple[str, ...] = ()
+    delete_when: str | Column | None = None
+    duplicates: Duplicates = Duplicates.ERROR
+    order_by: tuple[str, ...] = ()
+    scope: str | None = None
+    is_snapshot: bool = False
+    """Whether rows of the scope that the source lacks are deleted."""
+    allow_empty: bool = False
+
+    def new_columns(self, source: DataFrame) -> T.StructType:
+        """Return the columns of the source."""
+        return source.schema
+
+    def plan(self, target: RecipeTable, source: DataFrame) -> MergePlan:
+        """Return the MERGE; errors as `upsert`."""
+        rows, sensitive = target.aligned(source), target.case_sensitive
+        keys = resolved(self.keys, rows.columns, "keys", case_sensitive=sensitive)
+        resolved(keys, target.schema.names, "keys", case_sensitive=sensitive)
+        order = resolved(self.order_by, rows.columns, "order_by", case_sensitive=sensitive)
+        stored = [c for c in rows.columns if target.has(c) or self.settings.evolve_schema]
+        updated = self._updated(rows.columns, stored, keys, case_sensitive=sensitive)
+        kinds = {field.name: field.dataType for field in rows.schema.fields}
+        if self.delete_when is not None:
+            rows = rows.withColumn(IS_DELETE, is_true(self.delete_when))
+        if self.scope is not None:
+            rows = guarded(rows, keys[0], [_outside_scope(keys, self.scope)])
+        ready = one_row_per_key(rows, keys, self.duplicates, order)
+        clauses = self._clauses(
+            updated=updated,
+            stored=stored,
+            changed=_differs(target, kinds, updated),
+            in_time=_in_time(order) if order and all(map(target.has, order)) else None,
+        )
+        return MergePlan(
+            target=target,
+            spec=MergeSpec(
+                on=equal_keys(target, ready, keys),
+                clauses=clauses,
+                evolve_schema=self.settings.evolve_schema,
+            ),
+            source=ready,
+            refuses_empty=self.is_snapshot and not self.allow_empty,
+        )
+
+    def _updated(
+        self,
+        columns: Sequence[str],
+        stored: Sequence[str],
+        keys: Sequence[str],
+        *,
+        case_sensitive: bool,
+    ) -> tuple[str, ...]:
+        if self.update_columns is not None:
+            return resolved(
+                self.update_columns, stored, "update_columns", case_sensitive=case_sensitive
+            )
+        kept = resolved(
+            self.except_columns, columns, "except_columns", case_sensitive=case_sensitive
+        )
+        return tuple(name for name in stored if name not in {*kept, *keys})
+
+    def _clauses(
+        self,
+        *,
+        updated: Sequence[str],
+        stored: Sequence[str],
+        changed: str,
+        in_time: str | None,
+    ) -> tuple[Clause, ...]:
+        deletes = self.delete_when is not None
+        stays = f"NOT s.{IS_DELETE}" if deletes else None
+        clauses: list[Clause] = []
+        if deletes:
+            clauses.append(Matched(Delete(), _and(f"s.{IS_DELETE}", in_time)))
+        if updated:
+            clauses.append(Matched(set_to_source(*updated), _and(stays, in_time, changed)))
+        clauses.append(NotMatched(insert_from_source(*stored), stays))
+        if self.is_snapshot:
+            clauses.append(NotMatchedBySource(Delete(), self.scope))
+        return tuple(clauses)
+
+
+def _differs(target: RecipeTable, kinds: Mapping[str, T.DataType], columns: Sequence[str]) -> str:
+    """Return SQL that is true where some column has another value in the source."""
+    same = (same_text(name, target.type_of(name), kinds[name]) for name in columns)
+    return f"NOT ({' AND '.join(same)})"
+
+
+def _in_time(order: Sequence[str]) -> str:
+    """Return SQL that is true unless the source row is older than the table's."""
+    if len(order) == 1:
+        name = quote(order[0])
+        return f"(t.{name} IS NULL OR s.{name} >= t.{name})"
+    return f"named_struct({_named(order, 's')}) >= named_struct({_named(order, 't')})"
+
+
+def _named(names: Sequence[str], side: str) -> str:
+    return ", ".join(f"'c{n}', {side}.{quote(name)}" for n, name in enumerate(names))
+
+
+def _and(*conditions: str | None) -> str | None:
+    given = [condition for condition in conditions if condition is not None]
+    return " AND ".join(given) if given else None
+
+
+def _outside_scope(keys: Sequence[str], scope: str) -> Guard:
+    return Guard(
+        when=~is_true(scope),
+        error=row_error(
+            ErrorCode.SOURCE_OUTSIDE_SCOPE,
+            F.concat(
+                F.lit("A row of the source is outside of the scope ("),
+                F.lit(scope),
+                F.lit("). Its key is "),
+                shown(keys),
+                F.lit(". Filter the source, or widen the scope. Nothing was changed."),
+            ),
+            {"keys": shown(keys)},
+        ),
+    )

@@ -1,0 +1,97 @@
+"""Commands that need Spark, in the shared session: what they print, write and leave alone."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+pytest.importorskip("typer")
+
+import puredelta
+from puredelta.cli.app import run_app
+from puredelta.cli.exit_codes import ExitCode
+
+_MODULES = ("convert", "merge", "optimize", "restore", "sql", "vacuum")
+
+
+@pytest.fixture
+def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+    """The commands use this session, and do not stop it."""
+
+    @contextmanager
+    def session(_context: object, _title: str) -> Iterator[SparkSession]:
+        yield spark
+
+    for name in _MODULES:
+        module = importlib.import_module(f"puredelta.cli.session.{name}")
+        monkeypatch.setattr(module, "spark_session", session)
+    assert puredelta.activate(spark)
+    yield spark
+    puredelta.deactivate()
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> Any:
+    assert run_app(["--json", *arguments]) == code, capsys.readouterr().err
+    text = capsys.readouterr().out
+    return json.loads(text) if text else None
+
+
+def test_a_table_from_parquet_to_restore(
+    shared: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, news = str(tmp_path / "t"), str(tmp_path / "news.parquet")
+    shared.sql("SELECT id, id % 2 AS p FROM range(10)").write.partitionBy("p").parquet(table)
+    shared.sql("SELECT id, 1L AS p FROM range(9, 12)").coalesce(1).write.parquet(news)
+
+    answer(capsys, "convert", table, "--partitions", "p BIGINT", "--dry-run")
+    assert not (tmp_path / "t" / "_delta_log").exists()
+    answer(capsys, "convert", table, "--partitions", "p BIGINT")
+    [row] = answer(capsys, "sql", f"SELECT count(*) AS n FROM delta.`{table}`")
+    assert row == {"n": 10}
+
+    [counts] = answer(capsys, "merge", table, "--source", news, "--keys", "id")
+    assert counts["num_inserted_rows"] == 2
+    script = tmp_path / "merge.sql"
+    script.write_text(
+        f"-- nothing; new\nMERGE INTO delta.`{table}` t USING parquet.`{news}` s ON t.id = s.id"
+        " WHEN MATCHED THEN DELETE;\n"
+    )
+    [counts] = answer(capsys, "merge", str(script))
+    assert counts["num_deleted_rows"] == 3
+
+    then = answer(capsys, "restore", table, "--version", "0")
+    assert (then["numRowsNow"], then["numRowsThen"]) == (9, 10)
+    assert shared.read.format("delta").load(table).count() == 9, "nothing is changed"
+    assert answer(capsys, "restore", table, "--version", "0", "--apply")["restored"]
+    assert shared.read.format("delta").load(table).count() == 10
+
+    found = answer(capsys, "vacuum", table)
+    assert found["dryRun"]
+    assert found["numDeleted"] == 0
+    assert answer(capsys, "optimize", table)["numFilesRemoved"] >= 0
+    assert answer(capsys, "vacuum", table, "--retain", "0", code=ExitCode.USAGE) is None
+
+
+def test_what_is_wrong_has_an_exit_code(
+    shared: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_app(["vacuum", str(tmp_path / "none")]) == ExitCode.NOT_FOUND
+    assert run_app(["sql", "SELEKT 1"]) == ExitCode.FAILED
+    assert run_app(["sql", " -- nothing"]) == ExitCode.USAGE
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_rows_beyond_the_limit_are_said_to_be_there(
+    shared: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_app(["sql", "SELECT 'a' AS x FROM range(5)", "-n", "2"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.count("a") == 2
+    assert "first 2 rows" in captured.err
