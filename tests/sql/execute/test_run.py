@@ -195,7 +195,6 @@ class Recorder:
         "CREATE TABLE t LIKE s USING parquet",
         "TRUNCATE TABLE db.t now",
         "SHOW PARTITIONS t PARTITION (p = 1)",
-        "EXPLAIN DELETE FROM delta.`/a`",
         "",
     ],
 )

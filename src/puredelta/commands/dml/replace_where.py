@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from puredelta.commands.command import Command
 from puredelta.commands.dml.actions import Outcome
-from puredelta.commands.dml.pipeline import execute
+from puredelta.commands.dml.explain.explain import execute_reported
 from puredelta.commands.dml.spec.replace_where import SOURCE, TARGET, ReplaceSpec
 from puredelta.commands.dml.spec.statement import InputRows
 from puredelta.spark.resolve.table_attributes import table_identity
@@ -23,6 +23,11 @@ def replace_rows(command: Command, rows: DataFrame, spec: ReplaceSpec) -> Outcom
         InvalidRequestError: a row breaks a rule of the table.
         ConflictError: another writer changed what this write relies on.
     """
-    schema = command.snapshot.config.schema
-    target = table_identity(command.spark, schema).alias(TARGET)
-    return execute(command, spec, InputRows(target=target, source=rows.alias(SOURCE)))
+    outcome, _ = execute_reported(command, spec, replaced_input(command, rows))
+    return outcome
+
+
+def replaced_input(command: Command, rows: DataFrame) -> InputRows:
+    """Return the table and the new rows under the names that `ReplaceSpec` uses."""
+    target = table_identity(command.spark, command.snapshot.config.schema).alias(TARGET)
+    return InputRows(target=target, source=rows.alias(SOURCE))

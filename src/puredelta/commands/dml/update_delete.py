@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.commands.dml.explain.explain import execute_reported
 from puredelta.commands.dml.named_tables import named_tables
-from puredelta.commands.dml.pipeline import execute
 from puredelta.commands.dml.spec.statement import InputRows
 from puredelta.commands.dml.spec.update_delete import RowSpec, UpdateSpec
 from puredelta.commands.dml.start import start_statement
+from puredelta.commands.report.latest import with_report
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.small_frames import count_row
 from puredelta.spark.session.ui_metrics import shown_in_ui
@@ -28,8 +29,9 @@ def run_rows(
         named_tables(spark, spec),
     ):
         command = start_statement(spark, log)
-        outcome = execute(command, spec, InputRows(target=target_rows))
+        outcome, report = execute_reported(command, spec, InputRows(target=target_rows))
         command.settings.reset_set_transaction(spark)
         shown.report(outcome.metrics)
     affected = outcome.affected
-    return count_row(spark, {"num_affected_rows": affected or 0}, exists=outcome.was_executed)
+    counts = {"num_affected_rows": affected or 0}
+    return with_report(count_row(spark, counts, exists=outcome.was_executed), report)

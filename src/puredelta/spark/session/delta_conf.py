@@ -486,4 +486,12 @@ RETRIES = DeltaConf(
     "another definition, is not run again",
     prefix="spark.puredelta.",
 )
-OWN = (ALLOW_REFLECTION, FLUSH_FILES, IO, RETRIES)
+PROGRESS = DeltaConf(
+    name="progress",
+    default="auto",
+    effect="a line on standard error that shows the stage and the tasks of a long statement: `on`; "
+    "`off`; `auto`, in notebooks, and in a terminal where Spark shows no progress of its own "
+    "(`spark.ui.showConsoleProgress`)",
+    prefix="spark.puredelta.",
+)
+OWN = (ALLOW_REFLECTION, FLUSH_FILES, IO, PROGRESS, RETRIES)

@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.sql.execute.dispatch import execute
 from puredelta.sql.execute.tables import concerns_delta
+from puredelta.sql.parse.explain_statement import ReadStatement
 from puredelta.sql.parse.immediate import Immediate, read_immediate
 from puredelta.sql.parse.parse import parse
-from puredelta.sql.parse.statement import SparkParsedStatement, Statement, ViewStatement
+from puredelta.sql.parse.statement import SparkParsedStatement, ViewStatement
 from puredelta.sql.relations.parameters import Arguments, with_values
 from puredelta.sql.relations.query_tables import may_name_versions, may_query_tables, with_views
 from puredelta.sql.relations.views import TemplateFields, TemporaryViews
@@ -100,7 +101,7 @@ def _run_immediate(spark: SparkSession, statement: Immediate) -> DataFrame | Non
     return run_sql(spark, text, args=given or None)
 
 
-def _may_be_ours(spark: SparkSession, statement: Statement, text: str) -> bool:
+def _may_be_ours(spark: SparkSession, statement: ReadStatement, text: str) -> bool:
     """Tell early of statements that Spark has many of, so that Spark gets them as they are."""
     match statement:
         case SparkParsedStatement():

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from puredelta.commands.dml.stage import StageTimer
+from puredelta.commands.running.stages import StageTimer
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Told:
 
 def test_a_stage_has_one_line_with_what_it_found(caplog: pytest.LogCaptureFixture) -> None:
     stage = StageTimer(statement="file:/table")
-    with caplog.at_level(logging.DEBUG, "puredelta.commands.dml.stage"):
+    with caplog.at_level(logging.DEBUG, "puredelta.stage"):
         assert stage("4 prune", Told, words="3 files") == Told("3 files")
         stage("5 search", dict)
     first, second = (record.getMessage() for record in caplog.records)
@@ -35,7 +35,7 @@ def test_nothing_is_described_that_nobody_reads() -> None:
         raise AssertionError("described")
 
     silent = type("Silent", (), {"describe": describe})
-    logging.getLogger("puredelta.commands.dml.stage").setLevel(logging.INFO)
+    logging.getLogger("puredelta.stage").setLevel(logging.INFO)
     StageTimer(statement="t")("1 spec", silent)
 
 

@@ -9,15 +9,21 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from puredelta.commands.command import start_command
 from puredelta.commands.finish import finish
 from puredelta.commands.read.read_table import resolve_timestamp
+from puredelta.commands.report.parts import ReportState
+from puredelta.commands.restore.plan import RestoreOutcome, RestorePlan
+from puredelta.commands.restore.report import restore_report
+from puredelta.commands.running.stages import StageTimer
+from puredelta.commands.running.statement import running_statement
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import Clock, wall_clock
@@ -43,38 +49,6 @@ IGNORE_MISSING_SETTING = "spark.sql.files.ignoreMissingFiles"
 
 _LOOKERS_MAX = 8
 _NAMED_MAX = 100
-_SCHEMA = """
-    table_size_after_restore BIGINT, num_of_files_after_restore BIGINT,
-    num_removed_files BIGINT, num_restored_files BIGINT,
-    removed_files_size BIGINT, restored_files_size BIGINT
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreOutcome:
-    """What a RESTORE did."""
-
-    table_size_bytes: int
-    num_files: int
-    num_removed_files: int
-    num_restored_files: int
-    removed_size_bytes: int
-    restored_size_bytes: int
-
-    def metrics(self) -> dict[str, int]:
-        """Return the counts under the names of the history."""
-        return {
-            "tableSizeAfterRestore": self.table_size_bytes,
-            "numOfFilesAfterRestore": self.num_files,
-            "numRemovedFiles": self.num_removed_files,
-            "numRestoredFiles": self.num_restored_files,
-            "removedFilesSize": self.removed_size_bytes,
-            "restoredFilesSize": self.restored_size_bytes,
-        }
-
-    def row(self, spark: SparkSession) -> DataFrame:
-        """Return the counts as delta-spark's one row."""
-        return spark.createDataFrame([tuple(self.metrics().values())], _SCHEMA)
 
 
 def restore_table(
@@ -97,6 +71,33 @@ def restore_table(
         ConflictError: another writer changed the table meanwhile, or a VACUUM that may delete
             files of the version has not ended.
     """
+    with running_statement(spark, "RESTORE", log.root_uri, runs_jobs=False) as running:
+        stage = StageTimer(statement=log.root_uri, around=running.around)
+        planning = partial(plan_restore, version=version, timestamp=timestamp, clock=clock)
+        plan = stage("1 compare", planning, spark, log)
+        if plan is None:
+            return None
+        committed = stage("2 commit", _commit, plan, version=version)
+        running.finish(
+            lambda: restore_report(
+                plan, ReportState.EXECUTED, seconds=stage.seconds, version=committed
+            )
+        )
+    return plan.outcome
+
+
+def plan_restore(
+    spark: SparkSession,
+    log: TableLog,
+    *,
+    version: int | None = None,
+    timestamp: str | None = None,
+    clock: Clock = wall_clock,
+) -> RestorePlan | None:
+    """Compare two versions, and look whether the files are there; changes nothing, runs no job.
+
+    Raises what `restore_table` raises before it commits.
+    """
     if (version is None) == (timestamp is None):
         raise ValueError("RESTORE takes a version or a timestamp, one of both")
     command = start_command(spark, log, Capability.ADMINISTER, clock=clock)
@@ -117,17 +118,29 @@ def restore_table(
         removed_size_bytes=removed.total_size_bytes,
         restored_size_bytes=restored.total_size_bytes,
     )
+    return RestorePlan(
+        command=command,
+        target=target,
+        restored=restored,
+        removed=removed,
+        outcome=outcome,
+        time_ms=time_ms,
+    )
+
+
+def _commit(plan: RestorePlan, *, version: int | None) -> int:
+    command, latest = plan.command, plan.command.snapshot
     command.transaction.read_files(None, latest.files)
-    shown_time = None if time_ms is None else _timestamp_text(time_ms, command.session.time_zone)
+    zone = command.session.time_zone
+    shown_time = None if plan.time_ms is None else _timestamp_text(plan.time_ms, zone)
     request = CommitRequest(
-        actions=_actions(target, latest, restored, removed),
+        actions=_actions(plan.target, latest, plan.restored, plan.removed),
         operation=restore(version=version, timestamp=shown_time),
-        metrics=outcome.metrics(),
+        metrics=plan.outcome.metrics(),
         always_records_metrics=True,
         is_blind_append=False,
     )
-    finish(command, request)
-    return outcome
+    return finish(command, request).version
 
 
 def _actions(
