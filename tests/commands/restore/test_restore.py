@@ -10,12 +10,8 @@ from typing import Any
 
 import pytest
 
-<<<<<<< HEAD:tests/commands/test_restore.py
-from puredelta.commands.restore import differing_files, restore_table
-from puredelta.commands.vacuum.vacuum import vacuum
-=======
 from puredelta.commands.restore.restore import differing_files, restore_table
->>>>>>> main:tests/commands/restore/test_restore.py
+from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.errors import (
     ConcurrentAppendException,
     ConcurrentDeleteReadException,
