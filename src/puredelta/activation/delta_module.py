@@ -33,7 +33,8 @@ def install_delta_module() -> None:
     if _NAME in sys.modules or importlib.util.find_spec(_NAME) is not None:
         raise InvalidRequestError(
             f"The module 'delta' is there already{_release()}, and delta_module=True never "
-            "replaces it. Uninstall it (pip uninstall delta-spark), or import puredelta.tables instead.",
+            "replaces it. Uninstall it (pip uninstall delta-spark), or import puredelta.tables "
+            "instead.",
             code=ErrorCode.INVALID_WRITE_OPTION,
             module=_NAME,
         )
