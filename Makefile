@@ -6,6 +6,7 @@ SHELL := bash
 DEV := .venv
 OLDEST := .venv-oldest
 REFERENCE := .venv-reference
+CLIENTS := .venv-clients
 JAVA := scripts/with-java
 # Most of a small Spark test is one thread's work: two sessions keep two cores busy.
 WORKERS ?= 2
@@ -19,7 +20,7 @@ PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile \
 	-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed
 
 BENCHES := bench-growth bench-trickle bench-writers bench-store bench-log bench-profile
-.PHONY: browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults upserts storage cluster bench $(BENCHES) lock wheel clean
+.PHONY: bench-streams browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults upserts storage cluster clients trials bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,7 +33,7 @@ demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them 
 test: test-oldest test-newest ## Run all tests on the newest PySpark and the smoke subset on the oldest
 
 test-newest: dev-env
-	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not browser and not faults and not storage and not cluster and not upserts"
+	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not browser and not faults and not storage and not cluster and not upserts and not trials and not clients"
 
 test-oldest: oldest-env
 	@$(JAVA) $(OLDEST)/bin/python $(PYTEST) -q -m smoke
@@ -82,6 +83,12 @@ storage: dev-env ## Run commands and recorded merges on HDFS and S3 (SERVERS=fol
 cluster: dev-env ## Kill executors of a cluster that shares only an object store (root on Linux; PUREDELTA_RUNS=20)
 	@SERVERS_BIN=$${SERVERS_BIN:-$(SERVERS)/bin} $(JAVA) $(DEV)/bin/python -m pytest -q -m cluster tests/cluster
 
+clients: clients-env ## Run a dbt and a sqlmesh project whole, in memory and over Hive's metastore (ARGS=...)
+	@$(JAVA) $(CLIENTS)/bin/python -m pytest -q -m clients tests/clients $(ARGS)
+
+trials: dev-env ## Try every recorded statement before it is executed: counts and change rows must be equal
+	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m trials tests/corpus
+
 fuzz: dev-env ## Mutate logs: each must be refused with a code or read rightly (EXAMPLES=20000 SEED=0)
 	@PYTHONPATH=src:. $(DEV)/bin/python -m tests.fuzz --examples $(EXAMPLES) --seed $(SEED)
 
@@ -97,11 +104,14 @@ bench-profile: ## Say where the time of the slowest workloads goes
 $(BENCHES): dev-env reference-env
 	@SERVERS_BIN=$${SERVERS_BIN:-$(SERVERS)/bin} $(JAVA) $(DEV)/bin/python -m benchmarks.$(patsubst log,log_scale,$(@:bench-%=%))
 
+bench-streams: reference-env ## Measure streams beside delta-spark: five million rows into a table, and merged batch by batch
+	@$(JAVA) $(REFERENCE)/bin/python -m benchmarks.streams
+
 browser: dev-env ## Drive the report in headless Chromium (CHROMIUM=/usr/bin/chromium)
 	@$(DEV)/bin/python -m pytest -q -m browser tests/inspection
 
 docs: docs-env ## Build the documentation into build/site; links are checked, a warning is an error
-	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict 2>&1 | { grep -v '^INFO' || true; }
 	@echo build/site/index.html
 
 release-check: release-env ## Build wheel and sdist, check them, their types from outside, and the demo from the wheel
@@ -115,9 +125,9 @@ lock: ## Resolve the lock files in requirements/ anew
 	@scripts/lock
 
 clean: ## Remove environments, caches and outputs
-	@rm -rf $(DEV) $(OLDEST) $(REFERENCE) .venv-lock .venv-docs .venv-release .servers build dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(DEV) $(OLDEST) $(REFERENCE) $(CLIENTS) .venv-lock .venv-docs .venv-release .servers build dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: dev-env oldest-env reference-env docs-env release-env
+.PHONY: dev-env oldest-env reference-env clients-env docs-env release-env
 docs-env:
 	@scripts/tools .venv-docs requirements/docs.txt
 release-env:
@@ -128,3 +138,5 @@ oldest-env:
 	@scripts/bootstrap $(OLDEST) requirements/oldest.txt
 reference-env:
 	@scripts/bootstrap $(REFERENCE) requirements/reference.txt
+clients-env:
+	@scripts/bootstrap $(CLIENTS) requirements/clients.txt

@@ -10,8 +10,10 @@ those of `benchmarks.options`, and PUREDELTA_BENCH_DELAY: milliseconds of each a
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +30,8 @@ from tests.servers import s3
 from tests.servers.proxy import Proxy
 
 _SERVER = "versitygw"
+_TAG = "user.etag"
+"""Where it keeps the tag of an object."""
 _ENGINES = "puredelta,delta-spark,delta-rs"
 
 
@@ -43,11 +47,20 @@ class StoreBench(Bench):
 
     def ask(self, engine: Engine, request: Request) -> Answer:
         """Send one request with the address of the table."""
+        _tag(Path(request["table"]))
         table = Path(request["table"]).relative_to(self._bucket).as_posix()
         self._proxy.requests.clear()
         answer = super().ask(engine, {**request, "table": f"s3a://{s3.BUCKET}/{table}"})
         self.requests[engine.name].append(Counter(r.verb for r in self._proxy.requests))
         return answer
+
+
+def _tag(table: Path) -> None:
+    """Give files the tags that the server would have given them: s3a insists on one."""
+    for file in table.rglob("*"):
+        if file.is_file() and _TAG not in os.listxattr(file):
+            tag = hashlib.md5(file.name.encode(), usedforsecurity=False).hexdigest()
+            os.setxattr(file, _TAG, f'"{tag}"'.encode())
 
 
 @contextmanager
@@ -56,6 +69,7 @@ def delayed_bucket(directory: Path, delay_ms: float) -> Iterator[tuple[Proxy, Pa
     if not s3.is_installed(_SERVER):
         raise SystemExit(f"SERVERS_BIN has no {_SERVER}: run scripts/servers")
     seconds = delay_ms / 1_000
+    shutil.rmtree(directory, ignore_errors=True)
     with (
         s3.s3_server(_SERVER, directory) as endpoint,
         Proxy(endpoint, delay_seconds=seconds) as proxy,

@@ -203,6 +203,13 @@ PARAMETERS: dict[Callable[..., Any], list[str]] = {
     DeltaMergeBuilder.whenNotMatchedBySourceUpdate: ["self", "condition", "set"],
     DeltaMergeBuilder.whenNotMatchedBySourceDelete: ["self", "condition"],
     DeltaMergeBuilder.execute: ["self"],
+    DeltaMergeBuilder.explain: ["self", "mode"],
+    DeltaMergeBuilder.dry_run: ["self", "check_new_rows"],
+    DeltaMergeBuilder.preview: ["self", "limit"],
+    DeltaTable.prepareUpdate: ["self", "condition", "set"],
+    DeltaTable.prepareDelete: ["self", "condition"],
+    DeltaTable.prepareVacuum: ["self", "retentionHours"],
+    DeltaTable.prepareRestore: ["self", "version", "timestamp"],
 }
 
 
@@ -218,6 +225,8 @@ def test_public_names() -> None:
         "DeltaTable",
         "DeltaTableBuilder",
         "IdentityGenerator",
+        "PreparedChange",
+        "PreparedMaintenance",
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from puredelta.commands.restore import differing_files, paths_of, restored_config
+from puredelta.commands.restore.restore import differing_files, paths_of, restored_config
 from puredelta.errors import TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.post_commit import CheckpointWish

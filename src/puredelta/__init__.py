@@ -11,9 +11,21 @@ from puredelta.version import __version__
 
 if TYPE_CHECKING:
     from puredelta.activation.session import activate, deactivate
-    from puredelta.api import read, read_changes, sql, write
+    from puredelta.api import (
+        dry_run,
+        dry_run_write,
+        explain,
+        preview,
+        preview_write,
+        read,
+        read_changes,
+        sql,
+        write,
+    )
     from puredelta.commands.convert.preview import preview_convert
     from puredelta.commands.convert.undo import undo_convert
+    from puredelta.commands.report.latest import last_report
+    from puredelta.commands.report.report import Report
     from puredelta.commands.write.expectations import Expectation
     from puredelta.pip_utils import configure_spark_with_delta_pip
     from puredelta.recipes.apply_changes import apply_changes, plan_apply_changes
@@ -35,6 +47,7 @@ __all__ = [
     "DeltaTable",
     "Expectation",
     "MergePlan",
+    "Report",
     "__version__",
     "activate",
     "apply_changes",
@@ -42,13 +55,19 @@ __all__ = [
     "configure_spark_with_delta_pip",
     "deactivate",
     "diff",
+    "dry_run",
+    "dry_run_write",
+    "explain",
     "insert_if_absent",
+    "last_report",
     "plan_apply_changes",
     "plan_insert_if_absent",
     "plan_scd2",
     "plan_sync",
     "plan_upsert",
+    "preview",
     "preview_convert",
+    "preview_write",
     "read",
     "read_changes",
     "scd2",
@@ -62,6 +81,7 @@ __all__ = [
 _MODULES = {
     "ChangeResult": "puredelta.recipes.plan",
     "DeltaTable": "puredelta.tables",
+    "Report": "puredelta.commands.report.report",
     "Expectation": "puredelta.commands.write.expectations",
     "MergePlan": "puredelta.recipes.plan",
     "activate": "puredelta.activation.session",
@@ -69,6 +89,11 @@ _MODULES = {
     "blame": "puredelta.recipes.compare",
     "configure_spark_with_delta_pip": "puredelta.pip_utils",
     "deactivate": "puredelta.activation.session",
+    "dry_run": "puredelta.api",
+    "dry_run_write": "puredelta.api",
+    "explain": "puredelta.api",
+    "last_report": "puredelta.commands.report.latest",
+    "preview": "puredelta.api",
     "diff": "puredelta.recipes.compare",
     "insert_if_absent": "puredelta.recipes.upsert",
     "plan_apply_changes": "puredelta.recipes.apply_changes",
@@ -77,6 +102,7 @@ _MODULES = {
     "plan_sync": "puredelta.recipes.upsert",
     "plan_upsert": "puredelta.recipes.upsert",
     "preview_convert": "puredelta.commands.convert.preview",
+    "preview_write": "puredelta.api",
     "read": "puredelta.api",
     "read_changes": "puredelta.api",
     "scd2": "puredelta.recipes.history",

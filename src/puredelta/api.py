@@ -10,15 +10,18 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import TypedDict, Unpack
 
-from puredelta.commands.definition.new_table import NewTableProperties
+from puredelta.commands.definition.new_table import NOTHING_BUT_COLUMNS, NewTableProperties
 from puredelta.commands.read import changes
 from puredelta.commands.read.read_table import TimestampArgument, read_table
+from puredelta.commands.report.report import Report
+from puredelta.commands.write import tried_write
 from puredelta.commands.write.expectations import Expectations, RowCheck
 from puredelta.commands.write.options import SaveMode, WriteOptions
 from puredelta.commands.write.planned_write import WriteOutcome
 from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.open_log import file_system_options, open_log
+from puredelta.sql.execute.explained import dry_run_text, explain_text, preview_text
 from puredelta.sql.execute.run import run_sql
 from puredelta.sql.relations.parameters import Arguments
 
@@ -160,16 +163,70 @@ def write(
         >>> write(more, "/data/events", mode="append").version  # doctest: +SKIP
         1
     """
-    request = WriteRequest(
-        mode=SaveMode.parse(mode),
-        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
-        options=options or {},
-        created=_new_table(more),
-    )
+    request = _write_request(mode, partition_by, options, _new_table(more))
     log = open_log(rows.sparkSession, path, storage_options=file_system_options(request.options))
     if more.get("expectations"):
         return _checked_write(rows, log, request, more)
     return write_table(rows, log, request)
+
+
+def dry_run_write(
+    rows: DataFrame,
+    path: str | os.PathLike[str],
+    *,
+    mode: str = "error",
+    partition_by: Sequence[str] | str = (),
+    options: Mapping[str, object] | None = None,
+) -> Report:
+    """Return what `write` would do with the same arguments; nothing is changed.
+
+    The rows are computed, checked against the rules of the table, counted and dropped. With the
+    option ``replaceWhere`` on data columns the counts are those of the execution.
+
+    Raises what `write` raises before it commits.
+
+    Examples:
+        >>> dry_run_write(
+        ...     corrected, "/data/events", mode="overwrite", options={"replaceWhere": "kind = 'x'"}
+        ... ).rows.deleted  # doctest: +SKIP
+        17
+    """
+    request = _write_request(mode, partition_by, options)
+    log = open_log(rows.sparkSession, path, storage_options=file_system_options(request.options))
+    return tried_write.dry_run_write(rows, log, request)
+
+
+def preview_write(
+    rows: DataFrame,
+    path: str | os.PathLike[str],
+    limit: int = 20,
+    *,
+    options: Mapping[str, object] | None = None,
+) -> DataFrame:
+    """Return up to ``limit`` rows that an overwrite with ``replaceWhere`` deletes and inserts.
+
+    The columns are those of `preview`.
+
+    Raises:
+        UnsupportedError: the option ``replaceWhere`` is missing, or there is no table.
+    """
+    request = _write_request("overwrite", (), options)
+    log = open_log(rows.sparkSession, path, storage_options=file_system_options(request.options))
+    return tried_write.preview_write(rows, log, request, limit=limit)
+
+
+def _write_request(
+    mode: str,
+    partition_by: Sequence[str] | str,
+    options: Mapping[str, object] | None,
+    created: NewTableProperties = NOTHING_BUT_COLUMNS,
+) -> WriteRequest:
+    return WriteRequest(
+        mode=SaveMode.parse(mode),
+        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
+        options=options or {},
+        created=created,
+    )
 
 
 def _checked_write(
@@ -223,3 +280,63 @@ def sql(spark: SparkSession, text: str, args: Arguments | None = None, **fields:
         ... )  # doctest: +SKIP
     """
     return run_sql(spark, text, args=args, fields=fields)
+
+
+def explain(
+    spark: SparkSession,
+    text: str,
+    *,
+    mode: str = "plan",
+    args: Arguments | None = None,
+    **fields: Any,
+) -> Report:
+    """Return what a statement will do, and why; it is not executed.
+
+    ``text`` is a MERGE, UPDATE, DELETE, OPTIMIZE, VACUUM, RESTORE or CONVERT TO DELTA, ``args`` and
+    ``fields`` are those of `sql`. ``mode="plan"`` runs no Spark job; ``"source"`` evaluates the
+    source of a MERGE, so that its keys skip files. See ``docs/explain.md``.
+
+    Raises:
+        pyspark.errors.ParseException: the text is wrong; the message says where.
+        InvalidRequestError: it is another statement, or on no Delta table.
+        DeltaError: what the statement itself raises before it reads rows.
+
+    Examples:
+        >>> print(explain(spark, "DELETE FROM events WHERE day < '2020-01-01'"))  # doctest: +SKIP
+    """
+    return explain_text(spark, text, mode=mode, args=args, fields=fields)
+
+
+def dry_run(spark: SparkSession, text: str, args: Arguments | None = None, **fields: Any) -> Report:
+    """Return what a statement would do, with the counts of its execution; nothing is changed.
+
+    Takes what `explain` takes, and searches the rows as the execution does.
+
+    Raises what the statement itself raises before it writes.
+
+    Examples:
+        >>> dry_run(spark, "UPDATE events SET kind = 'click' WHERE kind = 'clck'")  # doctest: +SKIP
+    """
+    return dry_run_text(spark, text, args=args, fields=fields)
+
+
+def preview(
+    spark: SparkSession,
+    text: str,
+    limit: int = 20,
+    *,
+    args: Arguments | None = None,
+    **fields: Any,
+) -> DataFrame:
+    """Return up to ``limit`` rows that a MERGE, UPDATE or DELETE would change, before and after.
+
+    The columns are the table's, ``_change_type`` (``insert``, ``update_preimage``,
+    ``update_postimage``, ``delete``) and ``_clause``, the number of the clause, from 1. The driver
+    holds the rows.
+
+    Raises what the statement itself raises before it writes.
+
+    Examples:
+        >>> preview(spark, "DELETE FROM events WHERE id = 7").show()  # doctest: +SKIP
+    """
+    return preview_text(spark, text, limit=limit, args=args, fields=fields)

@@ -55,6 +55,23 @@ def parquet(path: str, query: str) -> Step:
     return run
 
 
+def broken(path: str, content: bytes) -> Step:
+    def run(_spark: SparkSession, _name: str, root: Path) -> None:
+        (root / path).write_bytes(content)
+
+    return run
+
+
+def streamed(spark: SparkSession, _: str, root: Path) -> None:
+    """Let a stream write the table's directory, and another program a file beside it."""
+    source, checkpoint = (str(root.with_name(f"{root.name}-{what}")) for what in ("in", "log"))
+    spark.range(3).coalesce(1).write.parquet(source)
+    query = spark.readStream.schema("id LONG").parquet(source).writeStream.format("parquet")
+    query = query.option("checkpointLocation", checkpoint).trigger(availableNow=True)
+    query.start(str(root)).awaitTermination()
+    spark.range(9, 10).coalesce(1).write.mode("append").parquet(f"{root}/uncommitted")
+
+
 def case(
     *steps: Step, given: str | None = None, stats: bool = True, **settings: str
 ) -> tuple[tuple[Step, ...], str | None, bool, Mapping[str, str]]:
@@ -149,6 +166,144 @@ CASES = {
     "a view": case(sql("CREATE VIEW {t} AS SELECT 1 AS id")),
     "CSV": case(sql("CREATE TABLE {t} (id INT) USING csv LOCATION '{root}'")),
     "nothing": case(),
+    "a nested table": case(
+        sql(
+            "CREATE TABLE {t} (id INT, s STRUCT<a: INT, b: STRUCT<c: STRING COMMENT 'deep'>>, "
+            "l ARRAY<STRUCT<x: INT>>, m MAP<STRING, INT>) USING parquet LOCATION '{root}'",
+            "INSERT INTO {t} SELECT 1, named_struct('a', 1, 'b', named_struct('c', 'x')), "
+            "array(named_struct('x', 1)), map('k', 2)",
+        )
+    ),
+    "every plain type": case(
+        sql(
+            "CREATE TABLE {t} (a BYTE, b SHORT, c LONG, d FLOAT, e DOUBLE, f DECIMAL(20, 4), "
+            "g BINARY, h BOOLEAN, i DATE) USING parquet LOCATION '{root}'",
+            "INSERT INTO {t} VALUES (1, 2, 3, 1.5, 2.5, 12.3456, X'00', true, DATE'2024-02-29')",
+        )
+    ),
+    "times without a zone": case(
+        sql(
+            "CREATE TABLE {t} (n TIMESTAMP_NTZ) USING parquet LOCATION '{root}'",
+            "INSERT INTO {t} VALUES (TIMESTAMP_NTZ'2024-01-01 10:00:00')",
+        )
+    ),
+    "nothing but NULL": case(
+        sql(
+            "CREATE TABLE {t} (id INT, s STRING) USING parquet LOCATION '{root}'",
+            "INSERT INTO {t} VALUES (NULL, NULL)",
+        )
+    ),
+    "long texts": case(
+        sql(
+            "CREATE TABLE {t} (s STRING) USING parquet LOCATION '{root}'",
+            "INSERT INTO {t} VALUES (repeat('a', 50)), (repeat('z', 50))",
+        )
+    ),
+    "no file at all": case(sql("CREATE TABLE {t} (id INT) USING parquet LOCATION '{root}'")),
+    "a column with blanks": case(
+        sql(
+            "CREATE TABLE {t} (`a b` INT) USING parquet LOCATION '{root}'",
+            "INSERT INTO {t} VALUES (1)",
+        )
+    ),
+    "a column with a dot": case(
+        sql(
+            "CREATE TABLE {t} (`a.b` INT) USING parquet LOCATION '{root}'",
+            "INSERT INTO {t} VALUES (1)",
+        )
+    ),
+    "columns of other letters": case(
+        sql(
+            "CREATE TABLE {t} (`größe` INT, `列` STRING) USING parquet LOCATION '{root}'",
+            "INSERT INTO {t} VALUES (1, 'ü')",
+        )
+    ),
+    "a partition of other letters": case(
+        sql(
+            "CREATE TABLE {t} (id INT, `größe` STRING) USING parquet PARTITIONED BY (`größe`) "
+            "LOCATION '{root}'",
+            "INSERT INTO {t} VALUES (1, 'übel=1%')",
+        )
+    ),
+    "a hidden partition": case(
+        sql(
+            "CREATE TABLE {t} (id INT, _p INT) USING parquet PARTITIONED BY (_p) LOCATION '{root}'",
+            "INSERT INTO {t} VALUES (1, 1)",
+        )
+    ),
+    "an empty text as a partition": case(
+        sql(
+            "CREATE TABLE {t} (id INT, p STRING) USING parquet PARTITIONED BY (p) "
+            "LOCATION '{root}'",
+            "INSERT INTO {t} VALUES (1, ''), (2, 'a')",
+        )
+    ),
+    "a char partition": case(
+        sql(
+            "CREATE TABLE {t} (id INT, k CHAR(3)) USING parquet PARTITIONED BY (k) "
+            "LOCATION '{root}'",
+            "INSERT INTO {t} VALUES (1, 'abc')",
+        )
+    ),
+    "columns that came later": case(
+        PLAIN, sql("ALTER TABLE {t} ADD COLUMNS (more INT)", "INSERT INTO {t} VALUES (3, 'c', 4)")
+    ),
+    "no Parquet": case(PLAIN, broken("odd.parquet", b"no such file")),
+    "an empty file": case(PLAIN, broken("odd.parquet", b"")),
+    "hidden files": case(PLAIN, broken("_SUCCESS", b""), broken(".part.crc", b"x")),
+    "a comment": case(
+        sql(
+            "CREATE TABLE {t} (id INT) USING parquet LOCATION '{root}' "
+            "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
+            "INSERT INTO {t} VALUES (1)",
+        )
+    ),
+    "a property of no table": case(
+        sql(
+            "CREATE TABLE {t} (id INT) USING parquet LOCATION '{root}' "
+            "TBLPROPERTIES ('delta.noSuchProperty' = 'true')",
+            "INSERT INTO {t} VALUES (1)",
+        )
+    ),
+    "options": case(
+        sql(
+            "CREATE TABLE {t} (id INT) USING parquet OPTIONS ('compression' = 'gzip') "
+            "LOCATION '{root}'",
+            "INSERT INTO {t} VALUES (1)",
+        )
+    ),
+    "two inserts": case(PLAIN, sql("INSERT INTO {t} VALUES (7, 'x')")),
+    "no statistics": case(PLAIN, stats=False),
+    "stated partitions of a plain table": case(PLAIN, given="id INT"),
+    "stated partitions in capitals": case(PARTS, given="P INT, Q STRING"),
+    "a table of many partitions": case(
+        sql(
+            "CREATE TABLE {t} (id LONG, p LONG) USING parquet PARTITIONED BY (p) LOCATION '{root}'",
+            "INSERT INTO {t} SELECT id, id % 40 FROM range(80)",
+        )
+    ),
+    "days": case(
+        sql(
+            "CREATE TABLE {t} (id INT, d DATE) USING parquet PARTITIONED BY (d) LOCATION '{root}'",
+            "INSERT INTO {t} VALUES (1, DATE'1582-10-04'), (2, DATE'9999-12-31'), (3, NULL)",
+        )
+    ),
+    "numbers as partitions": case(
+        sql(
+            "CREATE TABLE {t} (id INT, a LONG, b SMALLINT) USING parquet PARTITIONED BY (a, b) "
+            "LOCATION '{root}'",
+            "INSERT INTO {t} VALUES (1, -9223372036854775808, -1), (2, 0, 32767)",
+        )
+    ),
+    "ORC": case(sql("CREATE TABLE {t} (id INT) USING orc LOCATION '{root}'")),
+    "JSON": case(sql("CREATE TABLE {t} (id INT) USING json LOCATION '{root}'")),
+    "text": case(sql("CREATE TABLE {t} (s STRING) USING text LOCATION '{root}'")),
+    "a log of a table that was written since": case(
+        PLAIN, sql("CONVERT TO DELTA parquet.`{root}`", "DELETE FROM delta.`{root}` WHERE id = 1")
+    ),
+    "a sink of a stream": case(
+        sql("CREATE TABLE {t} (id LONG) USING parquet LOCATION '{root}'"), streamed
+    ),
     "capitals": case(
         sql(
             "CREATE TABLE {t} (Id INT, Part INT) USING parquet PARTITIONED BY (Part) "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from puredelta.tables.delta_table import DeltaTable
 from puredelta.tables.merge_builder import DeltaMergeBuilder
 from puredelta.tables.optimize_builder import DeltaOptimizeBuilder
+from puredelta.tables.prepared import PreparedChange, PreparedMaintenance
 from puredelta.tables.table_builder import DeltaTableBuilder, IdentityGenerator
 
 __all__ = [
@@ -13,4 +14,6 @@ __all__ = [
     "DeltaTable",
     "DeltaTableBuilder",
     "IdentityGenerator",
+    "PreparedChange",
+    "PreparedMaintenance",
 ]

@@ -19,8 +19,7 @@ from puredelta.commands.dml.spec.arguments import (
     require_source,
 )
 from puredelta.commands.dml.spec.merge import MergeSpec
-from puredelta.commands.dml.spec.update_delete import DeleteSpec, RowSpec, UpdateSpec
-from puredelta.commands.dml.update_delete import run_rows
+from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
 from puredelta.commands.generate import generate
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.read.detail import detail_rows
@@ -46,6 +45,7 @@ from puredelta.tables.maintenance import (
 from puredelta.tables.merge_builder import ColumnMapping, DeltaMergeBuilder, ExpressionOrColumn
 from puredelta.tables.open_table import OpenTable, require_storage_options
 from puredelta.tables.optimize_builder import DeltaOptimizeBuilder
+from puredelta.tables.prepared import PreparedChange
 from puredelta.tables.table_builder import DeltaTableBuilder
 
 
@@ -215,6 +215,7 @@ class DeltaTable(TableMaintenance):
             spec,
             target_rows=self._target.columns(),
             source_rows=source,
+            since=self._target.version,
         )
 
     def update(
@@ -238,7 +239,8 @@ class DeltaTable(TableMaintenance):
             >>> events.update("kind = 'clck'", {"kind": "'click'"})  # doctest: +SKIP
         """
         values = assignments(set, argument="'set'")
-        self._change(UpdateSpec(assignments=values, condition=optional_condition(condition)))
+        spec = UpdateSpec(assignments=values, condition=optional_condition(condition))
+        self._target.request(spec).execute()
 
     def delete(self, condition: ExpressionOrColumn | None = None) -> None:
         """Delete rows for which ``condition`` is true, all rows without one.
@@ -252,7 +254,26 @@ class DeltaTable(TableMaintenance):
             >>> events = DeltaTable.forPath(spark, "/data/events")  # doctest: +SKIP
             >>> events.delete("day < date'2024-01-01'")  # doctest: +SKIP
         """
-        self._change(DeleteSpec(condition=optional_condition(condition)))
+        self._target.request(DeleteSpec(condition=optional_condition(condition))).execute()
+
+    def prepareUpdate(
+        self, condition: ExpressionOrColumn | None = None, set: ColumnMapping | None = None
+    ) -> PreparedChange:
+        """Return an `update` that has not run yet, to be explained, tried and previewed.
+
+        Examples:
+            >>> change = events.prepareUpdate("id = 7", {"kind": "'click'"})  # doctest: +SKIP
+            >>> change.dry_run().rows.updated  # doctest: +SKIP
+            17
+        """
+        values = assignments(set, argument="'set'")
+        spec = UpdateSpec(assignments=values, condition=optional_condition(condition))
+        return PreparedChange(self._target.request(spec))
+
+    def prepareDelete(self, condition: ExpressionOrColumn | None = None) -> PreparedChange:
+        """Return a `delete` that has not run yet, to be explained, tried and previewed."""
+        spec = DeleteSpec(condition=optional_condition(condition))
+        return PreparedChange(self._target.request(spec))
 
     def clone(
         self,
@@ -321,6 +342,3 @@ class DeltaTable(TableMaintenance):
         source = self._log.snapshot(version=version, timestamp_ms=time_ms)
         clone_table(self._spark, source, open_log(self._spark, target), request)
         return DeltaTable.forPath(self._spark, target)
-
-    def _change(self, spec: RowSpec) -> None:
-        run_rows(self._spark, self._log, spec, target_rows=self._target.latest_columns())

@@ -14,10 +14,15 @@ from pyspark.sql.types import StructType
 from puredelta.commands.alter.drop_feature import drop_feature_support
 from puredelta.commands.alter.properties import add_feature_support, upgrade_protocol_versions
 from puredelta.commands.clone.clone_table import CloneRequest, require_absolute
-from puredelta.commands.restore import RestoreOutcome, restore_table
+from puredelta.commands.report.latest import last_report, with_report
+from puredelta.commands.restore.plan import RestoreOutcome
+from puredelta.commands.restore.request import RestoreRequest
+from puredelta.commands.restore.restore import restore_table
+from puredelta.commands.vacuum.request import VacuumRequest
 from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
+from puredelta.tables.prepared import PreparedMaintenance
 
 
 @methods_like_pyspark
@@ -42,7 +47,7 @@ class TableMaintenance:
         return self._spark.createDataFrame([], StructType([]))
 
     def restoreToVersion(self, version: int) -> DataFrame:
-        """Make the table what it was at a version; return one row of counts.
+        """Make the table what it was at a version; return one row of counts, with its ``report``.
 
         Raises:
             InvalidRequestError: the version, or a file of it, is not there.
@@ -55,6 +60,30 @@ class TableMaintenance:
         """As `restoreToVersion`, to what was current at a time."""
         require_string(timestamp, "timestamp")
         return self._restored(restore_table(self._spark, self._log, timestamp=timestamp))
+
+    def prepareVacuum(self, retentionHours: float | None = None) -> PreparedMaintenance:
+        """Return a `vacuum` that has not run yet, to be explained and tried."""
+        request = VacuumRequest(spark=self._spark, log=self._log, retention_hours=retentionHours)
+        return PreparedMaintenance(request)
+
+    def prepareRestore(
+        self, version: int | None = None, timestamp: str | None = None
+    ) -> PreparedMaintenance:
+        """Return a RESTORE to a version or a time that has not run yet, to be explained and tried.
+
+        Raises:
+            ValueError: not exactly one of both is given, or it is of the wrong type.
+        """
+        if (version is None) == (timestamp is None):
+            raise ValueError("prepareRestore takes a version or a timestamp, one of both.")
+        if version is not None:
+            require_integer(version, "version")
+        if timestamp is not None:
+            require_string(timestamp, "timestamp")
+        request = RestoreRequest(
+            spark=self._spark, log=self._log, version=version, timestamp=timestamp
+        )
+        return PreparedMaintenance(request)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Let the table have the features that a pair of protocol versions stands for."""
@@ -89,7 +118,7 @@ class TableMaintenance:
     def _restored(self, outcome: RestoreOutcome | None) -> DataFrame:
         if outcome is None:
             return self._spark.createDataFrame([], StructType([]))
-        return outcome.row(self._spark)
+        return with_report(outcome.row(self._spark), last_report())
 
 
 def clone_request(

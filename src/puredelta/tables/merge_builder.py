@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from puredelta.commands.dml.merge import run_merge
+from puredelta.commands.dml.run.request import ChangeRequest
 from puredelta.commands.dml.spec.arguments import assignments, optional_condition
 from puredelta.commands.dml.spec.merge import (
     Clause,
@@ -20,6 +20,7 @@ from puredelta.commands.dml.spec.merge import (
     Star,
     Update,
 )
+from puredelta.commands.report.report import Report
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 
@@ -45,12 +46,14 @@ class DeltaMergeBuilder:
         *,
         target_rows: DataFrame,
         source_rows: DataFrame,
+        since: int | None = None,
     ) -> None:
         self._spark = spark
         self._log = log
         self._spec = spec
         self._target_rows = target_rows
         self._source_rows = source_rows
+        self._since = since
 
     def whenMatchedUpdate(
         self, condition: ExpressionOrColumn | None = None, set: ColumnMapping | None = None
@@ -111,7 +114,7 @@ class DeltaMergeBuilder:
 
         Returns:
             One row: ``num_affected_rows``, ``num_updated_rows``, ``num_deleted_rows``,
-            ``num_inserted_rows``.
+            ``num_inserted_rows``. The frame has the attribute ``report``.
 
         Raises:
             InvalidRequestError: the statement is wrong, a row breaks a rule of the table, or
@@ -119,12 +122,50 @@ class DeltaMergeBuilder:
             UnsupportedError: the table or the statement needs what is not implemented.
             ConflictError: another writer changed what this MERGE read.
         """
-        return run_merge(
-            self._spark,
-            self._log,
-            self._spec,
+        return self._request().execute()
+
+    def explain(self, mode: str = "plan") -> Report:
+        """Return what the MERGE will do, and why; nothing is written, no row is read.
+
+        ``"plan"`` runs no Spark job; ``"source"`` evaluates the source, so that its keys skip
+        files. See ``docs/explain.md``.
+
+        Raises:
+            InvalidRequestError: the statement is wrong, or there is no such mode.
+        """
+        return self._request().explain(mode)
+
+    def dry_run(self, *, check_new_rows: bool = True) -> Report:
+        """Return what the MERGE would do, with the counts that `execute` would have.
+
+        Rows and files are searched as `execute` does it, and nothing is changed. New rows are
+        computed, too, so that what the table refuses is refused now, unless ``check_new_rows`` is
+        false. Commits of others since the ``DeltaTable`` was made are listed, with the conflicts
+        that they would have been.
+
+        Raises what `execute` raises before it writes.
+        """
+        return self._request().dry_run(check_new_rows=check_new_rows)
+
+    def preview(self, limit: int = 20) -> DataFrame:
+        """Return up to ``limit`` changed rows before and after; nothing is changed.
+
+        The columns are the table's, ``_change_type`` (``insert``, ``update_preimage``,
+        ``update_postimage``, ``delete``) and ``_clause``, the number of the clause, from 1. An
+        updated row has two lines. The rows are held by the driver: mind the limit.
+
+        Raises what `execute` raises before it writes.
+        """
+        return self._request().preview(limit)
+
+    def _request(self) -> ChangeRequest:
+        return ChangeRequest(
+            spark=self._spark,
+            log=self._log,
+            spec=self._spec,
             target_rows=self._target_rows,
             source_rows=self._source_rows,
+            since=self._since,
         )
 
     def _with(self, clause: Clause) -> DeltaMergeBuilder:
@@ -137,4 +178,5 @@ class DeltaMergeBuilder:
             spec,
             target_rows=self._target_rows,
             source_rows=self._source_rows,
+            since=self._since,
         )

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.commands.dml.run.request import ChangeRequest
+from puredelta.commands.dml.spec.update_delete import RowSpec
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import renewed_identity, table_identity, with_identity
@@ -20,7 +22,16 @@ class OpenTable:
     statement made later still knows it.
     """
 
-    def __init__(self, spark: SparkSession, log: TableLog, columns: DataFrame) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        log: TableLog,
+        columns: DataFrame,
+        *,
+        version: int | None = None,
+    ) -> None:
+        self.version = version
+        """The newest version when the table was opened, as far as it was read then."""
         self.spark = spark
         self.log = log
         self._columns = self._latest = columns
@@ -40,11 +51,13 @@ class OpenTable:
             TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
         """
         log = require_table(spark, path, f"`{path}`", storage_options=storage_options)
-        return cls(spark, log, table_identity(spark, log.snapshot().config.schema))
+        snapshot = log.snapshot()
+        columns = table_identity(spark, snapshot.config.schema)
+        return cls(spark, log, columns, version=snapshot.version)
 
     def under(self, alias: str) -> OpenTable:
         """Return the same table under an alias."""
-        other = OpenTable(self.spark, self.log, self._columns)
+        other = OpenTable(self.spark, self.log, self._columns, version=self.version)
         other._alias = alias
         return other
 
@@ -60,6 +73,16 @@ class OpenTable:
         """Return the rows of the latest version."""
         rows = table_rows(self.spark, self.log.snapshot(), time_travel=False)
         return self._aliased(with_identity(rows, self._renewed()))
+
+    def request(self, spec: RowSpec) -> ChangeRequest:
+        """Return an UPDATE or a DELETE of the table, as it was opened."""
+        return ChangeRequest(
+            spark=self.spark,
+            log=self.log,
+            spec=spec,
+            target_rows=self.latest_columns(),
+            since=self.version,
+        )
 
     def _renewed(self) -> DataFrame:
         self._latest = renewed_identity(self._latest, self.log.snapshot().config.schema)

@@ -7,7 +7,9 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.optimize.optimize import run_optimize
+from puredelta.commands.optimize.request import OptimizeRequest
 from puredelta.commands.optimize.spec import OptimizeSpec
+from puredelta.commands.report.report import Report
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.session.pyspark_errors import methods_like_pyspark
 
@@ -34,6 +36,21 @@ class DeltaOptimizeBuilder:
         predicates = (*self._spec.predicates, partitionFilter)
         spec = replace(self._spec, predicates=predicates)
         return DeltaOptimizeBuilder(self._spark, self._log, spec)
+
+    def explain(self, *cols: str) -> Report:
+        """Return which files would be rewritten, and why; nothing is read but the log.
+
+        ``cols`` are those of `executeZOrderBy`; without any it is about `executeCompaction`.
+        """
+        return self._asked(cols).explain()
+
+    def dry_run(self, *cols: str) -> Report:
+        """Return the same as the report of a dry run: the files are known before a row is read."""
+        return self._asked(cols).dry_run()
+
+    def _asked(self, cols: tuple[str, ...]) -> OptimizeRequest:
+        spec = replace(self._spec, z_order_by=cols)
+        return OptimizeRequest(spark=self._spark, log=self._log, spec=spec)
 
     def executeCompaction(self) -> DataFrame:
         """Bring small files together, and rewrite those that lost many rows.

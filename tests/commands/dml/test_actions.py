@@ -22,9 +22,9 @@ from puredelta.commands.dml.resolve.statement import StatementKind
 from puredelta.commands.dml.search.positions import RowPositions
 from puredelta.commands.dml.source.context import StatementContext
 from puredelta.commands.dml.spec.settings import ExecutionSettings
-from puredelta.commands.dml.stage import StageTimer
 from puredelta.commands.dml.verify import RowCounts
 from puredelta.commands.dml.write import WrittenFiles
+from puredelta.commands.running.stages import StageTimer
 from puredelta.log.commit.row_ids import PRESERVED_TAG
 from puredelta.log.vectors.write import WrittenVectors
 from puredelta.protocol.actions.actions import Remove, SetTransaction

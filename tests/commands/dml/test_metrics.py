@@ -12,8 +12,8 @@ from puredelta.commands.dml.metrics import (
     skipping_metrics,
     update_metrics,
 )
-from puredelta.commands.dml.stage import PhaseTimes
 from puredelta.commands.dml.verify import RowCounts
+from puredelta.commands.running.stages import PhaseTimes
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.row_counts import RowChanges
 from puredelta.log.files.tombstones import remove_file

@@ -23,6 +23,7 @@ STAGES = [
     "8 write",
     "9 verify",
     "10 actions",
+    "commit",
 ]
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.int64())])
 APP = "spark.databricks.delta.write.txnAppId"

@@ -64,6 +64,8 @@ def test_a_variant_partitions_nothing(spark: SparkSession, path: str) -> None:
 
 
 def test_shredded_variants_are_read(spark: SparkSession, path: str) -> None:
+    if spark.version.startswith("4.0."):
+        pytest.skip("Spark 4.0 refuses shredded files")
     settings = {
         "spark.sql.variant.writeShredding.enabled": "true",
         "spark.sql.variant.forceShreddingSchemaForTest": "a int",

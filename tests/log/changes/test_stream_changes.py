@@ -12,7 +12,10 @@ import pytest
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.changes.file_rows import ReadableFile
-from puredelta.log.changes.stream_changes import ChangeStream
+from puredelta.log.changes.stream_changes import ChangeStream, batch_changes, feed_files
+from puredelta.log.changes.stream_limits import ReadLimits
+from puredelta.log.changes.stream_log import StreamLog, StreamSettings
+from puredelta.log.changes.stream_offset import StreamOffset
 from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import AddChangeFile
@@ -50,8 +53,23 @@ def log(tmp_path: Path) -> TableLog:
     return log
 
 
-def stream(log: TableLog, version: int) -> ChangeStream:
-    return ChangeStream(table=StreamedTable.of(log.snapshot(version=version)))
+def stream(log: TableLog, version: int) -> StreamLog:
+    changes = ChangeStream(table=StreamedTable.of(log.snapshot(version=version)))
+    return StreamLog(log, changes, StreamSettings())
+
+
+def at(known: StreamLog, version: int, **rest: Any) -> StreamOffset:
+    return StreamOffset(table_id=known.streamed.table.metadata.id, version=version, **rest)
+
+
+def between(known: StreamLog, *, after: int, through: int) -> tuple[ReadableFile, ...]:
+    batch = known.batch(at(known, after + 1), at(known, through + 1))
+    return tuple(feed_files(batch_changes(batch, known.log), known.log.root_uri))
+
+
+def whole(known: StreamLog, version: int) -> tuple[ReadableFile, ...]:
+    batch = known.batch(at(known, version, is_initial=True), at(known, version + 1))
+    return tuple(feed_files(batch_changes(batch, known.log), known.log.root_uri))
 
 
 def said(files: tuple[ReadableFile, ...]) -> list[tuple[Any, ...]]:
@@ -61,19 +79,20 @@ def said(files: tuple[ReadableFile, ...]) -> list[tuple[Any, ...]]:
 
 def test_each_commit_is_delivered_once(log: TableLog) -> None:
     changes = stream(log, 3)
-    assert said(changes.whole(log, 1)) == [("a", "insert", "1"), ("b", "insert", "1")]
+    assert said(whole(changes, 1)) == [("a", "insert", "1"), ("b", "insert", "1")]
     later = [("c", None, "1"), ("a", "delete", "2"), ("d", "insert", "3")]
-    assert said(changes.between(log, after=-1, through=3)) == [("a", "insert", "0"), *later]
-    assert said(changes.between(log, after=0, through=2)) == later[:2]
-    assert said(changes.between(log, after=2, through=3)) == later[2:]
+    everything = [later[0], ("a", "insert", "0"), *later[1:]]
+    assert said(between(changes, after=-1, through=3)) == everything, "change files come first"
+    assert said(between(changes, after=0, through=2)) == later[:2]
+    assert said(between(changes, after=2, through=3)) == later[2:]
 
 
 def test_the_feed_is_off_at_some_version(log: TableLog) -> None:
     changes = stream(log, 4)
     for ask in (
-        lambda: changes.between(log, after=2, through=4),
-        lambda: changes.between(log, after=3, through=4),
-        lambda: changes.whole(log, 4),
+        lambda: between(changes, after=2, through=4),
+        lambda: between(changes, after=3, through=4),
+        lambda: whole(changes, 4),
     ):
         with pytest.raises(InvalidRequestError, match=r"version \[4\]") as off:
             ask()
@@ -82,7 +101,7 @@ def test_the_feed_is_off_at_some_version(log: TableLog) -> None:
 
 def test_columns_that_come_under_a_stream(log: TableLog) -> None:
     with pytest.raises(InvalidRequestError, match="restarting the query") as changed:
-        stream(log, 2).between(log, after=1, through=3)
+        between(stream(log, 2), after=1, through=3)
     assert changed.value.code is ErrorCode.SCHEMA_CHANGED_WITH_VERSION
 
 
@@ -95,7 +114,26 @@ def test_rows_that_vectors_mark_and_unmark(tmp_path: Path) -> None:
     log = create_table(LocalStore(str(tmp_path)), first, protocol=protocol, **settings)
     before = remove("a", deletion_vector=one, size_bytes=1)
     transact(log).commit([before, replace(first, deletion_vector=two)], WRITE)
-    deleted, restored = stream(log, 1).between(log, after=0, through=1)
+    deleted, restored = between(stream(log, 1), after=0, through=1)
     assert said((deleted, restored)) == [("a", "delete", "1"), ("a", "insert", "1")]
     assert (deleted.only, deleted.deleted) == (two, one)
     assert (restored.only, restored.deleted) == (one, two), "no row, seen where it is read"
+
+
+def test_what_happened_to_a_row_comes_in_one_batch(tmp_path: Path) -> None:
+    """Change files of one commit, and files with deletion vectors, are not taken apart."""
+    protocol = feature_protocol("changeDataFeed")
+    log = create_table(LocalStore(str(tmp_path)), add("a"), protocol=protocol, **FEED)
+    recorded = [
+        AddChangeFile(path=f"_change_data/{n}", partition_values={}, size_bytes=5) for n in "cd"
+    ]
+    transact(log).commit([add("b"), *recorded], WRITE)
+    transact(log).commit([add("e"), add("f")], WRITE)
+    changes, one = stream(log, 2), ReadLimits(max_files=1)
+    place, batches = at(changes, 0), []
+    while (end := changes.latest(place, one)) not in {None, place}:
+        assert end is not None
+        found = batch_changes(changes.batch(place, end), log)
+        batches.append([f.uri[-1] for f in feed_files(found, log.root_uri)])
+        place = end
+    assert batches == [["a"], ["c", "d"], ["e"], ["f"]]

@@ -13,6 +13,8 @@ from puredelta.spark.jvm.classes import (
     java_constant,
     java_messages,
     jvm_of,
+    name_proxy,
+    proxy_name,
     scala_object,
     scala_seq,
 )
@@ -56,3 +58,13 @@ def test_every_message_of_a_java_exception(spark: SparkSession) -> None:
         spark.sql("SELECT raise_error('broken: ' || id) FROM range(1)").collect()
     assert any("broken: 0" in message for message in java_messages(raised.value))
     assert list(java_messages(ValueError("no Java behind it"))) == []
+
+
+def test_names_of_objects_go_by_identity(spark: SparkSession) -> None:
+    lists = java_class(jvm_of(spark), "java.util.ArrayList")
+    named, equal = lists(), lists()
+    name_proxy(named, "first")
+    assert proxy_name(named) == "first"
+    assert named.equals(equal)
+    assert proxy_name(equal) is None
+    assert proxy_name(None) is None

@@ -15,6 +15,7 @@ from puredelta.commands.dml.spec.update_delete import DeleteSpec, UpdateSpec
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.sql.parse.alter_statement import AlterStatement, DropFeature
+from puredelta.sql.parse.explain_statement import ExplainStatement
 from puredelta.sql.parse.parse import parse
 from puredelta.sql.parse.statement import (
     CloneStatement,
@@ -118,7 +119,6 @@ def test_every_kind_is_tested() -> None:
         "WITH a AS (SELECT 1) VALUES (1)",
         "WITH a AS (SELECT 1) ALTER TABLE t DROP COLUMN c",
         "WITH a AS (SELECT 1",
-        "EXPLAIN MERGE INTO delta.`/table` USING s ON true WHEN MATCHED THEN DELETE",
         "`MERGE` INTO x",
         "/*+ x */ DELETE FROM x",
         "BEGIN DELETE FROM x; END",
@@ -195,3 +195,20 @@ def test_a_syntax_error_points_at_its_place() -> None:
         "== SQL ==\nCONVERT TO DELTA parquet.`/a`\n  STATISTICS\n--^^^\n"
     )
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [("EXPLAIN", ""), ("explain formatted", "FORMATTED"), ("EXPLAIN EXTENDED", "EXTENDED")],
+)
+def test_explain_of_what_changes_a_table(text: str, form: str) -> None:
+    inner = "MERGE INTO delta.`/table` USING s ON true WHEN MATCHED THEN DELETE"
+    read = parse(f"{text} {inner}")
+    assert isinstance(read, ExplainStatement)
+    assert (read.format.value, read.text) == (form, inner)
+    assert read.statement == parse(inner)
+
+
+@pytest.mark.parametrize("text", ["EXPLAIN SELECT 1", "EXPLAIN EXPLAIN DELETE FROM t", "EXPLAIN"])
+def test_explain_of_a_query_is_left_to_spark(text: str) -> None:
+    assert parse(text) is None

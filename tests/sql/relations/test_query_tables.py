@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from puredelta.sql.relations.query_tables import may_name_versions, may_query_tables
+from puredelta.sql.relations.query_tables import may_need_names, may_query_tables
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,6 @@ def test_other_texts(text: str) -> None:
 
 
 def test_versions_in_the_definition_of_a_view() -> None:
-    assert may_name_versions("CREATE TEMP VIEW v AS SELECT * FROM delta.`/t`")
-    assert may_name_versions("CACHE TABLE c AS SELECT * FROM t VERSION AS OF 1")
-    assert not may_name_versions("CREATE TEMP VIEW v AS SELECT * FROM t")
+    assert may_need_names("CREATE TEMP VIEW v AS SELECT * FROM delta.`/t`")
+    assert may_need_names("CACHE TABLE c AS SELECT * FROM t VERSION AS OF 1")
+    assert not may_need_names("CREATE TEMP VIEW v AS SELECT * FROM t")

@@ -151,7 +151,7 @@ def test_of_several_name_nodes_the_active_one_answers(
     monkeypatch.setattr("puredelta.store.web_hdfs.client._WAIT_SECONDS", 0)
     monkeypatch.setattr(_Handler, "standby_answers", 2)
     several = {
-        "dfs.ha.namenodes.lake": "a,b",
+        "dfs.ha.namenodes.lake": "A,b",
         "dfs.namenode.http-address.lake.a": "127.0.0.1:1",
         "dfs.namenode.http-address.lake.b": address,
     }

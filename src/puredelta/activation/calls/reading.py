@@ -8,12 +8,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.activation.calls.captured_options import CapturedOptions, require_path
-from puredelta.activation.source.stream_source import StreamStart
 from puredelta.commands.read.changes import read_changes
 from puredelta.commands.read.read_table import read_table, resolve_timestamp
+from puredelta.commands.read.stream import read_stream
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.changes.stream_options import StreamOptions
 from puredelta.spark.session.open_log import file_system_options, open_log
-from puredelta.spark.session.session import is_connect
 from puredelta.sql.text.time_travel import TimeTravel, split_time_travel
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
@@ -33,11 +33,7 @@ def load(spark: SparkSession, captured: CapturedOptions, path: Any) -> DataFrame
         TableNotFoundError: there is no table at the path, or no such version.
     """
     if captured.has_schema:
-        raise InvalidRequestError(
-            "Delta does not support specifying the schema at read time. Leave schema(...) out: a "
-            "table knows its columns.",
-            code=ErrorCode.UNSUPPORTED_SCHEMA_DURING_READ,
-        )
+        raise _schema_given()
     location = require_path(captured, path)
     root, state = split_time_travel(location)
     if state is None or open_log(spark, location).exists():
@@ -81,36 +77,41 @@ def rows_at(spark: SparkSession, captured: CapturedOptions, location: str) -> Da
     )
 
 
-def require_streamable(spark: SparkSession, captured: CapturedOptions, path: Any) -> None:
-    """Look for the table where a stream is to be read, before a worker of Python does.
+def load_stream(spark: SparkSession, captured: CapturedOptions, path: Any) -> DataFrame:
+    """Return a streaming frame over the table that a reader of a classic session names.
+
+    Other options than those of `StreamOptions` have no effect, as in delta-spark.
 
     Raises:
-        TableNotFoundError: there is none (DELTA_PATH_DOES_NOT_EXIST, DELTA_TABLE_NOT_FOUND).
+        InvalidRequestError: no path or several, a schema was given, options are wrong.
+        TableNotFoundError: there is no table (DELTA_PATH_DOES_NOT_EXIST, DELTA_TABLE_NOT_FOUND).
     """
-    given = captured.option("path") if path is None else path
-    if isinstance(given, str) and given and not is_connect(spark):
-        open_log(spark, given).snapshot()
+    if captured.has_schema:
+        raise _schema_given()
+    return read_stream(spark, require_path(captured, path), captured.options or {})
 
 
 def prepare_stream(spark: SparkSession, captured: CapturedOptions) -> str | None:
-    """Check where the options let a stream begin; return its time with an offset, if it has one.
+    """Check the options of a stream over Connect; return its start with an offset, if it has one.
 
     The data source does not know the session's time zone.
 
     Raises:
-        InvalidRequestError: a version or time is chosen, which a stream cannot have, or the
-            start is not clear (see `StreamStart.parse`).
+        InvalidRequestError, UnsupportedError: see `StreamOptions.parse`.
     """
-    if captured.option("versionAsOf") is not None or captured.option("timestampAsOf") is not None:
-        raise _time_travel()
-    start = StreamStart.parse(
-        captured.option("startingVersion"),
-        captured.option("startingTimestamp"),
-        lambda text: resolve_timestamp(spark, text),
-    )
+    chosen = StreamOptions.parse(captured.option, lambda text: resolve_timestamp(spark, text))
+    start = chosen.settings.start
     if start.timestamp_ms is None:
         return None
     return (_EPOCH + dt.timedelta(milliseconds=start.timestamp_ms)).isoformat()
+
+
+def _schema_given() -> InvalidRequestError:
+    return InvalidRequestError(
+        "Delta does not support specifying the schema at read time. Leave schema(...) out: a "
+        "table knows its columns.",
+        code=ErrorCode.UNSUPPORTED_SCHEMA_DURING_READ,
+    )
 
 
 def _time_travel() -> InvalidRequestError:

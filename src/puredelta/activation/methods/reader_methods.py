@@ -9,24 +9,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from puredelta.activation.calls.captured_options import CapturedOptions
-from puredelta.activation.calls.reading import load, prepare_stream, require_streamable, rows_at
+from puredelta.activation.calls.reading import load, load_stream, prepare_stream, rows_at
 from puredelta.activation.methods.builders import session_behind, table_name
 from puredelta.activation.methods.patches import Make, Method
 from puredelta.activation.source.data_source import STORAGE_OPTION
-from puredelta.spark.catalog.relation_cache import cached_relations, named_relations
+from puredelta.spark.catalog.relation_cache import (
+    NamedRelations,
+    cached_relations,
+    find_relations,
+    named_relations,
+    pinned_tables,
+)
 from puredelta.spark.session.formats import FORMAT, is_delta
-from puredelta.spark.session.open_log import as_spark_means
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import session_storage
-from puredelta.sql.execute.run import run_ours
+from puredelta.sql.execute.run import run_ours, run_query
 from puredelta.sql.relations.names import find_location
+from puredelta.sql.relations.stored_views import find_stored_view_rows, need_names
 from puredelta.store.registry import has_scheme
 
 _MAY_NAME_TABLES = re.compile(r"\b(?:from|join|table)\b", re.IGNORECASE)
@@ -69,6 +74,9 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
                 return rows_at(spark, captured, location)
             if is_connect(spark):
                 return original(self, tableName)
+            rows = find_stored_view_rows(spark, name.parts)
+            if rows is not None:
+                return rows
             with cached_relations(spark, [name.parts]):
                 return original(self, tableName)
 
@@ -78,7 +86,7 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
 
 
 def delta_stream_load(original: Method) -> Method:
-    """``spark.readStream.load(path)``, which finds the Python data source."""
+    """``spark.readStream.load(path)``: over Connect it finds the Python data source."""
 
     def call(
         self: Any,
@@ -88,32 +96,29 @@ def delta_stream_load(original: Method) -> Method:
         **options: Any,
     ) -> Any:
         captured, spark = CapturedOptions.of(self), vars(self).get("_spark")
-        if spark is not None and is_delta(spark, format, captured.format):
-            require_streamable(spark, captured.with_options(options), path)
-            start = prepare_stream(spark, captured.with_options(options))
-            location = path if path is not None else (captured.options or {}).get("path")
-            elsewhere = _elsewhere(spark, location)
-            if elsewhere is not None:
-                self.option(STORAGE_OPTION, session_storage(spark).packed())
-                if path is None:
-                    self.option("path", elsewhere)
-                else:
-                    path = elsewhere
-            if start is not None:
-                others = {k: v for k, v in options.items() if k.lower() != _STREAM_START.lower()}
-                self.option(_STREAM_START, start)
-                return original(self, path, format, schema, **others)
+        if spark is None or not is_delta(spark, format, captured.format):
+            return original(self, path, format, schema, **options)
+        if not is_connect(spark):
+            has_schema = captured.has_schema or schema is not None
+            captured = replace(captured, has_schema=has_schema)
+            return load_stream(spark, captured.with_options(options), path)
+        start = prepare_stream(spark, captured.with_options(options))
+        location = path if path is not None else (captured.options or {}).get("path")
+        if _is_elsewhere(location):
+            self.option(STORAGE_OPTION, session_storage(spark).packed())
+        if start is not None:
+            options = {k: v for k, v in options.items() if k.lower() != _STREAM_START.lower()}
+            self.option(_STREAM_START, start)
         return original(self, path, format, schema, **options)
 
     return call
 
 
-def _elsewhere(spark: SparkSession, location: Any) -> str | None:
-    """Return a location with its scheme if it is not on a local disk, as a worker needs it."""
-    if not isinstance(location, str) or not location.strip():
-        return None
-    whole = location if is_connect(spark) else as_spark_means(spark, location)
-    return whole if has_scheme(whole) and not whole.lower().startswith("file:") else None
+def _is_elsewhere(location: Any) -> bool:
+    """Return whether a location is not on a local disk."""
+    if not isinstance(location, str) or not has_scheme(location):
+        return False
+    return not location.lower().startswith("file:")
 
 
 def delta_stream_table(original: Method) -> Method:
@@ -137,18 +142,23 @@ def delta_sql(original: Method) -> Method:
             result = run_ours(self, sqlQuery, args=args, fields=kwargs)
             if result is not None:
                 return result
-            with _pinned_tables(self, _FIELD.sub("field", sqlQuery) if kwargs else sqlQuery):
+            found = _named(self, _FIELD.sub("field", sqlQuery) if kwargs else sqlQuery)
+            if need_names(found.views):
+                result = run_query(self, sqlQuery, args=args, fields=kwargs)
+                if result is not None:
+                    return result
+            with pinned_tables(self, found.tables):
                 return original(self, sqlQuery, args, **kwargs)
         return original(self, sqlQuery, args, **kwargs)
 
     return call
 
 
-def _pinned_tables(spark: SparkSession, text: str) -> AbstractContextManager[None]:
-    """Return a context in which the Delta tables of the catalog that a text names are pinned.
+def _named(spark: SparkSession, text: str) -> NamedRelations:
+    """Return the Delta tables of the catalog that a text names, and the views.
 
     What cannot name one is not looked at twice.
     """
     if is_connect(spark) or _MAY_NAME_TABLES.search(text) is None:
-        return nullcontext()
-    return cached_relations(spark, named_relations(spark, text))
+        return NamedRelations(tables=(), views=())
+    return find_relations(spark, named_relations(spark, text))

@@ -23,13 +23,13 @@ from puredelta.activation.source.source_rows import (
     not_activated,
     require_plain,
 )
-from puredelta.activation.source.stream_source import DeltaStreamReader, StreamStart
+from puredelta.activation.source.stream_source import DeltaStreamReader, stream_reader
 from puredelta.commands.read.changes import ChangeSettings, MappedSchema, bound_of, find_changes
 from puredelta.commands.read.read_table import parse_version
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.changes.file_rows import ReadableFile, list_files
-from puredelta.log.changes.stream_changes import ChangeStream, feed_files
-from puredelta.log.changes.stream_files import RowStream, StreamRules
+from puredelta.log.changes.stream_changes import feed_files
+from puredelta.log.changes.stream_options import StreamOptions
 from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
@@ -80,34 +80,15 @@ class DeltaSource(DataSource):
             InvalidRequestError: a version or time is chosen, which a stream cannot have, or a
                 schema was given.
         """
-        for name in _TIME_TRAVEL:
-            if self.options.get(name) is not None:
-                raise InvalidRequestError(
-                    f"Cannot time travel streams ({name}). Use startingVersion or "
-                    "startingTimestamp.",
-                    code=ErrorCode.UNSUPPORTED_TIME_TRAVEL_VIEWS,
-                )
+        options = StreamOptions.parse(
+            lambda name: _text(self.options.get(name)),
+            lambda text: _moment_ms(text, option="startingTimestamp"),
+        )
         snapshot = self._snapshot()
         rows = self._required_rows(snapshot, schema)
         table = StreamedTable.of(snapshot)
-        return DeltaStreamReader(
-            ChangeStream(table=table)
-            if self._reads_changes
-            else RowStream(
-                table=table,
-                rules=StreamRules(
-                    ignore_deletes=self._flag("ignoreDeletes"),
-                    ignore_changes=self._flag("ignoreChanges"),
-                    skip_change_commits=self._flag("skipChangeCommits"),
-                ),
-            ),
-            rows,
-            start=StreamStart.parse(
-                self.options.get("startingVersion"),
-                self.options.get("startingTimestamp"),
-                lambda text: _moment_ms(text, option="startingTimestamp"),
-            ),
-        )
+        options.streamed(table)
+        return stream_reader(table, options, rows)
 
     def streamWriter(self, schema: T.StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
         """Refuse: an activated session writes streams by other means."""
@@ -200,6 +181,10 @@ class DeltaReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file; a table without files has one partition without one."""
         return iter(()) if partition.value is None else self._rows(partition.value)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def _path(options: Any) -> str:

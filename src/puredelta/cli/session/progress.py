@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from typing_extensions import Self
 
-_STAGES = "puredelta.commands.dml.stage"
+_STAGES = "puredelta.stage"
 _EVERY_SECONDS = 0.5
 
 

@@ -6,7 +6,7 @@ from puredelta.cli.context import Context
 from puredelta.cli.session.start import spark_session
 from puredelta.cli.session.tables import table_log
 from puredelta.commands.read.read_table import resolve_timestamp
-from puredelta.commands.restore import differing_files, restore_table
+from puredelta.commands.restore.restore import differing_files, restore_table
 from puredelta.errors import ErrorCode, InvalidRequestError
 
 

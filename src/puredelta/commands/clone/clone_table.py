@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.command import Command, command_on
 from puredelta.commands.finish import finish
-from puredelta.commands.restore import differing_files, ignores_missing, require_present
+from puredelta.commands.restore.restore import differing_files, ignores_missing, require_present
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import IdSource, random_id

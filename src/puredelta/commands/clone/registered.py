@@ -12,9 +12,10 @@ from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.spark.catalog.catalog_entries import (
     EntryName,
+    follow_columns,
     is_taken,
-    register,
-    update_columns,
+    register_written,
+    require_possible,
 )
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.types import to_spark
@@ -36,7 +37,9 @@ def clone_registered(
     Raises:
         InvalidRequestError: the name is taken (TABLE_NAME_ALREADY_EXISTS), also by no
             Delta table (NOT_A_DELTA_TABLE), or what `clone_table` refuses.
-        TableNotFoundError: there is no table to replace (CANNOT_REPLACE_MISSING_TABLE).
+        TableNotFoundError: there is no table to replace (CANNOT_REPLACE_MISSING_TABLE), or no
+            such database.
+        CatalogError: the clone at the location is made, and the catalog refuses its entry.
     """
     if is_taken(spark, name):
         if mode is CreateMode.CREATE:
@@ -48,15 +51,16 @@ def clone_registered(
         if mode is not CreateMode.CREATE_IF_NOT_EXISTS:
             known = require_replaceable(spark, name)
             clone_table(spark, source, open_log(spark, known.location), request)
-            update_columns(spark, name, to_spark(source.config.schema))
+            follow_columns(spark, name, to_spark(source.config.schema))
         return mode is not CreateMode.CREATE_IF_NOT_EXISTS
     if mode is CreateMode.REPLACE:
         raise nothing_to_replace(str(name))
+    require_possible(spark, name)
     schema = to_spark(source.config.schema)
     if location is not None:
         log = open_log(spark, location)
         clone_table(spark, source, log, request)
-        register(spark, name, schema, location=log.root_uri)
+        register_written(spark, name, schema, location=log.root_uri)
         return True
     with managed_entry(spark, name, schema) as log:
         clone_table(spark, source, log, request)

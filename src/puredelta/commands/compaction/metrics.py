@@ -59,6 +59,10 @@ class OptimizeOutcome:
     num_columns_with_statistics: int
     started_ms: int
 
+    def describe(self) -> str:
+        """Return one line for the log."""
+        return f"{len(self.removed)} files became {len(self.added)}"
+
     def row(self, spark: SparkSession) -> DataFrame:
         """Return delta-spark's one row ``path, metrics``.
 

@@ -47,6 +47,11 @@ class Optimization:
     clustering: ClusteringPlan | None = None
     """Then every bin becomes a cube."""
 
+    def describe(self) -> str:
+        """Return one line for the log."""
+        num_files = sum(len(each.files) for each in self.bins)
+        return f"{num_files} of {self.num_considered} files in {len(self.bins)} bins"
+
     def run(self) -> OptimizeOutcome:
         """Write the files and commit them in the place of the old ones, if there are any.
 

@@ -27,9 +27,11 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.catalog_entries import (
     EntryName,
+    follow_columns,
     is_taken,
     register,
-    update_columns,
+    register_written,
+    require_possible,
 )
 from puredelta.spark.catalog.catalog_tables import find_table
 from puredelta.spark.jvm.session_catalog import CatalogTable
@@ -69,8 +71,8 @@ def define_registered(spark: SparkSession, table: NewTable, *, mode: CreateMode)
         InvalidRequestError: the name is taken (TABLE_OR_VIEW_ALREADY_EXISTS) or another
             table's (NOT_A_DELTA_TABLE, TABLE_LOCATION_MISMATCH), the definition cannot be a
             table's, the location holds something else.
-        TableNotFoundError: there is no table of the name to replace.
-        pyspark.errors.AnalysisException: there is no such database.
+        TableNotFoundError: there is no table of the name to replace, or no such database.
+        CatalogError: the table at the location is written, and the catalog refuses its entry.
     """
     if is_taken(spark, table.name):
         if mode is CreateMode.CREATE_IF_NOT_EXISTS:
@@ -81,6 +83,7 @@ def define_registered(spark: SparkSession, table: NewTable, *, mode: CreateMode)
         return _replace(spark, table, mode)
     if mode is CreateMode.REPLACE:
         raise nothing_to_replace(str(table.name))
+    require_possible(spark, table.name)
     if table.location is not None:
         return _create_at(spark, table, table.location, mode)
     return _create_managed(spark, table, mode)
@@ -96,16 +99,19 @@ def _create_managed(spark: SparkSession, table: NewTable, mode: CreateMode) -> s
 def _create_at(spark: SparkSession, table: NewTable, location: str, mode: CreateMode) -> str:
     log = open_log(spark, location)
     entry = _entry(table, is_known=False, is_managed=False)
-    is_new = False
+    is_new, wrote = False, True
     if table.rows is not None or not log.exists():
         _define(spark, log, table, mode, entry)
         is_new = mode is CreateMode.CREATE
     elif table.definition.columns.fields or mode is CreateMode.CREATE_OR_REPLACE:
         _define(spark, log, table, CreateMode.CREATE_OR_REPLACE, entry)
+    else:
+        wrote = False
     # The commit of a new table has landed: a log that cannot be read must not keep its name away.
     schema = _declared(table) if is_new else to_spark(log.snapshot().config.schema)
     comment = table.definition.description
-    register(spark, table.name, schema, location=log.root_uri, comment=comment)
+    make = register_written if wrote else register
+    make(spark, table.name, schema, location=log.root_uri, comment=comment)
     return log.root_uri
 
 
@@ -115,7 +121,7 @@ def _replace(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
     _require_same_location(table, known, log)
     entry = _entry(table, is_known=True, is_managed=known.is_managed)
     _define(spark, log, table, mode, entry)
-    update_columns(spark, table.name, to_spark(log.snapshot().config.schema))
+    follow_columns(spark, table.name, to_spark(log.snapshot().config.schema))
     return log.root_uri
 
 

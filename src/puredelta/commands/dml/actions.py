@@ -18,10 +18,10 @@ from puredelta.commands.dml.new_rows.identities import with_generated_identities
 from puredelta.commands.dml.prune.plan import SearchPlan
 from puredelta.commands.dml.resolve.statement import StatementKind
 from puredelta.commands.dml.source.context import StatementContext
-from puredelta.commands.dml.stage import PhaseTimes, StageTimer
 from puredelta.commands.dml.verify import RowCounts
 from puredelta.commands.dml.write import WrittenFiles
 from puredelta.commands.finish import finish
+from puredelta.commands.running.stages import PhaseTimes, StageTimer
 from puredelta.log.commit.commit_request import CommitRequest, changed_definition
 from puredelta.log.commit.row_ids import PRESERVED_TAG
 from puredelta.protocol.table.table_config import TableConfig
@@ -48,6 +48,10 @@ class Outcome:
     def of_earlier(cls) -> Outcome:
         """Return the outcome of a statement that its application had executed before (M-92)."""
         return cls(version=None, rows=RowCounts(source=0), metrics={}, plan=None)
+
+    def describe(self) -> str:
+        """Return one line for the log."""
+        return "no version" if self.version is None else f"version {self.version}"
 
     @property
     def was_executed(self) -> bool:
@@ -109,7 +113,7 @@ def prepare_commit(
     metrics = operation_metrics(
         statement.kind,
         rows,
-        _file_counts(decision, written),
+        file_counts(decision, written),
         _phase_times(context, decision, times),
     )
     request = CommitRequest(
@@ -172,7 +176,8 @@ def _tags(context: StatementContext, after: TableConfig) -> Mapping[str, str] | 
     return tags if context.tracked is None else {**(tags or {}), PRESERVED_TAG: "true"}
 
 
-def _file_counts(decision: Decision, written: WrittenFiles) -> FileCounts:
+def file_counts(decision: Decision, written: WrittenFiles) -> FileCounts:
+    """Count the files of a commit."""
     return count_files(
         removes=decision.removes,
         added=written.adds,

@@ -21,9 +21,9 @@ from puredelta.commands.dml.search.search import search
 from puredelta.commands.dml.source.context import StatementContext
 from puredelta.commands.dml.source.stage import source_in_use, stage_source
 from puredelta.commands.dml.spec.statement import InputRows, StatementSpec, ask
-from puredelta.commands.dml.stage import StageTimer
 from puredelta.commands.dml.verify import verify
 from puredelta.commands.dml.write import write
+from puredelta.commands.running.stages import StageTimer
 
 
 def execute(
@@ -33,7 +33,9 @@ def execute(
     options: ExecutionOptions = DEFAULTS,
 ) -> Outcome:
     """Execute a statement on the command's snapshot and commit it, unless it changes nothing."""
-    stage = StageTimer(statement=command.log.root_uri, observe=options.observe)
+    stage = StageTimer(
+        statement=command.log.root_uri, observe=options.observe, around=options.around
+    )
     asked = stage("1 spec", ask, command, spec, rows, options.settings)
     statement = stage("2 resolve", resolve, asked)
     if command.already_committed():
@@ -47,6 +49,7 @@ def _change_rows(
     context: StatementContext, *, stage: StageTimer, options: ExecutionOptions
 ) -> Outcome:
     """Run the stages that read the version of the context, and commit on it."""
+    options.on_run(context)
     plan = stage("4 prune", prune, context)
     positions = stage("5 search", search, context, plan, look_up=options.look_up)
     decision = stage("6 decide", decide, context, plan, positions)
@@ -56,4 +59,5 @@ def _change_rows(
         counts = stage("9 verify", verify, context, plan, decision, written)
         prepare = partial(prepare_commit, rows=counts, times=stage)
         prepared = stage("10 actions", prepare, context, plan, decision, written)
-    return commit(context.command, prepared, plan, discard=written.discard)
+    finishing = partial(commit, discard=written.discard)
+    return stage("commit", finishing, context.command, prepared, plan)

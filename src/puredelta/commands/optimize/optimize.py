@@ -10,9 +10,13 @@ from puredelta.commands.command import Command, start_command
 from puredelta.commands.compaction.metrics import OptimizeOutcome
 from puredelta.commands.compaction.optimization import Optimization, compactable_files
 from puredelta.commands.compaction.settings import OptimizeSettings
+from puredelta.commands.optimize.explain import optimized_report
 from puredelta.commands.optimize.spec import OptimizeSpec
 from puredelta.commands.optimize.where import files_where
 from puredelta.commands.optimize.z_columns import resolve_z_columns
+from puredelta.commands.report.latest import with_report
+from puredelta.commands.running.stages import StageTimer
+from puredelta.commands.running.statement import running_statement
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.commit.environment import Phase, ignore_phase
 from puredelta.log.files.file_table import FileTable
@@ -35,10 +39,24 @@ _ROW_SIZE_LEAST = 10
 
 def run_optimize(spark: SparkSession, log: TableLog, spec: OptimizeSpec) -> DataFrame:
     """Execute an OPTIMIZE and return delta-spark's one row ``path, metrics``."""
-    with shown_in_ui(spark, f"OPTIMIZE delta.`{log.root_uri}`") as shown:
-        outcome = execute_optimize(spark, log, spec)
+    with (
+        shown_in_ui(spark, f"OPTIMIZE delta.`{log.root_uri}`") as shown,
+        running_statement(spark, "OPTIMIZE", log.root_uri) as running,
+    ):
+        stage = StageTimer(statement=log.root_uri, around=running.around)
+        optimization = stage("1 plan", _started, spark, log, spec)
+        outcome = stage("2 rewrite", optimization.run)
         shown.report({"numAddedFiles": len(outcome.added), "numRemovedFiles": len(outcome.removed)})
-    return outcome.row(spark)
+        report = running.finish(
+            lambda: optimized_report(
+                optimization, outcome, seconds=stage.seconds, jobs_run=running.jobs_run()
+            )
+        )
+    return with_report(outcome.row(spark), report)
+
+
+def _started(spark: SparkSession, log: TableLog, spec: OptimizeSpec) -> Optimization:
+    return plan_optimize(start_command(spark, log, Capability.MERGE), spec)
 
 
 def execute_optimize(
@@ -62,20 +80,29 @@ def execute_optimize(
         UnsupportedError: the table needs a feature that is not implemented.
     """
     command = start_command(spark, log, Capability.MERGE, on_phase=on_phase)
+    return plan_optimize(command, spec).run()
+
+
+def plan_optimize(command: Command, spec: OptimizeSpec) -> Optimization:
+    """Choose the files that an OPTIMIZE rewrites. Runs no job on a classic session.
+
+    Raises:
+        InvalidRequestError: as `execute_optimize`.
+    """
     snapshot = command.snapshot
     settings = OptimizeSettings.parse(command.session.settings)
     if snapshot.config.supports(CLUSTERING):
         _require_plain(spec)
     columns = clustering_columns(snapshot.config, snapshot.domain_metadata)
     if columns:
-        return _clustering(command, columns, settings, full=spec.full).run()
+        return _clustering(command, columns, settings, full=spec.full)
     if spec.full:
         raise InvalidRequestError(
             "OPTIMIZE FULL is only supported for clustered tables with non-empty clustering "
             "columns.",
             code=ErrorCode.OPTIMIZE_FULL_NOT_SUPPORTED,
         )
-    return _plain(command, spec, settings).run()
+    return _plain(command, spec, settings)
 
 
 def _plain(command: Command, spec: OptimizeSpec, settings: OptimizeSettings) -> Optimization:

@@ -11,11 +11,16 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from puredelta.commands.command import Command, next_command, start_command
 from puredelta.commands.finish import finish
+from puredelta.commands.report.parts import ReportState
+from puredelta.commands.running.stages import StageTimer
+from puredelta.commands.running.statement import running_statement
+from puredelta.commands.vacuum.explain import VacuumPlan, vacuum_report
 from puredelta.commands.vacuum.retention import (
     Retention,
     resolve_retention,
@@ -53,6 +58,10 @@ class VacuumOutcome:
     """0 for a dry run."""
     size_bytes: int
 
+    def describe(self) -> str:
+        """Return one line for the log."""
+        return f"{self.num_deleted} files and directories deleted"
+
     @property
     def uris(self) -> tuple[str, ...]:
         """The paths as absolute, decoded URIs."""
@@ -80,6 +89,37 @@ def vacuum(
         StorageError, PermissionError: a file could not be deleted; the rest may be gone, and
             the history says that the VACUUM failed.
     """
+    with running_statement(spark, "VACUUM", log.root_uri, runs_jobs=False) as running:
+        stage = StageTimer(statement=log.root_uri, around=running.around)
+        planning = partial(plan_vacuum, retention_hours=retention_hours, scope=scope, clock=clock)
+        plan = stage("1 list", planning, spark, log)
+        if dry_run:
+            return _outcome(log, plan.garbage, num_deleted=0)
+        outcome = stage("2 delete", _delete_recorded, plan)
+        if scope.is_complete:
+            remember_vacuum(log, before_ms=plan.before_ms)
+        running.finish(
+            lambda: vacuum_report(
+                plan, ReportState.EXECUTED, seconds=stage.seconds, deleted=outcome.num_deleted
+            )
+        )
+    return outcome
+
+
+def plan_vacuum(
+    spark: SparkSession,
+    log: TableLog,
+    *,
+    retention_hours: float | None = None,
+    scope: VacuumScope = EVERYTHING,
+    clock: Clock = wall_clock,
+) -> VacuumPlan:
+    """List what ``scope`` says and choose what goes; deletes nothing.
+
+    Raises:
+        InvalidRequestError: the retention time is negative or too short.
+        UnsupportedError: the table has a feature that this library cannot write.
+    """
     command = start_command(spark, log, Capability.ADMINISTER, clock=clock)
     settings = command.session.settings
     retention = resolve_retention(
@@ -90,23 +130,17 @@ def vacuum(
     )
     before_ms = clock() - retention.effective // _MILLISECOND
     garbage = scope.find(log, command.snapshot, before_ms=before_ms)
-    if dry_run:
-        return _outcome(log, garbage, num_deleted=0)
-    outcome = _delete_recorded(command, garbage, retention, before_ms=before_ms)
-    if scope.is_complete:
-        remember_vacuum(log, before_ms=before_ms)
-    return outcome
+    return VacuumPlan(command=command, garbage=garbage, retention=retention, before_ms=before_ms)
 
 
-def _delete_recorded(
-    command: Command, garbage: Garbage, retention: Retention, *, before_ms: int
-) -> VacuumOutcome:
+def _delete_recorded(plan: VacuumPlan) -> VacuumOutcome:
     """Delete what is not needed, between the two commits that tell of it.
 
     What is needed is read again when the first is there: whoever restores files before has
     committed that, and whoever does so later sees that we have started.
     """
-    _record(command, _started(retention), _planned_metrics(garbage))
+    command, garbage, before_ms = plan.command, plan.garbage, plan.before_ms
+    _record(command, _started(plan.retention), _planned_metrics(garbage))
     try:
         newest = command.log.snapshot()
         garbage = garbage.without(referenced_files(newest, removed_since_ms=before_ms))

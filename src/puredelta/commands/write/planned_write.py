@@ -16,13 +16,13 @@ from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command
 from puredelta.commands.compaction.auto import AUTO_COMPACTION
 from puredelta.commands.definition.columns import identity_tags
-from puredelta.commands.dml.replace_where import replace_rows
 from puredelta.commands.dml.replaced_rows import (
     only_where,
     partition_predicate,
     partitions_of,
     resolve_replaced,
 )
+from puredelta.commands.dml.run.replace_where import replace_rows
 from puredelta.commands.dml.spec.replace_where import ReplaceSpec
 from puredelta.commands.file_options import file_options
 from puredelta.commands.finish import finish
@@ -129,7 +129,7 @@ class PlannedWrite:
             if existing is None:
                 return self._commit_rows(None, where=where)
             if not replaced.goes_by_file(self.config):
-                self._require_data_change(where)
+                self.require_data_change(where)
                 return self._replace_rows(existing, where)
             files = replaced.files(spark, existing)
             transaction.read_files(replaced.predicate, files)
@@ -147,7 +147,7 @@ class PlannedWrite:
             config = without_statistics(config)
         files = file_options(command.session.settings, config.properties)
         try:
-            rows = self._checked(complete.rows, where)
+            rows = self.checked(complete.rows, where)
             written = write_rows(rows, store=store, config=config, options=JobOptions(files=files))
         finally:
             complete.remove(store)
@@ -203,14 +203,8 @@ class PlannedWrite:
 
     def _replace_rows(self, existing: Snapshot, where: str) -> WriteOutcome:
         """Replace rows of a condition that files do not decide: they are split."""
-        rows = self._checked(self.rows, where)
-        spec = ReplaceSpec(
-            where=where,
-            columns=tuple(rows.columns),
-            evolves=self.config is not existing.config,
-            operation=self.operation,
-        )
-        outcome = replace_rows(self.command, rows, spec)
+        rows = self.checked(self.rows, where)
+        outcome = replace_rows(self.command, rows, self.replacement(existing, where))
         return WriteOutcome(
             version=outcome.version,
             num_files=outcome.metrics["numFiles"],
@@ -219,7 +213,7 @@ class PlannedWrite:
             num_removed_files=outcome.metrics["numRemovedFiles"],
         )
 
-    def _require_data_change(self, where: str) -> None:
+    def require_data_change(self, where: str) -> None:
         """Refuse ``dataChange=false`` where the condition splits files: rows would be deleted."""
         if not self.options.data_change:
             raise InvalidRequestError(
@@ -229,7 +223,17 @@ class PlannedWrite:
                 replaceWhere=where,
             )
 
-    def _checked(self, rows: DataFrame, where: str | None) -> DataFrame:
+    def replacement(self, existing: Snapshot, where: str) -> ReplaceSpec:
+        """Return the statement that replaces rows of a condition."""
+        return ReplaceSpec(
+            where=where,
+            columns=tuple(self.rows.columns),
+            evolves=self.config is not existing.config,
+            operation=self.operation,
+        )
+
+    def checked(self, rows: DataFrame, where: str | None) -> DataFrame:
+        """Return the rows, which raise an error where ``replaceWhere`` is not true of them."""
         if where is None or not self.options.checks_replaced:
             return rows
         return only_where(rows, where)

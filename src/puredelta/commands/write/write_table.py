@@ -85,11 +85,20 @@ def write_table(
         ConflictError: another writer changed what this write relies on.
         DeltaError: the storage refused (WRITE_FAILED).
     """
+    planned = plan_write(rows, log, request)
+    return WriteOutcome(version=None) if planned is None else planned.run()
+
+
+def plan_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> PlannedWrite | None:
+    """Check a write and put it together; None if there is nothing to do. Runs no Spark job.
+
+    Raises what `write_table` raises before it writes.
+    """
     mode = request.mode
     require_no_helper_names(rows.columns)
     existing = log.find_snapshot()
     if existing is not None and mode is SaveMode.IGNORE:
-        return WriteOutcome(version=None)
+        return None
     if existing is not None and mode is SaveMode.ERROR:
         raise InvalidRequestError(
             f"Cannot write to already existent path {log.root_uri} without setting OVERWRITE = "
@@ -104,7 +113,7 @@ def write_table(
     bound = command.bind(rows)
     if request.check is not None and not command.already_committed():
         bound = request.check(bound)
-    planned = PlannedWrite(
+    return PlannedWrite(
         rows=bound,
         command=command,
         config=config,
@@ -114,7 +123,6 @@ def write_table(
         if request.record is None
         else request.record(config),
     )
-    return planned.run()
 
 
 def _planned_config(

@@ -1,21 +1,26 @@
-"""The files that a stream over a table delivers between two versions.
+"""The files whose rows a stream over a table delivers.
 
 A stream delivers the rows of the table once, then the rows that every later commit adds. It
 cannot take rows back: a commit that removes rows is an error, or skipped if an option says so.
-The files between two versions are the same at every call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.changes.file_rows import ReadableFile, list_files, readable_files
+from puredelta.log.changes.stream_items import (
+    StreamBatch,
+    StreamItem,
+    admitted_one_by_one,
+    count_actions,
+)
+from puredelta.log.changes.stream_limits import Admission
 from puredelta.log.changes.stream_schema import StreamedTable
+from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.commit_files import Commit
-from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.actions import Add, Remove
+from puredelta.protocol.actions.actions import Add, Metadata, Remove
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,39 +42,49 @@ class RowStream:
     table: StreamedTable
     rules: StreamRules
 
-    def whole(self, log: TableLog, version: int) -> tuple[ReadableFile, ...]:
-        """Return the files of a whole version, with which a stream begins."""
-        snapshot = log.snapshot(version=version)
-        self.table.require_columns(snapshot.metadata, version)
-        return list_files(snapshot)
+    def require_metadata(self, metadata: Metadata, version: int) -> None:
+        """Refuse a version whose files the stream cannot read; errors as `StreamedTable` has."""
+        self.table.require_columns(metadata, version)
 
-    def between(self, log: TableLog, *, after: int, through: int) -> tuple[ReadableFile, ...]:
-        """Return the files of the commits after version ``after``.
+    def items(self, commit: Commit) -> tuple[StreamItem, ...]:
+        """Return the places of a commit.
 
         Raises:
-            InvalidRequestError: a commit removes rows (SOURCE_TABLE_IGNORE_CHANGES,
-                SOURCE_IGNORE_DELETE) or changes the columns (see
-                `StreamedTable.require_columns`).
-            CorruptTableError: a commit is missing in the log.
+            InvalidRequestError: the commit removes rows (DELTA_SOURCE_TABLE_IGNORE_CHANGES,
+                DELTA_SOURCE_IGNORE_DELETE).
         """
-        adds: list[Add] = []
-        for commit in log.read_commits(after, through=through):
-            self.table.require_readable(commit)
-            adds += _delivered(commit, self.rules, self.table.root_uri)
-        return readable_files(adds, self.table.root_uri)
+        return count_actions(commit.version, _delivered(commit, self.rules, self.table.root_uri))
+
+    def admitted(
+        self, items: Sequence[StreamItem], admission: Admission
+    ) -> tuple[Sequence[StreamItem], bool]:
+        """Return the items of one commit that a batch takes, and whether these are all."""
+        return admitted_one_by_one(items, admission)
 
 
-def _delivered(commit: Commit, rules: StreamRules, root_uri: str) -> Iterator[Add]:
+def batch_adds(batch: StreamBatch) -> list[Add]:
+    """Return the files of a batch of rows."""
+    initial = () if batch.initial is None else batch.initial.adds()
+    later = (a for _, actions in batch.commits for a in actions if isinstance(a, Add))
+    return [*initial, *later]
+
+
+def batch_files(batch: StreamBatch) -> FileTable:
+    """Return the files of a batch of rows as columns."""
+    if batch.initial is not None and not any(actions for _, actions in batch.commits):
+        return batch.initial
+    return FileTable.of(batch_adds(batch))
+
+
+def _delivered(commit: Commit, rules: StreamRules, root_uri: str) -> Sequence[Add]:
     adds = [a for a in commit.actions if isinstance(a, Add) and a.data_change]
     removes = [a for a in commit.actions if isinstance(a, Remove) and a.data_change]
     if not removes:
-        yield from adds
-        return
+        return adds
     if rules.skip_change_commits:
-        return
+        return ()
     if rules.ignore_changes or (rules.ignore_deletes and not adds):
-        yield from adds
-        return
+        return adds
     raise _changed(commit, removes[0], has_adds=bool(adds), root_uri=root_uri)
 
 

@@ -32,20 +32,17 @@ class StreamedTable:
         """Return the part of a snapshot that a stream needs."""
         return cls(root_uri=snapshot.root_uri, version=snapshot.version, metadata=snapshot.metadata)
 
-    def require_readable(self, commit: Commit) -> None:
-        """Refuse a commit after which the stream cannot read the table.
+    def require_supported(self, commit: Commit) -> None:
+        """Refuse a commit after which nobody here can read the table.
 
         Raises:
             UnsupportedError: the table needs a feature that is not implemented.
-            InvalidRequestError: see `require_columns`.
         """
         for action in commit.actions:
             if isinstance(action, Protocol):
                 shape = TableShape.of(self.metadata)
                 properties = TableProperties.of(self.metadata.configuration)
                 require_capability(Capability.READ, action, properties, shape.schema)
-            elif isinstance(action, Metadata):
-                self.require_columns(action, commit.version)
 
     def require_columns(self, metadata: Metadata, version: int) -> None:
         """Refuse the columns of a version if the stream cannot read them.

@@ -125,6 +125,20 @@ class TableLog:
             actions = tuple(read_actions(store, file.path))
             yield Commit(version=v, modified_ms=file.modified_ms, actions=actions)
 
+    def read_commits_left(self, first: int, *, through: int | None = None) -> Iterator[Commit]:
+        """Read the commits from a version on that are left in the log, one at a time."""
+        listing, last = self._listed_after(first - 1, through)
+        for _ in range(LISTINGS_MAX - 1):
+            if first_gap(listing, after=first - 1, through=last) is None:
+                break
+            # It may be the listing, which is not atomic.
+            listing, last = self._listed_after(first - 1, through)
+        files = {v: file for v, file in sorted(listing.commits.items()) if first <= v <= last}
+        store = self.store.read_ahead(list(files.values()))
+        for v, file in files.items():
+            actions = tuple(read_actions(store, file.path))
+            yield Commit(version=v, modified_ms=file.modified_ms, actions=actions)
+
     def _list_after(self, version: int, through: int | None) -> tuple[LogListing, int]:
         for _ in range(LISTINGS_MAX - 1):
             listing, last = self._listed_after(version, through)

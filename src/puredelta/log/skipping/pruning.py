@@ -12,6 +12,7 @@ from enum import Enum
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
 from puredelta.log.files.file_table import FileTable
@@ -36,6 +37,8 @@ class SkippedFiles:
     conjunct: Predicate
     by: SkippedBy
     num_files: int
+    size_bytes: int = 0
+    """Of these files."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +101,9 @@ def prune(
         for conjunct in some:
             ruled_out = positions[~might_match(conjunct, bounds).true]
             if num_files := int(kept[ruled_out].sum()):
-                skipped.append(SkippedFiles(conjunct, by, num_files))
+                gone = ruled_out[kept[ruled_out]]
+                size_bytes = pc.sum(files.rows["size_bytes"].take(pa.array(gone))).as_py()
+                skipped.append(SkippedFiles(conjunct, by, num_files, size_bytes or 0))
             kept[ruled_out] = False
         if left is files:
             statistics = bounds.statistics

@@ -272,7 +272,7 @@ FEATURES: tuple[Feature, ...] = (
             reader=True,
             enabled_by=Enablement.NAME,
             requires=requires,
-            read=yes("shredded files are read by Spark"),
+            read=yes("shredded files are read where Spark reads them: 4.0 does not"),
             used=_MAY_SHRED,
         )
         for name, requires in (

@@ -8,11 +8,19 @@ columns it had when they were last listed.
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from puredelta.errors import (
+    CatalogError,
+    ErrorCode,
+    InvalidRequestError,
+    TableNotFoundError,
+    UnsupportedError,
+)
 from puredelta.spark.catalog.catalog_tables import names_in_session_catalog
 from puredelta.spark.jvm import session_catalog
 from puredelta.spark.jvm.classes import JVM_ERRORS
@@ -21,6 +29,18 @@ from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.types import quoted_text, struct_as_nullable, without_table_metadata
 
 logger = logging.getLogger(__name__)
+
+_NAME = re.compile(r"\w+", re.ASCII)
+"""What Spark's catalog takes for the name of a table."""
+_CATALOG_CLASS = f"spark.sql.catalog.{SESSION_CATALOG}"
+_KEEPS_ENTRIES_IN_SPARK = {
+    None,
+    "",
+    "builtin",
+    "org.apache.spark.sql.delta.catalog.DeltaCatalog",  # hands entries on to Spark's own
+}
+_PARTS_MAX = 3
+_NO_COLUMNS = T.StructType([T.StructField("none", T.IntegerType())])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +65,21 @@ class EntryName:
 
 
 def entry_name(spark: SparkSession, parts: tuple[str, ...]) -> EntryName | None:
-    """Return where a name belongs; None if that is not the session catalog."""
+    """Return where a name belongs; None if that is not the session catalog.
+
+    Raises:
+        UnsupportedError: another program stands for the session catalog.
+    """
+    other = spark.conf.get(_CATALOG_CLASS, None)
+    is_of_session = len(parts) < _PARTS_MAX or parts[0].lower() == SESSION_CATALOG
+    if other not in _KEEPS_ENTRIES_IN_SPARK and is_of_session:
+        raise UnsupportedError(
+            f"The table {quote_name(parts)} belongs to {SESSION_CATALOG}, which is {other} in this "
+            f"session ({_CATALOG_CLASS}). Tables by name need Spark's own session catalog: start "
+            "the session without this setting, or name the table by its path: delta.`/path`.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            catalog=other,
+        )
     names = names_in_session_catalog(spark, parts)
     if names is None:
         return None
@@ -76,10 +110,64 @@ def register(
     Raises:
         pyspark.errors.AnalysisException: there is such a table, no such database, ...
     """
-    ddl = f" ({listed_columns(columns).toDDL()})" if columns.fields else ""
+    listed = listed_columns(columns)
+    # Without columns Spark would ask the format for those of a table that is there already.
+    ddl = f" ({(listed if columns.fields else _NO_COLUMNS).toDDL()})"
     where = "" if location is None else f" LOCATION {quoted_text(location)}"
     says = "" if comment is None else f" COMMENT {quoted_text(comment)}"
     session_catalog.run_command(spark, f"CREATE TABLE {name.quoted}{ddl} USING delta{says}{where}")
+    if not columns.fields:
+        update_columns(spark, name, listed)
+
+
+def register_written(
+    spark: SparkSession,
+    name: EntryName,
+    columns: T.StructType,
+    *,
+    location: str,
+    comment: str | None = None,
+) -> None:
+    """Make the entry of a table whose rows or definition were written right before.
+
+    Raises:
+        CatalogError: the catalog refuses; the table stands.
+    """
+    try:
+        register(spark, name, columns, location=location, comment=comment)
+    except JVM_ERRORS as refused:
+        raise CatalogError(
+            f"The table is written, {location}, but the catalog has no entry {name} for it: "
+            f"{refused}. Do not write its rows again: give it the name with CREATE TABLE {name} "
+            f"USING delta LOCATION '{location}' when the catalog allows it.",
+            code=ErrorCode.CATALOG_ENTRY_NOT_UPDATED,
+            name=str(name),
+            path=location,
+        ) from refused
+
+
+def require_possible(spark: SparkSession, name: EntryName) -> None:
+    """Refuse a name that no entry can have, before anything is written.
+
+    Raises:
+        InvalidRequestError: Spark's catalog takes no such names (INVALID_SCHEMA_OR_RELATION_NAME).
+        TableNotFoundError: there is no such database (SCHEMA_NOT_FOUND).
+    """
+    if _NAME.fullmatch(name.name) is None:
+        raise InvalidRequestError(
+            f"`{name.name}` is not a valid name for tables/schemas. Valid names only contain "
+            "alphabet characters, numbers and _. Name the table differently, or by its path: "
+            "delta.`/path`.",
+            code=ErrorCode.INVALID_SCHEMA_OR_RELATION_NAME,
+            name=name.name,
+        )
+    if not session_catalog.has_database(spark, name.database):
+        raise TableNotFoundError(
+            f"The schema `{SESSION_CATALOG}`.`{name.database}` cannot be found. Verify the "
+            "spelling, or create it: CREATE SCHEMA.",
+            code=ErrorCode.SCHEMA_NOT_FOUND,
+            name=name.database,
+        )
 
 
 def update_columns(spark: SparkSession, name: EntryName, columns: T.StructType) -> None:

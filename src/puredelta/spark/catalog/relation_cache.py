@@ -40,6 +40,15 @@ class _CachedRelation:
     version: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedRelations:
+    """What of Delta's some names stand for."""
+
+    tables: tuple[CatalogTable, ...]
+    views: tuple[ViewEntry, ...]
+    """All views of SQL text, of which some may name what only this library knows."""
+
+
 _lock = threading.Lock()
 _cached: dict[tuple[str, str, str], _CachedRelation] = {}
 """By session, database and table."""
@@ -72,15 +81,23 @@ def cached_relations(spark: SparkSession, names: Iterable[RelationName]) -> Iter
     Raises:
         TableNotFoundError: the catalog has a Delta table, and its location has none.
     """
+    with pinned_tables(spark, find_relations(spark, names).tables):
+        yield
+
+
+@contextmanager
+def pinned_tables(spark: SparkSession, tables: Iterable[CatalogTable]) -> Iterator[None]:
+    """Let an analysis inside the context see the newest version of these; see above."""
     with ExitStack() as held:
-        for table in _tables(spark, names):
+        for table in tables:
             held.enter_context(_cached_relation(spark, table))
         yield
 
 
-def _tables(spark: SparkSession, names: Iterable[RelationName]) -> list[CatalogTable]:
-    """Return the Delta tables among the names and below views among them."""
+def find_relations(spark: SparkSession, names: Iterable[RelationName]) -> NamedRelations:
+    """Return the Delta tables and the views among the names, and below the views."""
     found: dict[tuple[str, str], CatalogTable] = {}
+    views: list[ViewEntry] = []
     pending, seen = list(names), set[RelationName]()
     while pending:
         name = pending.pop()
@@ -91,14 +108,15 @@ def _tables(spark: SparkSession, names: Iterable[RelationName]) -> list[CatalogT
             case CatalogTable() as table:
                 found[table.database, table.name] = table
             case ViewEntry() as view:
+                views.append(view)
                 inner = named_relations(spark, view.text)
-                pending += [_as_seen_from(view.namespace, other) for other in inner]
+                pending += [as_seen_from(view.namespace, other) for other in inner]
             case None:
                 refresh_path_view(spark, name)
-    return list(found.values())
+    return NamedRelations(tables=tuple(found.values()), views=tuple(views))
 
 
-def _as_seen_from(namespace: Sequence[str], name: RelationName) -> RelationName:
+def as_seen_from(namespace: Sequence[str], name: RelationName) -> RelationName:
     """Return a name of a view's text as it is known outside of the view."""
     return (*namespace, *name) if len(name) == 1 and namespace else name
 

@@ -19,6 +19,8 @@ from pyspark.sql import types as T
 CATALYST = "org.apache.spark.sql.catalyst"
 JVM_ERRORS = (Py4JError, PySparkException)
 """What a call into the JVM raises; PySpark knows the classes of some errors."""
+_PROXY_NAMES: dict[Any, Any] = {}
+"""By connection to a JVM: a map with weak keys, which compares them by identity."""
 _CLASSES: dict[Any, dict[str, KnownClass]] = {}
 """By connection to a JVM, and by name."""
 
@@ -127,6 +129,32 @@ def java_messages(error: BaseException) -> Iterator[str]:
     while origin is not None:
         yield str(origin.getMessage())
         origin = origin.getCause()
+
+
+# --- objects that are Python's --------------------------------------------------------------
+
+
+def name_proxy(proxy: Any, name: str) -> None:
+    """Give an object that calls Python a name, for as long as the JVM holds it."""
+    _proxy_names(proxy).put(proxy, name)
+
+
+def proxy_name(java: Any) -> str | None:
+    """Return the name of an object that calls Python, None if it has none.
+
+    Objects are compared by identity, and none of them is asked: a call that waits for another call
+    to Python would need a thread of its own, which there may not be.
+    """
+    name = None if java is None else _proxy_names(java).get(java)
+    return None if name is None else str(name)
+
+
+def _proxy_names(jvm: Any) -> Any:
+    known = _PROXY_NAMES.get(jvm._gateway_client)
+    if known is None:
+        maker = java_class(jvm, "com.google.common.collect.MapMaker")()
+        known = _PROXY_NAMES.setdefault(jvm._gateway_client, maker.weakKeys().makeMap())
+    return known
 
 
 # --- Scala ----------------------------------------------------------------------------------

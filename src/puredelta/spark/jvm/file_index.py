@@ -31,6 +31,8 @@ from puredelta.spark.jvm.classes import (
     java_class,
     java_type,
     jvm_of,
+    name_proxy,
+    proxy_name,
     scala_none,
     scala_seq,
     scala_some,
@@ -151,7 +153,9 @@ class IndexMaker:
         _live[files.root] = index
         of_name = java_class(jvm, "java.lang.Class").forName
         days = java_class(jvm, "java.util.concurrent.TimeUnit").DAYS
-        return _callers(self.spark).newProxy(index, of_name(f"{DATASOURCES}.FileIndex"), 1, days)
+        proxy = _callers(self.spark).newProxy(index, of_name(f"{DATASOURCES}.FileIndex"), 1, days)
+        name_proxy(proxy, files.root)
+        return proxy
 
 
 def _callers(spark: SparkSession) -> Any:
@@ -279,8 +283,8 @@ class AskedIndex:
         return hash(self._files.root) % (1 << 31)
 
     def equals(self, other: Any) -> bool:  # noqa: D102
-        # Another index of this class comes as a Java object that prints its root.
-        return bool(other.toString() == self._files.root)
+        # Another index of this class comes as a Java object, which must not be asked.
+        return proxy_name(other) == self._files.root
 
     def toString(self) -> str:  # noqa: N802, D102
         return self._files.root

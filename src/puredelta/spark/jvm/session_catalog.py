@@ -50,6 +50,9 @@ class ViewEntry:
 
     text: str
     namespace: tuple[str, ...]
+    database: str
+    """Of the view itself; empty for a temporary one."""
+    name: str
 
 
 def find_entry(
@@ -64,7 +67,13 @@ def find_entry(
         return None
     table = catalog.getTempViewOrPermanentTableMetadata(identifier)
     if (text := text_option(table.viewText())) is not None:
-        return ViewEntry(text=text, namespace=text_items(table.viewCatalogAndNamespace()))
+        shown = table.identifier()
+        return ViewEntry(
+            text=text,
+            namespace=text_items(table.viewCatalogAndNamespace()),
+            database=text_option(shown.database()) or "",
+            name=str(shown.table()),
+        )
     if (text_option(table.provider()) or "").lower() != provider:
         return None
     full = table.identifier()
@@ -80,6 +89,11 @@ def find_entry(
 def has_entry(spark: SparkSession, database: str, name: str) -> bool:
     """Return whether there is a table or a view of the name."""
     return bool(catalog_of(spark).tableExists(_identifier(spark, database, name)))
+
+
+def has_database(spark: SparkSession, database: str) -> bool:
+    """Return whether there is a database of the name."""
+    return bool(catalog_of(spark).databaseExists(database))
 
 
 def default_location(spark: SparkSession, database: str, name: str) -> str:

@@ -30,7 +30,7 @@ def run_concurrently(
     Spark jobs of the other are cancelled; it has ended, too, when the first error is raised. The
     same holds where somebody interrupts this thread; who does so twice waits for nothing.
     """
-    with _tagged(spark) as tag:
+    with tagged_jobs(spark) as tag:
         order: list[BaseException] = []
         other = _Work(background, order)
         thread = InheritableThread(
@@ -92,8 +92,8 @@ def _run(work: _Work[T], cancel: Callable[[], None]) -> None:
 
 
 @contextmanager
-def _tagged(spark: SparkSession) -> Iterator[str]:
-    """Give all jobs started from here a tag of their own."""
+def tagged_jobs(spark: SparkSession) -> Iterator[str]:
+    """Give all jobs started inside, and in threads that inherit from here, a tag of their own."""
     tag = f"puredelta-{uuid.uuid4()}"
     if is_connect(spark):
         spark.addTag(tag)

@@ -335,6 +335,12 @@ _STAGED = (
 
 WITHOUT_EFFECT = (
     _without_effect(
+        "checkLatestSchemaOnRead",
+        "true",
+        "always checked: a statement whose columns came, went or changed meanwhile is refused, and "
+        "the error names them",
+    ),
+    _without_effect(
         "merge.optimizeInsertOnlyMerge.enabled",
         "true",
         "there is one plan: an insert-only MERGE is its cheap case",
@@ -486,4 +492,12 @@ RETRIES = DeltaConf(
     "another definition, is not run again",
     prefix="spark.puredelta.",
 )
-OWN = (ALLOW_REFLECTION, FLUSH_FILES, IO, RETRIES)
+PROGRESS = DeltaConf(
+    name="progress",
+    default="auto",
+    effect="a line on standard error that shows the stage and the tasks of a long statement: `on`; "
+    "`off`; `auto`, in notebooks, and in a terminal where Spark shows no progress of its own "
+    "(`spark.ui.showConsoleProgress`)",
+    prefix="spark.puredelta.",
+)
+OWN = (ALLOW_REFLECTION, FLUSH_FILES, IO, PROGRESS, RETRIES)

@@ -127,6 +127,20 @@ def write_rows(
         return written
 
 
+def check_rows(rows: DataFrame, config: TableConfig, *, with_changes: bool = False) -> None:
+    """Compute rows as `write_rows` does, check the rules of the table, and keep nothing.
+
+    Runs one Spark job; ``rows`` and ``with_changes`` are as there.
+
+    Raises:
+        InvalidRequestError: a row breaks a rule of the table.
+    """
+    options = JobOptions(with_changes=with_changes)
+    layout = _FileLayout(config=config, options=options, names=NameRule.EXACT)
+    with write_session(rows) as bound, named_failures("the new rows"):
+        layout.physical_rows(bound).write.format("noop").mode("overwrite").save()
+
+
 def _written_by_arrow(
     rows: DataFrame, directory: str, layout: _FileLayout, store: Store
 ) -> WriteResult:
@@ -190,7 +204,7 @@ class _FileLayout:
 
     def physical_rows(self, rows: DataFrame) -> DataFrame:
         """Return the rows as the files hold them, followed by the columns of directories."""
-        stored = _stored_rows(rows, self.config)
+        stored = stored_rows(rows, self.config)
         columns = [*self._columns(), *self._directory_values()]
         # Names alone are the rows as they are, and choosing them is many round trips.
         names = [column for column in columns if isinstance(column, str)]
@@ -242,7 +256,7 @@ class _FileLayout:
         return [kind, *values] if self.options.with_changes else values
 
 
-def _stored_rows(rows: DataFrame, config: TableConfig) -> DataFrame:
+def stored_rows(rows: DataFrame, config: TableConfig) -> DataFrame:
     """Apply what the table does to values before it checks them."""
     changed: dict[str, Column] = {}
     for field in config.partition_schema.fields:

@@ -22,7 +22,7 @@ from puredelta.commands.alter.sync_identity import sync_identity
 from puredelta.commands.definition.columns import COMMENT
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
-from puredelta.spark.catalog.catalog_entries import entry_name, update_columns
+from puredelta.spark.catalog.catalog_entries import entry_name, follow_columns
 from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.spark.session.small_frames import no_rows
 from puredelta.spark.session.types import to_spark
@@ -65,10 +65,10 @@ def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataF
     if statement.known_to_spark:
         require_parsable(spark, text)
     log = require_table(spark, location, table)
-    _apply(spark, log, change)
     entry = None if table.path is not None else entry_name(spark, table.parts)
+    _apply(spark, log, change)
     if isinstance(change, ColumnsChange) and entry is not None:
-        update_columns(spark, entry, to_spark(log.snapshot().config.schema))
+        follow_columns(spark, entry, to_spark(log.snapshot().config.schema))
     return no_rows(spark)
 
 

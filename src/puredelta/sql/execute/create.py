@@ -45,7 +45,6 @@ def create(spark: SparkSession, statement: StatedTable) -> bool:
     if name is not None:
         if statement.if_not_exists and is_taken(spark, name):
             return True
-        _require_columns(statement)
         rows = _rows(spark, statement)
         location = statement.location
         table = NewTable(name=name, location=location, definition=definition, rows=rows)
@@ -112,17 +111,6 @@ def _require_possible(statement: StatedTable) -> None:
             "Constraints between the columns of CREATE TABLE are not supported for Delta tables. "
             "Add them behind: ALTER TABLE ... ADD CONSTRAINT name CHECK (condition).",
             code=ErrorCode.TABLE_OPERATION_NOT_SUPPORTED,
-        )
-
-
-def _require_columns(statement: StatedTable) -> None:
-    """Refuse a managed table without columns: Spark makes no entry for one."""
-    has_columns = statement.columns or statement.query is not None or statement.location is not None
-    if not (has_columns or statement.replaces):
-        raise InvalidRequestError(
-            "Table schema is not provided. Please provide the column definition of the table, or "
-            "an AS SELECT query, or the LOCATION of a table.",
-            code=ErrorCode.SCHEMA_NOT_PROVIDED,
         )
 
 

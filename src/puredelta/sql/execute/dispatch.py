@@ -11,6 +11,7 @@ from puredelta.commands.read.history import history_rows
 from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.sql.execute.alter import alter
 from puredelta.sql.execute.clone import clone, create_like
+from puredelta.sql.execute.explained import explain
 from puredelta.sql.execute.maintenance import (
     convert,
     drop_path,
@@ -24,6 +25,7 @@ from puredelta.sql.execute.show import describe_detail, show
 from puredelta.sql.execute.tables import create_or_insert
 from puredelta.sql.execute.views import create_view
 from puredelta.sql.parse.alter_statement import AlterStatement
+from puredelta.sql.parse.explain_statement import ExplainStatement, ReadStatement
 from puredelta.sql.parse.statement import (
     CloneStatement,
     ConvertStatement,
@@ -44,7 +46,6 @@ from puredelta.sql.parse.statement import (
     ShowPartitions,
     ShowProperties,
     SparkParsedStatement,
-    Statement,
     TruncateStatement,
     UpdateStatement,
     VacuumStatement,
@@ -55,7 +56,7 @@ from puredelta.sql.relations.views import TemporaryViews
 
 
 def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
-    spark: SparkSession, statement: Statement, *, text: str, views: TemporaryViews
+    spark: SparkSession, statement: ReadStatement, *, text: str, views: TemporaryViews
 ) -> DataFrame | None:
     """Execute a statement and return its result; None if it concerns no Delta table.
 
@@ -69,6 +70,8 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
     match statement:
         case MergeStatement() | UpdateStatement() | DeleteStatement():
             return change_rows(spark, statement, text=text, views=views)
+        case ExplainStatement():
+            return explain(spark, statement, views)
         case ConvertStatement():
             return convert(spark, statement)
         case OptimizeStatement():

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
 from puredelta.commands.convert.preview import preview_convert
 from puredelta.commands.generate import generate
-from puredelta.commands.restore import restore_table
+from puredelta.commands.restore.restore import restore_table
 from puredelta.commands.truncate import truncate_table
 from puredelta.commands.vacuum.scope import EVERYTHING, Inventory, Removed, VacuumScope
 from puredelta.commands.vacuum.vacuum import vacuum
@@ -60,13 +60,16 @@ def vacuum_table(
         open_table(spark, statement.table),
         retention_hours=statement.retention_hours,
         dry_run=statement.dry_run,
-        scope=_scope(spark, statement, views),
+        scope=vacuum_scope(spark, statement, views),
     )
     paths = outcome.uris if statement.dry_run else (outcome.root_uri,)
     return spark.createDataFrame([(path,) for path in paths], _PATHS)
 
 
-def _scope(spark: SparkSession, statement: VacuumStatement, views: TemporaryViews) -> VacuumScope:
+def vacuum_scope(
+    spark: SparkSession, statement: VacuumStatement, views: TemporaryViews
+) -> VacuumScope:
+    """Return where a statement looks for files."""
     if statement.inventory is not None:
         return Inventory(spark.sql(with_views(spark, statement.inventory, views)))
     return Removed() if statement.lite else EVERYTHING

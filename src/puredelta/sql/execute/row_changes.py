@@ -5,8 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.dml.merge import run_merge
-from puredelta.commands.dml.update_delete import run_rows
+from puredelta.commands.dml.run.request import ChangeRequest
 from puredelta.commands.read.read_table import read_table
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.sql_text import require_parsable
@@ -38,6 +37,17 @@ def change_rows(
 
     A temporary view that shows a whole table stands for that table.
     """
+    request = requested_change(spark, statement, text=text, views=views)
+    return None if request is None else request.execute()
+
+
+def requested_change(
+    spark: SparkSession, statement: RowStatement, *, text: str, views: TemporaryViews
+) -> ChangeRequest | None:
+    """Return what a statement asks for; None if its target is no Delta table.
+
+    ``views`` have to be there until it was executed or explained.
+    """
     name = resolve_name(spark, statement.target.name)
     view = find_view(spark, name)
     location = find_location(spark, name) if view is None else view.root_uri
@@ -48,22 +58,19 @@ def change_rows(
     log, subqueries = open_log(spark, location), Subqueries(spark, statement.ctes, views)
     if view is not None:
         require_whole_table(view, name, statement, log=log)
+    target_rows = _target_rows(spark, log, statement.target, name)
     match statement:
         case MergeStatement():
-            return run_merge(
-                spark,
-                log,
-                subqueries.in_merge(statement.spec),
-                target_rows=_target_rows(spark, log, statement.target, name),
+            return ChangeRequest(
+                spark=spark,
+                log=log,
+                spec=subqueries.in_merge(statement.spec),
+                target_rows=target_rows,
                 source_rows=source_rows(spark, statement, views=views),
             )
         case UpdateStatement() | DeleteStatement():
-            return run_rows(
-                spark,
-                log,
-                subqueries.in_rows(statement.spec),
-                target_rows=_target_rows(spark, log, statement.target, name),
-            )
+            spec = subqueries.in_rows(statement.spec)
+            return ChangeRequest(spark=spark, log=log, spec=spec, target_rows=target_rows)
         case _:
             assert_never(statement)
 

@@ -8,13 +8,17 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.sql.execute.dispatch import execute
+from puredelta.sql.execute.script import find_script, run_script
 from puredelta.sql.execute.tables import concerns_delta
+from puredelta.sql.parse.explain_statement import ReadStatement
 from puredelta.sql.parse.immediate import Immediate, read_immediate
 from puredelta.sql.parse.parse import parse
-from puredelta.sql.parse.statement import SparkParsedStatement, Statement, ViewStatement
+from puredelta.sql.parse.statement import RowStatement, SparkParsedStatement, ViewStatement
 from puredelta.sql.relations.parameters import Arguments, with_values
-from puredelta.sql.relations.query_tables import may_name_versions, may_query_tables, with_views
+from puredelta.sql.relations.query_tables import may_need_names, may_query_tables, with_views
+from puredelta.sql.relations.stored_views import names_stored_view, with_stored_views
 from puredelta.sql.relations.views import TemplateFields, TemporaryViews
+from puredelta.sql.text.table_name import TableName
 
 
 def run_sql(
@@ -64,10 +68,12 @@ def run_ours(
 ) -> DataFrame | None:
     """Execute a statement on Delta tables and return its result; None for every other text.
 
-    These are the statements on Delta tables that ``docs/sql.md`` lists, EXECUTE IMMEDIATE,
+    These are the statements on Delta tables that ``docs/sql.md`` lists, EXECUTE IMMEDIATE, scripts,
     and queries that name one by its path or a version of one, or call ``table_changes``. Errors as
     `run_sql`.
     """
+    if not (args or fields) and (script := find_script(spark, text)) is not None:
+        return run_script(spark, script, lambda statement: run_sql(spark, statement))
     immediate = None if args or fields else read_immediate(text)
     if immediate is not None:
         return _run_immediate(spark, immediate)
@@ -76,12 +82,20 @@ def run_ours(
     if statement is not None and _may_be_ours(spark, statement, text):
         with TemporaryViews() as views:
             filled = with_values(spark, text, args=args, fields=fields, names=views)
+            if isinstance(statement, RowStatement | SparkParsedStatement):
+                filled = with_stored_views(spark, filled, views, targets=_targets(statement))
             statement = statement if filled == text else parse(filled)
             if statement is not None:
                 result = execute(spark, statement, text=filled, views=views)
     if result is None and may_query_tables(text):
-        return _query(spark, text, args, fields)
+        return run_query(spark, text, args=args, fields=fields)
     return result
+
+
+def _targets(statement: RowStatement | SparkParsedStatement) -> list[tuple[str, ...]]:
+    """Return the names of the tables that a statement changes, as far as they are not computed."""
+    targets = [statement.target] if isinstance(statement, RowStatement) else statement.targets
+    return [at.name.parts for at in targets if isinstance(at.name, TableName)]
 
 
 def _run_immediate(spark: SparkSession, statement: Immediate) -> DataFrame | None:
@@ -100,28 +114,33 @@ def _run_immediate(spark: SparkSession, statement: Immediate) -> DataFrame | Non
     return run_sql(spark, text, args=given or None)
 
 
-def _may_be_ours(spark: SparkSession, statement: Statement, text: str) -> bool:
+def _may_be_ours(spark: SparkSession, statement: ReadStatement, text: str) -> bool:
     """Tell early of statements that Spark has many of, so that Spark gets them as they are."""
     match statement:
         case SparkParsedStatement():
             return concerns_delta(spark, statement, text)
         case ViewStatement():
-            return may_name_versions(text)
+            return may_need_names(text) or names_stored_view(spark, text)
         case _:
             return True
 
 
-def _query(
-    spark: SparkSession, text: str, args: Arguments | None, fields: Mapping[str, Any] | None
+def run_query(
+    spark: SparkSession,
+    text: str,
+    *,
+    args: Arguments | None = None,
+    fields: Mapping[str, Any] | None = None,
 ) -> DataFrame | None:
     """Let Spark execute a query with our tables as ``{name}`` fields of it; None without any.
 
-    Not as views: over Connect Spark resolves the text only when it runs, when they are gone.
+    So do the views of the catalog that show what Spark does not know. Not as views of ours: over
+    Connect Spark resolves the text only when it runs, when they are gone.
     """
     frames = TemplateFields()
     filled = with_values(spark, text, args=args, fields=fields, names=frames)
     num_given = len(frames.rows)
-    named = with_views(spark, filled, frames)
+    named = with_views(spark, with_stored_views(spark, filled, frames), frames)
     if len(frames.rows) == num_given:
         return None
     return spark.sql(frames.template(named), **frames.rows)

@@ -1,8 +1,8 @@
 """Definitions of views, and CACHE TABLE AS, whose query names a Delta table by its path; and
 temporary views as targets: one that shows a table as it is stands for the table (M-31).
 
-A temporary view looks at its tables again each time it is used. A permanent view cannot: it is
-stored as text that Spark alone resolves.
+A temporary view looks at its tables again each time it is used. A permanent view keeps its text,
+see `puredelta.sql.relations.stored_views`.
 """
 
 from __future__ import annotations
@@ -13,51 +13,88 @@ from puredelta.commands.dml.spec.merge import Star, Update
 from puredelta.commands.dml.spec.update_delete import operation_name
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.catalog.path_views import path_view
+from puredelta.spark.catalog.catalog_tables import find_relation
+from puredelta.spark.catalog.path_views import path_view, shown_view
+from puredelta.spark.catalog.relation_cache import (
+    cached_relations,
+    find_relations,
+    named_relations,
+)
 from puredelta.spark.catalog.view_origin import ViewOrigin, find_view_origin
+from puredelta.spark.jvm.session_catalog import ViewEntry
+from puredelta.spark.jvm.stored.views import define_view, view_query
 from puredelta.spark.session.identifiers import display_name, parse_name
 from puredelta.spark.session.session import is_connect
 from puredelta.sql.parse.statement import MergeStatement, RowStatement, ViewLifetime, ViewStatement
 from puredelta.sql.relations.query_tables import with_views
+from puredelta.sql.relations.stored_views import with_stored_views
+from puredelta.sql.relations.views import Again, TemporaryViews
+from puredelta.sql.text.cursor import Cursor
 from puredelta.sql.text.table_name import TableName
 
 
 def create_view(spark: SparkSession, statement: ViewStatement, *, text: str) -> DataFrame | None:
-    """Execute the definition of a view over tables at paths; None for any other view.
+    """Execute the definition of a view over what Spark does not know; None for any other view.
 
+    That is a table at a path, a version of a table, the changes of one, or a view over these.
     Tables of the catalog, as far as no version of them is chosen, are Spark's to find.
 
     Raises:
-        UnsupportedError: the view is to be permanent.
         TableNotFoundError: there is no table at a path, or no such version.
         pyspark.errors.AnalysisException: Spark refuses the view.
     """
     if is_connect(spark):
         return None
-    names = _TablesOfView(statement.lifetime)
-    named = with_views(spark, text, names)
-    return spark.sql(named) if names.is_used else None
+    if statement.lifetime is ViewLifetime.PERMANENT:
+        return _create_stored(spark, text)
+    names = _TablesOfView(is_global=statement.lifetime is ViewLifetime.GLOBAL)
+    named = with_views(spark, with_stored_views(spark, text, names), names)
+    if not names.is_used:
+        return None
+    with cached_relations(spark, named_relations(spark, named)):
+        return spark.sql(named)
+
+
+def _create_stored(spark: SparkSession, text: str) -> DataFrame:
+    """Let Spark keep the text as it is, and take the columns of what it means now."""
+    query = view_query(spark, text)
+    _require_no_cycle(spark, text, query)
+    with TemporaryViews() as shown:
+        named = with_views(spark, with_stored_views(spark, query, shown), shown)
+        with cached_relations(spark, named_relations(spark, named)):
+            return define_view(spark, text, spark.sql(named))
+
+
+def _require_no_cycle(spark: SparkSession, text: str, query: str) -> None:
+    """Refuse a view that would show itself; Spark does not see it below rows of ours."""
+    below = {(view.database, view.name) for view in find_relations(
+        spark, named_relations(spark, query)).views}  # fmt: skip
+    head = Cursor(text[: len(text) - len(query)] if text.endswith(query) else text)
+    while not (head.is_done or head.accept("VIEW")):
+        head.skip()
+    head.accept("IF", "NOT", "EXISTS")
+    name = None if head.is_done else find_relation(spark, head.name())
+    if isinstance(name, ViewEntry) and (name.database, name.name) in below:
+        raise InvalidRequestError(
+            f"Recursive view {name.database}.{name.name} detected: its query shows itself.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+            view=name.name,
+        )
 
 
 class _TablesOfView:
     """Gives tables names that last as long as the view that names them."""
 
-    def __init__(self, lifetime: ViewLifetime) -> None:
-        self._lifetime = lifetime
+    def __init__(self, *, is_global: bool) -> None:
+        self._is_global = is_global
         self.is_used = False
 
-    def add(self, rows: DataFrame) -> str:
+    def add(self, rows: DataFrame, again: Again | None = None) -> str:
         """Return the name of a view of these rows."""
-        if self._lifetime is ViewLifetime.PERMANENT:
-            raise UnsupportedError(
-                "A permanent view cannot name a Delta table by its path, or a version of one: it "
-                "outlives the session that knows what this is. Give the table a name (CREATE TABLE "
-                "name USING delta LOCATION '/path') and let the view read that, or create a "
-                "temporary view.",
-                code=ErrorCode.OPERATION_NOT_ALLOWED,
-            )
         self.is_used = True
-        return path_view(rows, is_global=self._lifetime is ViewLifetime.GLOBAL)
+        if again is None:
+            return path_view(rows, is_global=self._is_global)
+        return shown_view(again.key, rows, again.rows, is_global=self._is_global)
 
 
 def find_view(spark: SparkSession, target: TableName) -> ViewOrigin | None:

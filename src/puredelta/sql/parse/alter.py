@@ -28,7 +28,12 @@ from puredelta.sql.parse.alter_statement import (
     SyncIdentity,
     UnsetProperties,
 )
-from puredelta.sql.parse.statement import Rejected, read_or_reject
+from puredelta.sql.parse.statement import (
+    Rejected,
+    ViewLifetime,
+    ViewStatement,
+    read_or_reject,
+)
 from puredelta.sql.text.column_text import read_column, read_columns, read_position, read_type
 from puredelta.sql.text.cursor import Cursor, is_identifier
 from puredelta.sql.text.expression import read_expression
@@ -39,8 +44,15 @@ from puredelta.sql.text.text_literal import accept_text, read_text
 _Reader: TypeAlias = Callable[[Cursor], Change]
 
 
-def read_alter(cursor: Cursor) -> AlterStatement | Rejected | None:
-    """Read ``ALTER TABLE table`` and one change, or ``COMMENT ON TABLE table IS text``."""
+def read_alter(cursor: Cursor) -> AlterStatement | ViewStatement | Rejected | None:
+    """Read ``ALTER TABLE table`` and one change, or ``COMMENT ON TABLE table IS text``.
+
+    ``ALTER VIEW view AS query`` is the definition of a view.
+    """
+    if cursor.accept("ALTER", "VIEW"):
+        cursor.skip(cursor.name_length())
+        is_definition = any(cursor.sees(word) for word in ("AS", "SELECT", "WITH", "FROM"))
+        return ViewStatement(lifetime=ViewLifetime.PERMANENT) if is_definition else None
     if not (cursor.accept("ALTER", "TABLE") or cursor.accept("COMMENT", "ON", "TABLE")):
         return None
     table = read_table(cursor)

@@ -13,6 +13,12 @@ from typing import TypeAlias
 
 from puredelta.sql.parse.alter import read_alter
 from puredelta.sql.parse.create import read_cache, read_create, read_insert
+from puredelta.sql.parse.explain_statement import (
+    Explained,
+    ExplainFormat,
+    ExplainStatement,
+    ReadStatement,
+)
 from puredelta.sql.parse.maintenance import (
     read_convert,
     read_drop,
@@ -65,10 +71,10 @@ _OF_DELTA: Mapping[str, _Reader] = {
     "VACUUM": read_vacuum,
 }
 """By the first word: statements that Spark does not have, read from the second word on."""
-_FIRST_WORDS = frozenset({"WITH", *_OF_SPARK, *_OF_DELTA})
+_FIRST_WORDS = frozenset({"EXPLAIN", "WITH", *_OF_SPARK, *_OF_DELTA})
 
 
-def parse(text: str) -> Statement | None:
+def parse(text: str) -> ReadStatement | None:
     """Read a statement; None if the text does not begin as one on Delta tables.
 
     Which tables are Delta tables is not known here. ``{name}`` fields and parameters may still
@@ -81,6 +87,8 @@ def parse(text: str) -> Statement | None:
     if first is not None and first[1].upper() not in _FIRST_WORDS:
         return None  # without a look at the rest, which may be long
     cursor = Cursor(text)
+    if cursor.sees("EXPLAIN"):
+        return _read_explain(cursor)
     try:
         ctes = _skip_ctes(cursor)
     except SqlSyntaxError:
@@ -98,6 +106,23 @@ def parse(text: str) -> Statement | None:
     except SqlSyntaxError as error:
         return Rejected(error=error)
     return _after_ctes(statement, ctes) if ctes else statement
+
+
+def _read_explain(cursor: Cursor) -> ExplainStatement | Rejected | None:
+    """Read ``EXPLAIN [format] statement``; None if that is a statement which Spark explains."""
+    cursor.expect("EXPLAIN")
+    chosen = ExplainFormat.SIMPLE
+    for form in ExplainFormat:
+        if form.value and cursor.accept(form.value):
+            chosen = form
+            break
+    text = cursor.text[cursor.start :]
+    statement = None if cursor.sees("EXPLAIN") else parse(text)
+    if isinstance(statement, Rejected):
+        return statement
+    if not isinstance(statement, Explained):
+        return None
+    return ExplainStatement(statement=statement, format=chosen, text=text)
 
 
 def _skip_ctes(cursor: Cursor) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -35,10 +35,10 @@ def may_query_tables(text: str) -> bool:
     """Tell from a glance whether a query could name a table by its path or a version of one, or
     call ``table_changes``; also a query that is inserted or makes a table.
 
-    The definition of a view is none: it would outlive what the name stands for (see
+    The definition of a view is none: it outlives what the name stands for (see
     `puredelta.sql.execute.views`).
     """
-    if not (may_name_versions(text) or may_call(text)):
+    if not may_need_names(text):
         return False
     cursor = Cursor(text)
     if cursor.sees("EXPLAIN"):
@@ -47,18 +47,23 @@ def may_query_tables(text: str) -> bool:
     return cursor.word in _QUERIES or cursor.sees("CREATE", "TABLE")
 
 
-def may_name_versions(text: str) -> bool:
-    """Tell from a glance whether a text could name a table by its path, or a version of one."""
-    return _PATH.search(text) is not None or _AS_OF.search(text) is not None
+def may_need_names(text: str) -> bool:
+    """Tell from a glance whether a text could name what Spark cannot resolve: a table by its path,
+    a version of one, or its changes.
+    """
+    return _PATH.search(text) is not None or _AS_OF.search(text) is not None or may_call(text)
 
 
-def with_views(spark: SparkSession, text: str, names: RowNames) -> str:
+def with_views(
+    spark: SparkSession, text: str, names: RowNames, *, namespace: Sequence[str] = ()
+) -> str:
     """Return a query with another name wherever the text names a Delta table by its path, or a
     version of one in the catalog.
 
     ``VERSION AS OF`` and ``TIMESTAMP AS OF`` after the name choose the version. A name in
     front of a column (``delta.`/path`.id``) is replaced as well, and so is a call of
-    ``table_changes`` on such a table. Runs no job.
+    ``table_changes`` on such a table. ``namespace`` is where a table of one part belongs whose
+    changes are asked for, if that is not the session's. Runs no job.
 
     Raises:
         TableNotFoundError: there is no table at a path, or no such version.
@@ -66,10 +71,12 @@ def with_views(spark: SparkSession, text: str, names: RowNames) -> str:
     """
     if _FORMAT.search(text) is None and _AS_OF.search(text) is None and not may_call(text):
         return text
-    return replaced(text, _tables(spark, text, names))
+    return replaced(text, _tables(spark, text, names, namespace))
 
 
-def _tables(spark: SparkSession, text: str, names: RowNames) -> Iterator[tuple[int, int, str]]:
+def _tables(
+    spark: SparkSession, text: str, names: RowNames, namespace: Sequence[str]
+) -> Iterator[tuple[int, int, str]]:
     """Yield where a table or a call stands in the text, and its other name."""
     cursor = Cursor(text)
     read = cache(partial(_read, spark))  # the same version is read once, and has one name
@@ -82,11 +89,11 @@ def _tables(spark: SparkSession, text: str, names: RowNames) -> Iterator[tuple[i
                 cursor.skip(2 * len(name.parts) - 1)
                 alias = "" if name.path is not None else f" AS {quote_name(name.parts[-1:])}"
         if path is None:
-            rows = accept_changes(spark, cursor)
+            rows = accept_changes(spark, cursor, namespace)
         else:
             rows = read(path, accept_time_travel_of_query(cursor))
         if rows is not None:
-            alias = alias if _has_no_alias(cursor) else ""
+            alias = alias if has_no_alias(cursor) else ""
             yield token.start, cursor.end, names.add(rows) + alias
         elif cursor.position == position:
             cursor.skip()
@@ -140,6 +147,6 @@ _AFTER_TABLES = keywords(
 )
 
 
-def _has_no_alias(cursor: Cursor) -> bool:
+def has_no_alias(cursor: Cursor) -> bool:
     """Tell whether a table has no other name: what follows cannot be one."""
     return cursor.is_done or cursor.word in {",", ")", ";"} or cursor.word in _AFTER_TABLES

@@ -39,8 +39,12 @@ def may_call(text: str) -> bool:
     return _CALL.search(text) is not None
 
 
-def accept_changes(spark: SparkSession, cursor: Cursor) -> DataFrame | None:
+def accept_changes(
+    spark: SparkSession, cursor: Cursor, namespace: Sequence[str] = ()
+) -> DataFrame | None:
     """Step over a call on a Delta table and return its rows; None if none comes next.
+
+    ``namespace`` is where a name of one part belongs, if that is not the session's.
 
     The log is read and checked here; no job runs on the table's data.
 
@@ -63,7 +67,7 @@ def accept_changes(spark: SparkSession, cursor: Cursor) -> DataFrame | None:
     arguments = _arguments(cursor.group())
     if len(arguments) not in _ARGUMENTS:
         raise _wrong_number(function, arguments)
-    return _change_rows(spark, _log(spark, function, arguments[0]), arguments)
+    return _change_rows(spark, _log(spark, function, arguments[0], namespace), arguments)
 
 
 def _arguments(text: str) -> list[str]:
@@ -74,7 +78,7 @@ def _arguments(text: str) -> list[str]:
     return cursor.items(lambda at: read_expression(at, lambda rest: rest.sees(",")))
 
 
-def _log(spark: SparkSession, function: str, argument: str) -> TableLog:
+def _log(spark: SparkSession, function: str, argument: str, namespace: Sequence[str]) -> TableLog:
     """Return the log of the table that the first argument names."""
     kind, name = _value(spark, argument)
     if not isinstance(kind, T.StringType) or name is None:
@@ -90,7 +94,7 @@ def _log(spark: SparkSession, function: str, argument: str) -> TableLog:
             "access to the session catalog. Name the path, delta.`/path`.",
             code=ErrorCode.UNSUPPORTED_ON_CONNECT,
         )
-    return find_log(spark, named)
+    return find_log(spark, named.seen_from(namespace))
 
 
 def _change_rows(spark: SparkSession, log: TableLog, arguments: Sequence[str]) -> DataFrame:

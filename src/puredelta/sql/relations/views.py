@@ -7,7 +7,8 @@ Statements that a command executes get temporary views; a query that Spark execu
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,9 +22,21 @@ from puredelta.spark.session.session import is_connect
 class RowNames(Protocol):
     """Gives rows names that SQL text can use."""
 
-    def add(self, rows: DataFrame) -> str:
-        """Return the name of these rows."""
+    def add(self, rows: DataFrame, again: Again | None = None) -> str:
+        """Return the name of these rows.
+
+        ``again`` says how what outlives the statement gets newer ones.
+        """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """How rows are asked for again."""
+
+    key: str
+    """The same for the same rows."""
+    rows: Callable[[SparkSession], DataFrame]
 
 
 class TemporaryViews:
@@ -39,7 +52,12 @@ class TemporaryViews:
         for name, rows in self._views:
             rows.sparkSession.catalog.dropTempView(name)
 
-    def add(self, rows: DataFrame) -> str:
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all views."""
+        return tuple(name for name, _ in self._views)
+
+    def add(self, rows: DataFrame, again: Again | None = None) -> str:  # noqa: ARG002
         """Return the name of a view of these rows; the same rows have one view."""
         for name, known in self._views:
             if known is rows:
@@ -76,7 +94,7 @@ class TemplateFields:
         self.rows: dict[str, Any] = {}
         """By name; the keyword arguments of ``spark.sql``."""
 
-    def add(self, rows: DataFrame) -> str:
+    def add(self, rows: DataFrame, again: Again | None = None) -> str:  # noqa: ARG002
         """Return the name of these rows, one for the same rows; it is no part of another's."""
         for name, known in self.rows.items():
             if known is rows:

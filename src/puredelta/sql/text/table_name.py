@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -43,6 +44,10 @@ class TableName:
     def qualifier(self) -> tuple[str, ...]:
         """What may stand before the columns of an unaliased table, the longest form."""
         return (_SESSION_CATALOG, *self.parts[-2:]) if self.path is not None else self.parts
+
+    def seen_from(self, namespace: Sequence[str]) -> TableName:
+        """Return the name as it is known everywhere; ``namespace`` is that of one part alone."""
+        return TableName((*namespace, *self.parts)) if len(self.parts) == 1 else self
 
     def __str__(self) -> str:
         return display_name(self.parts)

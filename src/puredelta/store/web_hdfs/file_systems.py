@@ -75,6 +75,8 @@ def current_user() -> str:
 def name_nodes(scheme: str, authority: str, settings: Mapping[str, str]) -> Sequence[str]:
     """Return the addresses of the name nodes of an authority, which may be a name for several.
 
+    Keys are compared without case: options of a reader come in lower case.
+
     >>> name_nodes("hdfs", "master:8020", {})
     ('http://master:9870',)
     >>> name_nodes("hdfs", "master:8020", {"dfs.namenode.http-address": "0.0.0.0:50070"})
@@ -86,11 +88,13 @@ def name_nodes(scheme: str, authority: str, settings: Mapping[str, str]) -> Sequ
     >>> name_nodes("swebhdfs", "master:9871", {})
     ('https://master:9871',)
     """
+    settings = {key.lower(): value for key, value in settings.items()}
     only_safe = settings.get("dfs.http.policy", "").upper() == "HTTPS_ONLY"
     protocol = _WEB.get(scheme, "https" if only_safe else "http")
     key = f"dfs.namenode.{protocol}-address"
-    nodes = [n.strip() for n in settings.get(f"dfs.ha.namenodes.{authority}", "").split(",")]
-    several = [settings.get(f"{key}.{authority}.{node}") for node in nodes if node]
+    service = authority.lower()
+    nodes = [n.strip().lower() for n in settings.get(f"dfs.ha.namenodes.{service}", "").split(",")]
+    several = [settings.get(f"{key}.{service}.{node}") for node in nodes if node]
     if found := [each for each in several if each]:
         return tuple(f"{protocol}://{each}" for each in found)
     if scheme in _WEB:

@@ -50,12 +50,10 @@ def decide(context: StatementContext, plan: SearchPlan, positions: RowPositions)
         InvalidRequestError: files would be removed from a table that only takes appends (M-111).
     """
     statement = context.statement
-    marks = _wants_vectors(context) and uses_deletion_vectors(statement.config)
-    infers = marks and statement.kind in (StatementKind.UPDATE, StatementKind.DELETE)
     if plan.search is Search.WHOLE_FILES:
         files = FilePlan(dropped=tuple(plan.candidates.adds()))
     else:
-        files = _file_plan(context, plan, positions, _strategy(context, marks=marks, infers=infers))
+        files = _file_plan(context, plan, positions, strategy_of(context))
     removes = files.removes()
     require_valid_actions(removes, before=context.snapshot.config, after=statement.config)
     rows = plan_rows(
@@ -63,7 +61,7 @@ def decide(context: StatementContext, plan: SearchPlan, positions: RowPositions)
         positions,
         num_source_rows=context.source.num_rows,
         tracks_rows=context.tracked is not None,
-        infers_deletes=infers,
+        infers_deletes=_infers_deletes(context),
     )
     return Decision(positions=positions, rows=rows, files=files, removes=removes)
 
@@ -99,10 +97,20 @@ def _wants_vectors(context: StatementContext) -> bool:
     return persistent_vectors(context.command.session.settings, command)
 
 
-def _strategy(context: StatementContext, *, marks: bool, infers: bool) -> RewriteStrategy:
-    """Choose how untouched rows are kept; readers of the feed see no delete in a copy."""
-    if not marks:
+def strategy_of(context: StatementContext) -> RewriteStrategy:
+    """Return how untouched rows are kept; readers of the feed see no delete in a copy."""
+    if not _marks(context):
         return RewriteStrategy.COPY_ON_WRITE
-    if infers and records_changes(context.statement.config):
+    if _infers_deletes(context) and records_changes(context.statement.config):
         return RewriteStrategy.DELETION_VECTORS
     return RewriteStrategy.PER_FILE
+
+
+def _marks(context: StatementContext) -> bool:
+    return _wants_vectors(context) and uses_deletion_vectors(context.statement.config)
+
+
+def _infers_deletes(context: StatementContext) -> bool:
+    """Tell whether readers of the change data feed can tell deleted rows from vectors alone."""
+    kind = context.statement.kind
+    return _marks(context) and kind in (StatementKind.UPDATE, StatementKind.DELETE)

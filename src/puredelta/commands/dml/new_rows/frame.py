@@ -42,7 +42,7 @@ from puredelta.spark.session.helper_columns import (
 _MATCHED_MARK = f"{MARK}_matched"
 _UPDATED_MARK = f"{MARK}_updated"
 _DELETED_MARK = f"{MARK}_deleted"
-_FIRST_INSERT = 1 << 20
+FIRST_INSERT = 1 << 20
 """Numbers of INSERT clauses start here, to tell them from those of UPDATE clauses."""
 
 
@@ -71,7 +71,7 @@ def _new_parts(context: StatementContext, plan: SearchPlan, decision: Decision) 
         parts.append(_from_pairs(context, plan, row_plan, matched))
     if by_source:
         frame = _old_rows(context, plan, row_plan, by_source)
-        clause = _marked_clause(by_source)
+        clause = marked_clause(by_source)
         parts.append(_new_rows(context, row_plan, frame, clause, _values(by_source)))
     return parts
 
@@ -81,7 +81,7 @@ def _doubled(rows: DataFrame) -> DataFrame:
 
     A generator stands above the values, so Spark cannot evaluate them once for each.
     """
-    kind = F.when(F.col(CLAUSE) >= _FIRST_INSERT, F.lit(ChangeType.INSERT.value)).otherwise(
+    kind = F.when(F.col(CLAUSE) >= FIRST_INSERT, F.lit(ChangeType.INSERT.value)).otherwise(
         F.lit(ChangeType.UPDATE_POSTIMAGE.value)
     )
     return rows.withColumn(CHANGE, F.explode(F.array(F.lit(None).cast("string"), kind)))
@@ -93,7 +93,7 @@ def _old_images(context: StatementContext, plan: SearchPlan, row_plan: RowPlan) 
     sets = {_UPDATED_MARK: row_plan.updated, _DELETED_MARK: row_plan.deleted}
     sets = {mark: rows for mark, rows in sets.items() if rows}
     every = frozenset(context.snapshot.config.schema.names)
-    frame = statement.frames.target(_marked_rows(context, plan, sets, every))
+    frame = statement.frames.target(marked_rows(context, plan, sets, every))
     old = statement.pass_through()
     kind = F.lit(ChangeType.UPDATE_PREIMAGE.value)
     if _DELETED_MARK in sets:
@@ -113,23 +113,36 @@ def _from_source(
     statement = context.statement
     inserts = statement.not_matched if row_plan.inserts else ()
     fired = row_plan.from_source
-    columns = _columns_of_inserts(inserts).union(*(f.action.source_columns for f in fired))
-    sets: dict[str, RowsByFile] = {_mark(f.number): f.source or {} for f in fired}
+    columns = columns_of_inserts(inserts).union(*(f.action.source_columns for f in fired))
+    frame, clause = marked_source(context, positions, fired, inserts, columns)
+    actions = _values(fired)
+    numbered = identity_values(statement.config, context.source) if inserts else {}
+    actions |= {FIRST_INSERT + n: {**numbered, **c.action.values} for n, c in enumerate(inserts)}
+    if row_plan.keeps_row_ids:
+        frame = frame.withColumn(ROW_ID, F.lit(None).cast("long"))
+    return _new_rows(context, row_plan, frame, clause, actions)
+
+
+def marked_source(
+    context: StatementContext,
+    positions: RowPositions,
+    fired: Sequence[FiredUpdate],
+    inserts: Sequence[NotMatchedClause],
+    columns: frozenset[str],
+) -> tuple[DataFrame, Column]:
+    """Return the source's rows and the number of the clause that makes a new row of each.
+
+    INSERT clauses count from `FIRST_INSERT`; the number is NULL where no clause fires.
+    """
+    sets: dict[str, RowsByFile] = {mark_of(f.number): f.source or {} for f in fired}
     if inserts and positions.matched_source:
         sets[_MATCHED_MARK] = positions.matched_source
     rows = context.source.rows(context.spark, columns)
     marked = mark_rows(rows, sets, file=SOURCE_FILE, row=SOURCE_ROW) if sets else rows
-    frame = statement.frames.source(marked)
     clause = _first_insert(inserts)
     if _MATCHED_MARK in sets:
         clause = F.when(~F.col(_MATCHED_MARK), clause)
-    clause = _marked_clause(fired, clause)
-    actions = _values(fired)
-    numbered = identity_values(statement.config, context.source) if inserts else {}
-    actions |= {_FIRST_INSERT + n: {**numbered, **c.action.values} for n, c in enumerate(inserts)}
-    if row_plan.keeps_row_ids:
-        frame = frame.withColumn(ROW_ID, F.lit(None).cast("long"))
-    return _new_rows(context, row_plan, frame, clause, actions)
+    return context.statement.frames.source(marked), marked_clause(fired, clause)
 
 
 def _from_pairs(
@@ -144,7 +157,7 @@ def _from_pairs(
     pairs = old.join(
         F.broadcast(source) if plan.broadcast_source else source, statement.on.column, how="inner"
     )
-    return _new_rows(context, row_plan, pairs, _marked_clause(matched), _values(matched))
+    return _new_rows(context, row_plan, pairs, marked_clause(matched), _values(matched))
 
 
 def _old_rows(
@@ -156,12 +169,12 @@ def _old_rows(
 ) -> DataFrame:
     """Read the rows that clauses fire for, marked by clause: ``columns`` and what values need."""
     needed = columns.union(*(f.action.target_columns | f.action.unchanged for f in fired))
-    sets = {_mark(f.number): f.target for f in fired}
-    rows = _marked_rows(context, plan, sets, needed, with_row_ids=row_plan.keeps_row_ids)
+    sets = {mark_of(f.number): f.target for f in fired}
+    rows = marked_rows(context, plan, sets, needed, with_row_ids=row_plan.keeps_row_ids)
     return context.statement.frames.target(rows)
 
 
-def _marked_rows(
+def marked_rows(
     context: StatementContext,
     plan: SearchPlan,
     sets: Mapping[str, RowsByFile],
@@ -169,7 +182,10 @@ def _marked_rows(
     *,
     with_row_ids: bool = False,
 ) -> DataFrame:
-    """Read the rows that are in one of the sets, each with a mark per set."""
+    """Read the rows that are in one of the sets, each with a mark per set; runs nothing.
+
+    `FILE_ORDINAL` counts the files that have such rows.
+    """
     files = sorted(united(*sets.values()))
     ordinals = {file: number for number, file in enumerate(files)}
     local = {
@@ -182,7 +198,8 @@ def _marked_rows(
     return marked.where(functools.reduce(operator.or_, map(F.col, local)))
 
 
-def _mark(number: int) -> str:
+def mark_of(number: int) -> str:
+    """Return the column that marks the rows of an UPDATE or DELETE clause."""
     return f"{MARK}_{number}"
 
 
@@ -190,18 +207,18 @@ def _values(fired: Sequence[FiredUpdate]) -> dict[int, Mapping[str, Column]]:
     return {f.number: f.action.values for f in fired}
 
 
-def _marked_clause(fired: Sequence[FiredUpdate], otherwise: Column | None = None) -> Column:
+def marked_clause(fired: Sequence[FiredUpdate], otherwise: Column | None = None) -> Column:
     """Return the number of the clause whose mark a row bears, NULL if it bears none."""
     clause = F.lit(None).cast("int") if otherwise is None else otherwise
     for update in fired:
-        clause = F.when(F.col(_mark(update.number)), F.lit(update.number)).otherwise(clause)
+        clause = F.when(F.col(mark_of(update.number)), F.lit(update.number)).otherwise(clause)
     return clause
 
 
 def _first_insert(inserts: Sequence[NotMatchedClause]) -> Column:
     """Return the number of the first INSERT whose condition is TRUE, NULL if there is none."""
     rest = F.lit(None).cast("int")
-    for number, clause in reversed(list(enumerate(inserts, _FIRST_INSERT))):
+    for number, clause in reversed(list(enumerate(inserts, FIRST_INSERT))):
         fires = F.lit(number)
         rest = (
             fires
@@ -211,7 +228,8 @@ def _first_insert(inserts: Sequence[NotMatchedClause]) -> Column:
     return rest
 
 
-def _columns_of_inserts(inserts: Sequence[NotMatchedClause]) -> frozenset[str]:
+def columns_of_inserts(inserts: Sequence[NotMatchedClause]) -> frozenset[str]:
+    """Return the staged names of what INSERT clauses read."""
     read: frozenset[str] = frozenset()
     for clause in inserts:
         action: ResolvedInsert = clause.action

@@ -54,6 +54,8 @@ class SkippedByRule:
     rule: Rule
     by: SkippedBy
     num_files: int
+    size_bytes: int = 0
+    """Of these files."""
 
     def describe(self) -> str:
         """Return it for the log."""
@@ -224,10 +226,14 @@ def _matchable(
 
 
 def _by_rule(rule: Rule, pruning: Pruning) -> list[SkippedByRule]:
-    totals: dict[SkippedBy, int] = {}
+    totals: dict[SkippedBy, tuple[int, int]] = {}
     for some in pruning.skipped:
-        totals[some.by] = totals.get(some.by, 0) + some.num_files
-    return [SkippedByRule(rule=rule, by=by, num_files=count) for by, count in totals.items()]
+        files, size = totals.get(some.by, (0, 0))
+        totals[some.by] = (files + some.num_files, size + some.size_bytes)
+    return [
+        SkippedByRule(rule=rule, by=by, num_files=files, size_bytes=size)
+        for by, (files, size) in totals.items()
+    ]
 
 
 def _search(statement: ResolvedStatement, candidates: FileTable, source: SourceProfile) -> Search:

@@ -49,6 +49,18 @@ def stage_source(asked: Asked, statement: ResolvedStatement) -> StatementContext
     Meanwhile statistics of the columns that ON reads are parsed. If this fails, nothing is left
     behind.
     """
+    return _context(asked, statement, evaluates=True)
+
+
+def plan_source(asked: Asked, statement: ResolvedStatement) -> StatementContext:
+    """Choose as `stage_source` does, and evaluate nothing; runs no Spark job.
+
+    A source that would be staged has an unknown number of rows, and its keys are not known.
+    """
+    return _context(asked, statement, evaluates=False)
+
+
+def _context(asked: Asked, statement: ResolvedStatement, *, evaluates: bool) -> StatementContext:
     parts = statement.on.parts
     refs = frozenset(pair.target for pair in parts.pairs).union(*map(references, parts.target_only))
     statistics = asked.statistics.including(refs)
@@ -56,7 +68,7 @@ def stage_source(asked: Asked, statement: ResolvedStatement) -> StatementContext
         command=asked.command,
         settings=asked.settings,
         statement=statement,
-        source=_source(asked, statement),
+        source=_source(asked, statement, evaluates=evaluates),
         statistics=statistics,
     )
 
@@ -79,17 +91,20 @@ def source_in_use(context: StatementContext) -> Iterator[None]:
         remove_quietly(partial(context.source.remove, context.command.log.store))
 
 
-def _source(asked: Asked, statement: ResolvedStatement) -> StagedSource:
+def _source(asked: Asked, statement: ResolvedStatement, *, evaluates: bool) -> StagedSource:
     rows, must_stage = asked.rows.source, asked.settings.must_stage
     limits, store = asked.settings.key_limits, asked.command.log.store
     if rows is None:
         return StagedSource.none()
-    if must_stage is not None:
-        return _staged(rows, statement, store, limits, reason=must_stage)
-    found = _in_place(rows, statement, limits)
-    if isinstance(found, StagedSource):
-        return found
-    return _staged(rows, statement, store, limits, reason=found.reason)
+    reason = must_stage
+    if reason is None:
+        found = _in_place(rows, statement, limits)
+        if isinstance(found, StagedSource):
+            return found
+        reason = found.reason
+    if not evaluates:
+        return StagedSource.unread(reason)
+    return _staged(rows, statement, store, limits, reason=reason)
 
 
 def _staged(

@@ -82,12 +82,25 @@ class StagedSource:
     """The source's own files, if they are read where they lie."""
     mode: str = "without a source"
     """How the source is read and why, for the log."""
+    is_known: bool = True
+    """Whether rows and keys were looked at; else the profile is a stand-in."""
 
     @classmethod
     def none(cls) -> StagedSource:
         """Return the source of a statement that has none: no row, no file, no job."""
         return cls(
             staged=None, schema=T.StructType(), profile=SourceProfile(num_rows=0, size_bytes=0)
+        )
+
+    @classmethod
+    def unread(cls, reason: str) -> StagedSource:
+        """Return a source that is to be staged and was not: some rows, nothing known of them."""
+        return cls(
+            staged=None,
+            schema=T.StructType(),
+            profile=SourceProfile(num_rows=1, size_bytes=0),
+            mode=f"the source will be staged ({reason})",
+            is_known=False,
         )
 
     @property

@@ -1,0 +1,176 @@
+"""Which ways a statement takes, why, and how many Spark jobs that means. Pure."""
+
+from __future__ import annotations
+
+from puredelta.commands.dml.decide.decide import Decision, strategy_of
+from puredelta.commands.dml.decide.file_plan import RewriteStrategy
+from puredelta.commands.dml.new_rows.new_rows import NewRows
+from puredelta.commands.dml.prune.plan import Search, SearchPlan
+from puredelta.commands.dml.source.context import StatementContext
+from puredelta.commands.report.parts import Choice, JobCount, PruningStep, SelectedFiles
+from puredelta.spark.session import delta_conf
+from puredelta.spark.session.session import is_connect
+
+_LOOKED_UP = "keys of the source are looked up in the files, in Python workers"
+_STRATEGY_REASONS = {
+    RewriteStrategy.COPY_ON_WRITE: "the table, or the session, has no deletion vectors",
+    RewriteStrategy.DELETION_VECTORS: "the change data feed reads what they hide",
+    RewriteStrategy.PER_FILE: (
+        "files without a row left are removed, files of which more than two thirds and 8 MB are "
+        "dead are copied, all others get a deletion vector"
+    ),
+}
+
+
+def selected_files(context: StatementContext, plan: SearchPlan) -> SelectedFiles:
+    """Return what each rule left of the files."""
+    files = context.snapshot.files
+    left, left_bytes = plan.num_files, files.total_size_bytes
+    total_bytes = left_bytes
+    steps = []
+    for some in plan.skipped:
+        left, left_bytes = left - some.num_files, left_bytes - some.size_bytes
+        steps.append(
+            PruningStep(
+                rule=some.rule.value,
+                by=some.by.value,
+                files_skipped=some.num_files,
+                bytes_skipped=some.size_bytes,
+                files_left=left,
+                bytes_left=left_bytes,
+            )
+        )
+    return SelectedFiles(
+        files_total=plan.num_files,
+        bytes_total=total_bytes,
+        steps=tuple(steps),
+        files_left=len(plan.candidates),
+        bytes_left=plan.candidates.total_size_bytes,
+        files_added_back=plan.extra_candidates,
+    )
+
+
+def choices(
+    context: StatementContext, plan: SearchPlan, new: NewRows | None = None, made_by: str = ""
+) -> tuple[Choice, ...]:
+    """Return how source, target and new rows are read and written."""
+    made = [_source_choice(context), _search_choice(context, plan), _file_choice(context, plan)]
+    if new is not None and new.frame is not None:
+        made.append(Choice(subject="new rows", chosen=new.describe(), reason=made_by))
+    return tuple(made)
+
+
+def _source_choice(context: StatementContext) -> Choice:
+    source = context.source
+    if source.staged is None and source.is_known:
+        return Choice(subject="source", chosen="none", reason="the statement has no source")
+    if source.in_place is not None:
+        chosen, reason = "read in place", source.describe()
+    elif source.is_known:
+        chosen, reason = "staged", source.describe()
+    else:
+        chosen, reason = "to be staged", source.describe()
+    return Choice(subject="source", chosen=chosen, reason=reason)
+
+
+def _search_choice(context: StatementContext, plan: SearchPlan) -> Choice:
+    if plan.search in (Search.NOTHING, Search.WHOLE_FILES, Search.TARGET_ONLY):
+        return Choice(subject="search", chosen=plan.search.value)
+    if plan.lookup is not None:
+        parts = plan.lookup.parts
+        reason = "ON asks for equal keys, and a worker can hold those of the source"
+        if not context.source.is_known:
+            reason = "ON asks for equal keys; a larger source may have to be joined"
+        elif parts > 1:
+            reason += f" in {parts} parts"
+        if not context.settings.workers.enabled:
+            return Choice(
+                subject="search",
+                chosen=_joined(plan),
+                reason="spark.puredelta.workers.enabled is off",
+            )
+        return Choice(subject="search", chosen=_LOOKED_UP, reason=reason)
+    reason = "ON or a condition asks for more than equal keys of plain types"
+    if context.statement.on.parts.pairs and context.source.is_known:
+        reason += ", or a worker cannot hold the keys of the source"
+    return Choice(subject="search", chosen=_joined(plan), reason=reason)
+
+
+def _joined(plan: SearchPlan) -> str:
+    how = "the source is broadcast" if plan.broadcast_source else "Spark chooses how"
+    return f"{plan.search.value}, {how}"
+
+
+def _file_choice(context: StatementContext, plan: SearchPlan) -> Choice:
+    if plan.search is Search.WHOLE_FILES:
+        return Choice(
+            subject="touched files",
+            chosen="removed as a whole",
+            reason="partition values decide, no data file is read",
+        )
+    strategy = strategy_of(context)
+    return Choice(
+        subject="touched files",
+        chosen=f"other rows are {strategy.value}",
+        reason=_STRATEGY_REASONS[strategy],
+    )
+
+
+def expected_jobs(
+    context: StatementContext, plan: SearchPlan, decision: Decision | None = None
+) -> tuple[JobCount, ...]:
+    """Return how many Spark jobs the stages are expected to start."""
+    searches = plan.search not in (Search.NOTHING, Search.WHOLE_FILES)
+    return (
+        _source_jobs(context),
+        JobCount(
+            stage="search",
+            jobs=int(searches),
+            reason="adaptive execution may split a join into more"
+            if plan.lookup is None and searches
+            else "",
+        ),
+        _write_jobs(context, plan, decision),
+    )
+
+
+def _source_jobs(context: StatementContext) -> JobCount:
+    source = context.source
+    if source.in_place is not None or (source.staged is None and source.is_known):
+        return JobCount(stage="source", jobs=0)
+    return JobCount(stage="source", jobs=1, reason="and what the source's own plan adds")
+
+
+def _write_jobs(context: StatementContext, plan: SearchPlan, decision: Decision | None) -> JobCount:
+    if plan.search is Search.WHOLE_FILES:
+        return JobCount(stage="write", jobs=0)
+    if decision is None:
+        return JobCount(stage="write", jobs=1, reason="at most 2; none if nothing changes")
+    copies, news = bool(decision.files.rewritten), not decision.rows.is_empty
+    if copies and news:
+        together = not is_connect(context.spark) and context.settings.workers.enabled
+        return JobCount(
+            stage="write",
+            jobs=1 if together else 2,
+            reason="2 where Spark makes the new rows beside the copies" if together else "",
+        )
+    return JobCount(stage="write", jobs=int(copies or news))
+
+
+def planning_notes(context: StatementContext, plan: SearchPlan) -> tuple[str, ...]:
+    """Return what a plan cannot tell, and what would."""
+    notes = []
+    if not context.source.is_known:
+        notes.append(
+            "The number of source rows and their keys: the source is evaluated first, so files may "
+            "be skipped by its keys, too. explain('source') evaluates it."
+        )
+    if plan.search is not Search.WHOLE_FILES:
+        notes.append(
+            "How many rows and files change: dry_run() searches them, and changes nothing."
+        )
+    if context.settings.must_stage is None and not delta_conf.STATS_SKIPPING.flag(
+        context.command.session.settings
+    ):
+        notes.append("Statistics are not used to skip files: stats.skipping is off.")
+    return tuple(notes)

@@ -1,0 +1,294 @@
+"""Changed rows of a statement before and after, with the clause that changes them; nothing stays.
+
+The rows are made as those of the change data feed are, but every new row of an UPDATE is made of
+the old one, so that both have the position that brings them together.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from puredelta.commands.command import Command
+from puredelta.commands.dml.decide.decide import Decision
+from puredelta.commands.dml.decide.row_plan import FiredUpdate
+from puredelta.commands.dml.explain.clauses import ClauseKind
+from puredelta.commands.dml.explain.inserts import count_inserts
+from puredelta.commands.dml.explain.shares import fair_shares, first_rows
+from puredelta.commands.dml.explain.trial import Trial, tried_statement
+from puredelta.commands.dml.new_rows.frame import (
+    FIRST_INSERT,
+    columns_of_inserts,
+    mark_of,
+    marked_clause,
+    marked_rows,
+    marked_source,
+)
+from puredelta.commands.dml.new_rows.identities import identity_values
+from puredelta.commands.dml.new_rows.values import rows_with_values
+from puredelta.commands.dml.prune.plan import Search
+from puredelta.commands.dml.resolve.statement import (
+    MatchedClause,
+    NotMatchedBySourceClause,
+    ResolvedUpdate,
+)
+from puredelta.commands.dml.spec.statement import InputRows, StatementSpec
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.table.change_data import CHANGE_TYPE, ChangeType
+from puredelta.spark.scan.bitmaps import RowsByFile
+from puredelta.spark.session.helper_columns import CHANGE, CLAUSE, FILE_ORDINAL, ROW_INDEX
+from puredelta.spark.session.row_bitmap import count_rows
+from puredelta.spark.session.types import quoted, struct_as_nullable, to_spark
+from puredelta.spark.write.writer import stored_rows
+
+CLAUSE_COLUMN = "_clause"
+PREVIEW_ROWS = 20
+_KINDS_IN_ORDER = [
+    ChangeType.DELETE,
+    ChangeType.UPDATE_PREIMAGE,
+    ChangeType.UPDATE_POSTIMAGE,
+    ChangeType.INSERT,
+]
+_RANK = "__puredelta_rank"
+
+
+def preview_statement(
+    command: Command, spec: StatementSpec, rows: InputRows, *, limit: int = PREVIEW_ROWS
+) -> DataFrame:
+    """Return up to ``limit`` changed rows: an updated row as it is, and as it would be.
+
+    The columns are the table's, then ``_change_type`` (``insert``, ``update_preimage``,
+    ``update_postimage``, ``delete``) and ``_clause``, the number of the clause, from 1. Where there
+    are more rows every clause shows some. The rows are held by the driver.
+
+    Raises:
+        InvalidRequestError: the limit is no positive number, or a column has one of these names.
+        DeltaError: what the execution would raise before it writes.
+    """
+    _require_valid(limit)
+    with tried_statement(command, spec, rows, evaluates=True) as trial:
+        config = trial.context.statement.config
+        taken = {CHANGE_TYPE, CLAUSE_COLUMN} & {name.lower() for name in config.schema.names}
+        if taken:
+            raise InvalidRequestError(
+                f"A preview has the columns {CHANGE_TYPE} and {CLAUSE_COLUMN}, but the table has "
+                f"{', '.join(sorted(taken))} already. Use dry_run() for the counts.",
+                code=ErrorCode.RESERVED_CDC_COLUMNS_ON_WRITE,
+                columns=tuple(sorted(taken)),
+            )
+        decision = trial.decide()
+        shown = _Preview(trial=trial, decision=decision, limit=limit).frame()
+        trial.context.source.require_unchanged()
+        return shown
+
+
+def _require_valid(limit: object) -> None:
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise InvalidRequestError(
+            f"The limit of a preview is {limit!r}: give a whole number of rows, 1 or more.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+            limit=limit,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Preview:
+    """One statement whose rows are shown."""
+
+    trial: Trial
+    decision: Decision
+    limit: int
+
+    def frame(self) -> DataFrame:
+        """Compute the rows and hold them."""
+        context = self.trial.context
+        schema = to_spark(context.statement.schema)
+        fields = [
+            T.StructField(CHANGE_TYPE, T.StringType()),
+            T.StructField(CLAUSE_COLUMN, T.IntegerType()),
+        ]
+        whole = struct_as_nullable(T.StructType([*schema.fields, *fields]))
+        parts = list(self._parts())
+        if not parts:
+            return context.spark.createDataFrame([], whole)
+        rows = context.statement.timestamp.bind(functools.reduce(DataFrame.unionAll, parts))
+        bound = (
+            context.command.bind(rows, only_subqueries=True)
+            if context.statement.has_subqueries
+            else rows
+        )
+        return _held(bound, whole)
+
+    def _parts(self) -> Iterator[DataFrame]:
+        statement, positions = self.trial.context.statement, self.decision.positions
+        if self.trial.plan.search is Search.WHOLE_FILES:
+            yield self._rows_of_whole_files()
+            return
+        clauses: list[MatchedClause | NotMatchedBySourceClause]
+        clauses = [*statement.matched, *statement.not_matched_by_source]
+        sets = (*positions.matched, *positions.by_source)
+        inserts = count_inserts(self.trial.context, self.decision)
+        counts = [*(count_rows(rows.values()) for rows in sets), *inserts]
+        shares = fair_shares(counts, self.limit)
+        some = {
+            number: first_rows(rows, share)
+            for number, (rows, share) in enumerate(zip(sets, shares, strict=False))
+            if share
+        }
+        if some:
+            yield from self._changed(clauses, some)
+        for number, share in enumerate(shares[len(sets) :]):
+            if share:
+                yield self._inserted(number, share)
+
+    def _changed(
+        self,
+        clauses: Sequence[MatchedClause | NotMatchedBySourceClause],
+        some: Mapping[int, RowsByFile],
+    ) -> Iterator[DataFrame]:
+        """Read the old rows once, and make the new ones of them."""
+        context, plan = self.trial.context, self.trial.plan
+        num_matched = len(context.statement.matched)
+        fired = []
+        for number, rows in some.items():
+            action, by_source = clauses[number].action, number >= num_matched
+            if isinstance(action, ResolvedUpdate):
+                update = FiredUpdate(
+                    number=number, action=action, target=rows, source=None, by_source=by_source
+                )
+                fired.append(update)
+        every = frozenset(context.snapshot.config.schema.names)
+        marks = {mark_of(number): rows for number, rows in some.items()}
+        marked = marked_rows(context, plan, marks, every)
+        yield self._old_images(marked, clauses, some)
+        matched = [update for update in fired if not update.by_source]
+        alone = [update for update in fired if update.by_source]
+        if matched:
+            old = context.statement.frames.target(marked.where(_any_mark(matched)))
+            source = context.source_frame(
+                context.statement.on.source_columns.union(
+                    *(update.action.source_columns for update in matched)
+                )
+            )
+            pairs = old.join(source, context.statement.on.column, how="inner")
+            yield self._new_images(pairs, matched)
+        if alone:
+            old = context.statement.frames.target(marked.where(_any_mark(alone)))
+            yield self._new_images(old, alone)
+
+    def _old_images(
+        self,
+        marked: DataFrame,
+        clauses: Sequence[MatchedClause | NotMatchedBySourceClause],
+        some: Mapping[int, RowsByFile],
+    ) -> DataFrame:
+        kind, clause = F.lit(None).cast("string"), F.lit(None).cast("int")
+        for number in some:
+            updates = isinstance(clauses[number].action, ResolvedUpdate)
+            is_marked = F.col(mark_of(number))
+            change = ChangeType.UPDATE_PREIMAGE if updates else ChangeType.DELETE
+            kind = F.when(is_marked, F.lit(change.value)).otherwise(kind)
+            clause = F.when(is_marked, F.lit(self._number(number))).otherwise(clause)
+        old = self.trial.context.statement.pass_through()
+        frame = self.trial.context.statement.frames.target(marked)
+        return frame.select(
+            *(old[name].alias(name) for name in self.trial.context.statement.schema.names),
+            kind.alias(CHANGE),
+            clause.alias(CLAUSE),
+            F.col(FILE_ORDINAL).cast("int").alias(FILE_ORDINAL),
+            F.col(ROW_INDEX).cast("long").alias(ROW_INDEX),
+        )
+
+    def _new_images(self, frame: DataFrame, fired: Sequence[FiredUpdate]) -> DataFrame:
+        actions = {update.number: update.action.values for update in fired}
+        rows = self._with_values(frame.withColumn(CLAUSE, marked_clause(fired)), actions)
+        numbers = {update.number: self._number(update.number) for update in fired}
+        return _labelled(rows, ChangeType.UPDATE_POSTIMAGE, numbers)
+
+    def _inserted(self, number: int, share: int) -> DataFrame:
+        context, statement = self.trial.context, self.trial.context.statement
+        inserts = statement.not_matched
+        frame, clause = marked_source(
+            context, self.decision.positions, (), inserts, columns_of_inserts(inserts)
+        )
+        wanted = FIRST_INSERT + number
+        chosen = frame.withColumn(CLAUSE, clause).where(F.col(CLAUSE) == wanted).limit(share)
+        placed = chosen.withColumns(
+            {FILE_ORDINAL: F.lit(None).cast("int"), ROW_INDEX: F.lit(None).cast("long")}
+        )
+        values = {
+            **identity_values(statement.config, context.source),
+            **inserts[number].action.values,
+        }
+        rows = self._with_values(placed, {wanted: values})
+        stated = next(
+            c.number
+            for c in self.trial.clauses
+            if c.kind is ClauseKind.NOT_MATCHED and c.place == number
+        )
+        return _labelled(rows, ChangeType.INSERT, {wanted: stated})
+
+    def _with_values(
+        self, frame: DataFrame, actions: Mapping[int, Mapping[str, Column]]
+    ) -> DataFrame:
+        config = self.trial.context.statement.config
+        rows = rows_with_values(frame, actions, config, helpers=(FILE_ORDINAL, ROW_INDEX))
+        return stored_rows(rows, config)
+
+    def _rows_of_whole_files(self) -> DataFrame:
+        context, plan = self.trial.context, self.trial.plan
+        every = frozenset(context.snapshot.config.schema.names)
+        rows = context.target_rows(plan.candidates, every).limit(self.limit)
+        frame = context.statement.frames.target(rows)
+        old = context.statement.pass_through()
+        return frame.select(
+            *(old[name].alias(name) for name in context.statement.schema.names),
+            F.lit(ChangeType.DELETE.value).alias(CHANGE),
+            F.lit(1).alias(CLAUSE),
+            F.col(FILE_ORDINAL).cast("int").alias(FILE_ORDINAL),
+            F.col(ROW_INDEX).cast("long").alias(ROW_INDEX),
+        )
+
+    def _number(self, number: int) -> int:
+        """Return a clause's number for people; ``number`` counts MATCHED, then BY SOURCE ones."""
+        num_matched = len(self.trial.context.statement.matched)
+        kind = ClauseKind.MATCHED if number < num_matched else ClauseKind.BY_SOURCE
+        place = number if number < num_matched else number - num_matched
+        return next(c.number for c in self.trial.clauses if c.kind is kind and c.place == place)
+
+
+def _any_mark(fired: Sequence[FiredUpdate]) -> Column:
+    marks = [F.col(mark_of(update.number)) for update in fired]
+    return functools.reduce(lambda one, other: one | other, marks)
+
+
+def _labelled(rows: DataFrame, kind: ChangeType, numbers: Mapping[int, int]) -> DataFrame:
+    """Name the kind of change, and give clauses the numbers that people know."""
+    clause = F.lit(None).cast("int")
+    for number, stated in numbers.items():
+        clause = F.when(F.col(CLAUSE) == number, F.lit(stated)).otherwise(clause)
+    names = [name for name in rows.columns if name not in (CLAUSE, FILE_ORDINAL, ROW_INDEX)]
+    return rows.select(
+        *(F.col(quoted(name)) for name in names),
+        F.lit(kind.value).alias(CHANGE),
+        clause.alias(CLAUSE),
+        F.col(FILE_ORDINAL).cast("int").alias(FILE_ORDINAL),
+        F.col(ROW_INDEX).cast("long").alias(ROW_INDEX),
+    )
+
+
+def _held(rows: DataFrame, schema: T.StructType) -> DataFrame:
+    """Compute the rows and keep them with the driver, both sides of an update together."""
+    rank = F.lit(len(_KINDS_IN_ORDER))
+    for number, kind in enumerate(_KINDS_IN_ORDER):
+        rank = F.when(F.col(CHANGE) == kind.value, F.lit(number)).otherwise(rank)
+    found: pa.Table = rows.withColumn(_RANK, rank).toArrow()
+    order = [(name, "ascending") for name in (CLAUSE, FILE_ORDINAL, ROW_INDEX, _RANK)]
+    kept = found.sort_by(order).drop_columns([FILE_ORDINAL, ROW_INDEX, _RANK])
+    return rows.sparkSession.createDataFrame(kept.rename_columns(schema.names), schema)

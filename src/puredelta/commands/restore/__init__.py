@@ -1,0 +1,1 @@
+"""RESTORE: the newest version becomes what an older version was."""

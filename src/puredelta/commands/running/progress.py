@@ -1,0 +1,177 @@
+"""The progress of one statement, as a line that overwrites itself: its stage, and tasks of Spark.
+
+The line goes to standard error. It is there if the session wants it (``spark.puredelta.progress``),
+and it appears only after a while, so that short statements write nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Event, Thread
+from typing import Any, TextIO
+
+from pyspark.sql import SparkSession
+
+from puredelta.commands.report.text import printable
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.spark.jvm.jobs.job_status import TaskCounts, find_tasks
+from puredelta.spark.session.delta_conf import PROGRESS
+from puredelta.spark.session.session import is_connect
+
+_FIRST_S = 1.0
+_EVERY_S = 0.5
+_STOP_S = 2.0
+_WIDTH_MAX = 120
+_SPARK_BAR = "spark.ui.showConsoleProgress"
+
+FindTasks = Callable[[], TaskCounts | None]
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ProgressLine:
+    """The line of one statement; `stage` names what runs now."""
+
+    title: str
+    find_tasks: FindTasks
+    out: TextIO
+    first_s: float = _FIRST_S
+    every_s: float = _EVERY_S
+    close: Callable[[], None] = _nothing
+    """Ends what finds the tasks."""
+    _stage: str = ""
+    _shown: int = 0
+    _started: float = field(default_factory=time.monotonic)
+    _ended: Event = field(default_factory=Event)
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Show that this stage runs, while it does."""
+        self._stage = name
+        yield
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the line until the end, and take it away."""
+        thread = Thread(target=self._run, name="puredelta-progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            thread.join(_STOP_S)
+            self._write("")
+            self.close()
+
+    def line(self) -> str:
+        """Return what there is to show now."""
+        tasks = self.find_tasks()
+        counted = "" if tasks is None else f", {tasks.done}/{tasks.known} tasks"
+        seconds = time.monotonic() - self._started
+        return printable(f"{self.title}: {self._stage}{counted} ({seconds:.0f} s)")
+
+    def _run(self) -> None:
+        wait_s = self.first_s
+        while not self._ended.wait(wait_s):
+            self._write(self.line())
+            wait_s = self.every_s
+
+    def _write(self, text: str) -> None:
+        """Write over the line that is there; a stream that was closed is no reason to fail."""
+        width = min(_WIDTH_MAX, shutil.get_terminal_size((80, 24)).columns - 1)
+        text = text[:width]
+        if not text and not self._shown:
+            return
+        with contextlib.suppress(OSError, ValueError):
+            self.out.write("\r" + text.ljust(self._shown) + ("" if text else "\r"))
+            self.out.flush()
+        self._shown = len(text)
+
+
+def open_progress(
+    spark: SparkSession, tag: str | None, title: str, settings: Mapping[str, str]
+) -> ProgressLine | None:
+    """Return the line of a statement, ``None`` if the session wants none. ``tag`` is that of its
+    jobs, if it starts any.
+
+    Raises:
+        InvalidRequestError: the setting is none of auto, on, off.
+    """
+    if not wants_progress(settings, sys.stderr, classic=not is_connect(spark)):
+        return None
+    if tag is None:
+        return ProgressLine(title=title, find_tasks=lambda: None, out=sys.stderr)
+    if not is_connect(spark):
+        return ProgressLine(title=title, find_tasks=partial(find_tasks, spark, tag), out=sys.stderr)
+    tasks = _ConnectTasks()
+    handler: Any = tasks
+    spark.registerProgressHandler(handler)
+    return ProgressLine(
+        title=title,
+        find_tasks=lambda: tasks.latest,
+        out=sys.stderr,
+        close=lambda: spark.removeProgressHandler(handler),
+    )
+
+
+def wants_progress(settings: Mapping[str, str], out: TextIO, *, classic: bool) -> bool:
+    """Tell whether to show progress; ``auto``: in notebooks, and in a terminal where Spark itself
+    shows none.
+
+    Raises:
+        InvalidRequestError: the setting is none of auto, on, off.
+    """
+    value = (PROGRESS.text(settings) or "auto").strip().lower()
+    if value not in ("auto", "on", "off"):
+        raise InvalidRequestError(
+            f"{PROGRESS.key} is {value!r}: set it to auto, on or off.",
+            code=ErrorCode.INVALID_CONF_VALUE,
+            key=PROGRESS.key,
+            value=value,
+        )
+    if value != "auto":
+        return value == "on"
+    if _in_notebook():
+        return True
+    shows_own = classic and settings.get(_SPARK_BAR, "true").lower() == "true"
+    return out.isatty() and not shows_own
+
+
+def _in_notebook() -> bool:
+    """Tell whether a notebook's kernel runs this process: its shell is not that of a terminal."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
+
+
+@dataclass(slots=True, eq=False)
+class _ConnectTasks:
+    """What the server says of the operations of a client: a handler of PySpark's."""
+
+    latest: TaskCounts | None = None
+
+    def __call__(
+        self,
+        stages: Any,
+        inflight_tasks: int,
+        operation_id: Any,
+        done: bool,  # noqa: FBT001 - PySpark's signature
+    ) -> None:
+        """Take what PySpark passes to every handler."""
+        del inflight_tasks, operation_id
+        counted = list(stages or ())
+        tasks = TaskCounts(
+            done=sum(stage.num_completed_tasks for stage in counted),
+            known=sum(stage.num_tasks for stage in counted),
+            running_jobs=1,
+        )
+        self.latest = None if done else tasks

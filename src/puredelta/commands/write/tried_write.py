@@ -1,0 +1,132 @@
+"""A write that is tried: what would come, what would go, and whether the table takes the rows."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from puredelta.commands.dml.explain.explain import dry_run_statement
+from puredelta.commands.dml.explain.preview import preview_statement
+from puredelta.commands.dml.replaced_rows import resolve_replaced
+from puredelta.commands.dml.run.replace_where import replaced_input
+from puredelta.commands.report.maintenance import first_decisions
+from puredelta.commands.report.parts import (
+    FileAction,
+    FileTotals,
+    JobCount,
+    ReportState,
+    RowTotals,
+)
+from puredelta.commands.report.report import Report
+from puredelta.commands.write.complete_rows import complete_rows
+from puredelta.commands.write.planned_write import PlannedWrite, write_capability
+from puredelta.commands.write.write_table import WriteRequest, plan_write
+from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.log.files.file_table import FileTable
+from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.write.writer import check_rows
+
+_DYNAMIC = (
+    "Which partitions are replaced: those of the new rows, which have to be written to know them."
+)
+
+
+def dry_run_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> Report:
+    """Return what a write would do; the rows are computed, checked and counted, and dropped.
+
+    With ``replaceWhere`` on data columns the counts are those of the execution, as for a MERGE.
+
+    Raises what `write_table` raises before it commits.
+    """
+    planned = plan_write(rows, log, request)
+    if planned is None:
+        return Report(
+            statement="WRITE",
+            table=log.root_uri,
+            state=ReportState.DRY_RUN,
+            notes=("There is a table, and the mode is ignore: nothing would happen.",),
+        )
+    planned.config.require(write_capability(planned.mode))
+    where = planned.options.replace_where if planned.overwrites else None
+    if where is None:
+        return _report(planned, _replaced(planned), where=None)
+    replaced = resolve_replaced(planned.command.spark, where, planned.config)
+    existing = planned.command.existing
+    if existing is None:
+        return _report(planned, None, where=where)
+    if replaced.goes_by_file(planned.config):
+        return _report(planned, replaced.files(planned.command.spark, existing), where=where)
+    planned.require_data_change(where)
+    checked = planned.checked(planned.rows, where)
+    return dry_run_statement(
+        planned.command,
+        planned.replacement(existing, where),
+        replaced_input(planned.command, checked),
+    )
+
+
+def preview_write(
+    rows: DataFrame, log: TableLog, request: WriteRequest, *, limit: int
+) -> DataFrame:
+    """Return rows that ``replaceWhere`` on data columns deletes and inserts, as a MERGE does.
+
+    Raises:
+        UnsupportedError: it is another write: old files go as a whole, new rows are those given.
+    """
+    planned = plan_write(rows, log, request)
+    where = planned.options.replace_where if planned is not None and planned.overwrites else None
+    existing = None if planned is None else planned.command.existing
+    if planned is None or where is None or existing is None:
+        raise UnsupportedError(
+            "Only a write with replaceWhere has a preview: what others write are the rows as they "
+            "are. Use dry_run_write for counts.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+        )
+    return preview_statement(
+        planned.command,
+        planned.replacement(existing, where),
+        replaced_input(planned.command, planned.checked(planned.rows, where)),
+        limit=limit,
+    )
+
+
+def _replaced(planned: PlannedWrite) -> FileTable | None:
+    existing = planned.command.existing
+    if existing is None or not planned.overwrites or planned.replaces_partitions:
+        return None
+    return existing.files
+
+
+def _report(planned: PlannedWrite, replaced: FileTable | None, *, where: str | None) -> Report:
+    command, store = planned.command, planned.command.log.store
+    inserted = _count(planned, where)
+    goes = FileTable.of(()) if replaced is None else replaced
+    named = zip(goes.rows["path"].to_pylist(), goes.rows["size_bytes"].to_pylist(), strict=True)
+    decisions = first_decisions(named, FileAction.REMOVE, "its rows are replaced")
+    dynamic = planned.replaces_partitions and where is None
+    return Report(
+        statement="WRITE",
+        table=store.root_uri,
+        state=ReportState.DRY_RUN,
+        read_version=None if command.existing is None else command.existing.version,
+        rows=RowTotals(inserted=inserted, deleted=None if dynamic else goes.num_records()),
+        files=FileTotals(
+            removed=None if dynamic else len(goes),
+            removed_bytes=None if dynamic else goes.total_size_bytes,
+        ),
+        decisions=decisions,
+        decisions_left_out=len(goes) - len(decisions),
+        jobs_expected=(JobCount(stage="write", jobs=1),),
+        notes=(_DYNAMIC,) if dynamic else (),
+    )
+
+
+def _count(planned: PlannedWrite, where: str | None) -> int:
+    """Compute and check the rows, then count them: two Spark jobs."""
+    store = planned.command.log.store
+    complete = complete_rows(planned.rows, planned.config, store=store)
+    try:
+        check_rows(planned.checked(complete.rows, where), planned.config)
+        return int(complete.rows.agg(F.count(F.lit(1))).collect()[0][0])
+    finally:
+        complete.remove(store)

@@ -1,0 +1,150 @@
+"""The options of a reader that say what a stream delivers, and how much at a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.log.changes.stream_changes import ChangeStream
+from puredelta.log.changes.stream_files import RowStream, StreamRules
+from puredelta.log.changes.stream_limits import ReadLimits
+from puredelta.log.changes.stream_log import Streamed, StreamSettings
+from puredelta.log.changes.stream_schema import StreamedTable
+from puredelta.log.changes.stream_start import StreamStart
+
+_SIZE = re.compile(r"\s*([0-9]+)\s*([a-z]*)\s*", re.IGNORECASE)
+_UNITS = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
+_UNITS |= {f"{unit}b": power for unit, power in _UNITS.items() if unit not in {"", "b"}}
+_CHANGES = ("readChangeFeed", "readChangeData")
+_TRACKING = ("schemaTrackingLocation", "schemaLocation")
+
+Option = Callable[[str], str | None]
+"""Gives the text of an option by name, whatever its case; None if it was not given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions:
+    """What the options of a stream say."""
+
+    settings: StreamSettings
+    rules: StreamRules
+    limits: ReadLimits
+    reads_changes: bool
+
+    @classmethod
+    def parse(cls, option: Option, millis: Callable[[str], int]) -> StreamOptions:
+        """Read the options of a stream; ``millis`` reads ``startingTimestamp``.
+
+        Raises:
+            InvalidRequestError: a value means nothing (DELTA_ILLEGAL_OPTION), a version or time
+                to travel to was chosen (DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS), or see
+                `StreamStart.parse`.
+            UnsupportedError: an option that would have to change what is delivered, and cannot.
+        """
+        _require_known(option)
+        ignores_all = _flag(option, "ignoreFileDeletion")
+        return cls(
+            settings=StreamSettings(
+                start=StreamStart.parse(
+                    option("startingVersion"), option("startingTimestamp"), millis
+                ),
+                exclude=_pattern(option, "excludeRegex"),
+                fails_on_data_loss=_flag(option, "failOnDataLoss", default=True),
+            ),
+            rules=StreamRules(
+                ignore_deletes=_flag(option, "ignoreDeletes") or ignores_all,
+                ignore_changes=_flag(option, "ignoreChanges") or ignores_all,
+                skip_change_commits=_flag(option, "skipChangeCommits"),
+            ),
+            limits=ReadLimits.of_options(
+                _count(option, "maxFilesPerTrigger"), _size(option, "maxBytesPerTrigger")
+            ),
+            reads_changes=any(_flag(option, name) for name in _CHANGES),
+        )
+
+    def streamed(self, table: StreamedTable) -> Streamed:
+        """Return what the options ask for of a table.
+
+        Raises:
+            InvalidRequestError: a column of the table has the name of one of the feed's.
+        """
+        if self.reads_changes:
+            return ChangeStream(table=table)
+        return RowStream(table=table, rules=self.rules)
+
+
+def _require_known(option: Option) -> None:
+    for name in ("versionAsOf", "timestampAsOf"):
+        if option(name) is not None:
+            raise InvalidRequestError(
+                f"Cannot time travel views, subqueries, streams or change data feed queries "
+                f"({name}). Use startingVersion or startingTimestamp.",
+                code=ErrorCode.UNSUPPORTED_TIME_TRAVEL_VIEWS,
+            )
+    if _flag(option, "withEventTimeOrder"):
+        raise UnsupportedError(
+            "withEventTimeOrder is not supported: the files of a table come in the order of "
+            "their times. Leave the option out, and give the watermark of the query enough "
+            "time, or sort what is there with a batch query first.",
+            code=ErrorCode.OPERATION_NOT_ALLOWED,
+        )
+    for name in _TRACKING:
+        if option(name) is not None:
+            raise UnsupportedError(
+                f"{name} is not supported: no log of schemas is kept. Leave the option out. A "
+                "column that is added needs a restart of the query only; after a rename, a drop "
+                "or a change of a type begin with a fresh checkpoint directory and "
+                "startingVersion behind the change.",
+                code=ErrorCode.OPERATION_NOT_ALLOWED,
+            )
+
+
+def _illegal(name: str, value: str, explanation: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"Invalid value '{value}' for option '{name}', {explanation}",
+        code=ErrorCode.INVALID_WRITE_OPTION,
+        option=name,
+        value=value,
+    )
+
+
+def _flag(option: Option, name: str, *, default: bool = False) -> bool:
+    text = option(name)
+    if text is None:
+        return default
+    if text.lower() not in {"true", "false"}:
+        raise _illegal(name, text, "must be 'true' or 'false'")
+    return text.lower() == "true"
+
+
+def _count(option: Option, name: str) -> int | None:
+    text = option(name)
+    if text is None:
+        return None
+    if not text.strip().isdecimal() or not 0 < int(text) < 1 << 31:
+        raise _illegal(name, text, "must be a positive integer")
+    return int(text)
+
+
+def _size(option: Option, name: str) -> int | None:
+    text = option(name)
+    if text is None:
+        return None
+    found = _SIZE.fullmatch(text)
+    power = None if found is None else _UNITS.get(found[2].lower())
+    size = 0 if found is None or power is None else int(found[1]) << power
+    if not 0 < size < 1 << 63:
+        raise _illegal(name, text, "must be a size configuration such as '10g'")
+    return size
+
+
+def _pattern(option: Option, name: str) -> re.Pattern[str] | None:
+    text = option(name)
+    if text is None:
+        return None
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise _illegal(name, text, f"must be a regular expression ({error})") from error

@@ -1,0 +1,1 @@
+"""Streaming sources that are Python objects, and frames that Spark's engine takes for batches."""

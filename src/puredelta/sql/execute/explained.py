@@ -1,0 +1,133 @@
+"""EXPLAIN, and statements that are tried: what text asks for, looked at instead of executed."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+from typing import Any, TypeVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+from puredelta.commands.dml.run.request import ChangeRequest
+from puredelta.commands.report.report import Report
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.sql.execute.requests import Request, requested
+from puredelta.sql.parse.explain_statement import Explained, ExplainFormat, ExplainStatement
+from puredelta.sql.parse.parse import parse
+from puredelta.sql.parse.statement import Rejected
+from puredelta.sql.relations.parameters import Arguments, with_values
+from puredelta.sql.relations.views import TemporaryViews
+
+Answer = TypeVar("Answer")
+
+
+def explain(
+    spark: SparkSession, statement: ExplainStatement, views: TemporaryViews
+) -> DataFrame | None:
+    """Return one row, whose column ``plan`` says what a statement will do; nothing is executed.
+
+    None if the statement concerns no Delta table.
+    """
+    request = requested(spark, statement.statement, text=statement.text, views=views)
+    if request is None:
+        return None
+    report = request.explain()
+    text = report.to_text(full=statement.format is not ExplainFormat.SIMPLE)
+    if statement.format is ExplainFormat.EXTENDED and isinstance(request, ChangeRequest):
+        text += _source_plan(request)
+    return spark.createDataFrame([(text,)], "plan STRING")
+
+
+def _source_plan(request: ChangeRequest) -> str:
+    if request.source_rows is None:
+        return ""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        request.source_rows.explain(extended=True)
+    return f"\nSource, as Spark plans it\n{printed.getvalue().rstrip()}"
+
+
+def explain_text(
+    spark: SparkSession,
+    text: str,
+    *,
+    mode: str = "plan",
+    args: Arguments | None = None,
+    fields: Mapping[str, Any] | None = None,
+) -> Report:
+    """Return what a statement will do; ``mode`` is ``plan`` or ``source``.
+
+    Raises:
+        InvalidRequestError: the text is no statement that changes a Delta table.
+    """
+    return _asked(spark, text, args, fields, lambda request: request.explain(mode))
+
+
+def dry_run_text(
+    spark: SparkSession,
+    text: str,
+    *,
+    args: Arguments | None = None,
+    fields: Mapping[str, Any] | None = None,
+) -> Report:
+    """Return what a statement would do, with the counts of its execution; changes nothing.
+
+    Raises:
+        InvalidRequestError: the text is no statement that changes a Delta table.
+    """
+    return _asked(spark, text, args, fields, lambda request: request.dry_run())
+
+
+def preview_text(
+    spark: SparkSession,
+    text: str,
+    *,
+    limit: int,
+    args: Arguments | None = None,
+    fields: Mapping[str, Any] | None = None,
+) -> DataFrame:
+    """Return rows that a MERGE, an UPDATE or a DELETE would change, before and after.
+
+    Raises:
+        InvalidRequestError: the text is no statement that changes a Delta table.
+        UnsupportedError: the statement changes no rows.
+    """
+
+    def preview(request: Request) -> DataFrame:
+        if not isinstance(request, ChangeRequest):
+            raise UnsupportedError(
+                "Only MERGE, UPDATE and DELETE change rows that could be shown. Use dry_run for "
+                "the files that other statements change.",
+                code=ErrorCode.OPERATION_NOT_ALLOWED,
+            )
+        return request.preview(limit)
+
+    return _asked(spark, text, args, fields, preview)
+
+
+def _asked(
+    spark: SparkSession,
+    text: str,
+    args: Arguments | None,
+    fields: Mapping[str, Any] | None,
+    ask: Callable[[Request], Answer],
+) -> Answer:
+    with TemporaryViews() as views:
+        filled = with_values(spark, text, args=args, fields=fields, names=views)
+        statement = parse(filled)
+        if isinstance(statement, ExplainStatement):
+            filled, statement = statement.text, statement.statement
+        if isinstance(statement, Rejected):
+            raise statement.error
+        request = None
+        if isinstance(statement, Explained):
+            request = requested(spark, statement, text=filled, views=views)
+        if request is None:
+            shown = " ".join(text.split())[:80]
+            raise InvalidRequestError(
+                "Only MERGE, UPDATE, DELETE, OPTIMIZE, VACUUM, RESTORE and CONVERT TO DELTA on "
+                f"Delta tables can be explained or tried here, not {shown!r}.",
+                code=ErrorCode.OPERATION_NOT_ALLOWED_DETAIL,
+            )
+        return ask(request)

@@ -1,0 +1,1 @@
+"""Clients that nobody here wrote, over tables of this library."""

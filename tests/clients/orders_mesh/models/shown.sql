@@ -1,0 +1,2 @@
+MODEL (name mesh.shown, kind VIEW);
+SELECT sum(doubled) AS total FROM mesh.whole

@@ -1,0 +1,142 @@
+"""A recorded statement that is tried before it is executed: both must say the same."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import puredelta
+from puredelta import DeltaTable, Report, last_report
+from puredelta.errors import DeltaError
+from puredelta.spark.write.write_session import temporary_settings
+from tests.corpus.case import Case
+from tests.corpus.conftest import explain
+from tests.corpus.run import Run, _named, _positional, _with_table
+from tests.corpus.values import encode_rows
+
+PREVIEW_MAX = 10_000
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A request of puredelta's public API, of whatever makes one."""
+
+    dry_run: Callable[[], Report]
+    preview: Callable[[], DataFrame]
+
+
+def require_same(run: Run, case: Case) -> str:
+    """Try and execute a case on a copy of its table, and say how far they were compared."""
+    path = run.place.copy(run._base(case.setup), f"tried-{case.id}")
+    try:
+        for text in case.prepare:
+            run.engine.run_sql(_with_table(text, path)).collect()
+        source = run._source(case, path)
+        with temporary_settings(run.spark, case.settings):
+            return _compared(run, case, path, source)
+    finally:
+        shutil.rmtree(path)
+
+
+def _compared(run: Run, case: Case, path: str, source: DataFrame | None) -> str:
+    tried = tried_of(run.spark, case, path, source)
+    if tried is None:
+        return "no statement that is tried"
+    before, version = files_below(path), run.place.last_commit(path)[0]
+    report, refusal = _outcome(tried.dry_run)
+    preview, unseen = _outcome(lambda: encode_rows(tried.preview().drop("_clause")))
+    assert files_below(path) == before, "something was left"
+    _, error = _outcome(lambda: _execute(run, case, path, source))
+    if error is not None:
+        assert refusal is not None, f"the dry run did not see {error}"
+        assert explain(refusal) == explain(error)
+        return "refused"
+    assert refusal is None, refusal
+    assert unseen is None, unseen
+    done = last_report()
+    assert done is not None
+    require_alike(report, done)
+    last = run.place.last_commit(path)[0]
+    if last == version or not case.has_feed:
+        return "counts"
+    feed = run.engine.changes(path, version + 1).drop("_commit_version", "_commit_timestamp")
+    if "rand(" not in str(case) and "uuid(" not in str(case):
+        assert preview == encode_rows(
+            feed.select(*puredelta.read(run.spark, path).columns, "_change_type")
+        )
+    return "counts and change feed"
+
+
+def require_alike(tried: Report, done: Report) -> None:
+    """Compare what a dry run says with what the execution did."""
+    assert tried.rows == done.rows
+    totals = ("rewritten", "rewritten_bytes", "marked", "marked_bytes", "removed", "removed_bytes")
+    for name in totals:
+        assert getattr(tried.files, name) == getattr(done.files, name), name
+    assert tried.selected == done.selected
+    for one, other in zip(tried.clauses, done.clauses, strict=True):
+        assert (one.number, one.text, one.action) == (other.number, other.text, other.action)
+        assert other.rows is None or one.rows == other.rows
+    assert set(tried.decisions) == set(done.decisions)
+
+
+def tried_of(spark: SparkSession, case: Case, path: str, source: DataFrame | None) -> Tried | None:
+    """Return the statement of a case as what can be tried; None if it is another one."""
+    if case.statement is not None:
+        text = _with_table(case.statement, path)
+        words = text.split()[0].upper()
+        if words not in ("MERGE", "UPDATE", "DELETE", "WITH"):
+            return None
+        return Tried(
+            dry_run=lambda: puredelta.dry_run(spark, text),
+            preview=lambda: puredelta.preview(spark, text, PREVIEW_MAX),
+        )
+    assert case.calls is not None
+    names = [name for name, *_ in case.calls]
+    if "sql" in names or names[-1] not in ("execute", "update", "delete"):
+        return None
+
+    def request() -> Any:
+        at: Any = DeltaTable.forPath(spark, path)
+        for name, *arguments in case.calls or ():
+            if name == "merge":
+                assert source is not None
+                at = at.merge(source.alias(arguments[0]), arguments[1])
+            elif name in ("update", "delete"):
+                prepare = getattr(at, f"prepare{name.capitalize()}")
+                at = prepare(*_positional(arguments), **_named(arguments))
+            elif name != "execute":
+                at = getattr(at, name)(*_positional(arguments), **_named(arguments))
+        return at
+
+    return Tried(
+        dry_run=lambda: request().dry_run(), preview=lambda: request().preview(PREVIEW_MAX)
+    )
+
+
+def _execute(run: Run, case: Case, path: str, source: DataFrame | None) -> None:
+    answer = run._execute(case, path, source)
+    if answer is not None:
+        answer.collect()
+
+
+def _outcome(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    try:
+        return call(), None
+    except (DeltaError, PySparkException, ValueError, TypeError) as error:
+        return None, error
+
+
+def files_below(path: str) -> set[str]:
+    """Every file and directory below a table's root."""
+    return {
+        os.path.relpath(f"{folder}/{name}", path)
+        for folder, folders, names in os.walk(path)
+        for name in (*folders, *names)
+    }
