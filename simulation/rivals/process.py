@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-LIMIT_S = 180.0
+LIMIT_S = 900.0
+"""A session starts in seconds; on a machine that others use it may take minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
-from puredelta.errors import InvalidRequestError
+from puredelta.errors import InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.data_files.data_io import DataIo, data_io
 from puredelta.spark.write.write_session import temporary_settings
@@ -230,3 +230,20 @@ def test_who_reads_and_writes_is_decided_by_the_scheme(spark: SparkSession) -> N
         pytest.raises(InvalidRequestError, match="'auto', 'spark' or 'arrow'"),
     ):
         data_io(spark, ["file:/a"])
+
+
+def test_files_on_storage_that_nobody_reaches_name_the_scheme_and_what_to_do(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    puredelta.write(spark.range(3), path)
+    add = {"path": "foreign://host/p.parquet", "partitionValues": {}, "size": 7}
+    line = json.dumps({"add": {**add, "modificationTime": 1, "dataChange": True}})
+    (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_text(line + "\n")
+    names = r"foreign://host/p\.parquet.*'foreign'.*spark\.jars\.packages"
+    with pytest.raises(UnsupportedError, match=names) as raised:
+        puredelta.read(spark, path)
+    assert raised.value.details["scheme"] == "foreign"
+    with pytest.raises(UnsupportedError, match=names):
+        DeltaTable.forPath(spark, path).delete("id = 1")
+    assert TableLog.open(path).snapshot().version == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,18 @@ from typing import Any
 import pytest
 
 from puredelta.commands.restore.restore import differing_files, restore_table
+from puredelta.commands.vacuum.vacuum import vacuum
 from puredelta.errors import (
+    ConcurrentAppendException,
     ConcurrentDeleteReadException,
+    ConflictError,
     ErrorCode,
     InvalidRequestError,
 )
 from puredelta.log.files.clock import wall_clock
 from puredelta.log.maintenance.running_vacuums import require_kept
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.actions import DeletionVectorDescriptor
+from puredelta.protocol.actions.actions import Action, DeletionVectorDescriptor
 from puredelta.protocol.actions.log_paths import commit_name, log_path
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.feature_usage import (
@@ -32,7 +36,7 @@ from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN, clustering_do
 from puredelta.store.local import LocalStore
 from tests.commands.sessions import FakeSession
 from tests.commands.vacuum.recorded import DAY_MS, ENDED, NOW_MS, STARTED, record
-from tests.faults import Meddling
+from tests.faults import Meddling, at_first
 from tests.log.tables import (
     WRITE,
     Client,
@@ -111,6 +115,35 @@ def test_x24a_a_vacuum_that_may_delete_the_files_is_waited_for(
     else:
         restore_table(SPARK, log, version=0, clock=lambda: NOW_MS)
         assert paths(log) == {"a.parquet"}
+
+
+def test_x24a_a_vacuum_that_came_between_is_a_conflict(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    file.write_bytes(b"x")
+    os.utime(file, (1, 1))
+    log = create_table(LocalStore(tmp_path), add("a.parquet"))
+    commit(log, remove("a.parquet", deleted_ms=wall_clock() - 10 * DAY_MS))
+    vacuumed = at_first("put_if_absent", lambda: vacuum(SPARK, log))
+    with pytest.raises(ConcurrentDeleteReadException, match="VACUUM START"):
+        restore_table(SPARK, TableLog(Meddling(log.store, before=vacuumed)), version=0)
+    assert not file.exists()
+    assert paths(log) == set()
+
+
+@pytest.mark.parametrize(
+    ("statement", "conflict", "left"),
+    [
+        (add("d.parquet"), ConcurrentAppendException, {"b.parquet", "c.parquet", "d.parquet"}),
+        (remove("c.parquet"), ConcurrentDeleteReadException, {"b.parquet"}),
+    ],
+)
+def test_a_statement_that_came_between_is_a_conflict(
+    log: TableLog, statement: Action, conflict: type[ConflictError], left: set[str]
+) -> None:
+    rival = at_first("put_if_absent", lambda: commit(log, statement))
+    with pytest.raises(conflict):
+        restore_table(SPARK, TableLog(Meddling(log.store, before=rival)), version=1)
+    assert paths(log) == left
 
 
 def test_commits_may_be_cleaned_up_while_vacuums_are_looked_for(tmp_path: Path) -> None:

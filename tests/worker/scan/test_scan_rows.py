@@ -12,6 +12,7 @@ import pytest
 
 from puredelta.worker.files import DataPath
 from puredelta.worker.limits import Limits
+from puredelta.worker.read_rows import OnlySparkError
 from puredelta.worker.scan.scan_rows import (
     FILE_PARTS,
     SCAN_LAYOUTS,
@@ -114,3 +115,20 @@ def test_a_damaged_file_is_an_error_even_if_files_may_be_missing(tmp_path: Path)
     (tmp_path / "x.parquet").write_bytes(b"PAR1 nothing PAR1")
     with pytest.raises(ScanError, match=r"x\.parquet"):
         list(read_part(layout(skips_missing=True), part(tmp_path / "x.parquet")))
+
+
+@pytest.mark.parametrize(
+    ("cause", "is_told"), [(OSError("no token"), True), (FileNotFoundError("gone"), False)]
+)
+def test_an_object_that_cannot_be_reached_says_where_its_storage_is_set(
+    monkeypatch: pytest.MonkeyPatch, cause: OSError, is_told: bool
+) -> None:
+    def opened(_: DataPath) -> Any:
+        raise OnlySparkError(str(cause)) from cause
+
+    monkeypatch.setattr("puredelta.worker.scan.scan_rows.opened", opened)
+    path = (("s3://bucket", b""), "t/f.parquet", 9)
+    part = FilePart(path=path, start=0, stop=9, size=9, constants=(1,))
+    with pytest.raises(ScanError, match=r"s3://bucket/t/f\.parquet") as raised:
+        list(read_part(layout(), part))
+    assert ("spark.puredelta.storage." in str(raised.value)) is is_told

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -203,7 +204,15 @@ def _replaced(column: pa.ChunkedArray, mask: pa.ChunkedArray, values: pa.Array) 
 
 
 def _table(actions: Sequence[FileAction], schema: pa.Schema) -> pa.Table:
+    if not actions:
+        return _empty(schema)
     return pa.table([_column(actions, field) for field in schema], schema=schema)
+
+
+@cache
+def _empty(schema: pa.Schema) -> pa.Table:
+    """Return no rows. Most commits add or remove nothing, and each column takes its time."""
+    return schema.empty_table()
 
 
 def _column(actions: Sequence[FileAction], field: pa.Field) -> pa.Array:

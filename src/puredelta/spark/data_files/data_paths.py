@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Sequence
 
+from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.protocol.actions.paths import absolute_uris
 from puredelta.store.access.location import ObjectLocation, parse_object_location
 from puredelta.store.base import Store
@@ -56,3 +57,16 @@ class DataPaths:
 def _fields(store: ObjectStore) -> StoreFields:
     arguments = store.access.arguments()
     return arguments.pop("url"), pickle.dumps(arguments)
+
+
+def unreachable(uri: str) -> UnsupportedError:
+    """Build the error for a file or directory, by its absolute URI, that nobody has a way to."""
+    scheme = uri.partition(":")[0]
+    return UnsupportedError(
+        f"{uri} cannot be reached: neither Spark nor its Python workers have a file system for "
+        f"{scheme!r}. Put Hadoop's client for it on the class path (spark.jars.packages), or read "
+        "a version of the table whose files are elsewhere.",
+        code=ErrorCode.UNSUPPORTED_STORAGE,
+        path=uri,
+        scheme=scheme,
+    )

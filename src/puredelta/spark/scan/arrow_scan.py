@@ -20,10 +20,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.protocol.values.partition_values import parse_partition_value
 from puredelta.protocol.values.timestamps import parse_time_zone
-from puredelta.spark.data_files.data_paths import DataPaths
+from puredelta.spark.data_files.data_paths import DataPaths, unreachable
 from puredelta.spark.data_files.worker_code import streamed
 from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable, with_required
 from puredelta.spark.session.arrow_types import arrow_schema
@@ -105,11 +104,7 @@ def _cut(
     for file in files:
         path = paths.find(file.uri, file.size_bytes)
         if path is None:
-            raise UnsupportedError(
-                f"Neither Spark nor its Python workers have a way to {file.uri}.",
-                code=ErrorCode.UNSUPPORTED_STORAGE,
-                path=file.uri,
-            )
+            raise unreachable(file.uri)
         for start in range(0, file.size_bytes, _PART_BYTES):
             yield file, path, start, min(start + _PART_BYTES, file.size_bytes)
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.values.partition_escape import escape_partition_text
-from puredelta.spark.data_files.data_paths import DataPaths
+from puredelta.spark.data_files.data_paths import DataPaths, unreachable
 from puredelta.spark.data_files.worker_code import streamed
 from puredelta.spark.session.arrow_types import arrow_schema
 from puredelta.spark.session.types import quoted
@@ -147,11 +147,7 @@ def _reached(job: ArrowJob, directory: str) -> DataPath:
     uri = f"{job.store.root_uri}/{directory}"
     path = DataPaths(job.store.at).find(uri)
     if path is None:
-        raise UnsupportedError(
-            f"Neither Spark nor its Python workers have a way to {uri}.",
-            code=ErrorCode.UNSUPPORTED_STORAGE,
-            path=uri,
-        )
+        raise unreachable(uri)
     return path
 
 

@@ -85,6 +85,13 @@ class ScanError(Exception):
     """A data file cannot be read by a worker."""
 
 
+_SET_STORAGE = (
+    ". Spark has no file system for this storage, so its Python workers read it: give them "
+    "credentials, region and endpoint as spark.puredelta.storage.* or in Hadoop's settings "
+    "(docs/storage.md), or put Hadoop's client for it on the class path (spark.jars.packages)"
+)
+
+
 def read_part(layout: ScanLayout, part: FilePart) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one part.
 
@@ -97,8 +104,10 @@ def read_part(layout: ScanLayout, part: FilePart) -> Iterator[pa.RecordBatch]:
     except OnlySparkError as failure:
         if layout.skips_missing and isinstance(failure.__cause__, FileNotFoundError):
             return
+        is_lost = isinstance(failure.__cause__, FileNotFoundError)
+        next_step = "" if is_lost or isinstance(part.path, str) else _SET_STORAGE
         raise ScanError(
-            f"The data file {label(part.path)} cannot be read by Arrow: {failure}"
+            f"The data file {label(part.path)} cannot be read by Arrow: {failure}{next_step}"
         ) from failure
 
 
