@@ -13,7 +13,7 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -172,8 +172,12 @@ class LocalStore:
         Raises:
             UnsupportedError: the file system has no hard links (UNSUPPORTED_STORAGE).
         """
+        return self.put_parts_if_absent(path, (content,))
+
+    def put_parts_if_absent(self, path: str, parts: Iterable[bytes]) -> PutOutcome:
+        """Write part by part, as `put_if_absent` does."""
         target = self._path(path)
-        with _translated(), self._temporary(target, content) as temporary:
+        with _translated(), self._temporary(target, parts) as temporary:
             if not target.exists():
                 _drop_checksum(target)
             outcome = link_new(temporary, target)
@@ -184,7 +188,7 @@ class LocalStore:
     def put(self, path: str, content: bytes) -> None:
         """Write aside, flush, then rename over whatever is there."""
         target = self._path(path)
-        with _translated(), self._temporary(target, content) as temporary:
+        with _translated(), self._temporary(target, (content,)) as temporary:
             _drop_checksum(target)
             temporary.replace(target)
             flush_directory(target.parent)
@@ -247,13 +251,13 @@ class LocalStore:
         return self._prefix + path
 
     @contextlib.contextmanager
-    def _temporary(self, target: Path, content: bytes) -> Iterator[Path]:
+    def _temporary(self, target: Path, parts: Iterable[bytes]) -> Iterator[Path]:
         """Yield a flushed file with this content next to the target; one that cannot go stays."""
         make_directories(target.parent)
         temporary = target.parent / f".{uuid.uuid4().hex}.tmp"
         try:
             with temporary.open("xb") as stream:
-                stream.write(content)
+                stream.writelines(parts)
                 stream.flush()
                 os.fsync(stream.fileno())
             yield temporary
