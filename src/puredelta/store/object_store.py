@@ -33,10 +33,12 @@ from puredelta.store.base import (
 )
 from puredelta.store.file_system import TRIAL_PREFIX
 from puredelta.store.object_client import UnsupportedRequestError, client_of, translated
+from puredelta.store.object_listing import PAGE, list_below
 from puredelta.store.ranged_file import END_BYTES, RangedFile
 from puredelta.store.read_ahead import ReadFiles, begin_reading
 
-_PAGE = 1_000
+_LISTS_FROM_A_KEY = ("s3://", "s3a://", "gs://")
+"""Where a listing may begin at any key; elsewhere each part would read all that is before it."""
 _EMPTY = re.compile(r"status code: 416|non-partial|CONTENT_RANGE", re.IGNORECASE)
 """What is answered where a part of an empty object is asked for."""
 _atomic_roots: set[tuple[object, ...]] = set()
@@ -120,7 +122,7 @@ class ObjectStore:
             if start:
                 # An offset is exclusive, and some stores ignore it.
                 offset = f"{prefix}/{start[:-1]}" if prefix else start[:-1]
-                pages = obstore.list(self._client, prefix or None, offset=offset, chunk_size=_PAGE)
+                pages = obstore.list(self._client, prefix or None, offset=offset, chunk_size=PAGE)
                 found: Iterable[Any] = (entry for page in pages for entry in page)
             else:
                 found = obstore.list_with_delimiter(self._client, prefix or None)["objects"]
@@ -136,17 +138,13 @@ class ObjectStore:
     def walk(self, directory: str) -> Iterator[StoredFile]:
         """Yield every object below a directory, but none that stands for a directory."""
         prefix = self._key(directory)
+        before: StoredFile | None = None
         with self._translated(directory):
-            pages = obstore.list(self._client, prefix or None, chunk_size=_PAGE)
-            before: StoredFile | None = None
-            for page in pages:
-                for entry in page:
-                    file = self._stored(entry)
-                    if entry["path"] == prefix:
-                        continue  # the directory's own
-                    if before is not None and not _is_marker(before, file.path):
-                        yield before
-                    before = file
+            parted = self._access.url.startswith(_LISTS_FROM_A_KEY)
+            for file in list_below(self._client, prefix, self._stored, parted=parted):
+                if before is not None and not _is_marker(before, file.path):
+                    yield before
+                before = file
             if before is not None:
                 yield before
 
@@ -257,8 +255,8 @@ class ObjectStore:
         with self._translated(directory):
             found = [entry for page in obstore.list(self._client, prefix) for entry in page]
             keys = [entry["path"] for entry in found if entry["path"] != prefix]
-            for first in range(0, len(keys), _PAGE):
-                self._delete_all(keys[first : first + _PAGE])
+            for first in range(0, len(keys), PAGE):
+                self._delete_all(keys[first : first + PAGE])
         if self._remove_markers is not None and any(entry["size"] == 0 for entry in found):
             self._remove_markers(self._named(directory.strip("/")))
 

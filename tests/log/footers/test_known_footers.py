@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.log.footers import known_footers
-from puredelta.log.footers.chunk_shapes import UnknownShapeError, Walk
+from puredelta.log.footers.chunk_shapes import UnknownBytesError, Walk
 from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.log.footers.known_footers import KnownFooters
 from puredelta.log.footers.parquet_footer import (
@@ -194,5 +194,5 @@ def test_damaged_footers_are_never_understood_otherwise(monkeypatch: pytest.Monk
 
 def test_what_is_no_struct() -> None:
     for content in (b"\x1f\x00", b"\x1c" * 40, b"\x19\xfc\xff\xff\xff\xff\x07"):
-        with pytest.raises((UnknownShapeError, IndexError)):
+        with pytest.raises((UnknownBytesError, IndexError)):
             Walk(content).struct()

@@ -18,6 +18,9 @@ from puredelta.log.footers.known_footers import FooterSummary, KnownFooters
 from puredelta.log.footers.parquet_footer import map_ends
 from puredelta.store.base import Store, StoredFile
 
+_THREADS = 16
+"""Where storage is slow, as many footers are on their way."""
+
 
 class ReadFile(NamedTuple):
     """One file and what its footer says."""
@@ -47,6 +50,7 @@ def read_files(
         lambda file, end: ReadFile(file, known.describe(end)),
         read_end=lambda file, num_bytes: store.read_end(file.path, num_bytes),
         name=lambda file: file_uri(store, file),
+        threads=_THREADS,
         recover=(lambda *_: None) if ignore_corrupt else None,
     )
     return (file for file in found if file is not None)

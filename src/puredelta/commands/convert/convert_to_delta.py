@@ -137,6 +137,18 @@ def convert_to_delta(
     tags = entry_tags(spark, target)
     environment = Environment(on_phase=on_phase)
     command = command_on(spark, log, None, target.capability, environment=environment)
+    return _convert(command, target, tags, collect_stats=collect_stats, verify=verify)
+
+
+def _convert(
+    command: Command,
+    target: ConversionTarget,
+    tags: Mapping[str, str],
+    *,
+    collect_stats: bool,
+    verify: bool,
+) -> ConvertResult:
+    spark, log = command.spark, command.log
     with running_statement(spark, "CONVERT", log.root_uri, runs_jobs=False) as running:
         target = inferred_target(command, target)
         plan = plan_conversion(command, target, collect_stats=collect_stats, note=running.note)

@@ -31,7 +31,6 @@ from puredelta.commands.convert.listing.partitions import (
     require_partition_columns,
 )
 from puredelta.commands.convert.listing.sink_log import SINK_LOG_DIRECTORY
-from puredelta.commands.convert.noted import Note, counted, note_nothing
 from puredelta.commands.convert.settings import ConvertSettings
 from puredelta.commands.convert.target import ConversionTarget
 from puredelta.commands.convert.with_spark import cast_texts, read_parquet_schema
@@ -40,6 +39,7 @@ from puredelta.commands.definition.new_table import (
     NewTableProperties,
     plan_new_table,
 )
+from puredelta.commands.running.noted import Note, counted, note_nothing
 from puredelta.errors import ConcurrentWriteException, ErrorCode, InvalidRequestError
 from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.log.footers.known_footers import FooterSummary

@@ -47,7 +47,7 @@ Raises:
 """
 
 
-class UnknownShapeError(Exception):
+class UnknownBytesError(Exception):
     """Bytes that are no struct, or one that these patterns do not describe."""
 
 
@@ -71,7 +71,7 @@ class Walk:
     def struct(self, path: Path = (), *, field: int = 0) -> None:
         """Step over a struct, or what is left of it after ``field``."""
         if len(path) > _DEPTH_MAX:
-            raise UnknownShapeError("nested too deep")
+            raise UnknownBytesError("nested too deep")
         while True:
             start = self.position
             header = self._byte()
@@ -105,7 +105,7 @@ class Walk:
             case 12:
                 self.struct(path)
             case _:
-                raise UnknownShapeError(f"a value of type {kind}")
+                raise UnknownBytesError(f"a value of type {kind}")
 
     def varint(self) -> int:
         """Return the number here, whose sign is still in its last bit."""
@@ -122,7 +122,7 @@ class Walk:
         if [path for path in (_NULLS, _GROUP_ROWS, _HIGH, _LOW) if path in self._groups] != (
             self._groups
         ) or ((_HIGH in self._groups) != (_LOW in self._groups)):
-            raise UnknownShapeError("statistics in an unusual order")
+            raise UnknownBytesError("statistics in an unusual order")
         steps: list[tuple[bytes, Path | None]] = []
         segment = b""
         for part in self._parts:
@@ -174,7 +174,7 @@ class Walk:
                 self._groups.append(path)
             self._parts.append(_Hole(path))
         if self.position > len(self._content):
-            raise UnknownShapeError("cut short")
+            raise UnknownBytesError("cut short")
 
     def _list(self, path: Path) -> None:
         start = self.position
@@ -184,7 +184,7 @@ class Walk:
             size = self.varint()
         self._literal(start)
         if size > len(self._content):
-            raise UnknownShapeError("a list longer than the footer")
+            raise UnknownBytesError("a list longer than the footer")
         kind = header & 15
         for _ in range(size):
             self.value(3 if kind in (1, 2) else kind, path)
@@ -224,7 +224,7 @@ def _read_fixed(
         case 3:
             return read_bounds
         case _:
-            raise UnknownShapeError("bounds without a number of NULLs")
+            raise UnknownBytesError("bounds without a number of NULLs")
 
 
 def _read_with_holes(steps: list[tuple[bytes, Path | None]]) -> ReadShape:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
-from puredelta.log.footers.chunk_shapes import Found, ReadShape, UnknownShapeError, Walk, number_in
+from puredelta.log.footers.chunk_shapes import Found, ReadShape, UnknownBytesError, Walk, number_in
 from puredelta.log.footers.file_stats import FileKind, TableStatistics
 from puredelta.log.footers.parquet_footer import parse_footer, schema_message, schema_text
 
@@ -63,7 +63,7 @@ class _Part:
         shape = walk.shape(self.physical)
         found = shape(content, position)
         if found is None or found[0] != walk.position:
-            raise UnknownShapeError("the pattern does not match what it was made of")
+            raise UnknownBytesError("the pattern does not match what it was made of")
         self.shapes = [shape, *self.shapes[: _SHAPES_MAX - 1]]
         return found
 
@@ -170,7 +170,7 @@ class KnownFooters:
             if proven:
                 self._kinds = [kind, *(k for k in self._kinds if k is not kind)][:_KINDS_MAX]
                 return
-        except (UnknownShapeError, IndexError):
+        except (UnknownBytesError, IndexError):
             pass
         for part, shapes in zip(parts, before, strict=True):
             part.shapes = shapes
@@ -181,14 +181,14 @@ class KnownFooters:
         walk = Walk(content)
         for header in (0x15, 0x19):  # the format's version, and the schema
             if content[walk.position] != header:
-                raise UnknownShapeError("an unusual footer")
+                raise UnknownBytesError("an unusual footer")
             walk.position += 1
             walk.value(header & 15, (0,))
         prefix, columns = content[: walk.position], footer.num_columns
         head = re.compile(re.escape(prefix) + _HEAD + re.escape(_listed(columns)), re.DOTALL)
         start = head.match(content)
         if start is None:
-            raise UnknownShapeError("an unusual footer")
+            raise UnknownBytesError("an unusual footer")
         known = [k for k in self._kinds if k.head == head and content.endswith(k.closing)]
         group = footer.row_group(0)
         types = [group.column(number).physical_type for number in range(columns)]

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from puredelta.errors import CorruptTableError, ErrorCode
-from puredelta.log.footers.prefetch import read_in_order
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.store.base import FileEnd, Store
+from puredelta.store.in_order import read_in_order
 
 FOOTER_THREADS = 4
 """Threads that read where storage is slow; footers are parsed in the caller's thread."""

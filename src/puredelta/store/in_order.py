@@ -25,6 +25,9 @@ _AHEAD_READS = 256
 
 _AHEAD_PER_THREAD = 4
 
+_LISTERS = 16
+_WAITED_SLOW_S = 0.001
+
 S = TypeVar("S")
 R = TypeVar("R")
 
@@ -35,6 +38,7 @@ def read_in_order(
     *,
     threads: int,
     clock: Callable[[], float] = time.perf_counter,
+    slow_s: float = SLOW_READ_SECONDS,
 ) -> Iterator[tuple[S, R]]:
     """Yield every source with what ``read`` returned for it, in their order.
 
@@ -49,7 +53,7 @@ def read_in_order(
         for source in remaining:
             started = clock()
             found = read(source)
-            slow += clock() - started > SLOW_READ_SECONDS
+            slow += clock() - started > slow_s
             yield source, found
             tried += 1
             if tried == _TRIED_READS:
@@ -59,6 +63,31 @@ def read_in_order(
                 tried = slow = 0
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def walk_in_order(
+    root: S, list_directory: Callable[[S], tuple[Iterable[R], Iterable[S]]]
+) -> Iterator[R]:
+    """Yield the files of a tree of directories, level by level.
+
+    ``list_directory`` returns files and directories of one of them. Where that waits for storage
+    several are listed side by side.
+    """
+    level = [root]
+    while level:
+        below: list[S] = []
+        listed = read_in_order(
+            level, list_directory, threads=_LISTERS, clock=_waited, slow_s=_WAITED_SLOW_S
+        )
+        for _, (files, directories) in listed:
+            below.extend(directories)
+            yield from files
+        level = below
+
+
+def _waited() -> float:
+    """Return a clock that stands while this thread computes."""
+    return time.perf_counter() - time.thread_time()
 
 
 def _read_ahead(

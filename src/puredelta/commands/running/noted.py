@@ -1,4 +1,4 @@
-"""How far a conversion is, for whoever watches it: the progress line, and the log."""
+"""How far a statement without Spark jobs is, for whoever watches it: the progress line, the log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 logger = logging.getLogger(__name__)
 
 Note: TypeAlias = Callable[[str], None]
-"""Is told what a conversion does now."""
+"""Is told what a statement does now."""
 
 _EVERY_FILES = 256
 _LOGGED_EVERY_S = 30.0
