@@ -8,9 +8,9 @@ import obstore
 import pytest
 from obstore.store import MemoryStore
 
-from puredelta.store import object_listing
+from puredelta.store import object_client as object_listing
 from puredelta.store.local import LocalStore
-from puredelta.store.object_listing import list_below
+from puredelta.store.object_client import list_below
 
 
 @pytest.mark.parametrize("prefix", ["", "t/"])
@@ -56,7 +56,7 @@ def test_parts_are_the_whole(
 def test_links_and_levels_of_a_tree_are_listed_side_by_side(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("puredelta.store.in_order._WAITED_SLOW_S", -1.0)
+    monkeypatch.setattr("puredelta.store.read_ahead._WAITED_SLOW_S", -1.0)
     for number in range(40):
         (tmp_path / f"p={number}" / "q=1").mkdir(parents=True)
         (tmp_path / f"p={number}" / "q=1" / "f").touch()

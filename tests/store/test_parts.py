@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from puredelta.store import parts
-from puredelta.store.base import PutOutcome
+from puredelta.store import base as parts
+from puredelta.store.base import PutOutcome, put_parts_if_absent
 from puredelta.store.local import LocalStore
-from puredelta.store.parts import put_parts_if_absent
 
 
 @pytest.mark.parametrize("short_bytes", [0, 100])

@@ -29,16 +29,14 @@ from puredelta.store.base import (
     StoredFile,
 )
 from puredelta.store.file_system import (
+    entries_of,
     find_name_rule,
     flush_directory,
     flush_file,
+    joined,
     link_new,
     make_directories,
     read_file_end,
-)
-from puredelta.store.local_listing import (
-    entries_of,
-    joined,
     stored_directory,
     stored_file,
     walk,

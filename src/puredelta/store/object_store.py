@@ -32,8 +32,13 @@ from puredelta.store.base import (
     StoredFile,
 )
 from puredelta.store.file_system import TRIAL_PREFIX
-from puredelta.store.object_client import UnsupportedRequestError, client_of, translated
-from puredelta.store.object_listing import PAGE, list_below
+from puredelta.store.object_client import (
+    PAGE,
+    UnsupportedRequestError,
+    client_of,
+    list_below,
+    translated,
+)
 from puredelta.store.ranged_file import END_BYTES, RangedFile
 from puredelta.store.read_ahead import ReadFiles, begin_reading
 

@@ -33,8 +33,7 @@ from puredelta.protocol.actions.log_paths import (
     log_path,
     v2_checkpoint_name,
 )
-from puredelta.store.base import PutOutcome, Store
-from puredelta.store.parts import put_parts_if_absent
+from puredelta.store.base import PutOutcome, Store, put_parts_if_absent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

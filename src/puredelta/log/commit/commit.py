@@ -20,8 +20,7 @@ from puredelta.errors import CommitUnknownError, CorruptTableError, ErrorCode
 from puredelta.protocol.actions.action_json import parse_action
 from puredelta.protocol.actions.actions import CommitInfo
 from puredelta.protocol.actions.log_paths import commit_name, log_path
-from puredelta.store.base import PutOutcome, Store, UnknownOutcomeError
-from puredelta.store.parts import put_parts_if_absent
+from puredelta.store.base import PutOutcome, Store, UnknownOutcomeError, put_parts_if_absent
 
 READS_TO_SETTLE_MAX = 3
 """How often an unanswered commit is read back before its outcome counts as unknown."""

@@ -20,7 +20,7 @@ from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.store.base import FileEnd, Store
-from puredelta.store.in_order import read_in_order
+from puredelta.store.read_ahead import read_in_order
 
 FOOTER_THREADS = 4
 """Threads that read where storage is slow; footers are parsed in the caller's thread."""

@@ -39,9 +39,8 @@ from puredelta.store.base import (
     StoredFile,
     UnknownOutcomeError,
 )
-from puredelta.store.in_order import walk_in_order
 from puredelta.store.ranged_file import END_BYTES, RangedFile
-from puredelta.store.read_ahead import ReadFiles, begin_reading
+from puredelta.store.read_ahead import ReadFiles, begin_reading, walk_in_order
 
 
 class Creation(Enum):
