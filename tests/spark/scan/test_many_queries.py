@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from pyspark import InheritableThread
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
+from puredelta.spark.jvm.classes import JVM_ERRORS
 from puredelta.spark.scan import skippable_files
 
 
@@ -90,7 +90,7 @@ def test_a_cancelled_query_leaves_the_session_usable(
         context.addJobTag("endless")
         try:
             rows.crossJoin(spark.range(10**12)).agg(F.sum(F.col("k"))).collect()
-        except PySparkException as error:
+        except JVM_ERRORS as error:
             raised.append(error)
 
     thread = InheritableThread(target=endless, session=spark)

@@ -11,12 +11,11 @@ large entries at once (the virtual root would be listed) and keeps small ones fo
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 from weakref import WeakSet
 
 from py4j.java_gateway import get_method
@@ -25,7 +24,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from puredelta.spark.jvm.classes import (
-    CATALYST,
     JVM_ERRORS,
     class_name,
     gateway_of,
@@ -38,6 +36,7 @@ from puredelta.spark.jvm.classes import (
     scala_seq,
     scala_some,
 )
+from puredelta.spark.jvm.expressions import Nodes, nodes_of
 
 logger = logging.getLogger(__name__)
 
@@ -50,11 +49,6 @@ _live: dict[str, WeakSet[AskedIndex]] = {}
 _live_lock = threading.Lock()
 _LIVE_ROOTS_MAX = 100
 """Roots of which no index lives any more are forgotten from so many on."""
-_BETWEEN = "\N{UNIT SEPARATOR}\n"
-"""In no text that anybody would look for."""
-
-Nodes: TypeAlias = list[dict[str, Any]]
-"""An expression as ``TreeNode.toJSON`` writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,32 +327,3 @@ class AskedIndex:
         """What Py4J makes of it in the JVM."""
 
         implements: ClassVar = [f"{DATASOURCES}.FileIndex"]
-
-
-def nodes_of(*filters: Any) -> Nodes | None:
-    """Return conditions as one tree, whose root stands for all of them; None without any.
-
-    Python gets the values that ``toJSON`` leaves out or prints in some time zone: instants as
-    ``micros``, the elements of an ``InSet`` as the texts ``elements``.
-    """
-    first, *others = filters
-    for more in others:
-        first = first.concat(more)
-    if first.isEmpty():
-        return None
-    # Any expression that takes a list will do; And takes two.
-    every = java_class(first, f"{CATALYST}.expressions.Coalesce")(first)
-    nodes: Nodes = json.loads(every.toJSON())
-    for n, node in enumerate(nodes):
-        if node["class"].endswith(".InSet"):
-            node["elements"] = _elements(every.apply(n).hset())
-        elif node.get("dataType") == "timestamp" and node.get("value") is not None:
-            node["micros"] = every.apply(n).value()
-    nodes[0]["class"] = "And"
-    return nodes
-
-
-def _elements(values: Any) -> Sequence[str] | None:
-    """Return what each of a set of values prints; None if that cannot be told apart."""
-    texts = str(values.mkString(_BETWEEN)).split(_BETWEEN)
-    return texts if len(texts) == values.size() else None

@@ -27,10 +27,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.spark.jvm.expressions import Nodes
 from puredelta.spark.jvm.file_index import (
     FilesOnDemand,
     ListedFiles,
-    Nodes,
     PartitionValueError,
 )
 from puredelta.spark.jvm.file_relation import FileRelation, relation_rows

@@ -16,7 +16,8 @@ from puredelta.spark.jvm.classes import (
     scala_object,
     scala_seq,
 )
-from puredelta.spark.jvm.file_index import DATASOURCES, AskedIndex, Nodes, asked_index, nodes_of
+from puredelta.spark.jvm.expressions import Nodes, nodes_of
+from puredelta.spark.jvm.file_index import DATASOURCES, AskedIndex, asked_index
 from puredelta.spark.jvm.file_relation import SCAN_CLASS
 from puredelta.spark.jvm.plans import Plan, empty_relation
 
