@@ -124,6 +124,8 @@ def _integers(table_type: DataType, *, bits: int) -> Decode | None:
     """
     convert: Callable[[int], Bound | None]
     if table_type in INTEGRAL:
+        if not bits:
+            return _whole
         convert = int
     elif table_type == DOUBLE:
         convert = float
@@ -136,6 +138,10 @@ def _integers(table_type: DataType, *, bits: int) -> Decode | None:
         return convert(_unsigned(low, bits)), convert(_unsigned(high, bits))
 
     return decode
+
+
+def _whole(low: Raw, high: Raw) -> tuple[Bound | None, Bound | None]:
+    return int(low), int(high)
 
 
 def _unsigned(raw: Raw, bits: int) -> int:
