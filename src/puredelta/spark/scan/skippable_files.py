@@ -139,11 +139,12 @@ class SkippableFiles:
         return self._data_files(self._files.take(places), np.array(places, np.int64))
 
     def files_for(
-        self, conditions: Sequence[Node], *, by_statistics: bool
+        self, conditions: Sequence[Node], *, by_statistics: bool, bounds_tell_nan: bool = False
     ) -> list[DataFile] | None:
         """Return the files that may hold rows of which the conditions are true; None for all.
 
-        ``conditions`` is one tree, over the physical names of the table's columns.
+        ``conditions`` is one tree, over the physical names of the table's columns;
+        ``bounds_tell_nan`` as in `prune`.
         """
         predicate = self._predicate(conditions)
         pruning = prune(
@@ -152,6 +153,7 @@ class SkippableFiles:
             predicate,
             by_statistics=by_statistics,
             statistics=self._statistics,
+            bounds_tell_nan=bounds_tell_nan,
         )
         # Another thread may have parsed other columns meanwhile; then they are parsed again.
         self._statistics = pruning.statistics
