@@ -153,12 +153,12 @@ class IndexMaker:
         _live[files.root] = index
         of_name = java_class(jvm, "java.lang.Class").forName
         days = java_class(jvm, "java.util.concurrent.TimeUnit").DAYS
-        proxy = _callers(self.spark).newProxy(index, of_name(f"{DATASOURCES}.FileIndex"), 1, days)
+        proxy = callers_of(self.spark).newProxy(index, of_name(f"{DATASOURCES}.FileIndex"), 1, days)
         name_proxy(proxy, files.root)
         return proxy
 
 
-def _callers(spark: SparkSession) -> Any:
+def callers_of(spark: SparkSession) -> Any:
     """Return what calls Python for Spark's threads, on few threads of its own.
 
     Py4J keeps a connection and a Python thread for each thread of the JVM that has ever called
@@ -238,7 +238,7 @@ class AskedIndex:
 
     def _needed(self, partition_filters: Any, data_filters: Any) -> Any:
         try:
-            conditions = _conditions(data_filters, partition_filters)
+            conditions = conditions_of(data_filters, partition_filters)
             some = None if conditions is None else self._files.list_some(conditions)
             if some is not None:
                 return self._make(some)
@@ -295,7 +295,7 @@ class AskedIndex:
         implements: ClassVar = [f"{DATASOURCES}.FileIndex"]
 
 
-def _conditions(*filters: Any) -> Nodes | None:
+def conditions_of(*filters: Any) -> Nodes | None:
     """Return conditions as one tree, whose root stands for all of them; None without any.
 
     Python gets the values that ``toJSON`` leaves out or prints in some time zone: instants as
