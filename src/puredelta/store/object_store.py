@@ -33,11 +33,19 @@ from puredelta.store.base import (
     StoredFile,
 )
 from puredelta.store.file_system import TRIAL_PREFIX
-from puredelta.store.object_client import UnsupportedRequestError, client_of, translated
+from puredelta.store.object_client import (
+    PAGE,
+    UnsupportedRequestError,
+    client_of,
+    list_below,
+    marked,
+    translated,
+)
 from puredelta.store.ranged_file import END_BYTES, RangedFile
 from puredelta.store.read_ahead import ReadFiles, begin_reading
 
-_PAGE = 1_000
+_LISTS_FROM_A_KEY = ("s3://", "s3a://", "gs://")
+"""Where a listing may begin at any key; elsewhere each part would read all that is before it."""
 _EMPTY = re.compile(r"status code: 416|non-partial|CONTENT_RANGE", re.IGNORECASE)
 """What is answered where a part of an empty object is asked for."""
 _atomic_roots: set[tuple[object, ...]] = set()
@@ -120,7 +128,7 @@ class ObjectStore:
             if start:
                 # An offset is exclusive, and some stores ignore it.
                 offset = f"{prefix}/{start[:-1]}" if prefix else start[:-1]
-                pages = obstore.list(self._client, prefix or None, offset=offset, chunk_size=_PAGE)
+                pages = obstore.list(self._client, prefix or None, offset=offset, chunk_size=PAGE)
                 found: Iterable[Any] = (entry for page in pages for entry in page)
             else:
                 found = obstore.list_with_delimiter(self._client, prefix or None)["objects"]
@@ -135,15 +143,13 @@ class ObjectStore:
 
     def walk(self, directory: str) -> Iterator[StoredFile]:
         """Yield every object below a directory, but none that stands for one with objects in it."""
-        return (file for file, is_marker in _marked(self._walk(directory)) if not is_marker)
+        return (file for file, is_marker in marked(self._walk(directory)) if not is_marker)
 
     def _walk(self, directory: str) -> Iterator[StoredFile]:
         prefix = self._key(directory)
         with self._translated(directory):
-            for page in obstore.list(self._client, prefix or None, chunk_size=_PAGE):
-                for entry in page:
-                    if entry["path"] != prefix:  # that is the directory's own
-                        yield self._stored(entry)
+            parted = self._access.url.startswith(_LISTS_FROM_A_KEY)
+            yield from list_below(self._client, prefix, self._stored, parted=parted)
 
     def inventory(
         self, directory: str, *, is_wanted: Callable[[str], bool]
@@ -154,7 +160,7 @@ class ObjectStore:
         """
         depth = len(directory.strip("/").split("/")) if directory.strip("/") else 0
         answers: dict[str, bool] = {}
-        for file, is_marker in _marked(self._walk(directory)):
+        for file, is_marker in marked(self._walk(directory)):
             parts = file.path.split("/")
             above = ("/".join(parts[:n]) for n in range(depth + 1, len(parts)))
             if all(_asked(path, is_wanted, answers) for path in above) and is_wanted(file.path):
@@ -265,8 +271,8 @@ class ObjectStore:
         with self._translated(directory):
             found = [entry for page in obstore.list(self._client, prefix) for entry in page]
             keys = [entry["path"] for entry in found if entry["path"] != prefix]
-            for first in range(0, len(keys), _PAGE):
-                self._delete_all(keys[first : first + _PAGE])
+            for first in range(0, len(keys), PAGE):
+                self._delete_all(keys[first : first + PAGE])
         if self._directories is not None and any(entry["size"] == 0 for entry in found):
             self._directories.remove(self._named(directory.strip("/")))
 
@@ -325,18 +331,6 @@ class ObjectStore:
         """Leave the client behind; another process makes its own."""
         made = functools.partial(ObjectStore, open_at=self._open_at)
         return made, (self._location, self._access)
-
-
-def _marked(files: Iterator[StoredFile]) -> Iterator[tuple[StoredFile, bool]]:
-    """Yield files, and whether each stands for a directory, by the name that follows it."""
-    before: StoredFile | None = None
-    for file in files:
-        if before is not None:
-            is_marker = before.size_bytes == 0 and file.path.startswith(f"{before.path}/")
-            yield before, is_marker
-        before = file
-    if before is not None:
-        yield before, False
 
 
 def _may_be_marker(file: StoredFile) -> bool:

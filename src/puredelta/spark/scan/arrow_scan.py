@@ -31,7 +31,7 @@ from puredelta.protocol.values.timestamps import parse_time_zone
 from puredelta.spark.data_files.data_paths import DataPaths, unreachable
 from puredelta.spark.data_files.worker_code import streamed, worker_function, workers_python
 from puredelta.spark.jvm.classes import JVM_ERRORS
-from puredelta.spark.jvm.file_index import Nodes
+from puredelta.spark.jvm.expressions import Nodes
 from puredelta.spark.jvm.worker_scan.relation import WorkerRead, WorkerRelation, worker_rows
 from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable, with_required
 from puredelta.spark.scan.skippable_files import SkippableFiles

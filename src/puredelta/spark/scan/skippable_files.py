@@ -27,6 +27,7 @@ from puredelta.log.skipping.file_bounds import has_unreadable_partition_values
 from puredelta.log.skipping.pruning import Pruning, prune
 from puredelta.protocol.actions.paths import absolute_uri, absolute_uris, short_uri
 from puredelta.protocol.features.column_mapping import physical_name
+from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import Predicate, Side
 from puredelta.spark.data_files.data_io import DataIo, data_io
 from puredelta.spark.resolve.json_literals import Node
@@ -124,6 +125,16 @@ class SkippableFiles:
         return self._root_uri
 
     @property
+    def table(self) -> FileTable:
+        """The files as the log has them."""
+        return self._files
+
+    @property
+    def config(self) -> TableConfig:
+        """The configuration of the table at the version."""
+        return self._config
+
+    @property
     def size_bytes(self) -> int:
         """The sum of the file sizes."""
         return self._files.total_size_bytes
@@ -140,6 +151,10 @@ class SkippableFiles:
     def every_file(self) -> list[DataFile]:
         """Return all files."""
         return self._data_files(self._files, np.arange(len(self)))
+
+    def files_at(self, places: Sequence[int]) -> list[DataFile]:
+        """Return the files at some places, which are in order."""
+        return self._data_files(self._files.take(places), np.array(places, np.int64))
 
     def files_for(
         self, conditions: Sequence[Node], *, by_statistics: bool

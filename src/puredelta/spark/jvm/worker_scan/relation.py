@@ -32,7 +32,8 @@ from puredelta.spark.jvm.classes import (
     scala_none,
     scala_object,
 )
-from puredelta.spark.jvm.file_index import Nodes, callers_of, conditions_of
+from puredelta.spark.jvm.expressions import Nodes, nodes_of
+from puredelta.spark.jvm.file_index import callers_of
 from puredelta.spark.jvm.frames import frame_of
 from puredelta.spark.jvm.plans import Plan
 from puredelta.spark.jvm.python_workers import python_function
@@ -227,7 +228,7 @@ class _Builder(_Named):
     def pushFilters(self, filters: Any) -> Any:  # noqa: N802
         """Remember conditions; Spark tests all of them once more."""
         try:
-            self._conditions = conditions_of(filters)
+            self._conditions = nodes_of(filters)
         except Exception:  # doubt leaves out no row
             logger.warning("All files are read: a condition is not understood", exc_info=True)
         return filters
