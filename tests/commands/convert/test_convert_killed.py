@@ -12,7 +12,6 @@ import pytest
 
 from tests.commands.convert.killed import POINTS
 
-
 SECONDS_MAX = 900
 """For one session of Spark with a metastore of its own, on a machine that does other work, too."""
 
