@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.recipes import unique_keys
+from puredelta.recipes import source_rows
 
 SCHEMA = "a INT, b STRING, c DOUBLE, v STRING"
 
@@ -28,13 +28,13 @@ def frame(spark: SparkSession, path: Path, *, in_place: bool, rows: list[Any]) -
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Note every count of keys by Spark."""
     calls: list[Any] = []
-    real = unique_keys.require_unique
+    real = source_rows.require_unique
 
     def noted(rows: DataFrame, keys: Any) -> None:
         calls.append(tuple(keys))
         real(rows, keys)
 
-    monkeypatch.setattr(unique_keys, "require_unique", noted)
+    monkeypatch.setattr(source_rows, "require_unique", noted)
     return calls
 
 

@@ -21,8 +21,8 @@ from puredelta.commands.dml.start import start_statement
 from puredelta.commands.report.report import Report
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.actions.actions import SetTransaction
+from puredelta.recipes.source_rows import require_unique_keys, with_unique_keys
 from puredelta.recipes.target import SOURCE, RecipeTable
-from puredelta.recipes.unique_keys import require_unique_keys, with_unique_keys
 from puredelta.spark.session.identifiers import quote
 from puredelta.spark.session.ui_metrics import shown_in_ui
 from puredelta.tables.merge_builder import DeltaMergeBuilder

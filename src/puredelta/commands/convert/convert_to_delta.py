@@ -8,8 +8,9 @@ after it the table is complete: nothing in between can be seen.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -37,10 +38,14 @@ from puredelta.commands.convert.target import (
 )
 from puredelta.commands.convert.verify import require_statistics, require_true_statistics
 from puredelta.commands.finish import finish
+from puredelta.commands.report.parts import FileTotals, ReportState, RowTotals, StageTime
+from puredelta.commands.report.report import Report
+from puredelta.commands.running.statement import running_statement
 from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.environment import Environment, Phase, ignore_phase
 from puredelta.log.commit.post_commit import CheckpointWish
+from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.table_log import TableLog
 from puredelta.log.vectors.write import (
     DeletionVectorUpdate,
@@ -74,6 +79,8 @@ class ConvertResult:
     """The columns of the table that was made; None where there was one."""
     name: str | None = None
     """The whole name of a table of the catalog."""
+    report: Report | None = field(default=None, repr=False, compare=False)
+    """What was done, as `puredelta.last_report` has it; None where there was a table before."""
 
     @property
     def already_delta(self) -> bool:
@@ -131,15 +138,57 @@ def convert_to_delta(
         return _nothing_done(log, target.name)
     if log.exists():
         return _finish_existing(spark, log, target)
-    tags = entry_tags(spark, target)
     environment = Environment(on_phase=on_phase)
     command = command_on(spark, log, None, target.capability, environment=environment)
-    target = inferred_target(command, target)
-    plan = plan_conversion(command, target, collect_stats=collect_stats)
-    if verify:
-        require_statistics(collected=plan.collects_stats)
-        require_true_statistics(spark, plan.snapshot(log))
-    return _commit(command, target, plan, tags)
+    return _convert(command, target, collect_stats=collect_stats, verify=verify)
+
+
+def _convert(
+    command: Command, target: ConversionTarget, *, collect_stats: bool, verify: bool
+) -> ConvertResult:
+    """Plan and commit, as a statement that shows its progress and has a report."""
+    spark, log = command.spark, command.log
+    tags = entry_tags(spark, target)
+    settings, started = command.session.settings, time.monotonic()
+    with running_statement(spark, "CONVERT", log.root_uri, settings) as running:
+        target = inferred_target(command, target)
+        plan = plan_conversion(command, target, collect_stats=collect_stats)
+        if verify:
+            require_statistics(collected=plan.collects_stats)
+            require_true_statistics(spark, plan.snapshot(log))
+        planned = time.monotonic()
+        done = _commit(command, target, plan, tags)
+        seconds = {"footers": planned - started, "commit": time.monotonic() - planned}
+        report = running.finish(
+            lambda: _report(plan, done, seconds=seconds, jobs_run=running.jobs_run())
+        )
+    return replace(done, report=report)
+
+
+def _report(
+    plan: ConversionPlan, done: ConvertResult, *, seconds: Mapping[str, float], jobs_run: int | None
+) -> Report:
+    files = FileTable.of(plan.adds)
+    gone = sum(map(len, plan.deleted.values()))
+    rows = files.num_records()
+    return Report(
+        statement="CONVERT",
+        table=done.location,
+        state=ReportState.EXECUTED,
+        committed_version=done.version,
+        rows=RowTotals(inserted=None if rows is None else rows - gone),
+        files=FileTotals(added=done.num_files, added_bytes=files.total_size_bytes),
+        jobs_run=jobs_run,
+        stages=tuple(
+            StageTime(name=name, seconds=spent, outcome="") for name, spent in seconds.items()
+        ),
+        metrics={"numConvertedFiles": done.num_files},
+        details=(
+            *((("table", done.name),) if done.name else ()),
+            ("partitioned by", ", ".join(plan.config.partition_columns)),
+            ("statistics", "collected" if plan.collects_stats else "none were asked for"),
+        ),
+    )
 
 
 def _require_table(log: TableLog, target: AlreadyDelta) -> None:
