@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -45,7 +45,7 @@ from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.environment import Environment, Phase, ignore_phase
 from puredelta.log.commit.post_commit import CheckpointWish
-from puredelta.log.files.file_table import FileTable
+from puredelta.log.commit.row_ids import assigns_row_ids
 from puredelta.log.replay.table_log import TableLog
 from puredelta.log.vectors.write import (
     DeletionVectorUpdate,
@@ -54,12 +54,15 @@ from puredelta.log.vectors.write import (
     write_vectors,
 )
 from puredelta.protocol.actions import operations
+from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.schema.types import StructType
 from puredelta.spark.session.open_log import open_log
 
 logger = logging.getLogger(__name__)
 
 ALREADY_DELTA = "The table you are trying to convert is already a delta table"
+_COUNTED_MAX = 10_000
+"""Files up to which a report adds their rows up: more of them wait on disk."""
 _ENTRY_FINISHED = "The log was there already: the table's entry in the catalog was changed alone"
 
 
@@ -150,35 +153,31 @@ def _convert(
     spark, log = command.spark, command.log
     tags = entry_tags(spark, target)
     settings, started = command.session.settings, time.monotonic()
-    with running_statement(spark, "CONVERT", log.root_uri, settings) as running:
+    with running_statement(spark, "CONVERT", log.root_uri, settings, runs_jobs=False) as running:
         target = inferred_target(command, target)
-        plan = plan_conversion(command, target, collect_stats=collect_stats)
+        plan = plan_conversion(command, target, collect_stats=collect_stats, note=running.note)
         if verify:
+            running.note("comparing statistics with the rows")
             require_statistics(collected=plan.collects_stats)
             require_true_statistics(spark, plan.snapshot(log))
         planned = time.monotonic()
+        running.note("writing the log")
         done = _commit(command, target, plan, tags)
         seconds = {"footers": planned - started, "commit": time.monotonic() - planned}
-        report = running.finish(
-            lambda: _report(plan, done, seconds=seconds, jobs_run=running.jobs_run())
-        )
+        report = running.finish(lambda: _report(plan, done, seconds))
     return replace(done, report=report)
 
 
-def _report(
-    plan: ConversionPlan, done: ConvertResult, *, seconds: Mapping[str, float], jobs_run: int | None
-) -> Report:
-    files = FileTable.of(plan.adds)
+def _report(plan: ConversionPlan, done: ConvertResult, seconds: Mapping[str, float]) -> Report:
+    rows = plan.files.table().num_records() if done.num_files <= _COUNTED_MAX else None
     gone = sum(map(len, plan.deleted.values()))
-    rows = files.num_records()
     return Report(
         statement="CONVERT",
         table=done.location,
         state=ReportState.EXECUTED,
         committed_version=done.version,
         rows=RowTotals(inserted=None if rows is None else rows - gone),
-        files=FileTotals(added=done.num_files, added_bytes=files.total_size_bytes),
-        jobs_run=jobs_run,
+        files=FileTotals(added=done.num_files, added_bytes=plan.files.size_bytes),
         stages=tuple(
             StageTime(name=name, seconds=spent, outcome="") for name, spent in seconds.items()
         ),
@@ -230,10 +229,14 @@ def _commit(
     require_unchanged(command, target, plan)
     require_same_entry(command.spark, target, tags)
     written = _write_vectors(command, plan)
-    adds = [*(add for add in plan.adds if add.path not in plan.deleted), *written.adds]
-    num_files = len(adds)
+    num_files = plan.files.num_files
+    adds: Iterable[Add] = ()
+    if not _is_spooled(plan):
+        kept = (add for add in plan.files.adds() if add.path not in plan.deleted)
+        adds = (*kept, *written.adds)
     request = CommitRequest(
         actions=[plan.config.metadata, plan.config.protocol, *adds],
+        new_files=plan.files if _is_spooled(plan) else None,
         operation=operations.convert(
             num_files=num_files,
             partitioned_by=target.stated,
@@ -259,11 +262,18 @@ def _commit(
     )
 
 
+def _is_spooled(plan: ConversionPlan) -> bool:
+    """Return whether nothing has to look at each file: no rows are numbered or deleted."""
+    config = plan.config
+    manifests = config.properties.symlink_manifests
+    return not (plan.deleted or manifests or assigns_row_ids(config))
+
+
 def _write_vectors(command: Command, plan: ConversionPlan) -> WrittenVectors:
     """Write which rows of an Iceberg table's files are deleted; nothing, if none are."""
     updates = (
         DeletionVectorUpdate(file=add, rows=plan.deleted[add.path])
-        for add in plan.adds
+        for add in (plan.files.adds() if plan.deleted else ())
         if add.path in plan.deleted
     )
     return write_vectors(updates, store=command.log.store, config=plan.config)
