@@ -129,6 +129,7 @@ def test_a_command_is_killed_at_every_point_alone_and_after_a_rival(tmp_path: Pa
     assert phases | {"before put_if_absent commit", "after put_if_absent commit"} <= set(
         kills.by_point
     )
+    kills = Kills(spark, tmp_path / "again", _LOG_ALONE)
     found = kills.unharmed("restore")
     point = "after put_if_absent commit #1"
     trial = Trial(point=point, version=found.points[point], has_rival=False)
