@@ -16,8 +16,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
-from puredelta.errors import CatalogError, DeltaError
+from puredelta.errors import CatalogError, DeltaError, UnsupportedError
 from puredelta.spark.jvm import session_catalog
+from puredelta.spark.write.write_session import temporary_settings
 from puredelta.tables import DeltaTable
 
 Check = Callable[[SparkSession, Path], None]
@@ -234,3 +235,15 @@ def what_another_session_does_is_noticed(spark: SparkSession, root: Path) -> Non
     assert contents(spark, "SELECT * FROM renamed") == []
     with pytest.raises((DeltaError, AnalysisException)):
         spark.sql("DELETE FROM renamed")
+
+
+@check
+def another_session_catalog_is_refused_by_name(spark: SparkSession, root: Path) -> None:
+    with temporary_settings(spark, {"spark.sql.catalog.spark_catalog": "some.UnityCatalog"}):
+        for text in (
+            f"CREATE TABLE t USING delta LOCATION '{root}/t' AS SELECT 1 AS id",
+            "CREATE TABLE t (id INT) USING delta",
+        ):
+            with pytest.raises(UnsupportedError, match=r"some\.UnityCatalog"):
+                puredelta.sql(spark, text)
+    assert not (root / "t").exists()

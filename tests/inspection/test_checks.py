@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from puredelta.inspection.table.rows import first_rows
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.log_paths import commit_name, log_path
 from tests.inspection.small_tables import append, make_table, take_away
-from tests.log.tables import WRITE, feature_protocol, transact
+from tests.log.tables import WRITE, transact
 
 DAY_MS = 86_400_000
 
@@ -85,10 +86,16 @@ def test_a_damaged_commit_is_an_error(tmp_path: Path) -> None:
 
 def test_features_that_are_refused_are_named(tmp_path: Path) -> None:
     log = make_table(tmp_path, [1])
-    transact(log).commit([feature_protocol("icebergCompatV1")], WRITE)
+    protocol = {
+        "minReaderVersion": 1,
+        "minWriterVersion": 7,
+        "writerFeatures": ["materializePartitionColumns"],
+    }
+    commit = tmp_path / log_path(commit_name(log.snapshot().version + 1))
+    commit.write_text(json.dumps({"protocol": protocol}) + "\n")
     found = {f.check: f for f in table_findings(log)}
     assert found["features"].severity is Severity.WARNING
-    assert "icebergCompatV1" in found["features"].message
+    assert "materializePartitionColumns" in found["features"].message
 
 
 def test_many_small_files_ask_for_optimize(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.recipes import streams as model
 from tests.recipes.streams import Event, Key, Streams, Values, Version
 
 STREAMS = 30
-BATCHES = 3
+BATCHES = 2
 KEYS = ["stream", "k"]
 Apply = Callable[[DataFrame], ChangeResult]
 
@@ -136,6 +136,7 @@ def test_scd2(spark: SparkSession, tmp_path: Path, sample: Streams) -> None:
     check_scd2(spark, str(tmp_path / "t"), sample)
 
 
+@pytest.mark.upserts
 def test_apply_changes(spark: SparkSession, tmp_path: Path, sample: Streams) -> None:
     given = model.with_truncates(sample, 7)
     check_apply_changes(spark, str(tmp_path / "t"), given, apply_as_truncates="op = 'T'")
@@ -144,7 +145,9 @@ def test_apply_changes(spark: SparkSession, tmp_path: Path, sample: Streams) -> 
 def test_apply_changes_that_ignores_nulls(
     spark: SparkSession, tmp_path: Path, sample: Streams
 ) -> None:
-    check_apply_changes(spark, str(tmp_path / "t"), sample, ignore_null_updates=True)
+    given = model.with_truncates(sample, 7)
+    options = {"ignore_null_updates": True, "apply_as_truncates": "op = 'T'"}
+    check_apply_changes(spark, str(tmp_path / "t"), given, **options)
 
 
 def test_apply_changes_of_type_2(spark: SparkSession, tmp_path: Path, sample: Streams) -> None:
@@ -158,12 +161,14 @@ def test_apply_changes_of_type_2(spark: SparkSession, tmp_path: Path, sample: St
     )
 
 
+@pytest.mark.upserts
 def test_upsert(spark: SparkSession, tmp_path: Path, sample: Streams) -> None:
     check_upsert(spark, str(tmp_path / "t"), sample)
 
 
+@pytest.mark.upserts
 def test_sync(spark: SparkSession, tmp_path: Path, sample: Streams) -> None:
-    short = Streams(batches=sample.batches[:2])
+    short = Streams(batches=sample.batches)
     check_sync(spark, str(tmp_path / "t"), short, STREAMS // 2)
 
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -314,6 +315,15 @@ CASES = {
 }
 
 
+DIFFERS: Mapping[str, tuple[str, str | None]] = {
+    "no file at all": ("doesn't exist", "DELTA_PATH_DOES_NOT_EXIST"),
+    "no Parquet": ("FAILED_READ_FILE", "DELTA_FAILED_READ_FILE_FOOTER"),
+    "an empty file": ("CONVERT", "DELTA_FAILED_READ_FILE_FOOTER"),
+    "stated partitions in capitals": ("DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER", None),
+}
+"""What delta-spark says, and what is said here, None for a conversion; see docs/differences.md."""
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_c_02_as_delta_spark(database: SparkSession, tmp_path: Path, name: str) -> None:
     steps, given, stats, settings = CASES[name]
@@ -326,6 +336,11 @@ def test_c_02_as_delta_spark(database: SparkSession, tmp_path: Path, name: str) 
             act = _theirs if who == "theirs" else _ours
             problem = act(database, f"{DATABASE}.t_{who}", given, stats)
         found[who] = _state(database, f"t_{who}", root) if problem is None else problem
+    if name in DIFFERS:
+        theirs, ours = DIFFERS[name]
+        assert theirs in str(found["theirs"])
+        assert found["ours"] == ours or (ours is None and "entry" in found["ours"])
+        return
     assert found["ours"] == found["theirs"]
 
 
@@ -384,7 +399,7 @@ def _state(spark: SparkSession, name: str, root: Path) -> dict[str, Any]:
         "files": sorted(
             (
                 (
-                    str(add["path"]).rpartition("/")[0],
+                    unquote(add["path"]).rpartition("/")[0],  # letters may be escaped or not
                     # delta-spark keeps Hive's spelling of NULL, and reads it as text.
                     sorted((k, _value(v)) for k, v in add["partitionValues"].items()),
                     json.loads(add.get("stats") or "null"),
@@ -393,11 +408,13 @@ def _state(spark: SparkSession, name: str, root: Path) -> dict[str, Any]:
             ),
             key=str,
         ),
-        "rows": sorted(map(str, spark.table(name).collect())),
+        "rows": sorted(
+            str([_value(value) for value in row]) for row in spark.table(name).collect()
+        ),
     }
 
 
-def _value(text: str | None) -> str | None:
+def _value(text: Any) -> Any:
     return None if text == HIVE_NULL else text
 
 

@@ -32,8 +32,9 @@ def install_delta_module() -> None:
         return
     if _NAME in sys.modules or importlib.util.find_spec(_NAME) is not None:
         raise InvalidRequestError(
-            f"The module 'delta' is there already{_origin()}, and delta_module=True never replaces "
-            "it. Uninstall it (pip uninstall delta-spark), or import puredelta.tables instead.",
+            f"The module 'delta' is there already{_release()}, and delta_module=True never "
+            "replaces it. Uninstall it (pip uninstall delta-spark), or import puredelta.tables "
+            "instead.",
             code=ErrorCode.INVALID_WRITE_OPTION,
             module=_NAME,
         )
@@ -63,7 +64,7 @@ def is_installed() -> bool:
     return hasattr(sys.modules.get(_NAME), _MARK)
 
 
-def _origin() -> str:
+def _release() -> str:
     try:
         return f" (delta-spark {importlib.metadata.version('delta-spark')})"
     except importlib.metadata.PackageNotFoundError:

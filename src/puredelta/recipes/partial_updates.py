@@ -28,6 +28,8 @@ SET_AT = "__SET_AT"
 """A struct: for each column the sequence of the event that set it."""
 DELETED_AT = "__DELETED_AT"
 """The sequence of the newest delete of the key."""
+TRUNCATE = "__recipe_truncate"
+"""Of rows of a source: the sequence of the newest truncate among its events."""
 _LAST_DELETE = "__recipe_last_delete"
 
 
@@ -106,13 +108,15 @@ class KnownState:
 
 
 def merged_text(
-    names: Sequence[str], known: KnownState, sequence: str, deleted: str
+    names: Sequence[str], known: KnownState, sequence: str, deleted: str, *, truncates: bool
 ) -> dict[str, str]:
     """Return the values of a row after the events, as SQL by column.
 
-    ``sequence`` and ``deleted`` name the columns with these facts about rows.
+    ``sequence`` and ``deleted`` name the columns with these facts about rows. With ``truncates``
+    the source has `TRUNCATE`, and values from before it go; the row need not remember it.
     """
-    deleted_at = f"greatest({known.deleted_at(sequence, deleted)}, s.{DELETED_AT})"
+    stored = f"greatest({known.deleted_at(sequence, deleted)}, s.{DELETED_AT})"
+    deleted_at = f"greatest({stored}, s.{TRUNCATE})" if truncates else stored
     newest = f"greatest({known.column(sequence)}, s.{sequence})"
     never_deleted = f"{deleted_at} IS NULL"  # a value of unknown age may be from before
     values: dict[str, str] = {}
@@ -134,7 +138,7 @@ def merged_text(
     return {
         **values,
         sequence: newest,
-        DELETED_AT: deleted_at,
+        DELETED_AT: stored,
         SET_AT: f"named_struct({', '.join(set_at)})",
     }
 
@@ -150,7 +154,6 @@ def truncated_row(
     return (F.col(sequence) > newest) & outdated, {
         **values,
         SET_AT: F.struct(*left),
-        DELETED_AT: F.greatest(F.col(DELETED_AT), newest),
     }
 
 

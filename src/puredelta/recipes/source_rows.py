@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.errors import ErrorCode
+from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.recipes.arguments import names_of, refused
 from puredelta.recipes.target import resolved
 from puredelta.recipes.values import all_of, holds_null, is_true, same
@@ -25,6 +25,10 @@ SEQUENCE = "__recipe_sequence"
 IS_DELETE = "__recipe_is_delete"
 _RANK = "__recipe_rank"
 _COUNT = "__recipe_count"
+_MAKE_UNIQUE = (
+    ". Make keys unique, or say which row counts: on_duplicate_source='latest' with order_by, or "
+    "'any'. Nothing was changed."
+)
 BAD = "__recipe_bad"
 """What is wrong with the rows of a key: 0 nothing, 1 a NULL sequence, 2 a tie."""
 
@@ -141,6 +145,23 @@ def sequence_guards(keys: Sequence[str]) -> tuple[Guard, Guard]:
     )
 
 
+def require_unique(rows: DataFrame, keys: Sequence[str]) -> None:
+    """Refuse rows of which several have one key. Runs a job that reads the keys alone.
+
+    Raises:
+        InvalidRequestError: there is such a key (DELTA_SOURCE_KEY_NOT_UNIQUE).
+    """
+    counted = rows.groupBy(*map(quote, keys)).agg(F.count(F.lit(1)).alias(_COUNT))
+    found = counted.where(F.col(_COUNT) > 1).select(shown(keys).alias("keys"), _COUNT).take(1)
+    if found:
+        raise InvalidRequestError(
+            f"The source has {found[0][_COUNT]} rows of the key {found[0]['keys']}{_MAKE_UNIQUE}",
+            code=ErrorCode.SOURCE_KEY_NOT_UNIQUE,
+            keys=found[0]["keys"],
+            rows=found[0][_COUNT],
+        )
+
+
 def _not_unique(keys: Sequence[str], count: Column) -> Column:
     return row_error(
         ErrorCode.SOURCE_KEY_NOT_UNIQUE,
@@ -149,10 +170,7 @@ def _not_unique(keys: Sequence[str], count: Column) -> Column:
             count.cast("string"),
             F.lit(" rows of the key "),
             shown(keys),
-            F.lit(
-                ". Make keys unique, or say which row counts: on_duplicate_source='latest' with "
-                "order_by, or 'any'. Nothing was changed."
-            ),
+            F.lit(_MAKE_UNIQUE),
         ),
         {"keys": shown(keys), "rows": count},
     )

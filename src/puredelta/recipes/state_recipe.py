@@ -27,6 +27,7 @@ from puredelta.recipes.arguments import TableSettings, refused
 from puredelta.recipes.partial_updates import (
     DELETED_AT,
     SET_AT,
+    TRUNCATE,
     KnownState,
     is_deleted_text,
     merged_text,
@@ -36,7 +37,12 @@ from puredelta.recipes.partial_updates import (
 from puredelta.recipes.plan import MergePlan, equal_keys, insert_from_source
 from puredelta.recipes.source_rows import IS_DELETE, SEQUENCE, latest_rows, with_sequence
 from puredelta.recipes.target import RecipeTable, resolved
-from puredelta.recipes.truncation import TRUNCATED_AT, TruncatedEvents, truncate_events
+from puredelta.recipes.truncation import (
+    TRUNCATED_AT,
+    TruncatedEvents,
+    after_stored_truncates,
+    truncate_events,
+)
 from puredelta.spark.session.identifiers import quote
 
 ROW_SEQUENCE = "__SEQUENCE"
@@ -90,6 +96,8 @@ class StateRecipe:
         if self.truncate_when is not None:
             truncated = truncate_events(rows, self.truncate_when, keys, target, kind)
             rows = truncated.events
+        elif target.has(TRUNCATED_AT):
+            rows = after_stored_truncates(rows, target)
         more = () if truncated is None else (TRUNCATED_AT,)
         events = rows.select(
             *map(quote, keys),
@@ -101,17 +109,18 @@ class StateRecipe:
         names = [field.name for field in data]
         if self.null_keeps:
             newest = newest_values(events, keys, data, *more)
-            changed = _merged(target, names, more)
+            truncates = truncated is not None and truncated.newest is not None
+            changed = _merged(target, names, more, truncates=truncates)
         else:
             newest = latest_rows(events, keys).withColumnRenamed(IS_DELETE, DELETED)
             changed = _replaced(target, names, more)
         newest = newest.withColumnRenamed(SEQUENCE, ROW_SEQUENCE)
         truncate = None if truncated is None else truncated.newest
         if self.null_keeps:
-            if truncate is not None:
-                newest = newest.withColumn(DELETED_AT, F.greatest(F.col(DELETED_AT), truncate))
             newest = newest.withColumn(DELETED, F.expr(is_deleted_text(ROW_SEQUENCE, DELETED_AT)))
         inserted = [name for name in newest.columns if name not in keys]
+        if self.null_keeps and truncate is not None:
+            newest = newest.withColumn(TRUNCATE, truncate)
         clauses: list[Clause] = [changed, NotMatched(insert_from_source(*keys, *inserted))]
         if truncate is not None:
             clauses += self._truncating(target, names, truncate)
@@ -175,13 +184,15 @@ class StateRecipe:
         return [covered, NotMatchedBySource(Update(assigned), outlives)]
 
 
-def _merged(target: RecipeTable, names: Sequence[str], more: Sequence[str]) -> Matched:
+def _merged(
+    target: RecipeTable, names: Sequence[str], more: Sequence[str], *, truncates: bool
+) -> Matched:
     kind = target.type_of(SET_AT)
     known = KnownState(
         columns=frozenset(target.schema.names),
         set_at=frozenset(kind.names if isinstance(kind, T.StructType) else ()),
     )
-    values = merged_text(names, known, ROW_SEQUENCE, DELETED)
+    values = merged_text(names, known, ROW_SEQUENCE, DELETED, truncates=truncates)
     state = [name for name in values if name not in names]
     same = " AND ".join(f"{known.column(name)} <=> ({values[name]})" for name in state)
     values[DELETED] = is_deleted_text(values[ROW_SEQUENCE], values[DELETED_AT])

@@ -62,11 +62,11 @@ def truncate_events(
         is_newest = F.col(flag) & (F.col(SEQUENCE) == newest)
         marked = marked.where(F.col(SEQUENCE).isNull() | (F.col(SEQUENCE) > newest) | is_newest)
     if target.has(TRUNCATED_AT):
-        marked = _after_stored(marked, target)
+        marked = after_stored_truncates(marked, target)
     return TruncatedEvents(events=marked.drop(flag), newest=newest)
 
 
-def _after_stored(events: DataFrame, target: RecipeTable) -> DataFrame:
+def after_stored_truncates(events: DataFrame, target: RecipeTable) -> DataFrame:
     """Drop events that a truncate of the table covers; the MERGE depends on there being no other.
 
     The truncates are read as part of the source, from the very version that is merged into.

@@ -12,10 +12,13 @@ from pyspark.sql import types as T
 from puredelta.commands.dml.spec.merge import (
     Clause,
     Delete,
+    Insert,
     Matched,
     MergeSpec,
     NotMatched,
     NotMatchedBySource,
+    Star,
+    Update,
 )
 from puredelta.errors import ErrorCode
 from puredelta.recipes.arguments import TableSettings
@@ -26,12 +29,26 @@ from puredelta.recipes.source_rows import (
     Guard,
     guarded,
     one_row_per_key,
+    require_unique,
     shown,
 )
 from puredelta.recipes.target import RecipeTable, resolved
 from puredelta.recipes.values import is_true, same_text
+from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.identifiers import quote
+from puredelta.spark.source.plain_scan import plain_scan
 from puredelta.spark.values.row_errors import row_error
+
+_EQUAL_AND_DIFFERENT = (
+    T.FloatType,
+    T.DoubleType,
+    T.StringType,
+    T.CharType,
+    T.VarcharType,
+    T.StructType,
+    T.ArrayType,
+)
+"""Types of which equal values may be different ones: -0.0, other cases of a collation, blanks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +85,10 @@ class UpsertRecipe:
             rows = rows.withColumn(IS_DELETE, is_true(self.delete_when))
         if self.scope is not None:
             rows = guarded(rows, keys[0], [_outside_scope(keys, self.scope)])
-        ready = one_row_per_key(rows, keys, self.duplicates, order)
+        ready = self._one_row_per_key(rows, keys, order)
         clauses = self._clauses(
-            updated=updated,
-            stored=stored,
+            update=self._update(target, kinds, keys, updated),
+            insert=self._insert(target, stored),
             changed=_differs(target, kinds, updated),
             in_time=_in_time(order) if order and all(map(target.has, order)) else None,
         )
@@ -85,6 +102,21 @@ class UpsertRecipe:
             source=ready,
             refuses_empty=self.is_snapshot and not self.allow_empty,
         )
+
+    def _one_row_per_key(
+        self, rows: DataFrame, keys: Sequence[str], order: Sequence[str]
+    ) -> DataFrame:
+        """Return the source with one row a key, or with what refuses others.
+
+        Plain files hold the same rows however often they are read. Their keys are counted by a
+        job of its own, and the MERGE reads them where they are.
+        """
+        if self.duplicates is not Duplicates.ERROR:
+            return one_row_per_key(rows, keys, self.duplicates, order)
+        if isinstance(plain_scan(rows.sparkSession, rows), NotApplicable):
+            return one_row_per_key(rows, keys, self.duplicates, order)
+        require_unique(rows, keys)
+        return rows
 
     def _updated(
         self,
@@ -103,11 +135,39 @@ class UpsertRecipe:
         )
         return tuple(name for name in stored if name not in {*kept, *keys})
 
+    def _update(
+        self,
+        target: RecipeTable,
+        kinds: Mapping[str, T.DataType],
+        keys: Sequence[str],
+        updated: Sequence[str],
+    ) -> Update | None:
+        """Return what an update sets: the whole row, where that changes no more than the columns.
+
+        Then the new row is the source's row, which is copied as it is.
+        """
+        if not updated:
+            return None
+        equal_is_same = all(
+            target.type_of(key) == kinds[key] and not isinstance(kinds[key], _EQUAL_AND_DIFFERENT)
+            for key in keys
+        )
+        whole = set(target.schema.names) == {*keys, *updated}
+        if whole and equal_is_same and not self.settings.evolve_schema:
+            return Update(Star.STAR)
+        return set_to_source(*updated)
+
+    def _insert(self, target: RecipeTable, stored: Sequence[str]) -> Insert:
+        whole = set(target.schema.names) == set(stored)
+        if whole and not self.settings.evolve_schema:
+            return Insert(Star.STAR)
+        return insert_from_source(*stored)
+
     def _clauses(
         self,
         *,
-        updated: Sequence[str],
-        stored: Sequence[str],
+        update: Update | None,
+        insert: Insert,
         changed: str,
         in_time: str | None,
     ) -> tuple[Clause, ...]:
@@ -116,9 +176,9 @@ class UpsertRecipe:
         clauses: list[Clause] = []
         if deletes:
             clauses.append(Matched(Delete(), _and(f"s.{IS_DELETE}", in_time)))
-        if updated:
-            clauses.append(Matched(set_to_source(*updated), _and(stays, in_time, changed)))
-        clauses.append(NotMatched(insert_from_source(*stored), stays))
+        if update is not None:
+            clauses.append(Matched(update, _and(stays, in_time, changed)))
+        clauses.append(NotMatched(insert, stays))
         if self.is_snapshot:
             clauses.append(NotMatchedBySource(Delete(), self.scope))
         return tuple(clauses)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from puredelta.commands.dml.request import ChangeRequest
+from puredelta.commands.dml.run.request import ChangeRequest
 from puredelta.commands.dml.spec.arguments import assignments, optional_condition
 from puredelta.commands.dml.spec.merge import (
     Clause,

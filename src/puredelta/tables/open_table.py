@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.dml.request import ChangeRequest
+from puredelta.commands.dml.run.request import ChangeRequest
 from puredelta.commands.dml.spec.update_delete import RowSpec
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from puredelta.commands.dml.request import ChangeRequest
+from puredelta.commands.dml.run.request import ChangeRequest
 from puredelta.commands.report.latest import last_report
 from puredelta.commands.report.report import Report
 from puredelta.commands.restore.request import RestoreRequest

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 import puredelta
 from puredelta.spark.jvm.entry_format import format_text
+from tests.activation.name_checks import NAME_CHECKS
 from tests.commands.convert.directories import adds, first_commit
 from tests.commands.convert.named_tables import (
     CHECKS,
@@ -95,7 +96,7 @@ def main(root: Path) -> dict[str, str]:
     spark = session(root)
     assert puredelta.activate(spark)
     failed = {}
-    for name, function in CHECKS.items():
+    for name, function in (CHECKS | NAME_CHECKS).items():
         spark.sql(f"CREATE DATABASE db_{name}")
         spark.catalog.setCurrentDatabase(f"db_{name}")
         directory = root / name
@@ -109,4 +110,4 @@ def main(root: Path) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"checks": list(CHECKS), "failed": main(Path(sys.argv[1]))}))  # noqa: T201
+    print(json.dumps({"checks": [*CHECKS, *NAME_CHECKS], "failed": main(Path(sys.argv[1]))}))  # noqa: T201

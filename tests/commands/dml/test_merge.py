@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.commands.dml.merge import run_merge
 from puredelta.commands.dml.prune.plan import Search
+from puredelta.commands.dml.run.merge import run_merge
 from puredelta.commands.dml.spec.merge import MergeSpec
 from puredelta.errors import (
     ConcurrentAppendException,

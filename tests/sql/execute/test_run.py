@@ -171,7 +171,8 @@ def test_convert_says_where_it_is_wrong(spark: SparkSession) -> None:
 class Recorder:
     """In the place of a session: says what reached it."""
 
-    def __init__(self) -> None:
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm, self._jsparkSession = spark._jvm, spark._jsparkSession  # Spark's parser
         self.calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
         self.catalog = SimpleNamespace(currentCatalog=lambda: "another")
 
@@ -198,8 +199,8 @@ class Recorder:
         "",
     ],
 )
-def test_other_statements_reach_spark_as_they_are(text: str) -> None:
-    session: Any = Recorder()
+def test_other_statements_reach_spark_as_they_are(spark: SparkSession, text: str) -> None:
+    session: Any = Recorder(spark)
     assert run_sql(session, text) == "from spark"
     assert run_sql(session, text, args={"b": 1}) == "from spark"
     assert run_sql(session, text, args=[1, 2]) == "from spark"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.merge import MergeIntoWriter
 
-from puredelta.commands.dml.merge import run_merge
+from puredelta.commands.dml.run.merge import run_merge
 from puredelta.commands.dml.spec.arguments import (
     assignments,
     optional_condition,

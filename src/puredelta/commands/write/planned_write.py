@@ -16,13 +16,13 @@ from puredelta.commands.cleanup import discarded_on_failure
 from puredelta.commands.command import Command
 from puredelta.commands.compaction.auto import AUTO_COMPACTION
 from puredelta.commands.definition.columns import identity_tags
-from puredelta.commands.dml.replace_where import replace_rows
 from puredelta.commands.dml.replaced_rows import (
     only_where,
     partition_predicate,
     partitions_of,
     resolve_replaced,
 )
+from puredelta.commands.dml.run.replace_where import replace_rows
 from puredelta.commands.dml.spec.replace_where import ReplaceSpec
 from puredelta.commands.file_options import file_options
 from puredelta.commands.finish import finish

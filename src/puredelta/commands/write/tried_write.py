@@ -7,8 +7,8 @@ from pyspark.sql import functions as F
 
 from puredelta.commands.dml.explain.explain import dry_run_statement
 from puredelta.commands.dml.explain.preview import preview_statement
-from puredelta.commands.dml.replace_where import replaced_input
 from puredelta.commands.dml.replaced_rows import resolve_replaced
+from puredelta.commands.dml.run.replace_where import replaced_input
 from puredelta.commands.report.maintenance import first_decisions
 from puredelta.commands.report.parts import (
     FileAction,

@@ -32,7 +32,13 @@ logger = logging.getLogger(__name__)
 
 _NAME = re.compile(r"\w+", re.ASCII)
 """What Spark's catalog takes for the name of a table."""
-_CATALOG_CLASS, _BUILT_IN = f"spark.sql.catalog.{SESSION_CATALOG}", "builtin"
+_CATALOG_CLASS = f"spark.sql.catalog.{SESSION_CATALOG}"
+_KEEPS_ENTRIES_IN_SPARK = {
+    None,
+    "",
+    "builtin",
+    "org.apache.spark.sql.delta.catalog.DeltaCatalog",  # hands entries on to Spark's own
+}
 _PARTS_MAX = 3
 _NO_COLUMNS = T.StructType([T.StructField("none", T.IntegerType())])
 
@@ -66,7 +72,7 @@ def entry_name(spark: SparkSession, parts: tuple[str, ...]) -> EntryName | None:
     """
     other = spark.conf.get(_CATALOG_CLASS, None)
     is_of_session = len(parts) < _PARTS_MAX or parts[0].lower() == SESSION_CATALOG
-    if other not in {None, "", _BUILT_IN} and is_of_session:
+    if other not in _KEEPS_ENTRIES_IN_SPARK and is_of_session:
         raise UnsupportedError(
             f"The table {quote_name(parts)} belongs to {SESSION_CATALOG}, which is {other} in this "
             f"session ({_CATALOG_CLASS}). Tables by name need Spark's own session catalog: start "

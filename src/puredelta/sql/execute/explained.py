@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.dml.request import ChangeRequest
+from puredelta.commands.dml.run.request import ChangeRequest
 from puredelta.commands.report.report import Report
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.sql.execute.requests import Request, requested

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from typing_extensions import assert_never
 
 from puredelta.commands.convert.request import ConvertRequest
-from puredelta.commands.dml.request import ChangeRequest
+from puredelta.commands.dml.run.request import ChangeRequest
 from puredelta.commands.optimize.request import OptimizeRequest
 from puredelta.commands.restore.request import RestoreRequest
 from puredelta.commands.vacuum.request import VacuumRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.dml.request import ChangeRequest
+from puredelta.commands.dml.run.request import ChangeRequest
 from puredelta.commands.read.read_table import read_table
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.sql_text import require_parsable

@@ -15,13 +15,13 @@ from puredelta.commands.dml.explain.explain import (
     explain_statement,
 )
 from puredelta.commands.dml.explain.preview import PREVIEW_ROWS, preview_statement
-from puredelta.commands.dml.merge import run_merge
 from puredelta.commands.dml.named_tables import named_tables
+from puredelta.commands.dml.run.merge import run_merge
+from puredelta.commands.dml.run.update_delete import run_rows
 from puredelta.commands.dml.spec.merge import MergeSpec
 from puredelta.commands.dml.spec.statement import InputRows
 from puredelta.commands.dml.spec.update_delete import RowSpec
 from puredelta.commands.dml.start import start_statement
-from puredelta.commands.dml.update_delete import run_rows
 from puredelta.commands.report.report import Report
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog

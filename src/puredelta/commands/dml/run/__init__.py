@@ -1,0 +1,1 @@
+"""A statement from its request to its outcome: the pipeline, its retries and its report."""
