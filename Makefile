@@ -20,7 +20,7 @@ PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile \
 	-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed
 
 BENCHES := bench-growth bench-trickle bench-writers bench-store bench-log bench-profile
-.PHONY: bench-streams browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults upserts storage cluster clients trials bench $(BENCHES) lock wheel clean
+.PHONY: bench-streams browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults upserts storage cluster clients trials thorough bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +33,7 @@ demo: dev-env ## Convert 336,776 flights to Delta, merge corrections, read them 
 test: test-oldest test-newest ## Run all tests on the newest PySpark and the smoke subset on the oldest
 
 test-newest: dev-env
-	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not browser and not faults and not storage and not cluster and not upserts and not trials and not clients"
+	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m "not reference and not browser and not faults and not storage and not cluster and not upserts and not trials and not clients and not thorough"
 
 test-oldest: oldest-env
 	@$(JAVA) $(OLDEST)/bin/python $(PYTEST) -q -m smoke
@@ -86,6 +86,9 @@ cluster: dev-env ## Kill executors of a cluster that shares only an object store
 
 clients: clients-env ## Run a dbt and a sqlmesh project whole, in memory and over Hive's metastore (ARGS=...)
 	@$(JAVA) $(CLIENTS)/bin/python -m pytest -q -m clients tests/clients $(ARGS)
+
+thorough: dev-env ## Run what make test takes samples of: all recorded statements, all generated conditions
+	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m thorough tests
 
 trials: dev-env ## Try every recorded statement before it is executed: counts and change rows must be equal
 	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m trials tests/corpus

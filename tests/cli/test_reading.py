@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("typer")
 
-from puredelta.cli.app import run_app
+from puredelta.cli.command_line import run_command_line
 from puredelta.cli.exit_codes import ExitCode
 from tests.inspection.small_tables import append, make_table
 
@@ -27,12 +27,12 @@ def table(tmp_path: Path) -> str:
 
 
 def answer(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> Any:
-    assert run_app(["--json", *arguments]) == code
+    assert run_command_line(["--json", *arguments]) == code
     return json.loads(capsys.readouterr().out)
 
 
 def text_of(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
-    assert run_app(list(arguments)) == code
+    assert run_command_line(list(arguments)) == code
     captured = capsys.readouterr()
     return captured.out + captured.err
 
@@ -53,7 +53,7 @@ def test_no_terminal_is_commanded_by_a_table(
 
 
 def test_common_options_may_stand_anywhere(table: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_app(["history", table, "--json"]) == 0
+    assert run_command_line(["history", table, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 2
 
 
@@ -84,7 +84,7 @@ def test_doctor(table: str, capsys: pytest.CaptureFixture[str]) -> None:
     (Path(table) / "g.parquet").unlink()
     found = answer(capsys, "doctor", table, code=ExitCode.FINDINGS)
     assert [f["check"] for f in found if f["severity"] == "error"] == ["missing-files"]
-    assert run_app(["doctor", table, "--no-files"]) == 0
+    assert run_command_line(["doctor", table, "--no-files"]) == 0
 
 
 def test_doctor_of_a_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,7 +104,7 @@ def test_report(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_no_table_is_exit_code_3(
     tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_app([command, str(tmp_path / "none")]) == ExitCode.NOT_FOUND
+    assert run_command_line([command, str(tmp_path / "none")]) == ExitCode.NOT_FOUND
     captured = capsys.readouterr()
     assert "none" in captured.err
     assert not captured.out
@@ -113,7 +113,7 @@ def test_no_table_is_exit_code_3(
 def test_errors_are_json_where_json_is_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_app(["--json", "history", str(tmp_path / "none")]) == ExitCode.NOT_FOUND
+    assert run_command_line(["--json", "history", str(tmp_path / "none")]) == ExitCode.NOT_FOUND
     captured = capsys.readouterr()
     assert json.loads(captured.err)["error"].startswith("DELTA_")
     assert not captured.out
@@ -136,12 +136,12 @@ def test_errors_are_json_where_json_is_asked_for(
 def test_wrong_usage_is_exit_code_2(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_app(arguments) == ExitCode.USAGE
+    assert run_command_line(arguments) == ExitCode.USAGE
     assert capsys.readouterr().err
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_app(["--help"]) == 0
+    assert run_command_line(["--help"]) == 0
     text = capsys.readouterr().out
     for name in ("convert", "merge", "sql", "history", "detail", "show", "diff", "optimize",
                  "vacuum", "restore", "doctor", "report", "130"):  # fmt: skip

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 pytest.importorskip("typer")
 
 import puredelta
-from puredelta.cli.app import run_app
+from puredelta.cli.command_line import run_command_line
 from puredelta.cli.exit_codes import ExitCode
 
 _MODULES = ("convert", "merge", "optimize", "restore", "sql", "vacuum")
@@ -38,7 +38,7 @@ def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spa
 
 
 def answer(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> Any:
-    assert run_app(["--json", *arguments]) == code, capsys.readouterr().err
+    assert run_command_line(["--json", *arguments]) == code, capsys.readouterr().err
     text = capsys.readouterr().out
     return json.loads(text) if text else None
 
@@ -82,16 +82,16 @@ def test_a_table_from_parquet_to_restore(
 def test_what_is_wrong_has_an_exit_code(
     shared: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_app(["vacuum", str(tmp_path / "none")]) == ExitCode.NOT_FOUND
-    assert run_app(["sql", "SELEKT 1"]) == ExitCode.FAILED
-    assert run_app(["sql", " -- nothing"]) == ExitCode.USAGE
+    assert run_command_line(["vacuum", str(tmp_path / "none")]) == ExitCode.NOT_FOUND
+    assert run_command_line(["sql", "SELEKT 1"]) == ExitCode.FAILED
+    assert run_command_line(["sql", " -- nothing"]) == ExitCode.USAGE
     assert "Traceback" not in capsys.readouterr().err
 
 
 def test_rows_beyond_the_limit_are_said_to_be_there(
     shared: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_app(["sql", "SELECT 'a' AS x FROM range(5)", "-n", "2"]) == 0
+    assert run_command_line(["sql", "SELECT 'a' AS x FROM range(5)", "-n", "2"]) == 0
     captured = capsys.readouterr()
     assert captured.out.count("a") == 2
     assert "first 2 rows" in captured.err

@@ -9,6 +9,7 @@ import pytest
 
 from puredelta.errors import ErrorCode
 from tests.corpus.case import Case, all_cases
+from tests.corpus.replay import sample
 from tests.corpus.tags import STATEMENT, TABLE, TYPES, VALUES, tags
 
 CASES = all_cases()
@@ -145,6 +146,12 @@ def required() -> set[str]:
 def test_everything_is_covered() -> None:
     missing = required().difference(*COVERED.values())
     assert not missing
+
+
+def test_the_sample_of_every_day_covers_everything() -> None:
+    missing = required().difference(*(COVERED[case.id] for case in sample()))
+    assert not missing
+    assert len(sample()) < len(CASES) / 2
 
 
 def test_every_recorded_error_is_listed() -> None:

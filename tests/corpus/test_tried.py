@@ -8,7 +8,7 @@ from tests.corpus.case import Case, all_cases
 from tests.corpus.run import Run
 from tests.corpus.trial import require_same
 
-SAMPLE = 12
+SAMPLE = 4
 _CASES = all_cases()
 _FED = [case for case in _CASES if case.has_feed and "error" not in case.expected_here]
 _SAMPLE = _FED[:: max(1, len(_FED) // SAMPLE)][:SAMPLE]

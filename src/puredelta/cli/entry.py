@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
+
+from puredelta.cli.declared import COMMANDS, SESSION
 
 MISSING_SOFTWARE = 69
 """`puredelta.cli.exit_codes.ExitCode.MISSING_SOFTWARE`, whose module needs nothing; kept apart so
-that this module imports nothing."""
+that this module needs no package."""
 _NEEDED = ("typer", "rich", "jinja2")
-_WITH_SPARK = frozenset({"convert", "merge", "optimize", "restore", "sql", "vacuum"})
+_WITH_SPARK = frozenset(command.name for command in COMMANDS if command.room == SESSION)
+_OBJECTS = 50_000
+"""Made between two collections of garbage: imports make many objects, and hardly any garbage."""
 
 
-class _WithoutPandas(MetaPathFinder):
+class _WithoutPandas:
     """Lets Arrow find no pandas: no command without Spark uses it, and its import takes long."""
 
     def find_spec(
@@ -39,5 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if _WITH_SPARK.isdisjoint(given):
         sys.meta_path.insert(0, _WithoutPandas())
-    run: Callable[[Sequence[str]], int] = importlib.import_module("puredelta.cli.app").run_app
+        gc.set_threshold(_OBJECTS)
+    run: Callable[[Sequence[str]], int]
+    run = importlib.import_module("puredelta.cli.command_line").run_command_line
     return run(given)

@@ -5,41 +5,24 @@ from __future__ import annotations
 import importlib
 import sys
 import traceback
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from puredelta.cli.context import Context
+from puredelta.cli.declared import DeclaredCommand
 from puredelta.cli.exit_codes import ExitCode, code_of
 from puredelta.errors import DeltaError
 
-_READING = "puredelta.cli.reading"
-_SESSION = "puredelta.cli.session"
-_COMMANDS = {
-    "detail": _READING,
-    "diff": _READING,
-    "doctor": _READING,
-    "history": _READING,
-    "report": _READING,
-    "show": _READING,
-    "convert": _SESSION,
-    "merge": _SESSION,
-    "optimize": _SESSION,
-    "restore": _SESSION,
-    "sql": _SESSION,
-    "vacuum": _SESSION,
-}
 
-
-def run_command(name: str, context: Context, **arguments: Any) -> int:
+def run_command(command: DeclaredCommand, context: Context, values: Mapping[str, object]) -> int:
     """Run the function ``run`` of the module of a command; its exit code is returned.
 
     Commands are imported here, by name: those of a session import pyspark, which takes longer
     than reading a log does.
     """
     try:
-        module = importlib.import_module(f"{_COMMANDS[name]}.{name}")
+        module = importlib.import_module(f"{command.room}.{command.name}")
         run: Callable[..., int | None] = module.run
-        return run(context, **arguments) or ExitCode.DONE
+        return run(context, **values) or ExitCode.DONE
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
         return ExitCode.DONE

@@ -27,8 +27,6 @@ from tests.spark.scan.skipping_cases import (
     many_types,
 )
 
-_NUM_CONDITIONS = 200
-
 
 @pytest.fixture(scope="module")
 def ten(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
@@ -75,17 +73,19 @@ def _mapped_with_vectors(spark: SparkSession, path: str) -> None:
     DeltaTable.forPath(spark, path).delete("id % 30 IN (0, 29) OR id BETWEEN 60 AND 89")
 
 
+@pytest.mark.parametrize("num_conditions", [60, pytest.param(200, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("make", [_plain, _partitioned, _mapped_with_vectors])
 def test_no_row_is_skipped(
     spark: SparkSession,
     tmp_path: Path,
     asked: list[list[str] | None],
     make: Callable[[SparkSession, str], None],
+    num_conditions: int,
 ) -> None:
     path = str(tmp_path / "t")
     make(spark, path)
     rows = puredelta.read(spark, path)
-    tried = list(conditions(_NUM_CONDITIONS, seed=26))
+    tried = list(conditions(num_conditions, seed=26))
     counted = rows.groupBy("_metadata.file_name").agg(
         *(_count_if(condition, n) for n, condition in enumerate(tried))
     )
