@@ -168,6 +168,17 @@ def test_a_table_writer_is_captured() -> None:
         def mergeInto(self, table: str, condition: Any) -> None:  # noqa: N802
             raise AssertionError((table, condition))
 
+    for action in (
+        "collect",
+        "count",
+        "explain",
+        "isEmpty",
+        "show",
+        "toArrow",
+        "toLocalIterator",
+        "toPandas",
+    ):
+        setattr(Frame, action, Frame.mergeInto)
     endings = ("create", "replace", "createOrReplace", "append", "overwrite")
     given = ("using", "option", "options", "tableProperty", "partitionedBy", "clusterBy")
     writer = writer_class(*given, *endings, "overwritePartitions")

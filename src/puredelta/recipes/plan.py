@@ -99,7 +99,7 @@ class MergePlan:
             options = ExecutionOptions(observe=_Watcher(self.refuses_empty))
             outcome = execute(command, self.spec, rows, options)
             command.settings.reset_set_transaction(spark)
-            shown.report({**outcome.metrics, **outcome.skipping})
+            shown.report({**outcome.metrics, **outcome.skipping}, note=outcome.source)
         counted = outcome.rows
         return ChangeResult(
             version=outcome.version,

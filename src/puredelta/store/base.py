@@ -6,10 +6,11 @@ uses ``/`` and is *decoded*: a real file name, never percent-encoded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 
 class PutOutcome(Enum):
@@ -68,6 +69,18 @@ class FileEnd(NamedTuple):
 
     content: bytes
     size_bytes: int
+
+
+class Directories(Protocol):
+    """What stands for directories in a bucket: Hadoop leaves empty objects whose names end with a
+    slash, which obstore lists without it, and can neither name nor remove.
+    """
+
+    def remove(self, location: str, *, recursive: bool = True) -> bool:
+        """Remove a directory and everything in it, or only one that is empty; say if it did.
+
+        A missing directory is no error, nor is one that is not empty.
+        """
 
 
 class Store(Protocol):
@@ -163,3 +176,31 @@ class Store(Protocol):
 
     def exists(self, path: str) -> bool:
         """Return whether a file or directory exists."""
+
+
+SHORT_BYTES_MAX = 8 * 1024 * 1024
+"""Shorter content is put whole."""
+
+
+@runtime_checkable
+class TakesParts(Protocol):
+    """A store that needs no more than one part of a new file in memory."""
+
+    def put_parts_if_absent(self, path: str, parts: Iterable[bytes]) -> PutOutcome:
+        """Create the file as `Store.put_if_absent` does, from its parts in order."""
+
+
+def put_parts_if_absent(store: Store, path: str, parts: Iterable[bytes]) -> PutOutcome:
+    """Create a file atomically and durably unless it exists.
+
+    Storage that takes a new object in one request gets it whole.
+    """
+    remaining = iter(parts)
+    first: list[bytes] = []
+    length = 0
+    for part in remaining:
+        first.append(part)
+        length += len(part)
+        if length > SHORT_BYTES_MAX and isinstance(store, TakesParts):
+            return store.put_parts_if_absent(path, itertools.chain(first, remaining))
+    return store.put_if_absent(path, b"".join(first))

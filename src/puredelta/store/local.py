@@ -11,9 +11,8 @@ import contextlib
 import errno
 import os
 import shutil
-import stat
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -30,12 +29,17 @@ from puredelta.store.base import (
     StoredFile,
 )
 from puredelta.store.file_system import (
+    entries_of,
     find_name_rule,
     flush_directory,
     flush_file,
+    joined,
     link_new,
     make_directories,
     read_file_end,
+    stored_directory,
+    stored_file,
+    walk,
 )
 
 _NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST})
@@ -104,26 +108,14 @@ class LocalStore:
                     wanted = [e for e in entries if e.name >= start and not e.name.startswith(".")]
             except (FileNotFoundError, NotADirectoryError):
                 return
-            files = [file for e in wanted if (file := _stored(directory, e)) is not None]
+            files = [file for e in wanted if (file := stored_file(directory, e)) is not None]
         yield from sorted(files, key=lambda file: file.path)
 
     def walk(self, directory: str) -> Iterator[StoredFile]:
         """Yield every file below a directory, links followed, a cycle of links entered once."""
         with _translated():
-            real = os.path.realpath(self._path(directory))
-            yield from self._walk(directory.strip("/"), real, frozenset())
-
-    def _walk(self, directory: str, real: str, above: frozenset[str]) -> Iterator[StoredFile]:
-        """Walk one directory; ``real`` is its path with all links resolved."""
-        if real in above:
-            return
-        for entry in _entries(self._path(directory)):
-            if entry.is_dir():
-                is_link = entry.is_symlink()
-                below = os.path.realpath(entry.path) if is_link else f"{real}/{entry.name}"
-                yield from self._walk(_join(directory, entry.name), below, above | {real})
-            elif (file := _stored(directory, entry)) is not None:
-                yield file
+            self._file_name(directory)  # it lies below the root
+            yield from walk(self._prefix, directory.strip("/"))
 
     def inventory(
         self, directory: str, *, is_wanted: Callable[[str], bool]
@@ -135,15 +127,15 @@ class LocalStore:
     def _inventory(
         self, directory: str, is_wanted: Callable[[str], bool]
     ) -> Iterator[StoredFile | StoredDirectory]:
-        for entry in _entries(self._path(directory)):
-            path = _join(directory, entry.name)
+        for entry in entries_of(self._path(directory)):
+            path = joined(directory, entry.name)
             if entry.is_symlink() or not is_wanted(path):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                if (found := _stored_directory(path, entry)) is not None:
+                if (found := stored_directory(path, entry)) is not None:
                     yield found
                     yield from self._inventory(path, is_wanted)
-            elif (file := _stored(directory, entry)) is not None:
+            elif (file := stored_file(directory, entry)) is not None:
                 yield file
 
     def read(self, path: str) -> bytes:
@@ -172,8 +164,12 @@ class LocalStore:
         Raises:
             UnsupportedError: the file system has no hard links (UNSUPPORTED_STORAGE).
         """
+        return self.put_parts_if_absent(path, (content,))
+
+    def put_parts_if_absent(self, path: str, parts: Iterable[bytes]) -> PutOutcome:
+        """Write part by part, as `put_if_absent` does."""
         target = self._path(path)
-        with _translated(), self._temporary(target, content) as temporary:
+        with _translated(), self._temporary(target, parts) as temporary:
             if not target.exists():
                 _drop_checksum(target)
             outcome = link_new(temporary, target)
@@ -184,7 +180,7 @@ class LocalStore:
     def put(self, path: str, content: bytes) -> None:
         """Write aside, flush, then rename over whatever is there."""
         target = self._path(path)
-        with _translated(), self._temporary(target, content) as temporary:
+        with _translated(), self._temporary(target, (content,)) as temporary:
             _drop_checksum(target)
             temporary.replace(target)
             flush_directory(target.parent)
@@ -247,58 +243,19 @@ class LocalStore:
         return self._prefix + path
 
     @contextlib.contextmanager
-    def _temporary(self, target: Path, content: bytes) -> Iterator[Path]:
+    def _temporary(self, target: Path, parts: Iterable[bytes]) -> Iterator[Path]:
         """Yield a flushed file with this content next to the target; one that cannot go stays."""
         make_directories(target.parent)
         temporary = target.parent / f".{uuid.uuid4().hex}.tmp"
         try:
             with temporary.open("xb") as stream:
-                stream.write(content)
+                stream.writelines(parts)
                 stream.flush()
                 os.fsync(stream.fileno())
             yield temporary
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink()
-
-
-def _join(directory: str, name: str) -> str:
-    stripped = directory.strip("/")
-    return f"{stripped}/{name}" if stripped else name
-
-
-def _entries(absolute: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(absolute) as found:
-            return sorted(found, key=lambda e: e.name)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def _stored_directory(path: str, entry: os.DirEntry[str]) -> StoredDirectory | None:
-    """Describe a directory; one that was removed since the listing is None."""
-    try:
-        modified_ms = entry.stat(follow_symlinks=False).st_mtime_ns // 1_000_000
-        with os.scandir(entry.path) as inside:
-            is_empty = next(inside, None) is None
-    except FileNotFoundError:
-        return None
-    return StoredDirectory(path=path, modified_ms=modified_ms, is_empty=is_empty)
-
-
-def _stored(directory: str, entry: os.DirEntry[str]) -> StoredFile | None:
-    """Describe a regular file; directories, and files deleted since the listing, are None."""
-    try:
-        status = entry.stat()
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    return StoredFile(
-        path=_join(directory, entry.name),
-        size_bytes=status.st_size,
-        modified_ms=status.st_mtime_ns // 1_000_000,
-    )
 
 
 def _drop_checksum(target: Path) -> None:

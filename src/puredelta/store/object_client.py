@@ -5,17 +5,21 @@ Every request has a time limit and is repeated with random, growing waits: see `
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
+import obstore
 from obstore import exceptions
 from obstore.store import from_url
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.store.access.object_access import ObjectAccess
-from puredelta.store.base import StorageError, UnknownOutcomeError
+from puredelta.store.base import StorageError, StoredFile, UnknownOutcomeError
 
 _clients: dict[tuple[object, ...], Any] = {}
 _lock = threading.Lock()
@@ -113,3 +117,83 @@ def shown(error: Exception, access: ObjectAccess) -> str:
     for secret in access.secrets:
         text = text.replace(secret, "***")
     return f"{type(error).__name__}: {text}"[:_TEXT_MAX]
+
+
+PAGE = 1_000
+PAGES_ALONE = 4
+"""Pages that are listed one after the other before a listing is parted."""
+_LISTERS = 16
+_LEVELS = 3
+"""How deep directories are looked for."""
+
+Entry: TypeAlias = Mapping[str, Any]
+T = TypeVar("T")
+
+
+def list_below(
+    client: Any, prefix: str, made: Callable[[Entry], T], *, parted: bool
+) -> Iterator[T]:
+    """Yield what is made of the objects below a prefix, in the order of their keys.
+
+    An object that is called as the prefix is, is left out: it stands for the directory.
+
+    ``parted`` says that a listing may begin at any key; where it may not, each part would read all
+    that lies before it.
+    """
+    last = ""
+    for number, page in enumerate(_pages(client, prefix, None)):
+        yield from (made(entry) for entry in page if entry["path"] != prefix)
+        last = page[-1]["path"] if page else last
+        if parted and number + 1 == PAGES_ALONE:
+            starts = _directories_after(client, prefix, last)
+            if starts:
+                yield from _parts(client, prefix, made, [last, *starts])
+                return
+
+
+def _parts(
+    client: Any, prefix: str, made: Callable[[Entry], T], starts: Sequence[str]
+) -> Iterator[T]:
+    ends = [*starts[1:], None]
+    with ThreadPoolExecutor(_LISTERS, "puredelta-list") as listers:
+        parts = zip(starts, ends, strict=True)
+        listed = listers.map(lambda part: list(map(made, _range(client, prefix, *part))), parts)
+        yield from itertools.chain.from_iterable(listed)
+
+
+def _range(client: Any, prefix: str, after: str, last: str | None) -> Iterator[Entry]:
+    """Yield the objects after one key, and up to another."""
+    for page in _pages(client, prefix, after):
+        wanted = [entry for entry in page if last is None or entry["path"] <= last]
+        yield from wanted
+        if len(wanted) < len(page):
+            return
+
+
+def _directories_after(client: Any, prefix: str, key: str) -> list[str]:
+    """Return some directories after a key, spread over all of them; none where there are few."""
+    level = [prefix]
+    for _ in range(_LEVELS):
+        listed = (obstore.list_with_delimiter(client, path or None) for path in level)
+        names = [name.rstrip("/") for found in listed for name in found["common_prefixes"]]
+        level = sorted(name for name in names if name > key or key.startswith(f"{name}/"))
+        if len(level) >= _LISTERS or not level:
+            break
+    later = [name for name in level if name > key]
+    return later[:: -(-len(later) // _LISTERS) or 1]
+
+
+def _pages(client: Any, prefix: str, after: str | None) -> Iterator[Sequence[Entry]]:
+    return iter(obstore.list(client, prefix or None, offset=after, chunk_size=PAGE))
+
+
+def marked(files: Iterator[StoredFile]) -> Iterator[tuple[StoredFile, bool]]:
+    """Yield files, and whether each stands for a directory, by the name that follows it."""
+    before: StoredFile | None = None
+    for file in files:
+        if before is not None:
+            is_marker = before.size_bytes == 0 and file.path.startswith(f"{before.path}/")
+            yield before, is_marker
+        before = file
+    if before is not None:
+        yield before, False

@@ -6,8 +6,12 @@ so, and then reads them one after the other, as from a disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
 from puredelta.store.base import StoredFile
 
@@ -33,3 +37,92 @@ def begin_reading(files: Iterable[StoredFile], read: Callable[[str], bytes]) -> 
     begun = {path: readers.submit(read, path) for path in chosen}
     readers.shutdown(wait=False)
     return begun
+
+
+SLOW_READ_SECONDS = 0.000_1
+"""A read that takes longer has waited for storage; a read from memory takes a tenth of this."""
+
+_TRIED_READS = 8
+"""Reads in the caller's thread before the choice; most of them decide, as one may be chance."""
+
+_AHEAD_READS = 256
+"""Reads in threads before the next measurement."""
+
+_AHEAD_PER_THREAD = 4
+
+_LISTERS = 16
+_WAITED_SLOW_S = 0.001
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+
+def read_in_order(
+    sources: Iterable[S],
+    read: Callable[[S], R],
+    *,
+    threads: int,
+    clock: Callable[[], float] = time.perf_counter,
+    slow_s: float = SLOW_READ_SECONDS,
+) -> Iterator[tuple[S, R]]:
+    """Yield every source with what ``read`` returned for it, in their order.
+
+    Sources are taken lazily, a few per thread ahead of the caller, so memory does not grow
+    with their number. The first exception of ``read`` is raised in the place of its source,
+    and the rest is abandoned. Several threads may call ``read`` at once.
+    """
+    remaining = iter(sources)
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="puredelta-read")
+    tried = slow = 0
+    try:
+        for source in remaining:
+            started = clock()
+            found = read(source)
+            slow += clock() - started > slow_s
+            yield source, found
+            tried += 1
+            if tried == _TRIED_READS:
+                if 2 * slow > tried:
+                    far = itertools.islice(remaining, _AHEAD_READS)
+                    yield from _read_ahead(far, read, pool, _AHEAD_PER_THREAD * threads)
+                tried = slow = 0
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def walk_in_order(
+    root: S, list_directory: Callable[[S], tuple[Iterable[R], Iterable[S]]]
+) -> Iterator[R]:
+    """Yield the files of a tree of directories, level by level.
+
+    ``list_directory`` returns files and directories of one of them. Where that waits for storage
+    several are listed side by side.
+    """
+    level = [root]
+    while level:
+        below: list[S] = []
+        listed = read_in_order(
+            level, list_directory, threads=_LISTERS, clock=_waited, slow_s=_WAITED_SLOW_S
+        )
+        for _, (files, directories) in listed:
+            below.extend(directories)
+            yield from files
+        level = below
+
+
+def _waited() -> float:
+    """Return a clock that stands while this thread computes."""
+    return time.perf_counter() - time.thread_time()
+
+
+def _read_ahead(
+    sources: Iterable[S], read: Callable[[S], R], pool: ThreadPoolExecutor, ahead: int
+) -> Iterator[tuple[S, R]]:
+    running: deque[tuple[S, Future[R]]] = deque()
+    for source in sources:
+        running.append((source, pool.submit(read, source)))
+        if len(running) > ahead:
+            first, found = running.popleft()
+            yield first, found.result()
+    for first, found in running:
+        yield first, found.result()

@@ -12,10 +12,13 @@ import pytest
 
 from tests.commands.convert.killed import POINTS
 
+SECONDS_MAX = 900
+"""For one session of Spark with a metastore of its own, on a machine that does other work, too."""
+
 
 def run(root: Path, point: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tests.commands.convert.killed", str(root), point]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS_MAX)
 
 
 @pytest.mark.faults

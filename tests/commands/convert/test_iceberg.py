@@ -292,11 +292,7 @@ def _change(spark: SparkSession, root: Path, columns: list[str]) -> None:
     untouched = rows_as_text(rows, columns)
     table.update(f"{key} = 1", {key: "100"})
     table.delete(f"{key} = 3")
-    source = (
-        spark.sql(f"select * from delta.`{root}` where {key} = 2")
-        if False
-        else (read(spark, root).where(f"{key} = 2"))
-    )
+    source = read(spark, root).where(f"{key} = 2")
     merged = table.alias("t").merge(source.alias("s"), f"t.{key} = s.{key} + 1")
     merged.whenMatchedUpdate(set={key: f"t.{key}"}).whenNotMatchedInsertAll().execute()
     after = read(spark, root)

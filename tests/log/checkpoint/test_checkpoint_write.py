@@ -12,10 +12,11 @@ import pytest
 
 from puredelta.log.checkpoint.checkpoint_rows import checkpoint_table
 from puredelta.log.checkpoint.checkpoint_write import write_checkpoint
-from puredelta.log.files.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA
+from puredelta.log.files.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA, FileTable
 from puredelta.log.files.tombstones import remove_file
 from puredelta.log.replay.checkpoint_hint import read_checkpoint_hint
 from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.spooled_files import SpooledFiles
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import (
     Action,
@@ -96,6 +97,28 @@ def test_a_table_read_from_its_checkpoint_is_the_same() -> None:
     assert (summary.version, summary.num_files) == (2, 2)
     # protocol, metadata, two txn, one domain, two adds, one remove
     assert summary.num_actions == 8
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+@pytest.mark.parametrize("parsed", ["false", "true"])
+def test_files_that_are_not_in_memory_follow(policy: str, parsed: str) -> None:
+    files = SpooledFiles()
+    for number in range(5):
+        files.add(f"f{number}", PARTS, size_bytes=number, modified_ms=1, stats=STATS)
+    store = MemoryStore()
+    log = full_table(store, policy, delta__checkpoint__writeStatsAsStruct=parsed)
+    snapshot = log.snapshot()
+    more = [
+        FileTable.of(add for add in files.adds() if add.size_bytes % 2 == odd) for odd in (0, 1)
+    ]
+    summary = write_checkpoint(store, snapshot, now_ms=NOW_MS, more=more)
+    assert summary.num_files == len(snapshot.files) + 5
+    whole = TableLog(store).snapshot()
+    assert whole.last_checkpoint_version == snapshot.version
+    paths = sorted(add.path for add in whole.files.adds())
+    assert paths == sorted(add.path for add in (*snapshot.files.adds(), *files.adds()))
+    assert whole.set_transactions == snapshot.set_transactions
+    assert {add.stats for add in whole.files.adds() if add.path.startswith("f")} == {STATS}
 
 
 def test_a_v2_checkpoint_is_a_top_file_and_a_sidecar() -> None:

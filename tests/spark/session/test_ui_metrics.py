@@ -87,5 +87,6 @@ def test_a_merge_shows_what_it_skipped(spark: SparkSession, tmp_path: Path) -> N
     assert shown["number of target files after skipping"] == "1"
     assert shown["number of target partitions after skipping"] == "1"
     assert shown["number of target partitions from which files were removed"] == "1"
+    assert "1 source rows were staged (" in found.physicalPlanDescription()
     history = puredelta.DeltaTable.forPath(spark, path).history(1).first()
     assert "numTargetFilesBeforeSkipping" not in history["operationMetrics"]

@@ -27,8 +27,9 @@ class CapturedOptions:
     """As spelt last; names that differ in case are one option."""
     partition_by: tuple[str, ...] = ()
     has_schema: bool = False
+    cluster_by: tuple[str, ...] = ()
     layout: str | None = None
-    """``bucketBy``, ``sortBy`` or ``clusterBy`` of a writer, if one was called."""
+    """``bucketBy`` or ``sortBy`` of a writer, if one was called."""
     output_mode: str | None = None
     query_name: str | None = None
     trigger: Mapping[str, Any] | None = None

@@ -12,13 +12,20 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.activation.calls.captured_options import CapturedOptions
+from puredelta.activation.calls.clustering import (
+    clustered_otherwise,
+    clustering_paths,
+    is_clustered_otherwise,
+)
 from puredelta.activation.calls.writing import write_options
+from puredelta.commands.create.create_table import CreateMode, create_table
 from puredelta.commands.create.definition import TableDefinition
 from puredelta.commands.create.registered import NewTable, create_registered
 from puredelta.commands.definition.columns import stored_columns
 from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import streaming_update
 from puredelta.protocol.table.table_config import TableConfig
@@ -48,6 +55,8 @@ def start(rows: DataFrame, captured: CapturedOptions, location: str) -> Any:
     if captured.trigger:
         writer = writer.trigger(**captured.trigger)
     log, partition_by = open_log(rows.sparkSession, location), captured.partition_by
+    if captured.cluster_by:
+        _create_clustered(rows, captured, log)
 
     def write_batch(batch: DataFrame, batch_id: int) -> None:
         query_id = _query_id(batch.sparkSession)
@@ -72,16 +81,33 @@ def create_for_stream(rows: DataFrame, captured: CapturedOptions, name: EntryNam
     Raises:
         InvalidRequestError: the columns cannot be a table's.
     """
+    table = NewTable(
+        name=name, location=captured.option("path"), definition=_definition(rows, captured)
+    )
+    create_registered(rows.sparkSession, table)
+
+
+def _create_clustered(rows: DataFrame, captured: CapturedOptions, log: TableLog) -> None:
+    """Create the clustered table that a query is to write into, before it starts.
+
+    Raises:
+        InvalidRequestError: the table is there and clustered otherwise.
+    """
+    if not log.exists():
+        definition = _definition(rows, captured)
+        create_table(rows.sparkSession, log, definition, mode=CreateMode.CREATE_IF_NOT_EXISTS)
+    if is_clustered_otherwise(log, captured):
+        raise clustered_otherwise(log, captured)
+
+
+def _definition(rows: DataFrame, captured: CapturedOptions) -> TableDefinition:
+    """Return the table of these rows."""
     schema = without_table_metadata(struct_as_nullable(rows.schema))
-    properties = {k: v for k, v in write_options(captured).items() if k.startswith("delta.")}
-    definition = TableDefinition(
+    return TableDefinition(
         columns=stored_columns(schema),
         partition_columns=captured.partition_by,
-        properties=properties,
-    )
-    location = captured.option("path")
-    create_registered(
-        rows.sparkSession, NewTable(name=name, location=location, definition=definition)
+        clustering_columns=clustering_paths(captured) or None,
+        properties={k: v for k, v in write_options(captured).items() if k.startswith("delta.")},
     )
 
 

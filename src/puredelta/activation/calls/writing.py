@@ -10,6 +10,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from puredelta.activation.calls.captured_options import CapturedOptions, require_path
+from puredelta.activation.calls.clustering import (
+    clustered_otherwise,
+    clustering_paths,
+    is_clustered_otherwise,
+)
 from puredelta.commands.create.as_select import FirstRows, create_table_as
 from puredelta.commands.create.create_table import CreateMode, already_exists
 from puredelta.commands.create.definition import TableDefinition
@@ -59,7 +64,8 @@ def save(rows: DataFrame, captured: CapturedOptions, path: Any) -> None:
     """
     given = file_system_options(captured.options or {})
     log = open_log(rows.sparkSession, require_path(captured, path), storage_options=given)
-    _write(rows, captured, log)
+    if not _wrote_clustered(rows, captured, log):
+        _write(rows, captured, log)
 
 
 def save_as_table(
@@ -126,6 +132,11 @@ def _write_known(
         )
 
     anew = mode is SaveMode.OVERWRITE and options.replace_where is None
+    if _wrote_clustered(rows, captured, log, anew=anew):
+        if found is not None:
+            known = EntryName(database=found.database, name=found.name)
+            follow_columns(rows.sparkSession, known, to_spark(log.snapshot().config.schema))
+        return
     if not anew and log.exists():
         captured = _unpartitioned(captured, log.snapshot().config.partition_columns)
     _write(rows, captured, log, record=operation if anew else None)
@@ -166,7 +177,39 @@ def _how(mode: SaveMode) -> CreateMode:
 
 
 def _definition(captured: CapturedOptions) -> TableDefinition:
-    return TableDefinition(columns=StructType(()), partition_columns=captured.partition_by)
+    return TableDefinition(
+        columns=StructType(()),
+        partition_columns=captured.partition_by,
+        clustering_columns=clustering_paths(captured) or None,
+    )
+
+
+def _wrote_clustered(
+    rows: DataFrame, captured: CapturedOptions, log: TableLog, *, anew: bool = False
+) -> bool:
+    """Make a new table, or a table anew, that is clustered as the writer says.
+
+    Returns False if the writer says nothing of it, or what the table is already. ``anew`` tells
+    that a table may become another one; the option ``overwriteSchema`` says that, too.
+
+    Raises:
+        InvalidRequestError: the table is there and clustered otherwise.
+    """
+    if not captured.cluster_by:
+        return False
+    options, mode = write_options(captured), _mode(captured)
+    if not is_clustered_otherwise(log, captured):
+        return False
+    if log.exists() and mode in (SaveMode.ERROR, SaveMode.IGNORE):
+        return False
+    chosen = WriteOptions.of(rows.sparkSession, options)
+    overwrites = mode is SaveMode.OVERWRITE and chosen.replace_where is None
+    if log.exists() and not (overwrites and (anew or chosen.change.overwrite)):
+        raise clustered_otherwise(log, captured)
+    first = FirstRows(rows=rows, options=options)
+    how = CreateMode.CREATE_OR_REPLACE if log.exists() else CreateMode.CREATE
+    create_table_as(first, log, _definition(captured), mode=how)
+    return True
 
 
 def insert_into(rows: DataFrame, name: TableName, *, overwrite: bool) -> bool:
@@ -193,12 +236,12 @@ def write_options(captured: CapturedOptions) -> dict[str, str]:
 
     Raises:
         UnsupportedError: one that is not implemented and must not be ignored, or
-            ``bucketBy``, ``sortBy`` or ``clusterBy``.
+            ``bucketBy`` or ``sortBy``.
     """
     if captured.layout is not None:
         raise UnsupportedError(
             f"{captured.layout} is not supported when a DataFrame writer writes a Delta table. "
-            "Use partitionBy, or create the table with DeltaTable.create().clusterBy(...) first.",
+            "Use partitionBy or clusterBy.",
             code=ErrorCode.OPERATION_NOT_ALLOWED,
             layout=captured.layout,
         )

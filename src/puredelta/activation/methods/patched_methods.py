@@ -11,6 +11,12 @@ from typing import Any, TypeAlias
 from puredelta.activation.calls import table_writing
 from puredelta.activation.calls.captured_options import CapturedOptions, TableOptions
 from puredelta.activation.methods.builders import session_behind
+from puredelta.activation.methods.frame_methods import (
+    shorter,
+    shorter_count,
+    shorter_is_empty,
+    shorter_show,
+)
 from puredelta.activation.methods.patches import Make, Method, Patches
 from puredelta.activation.methods.reader_methods import (
     delta_load,
@@ -72,7 +78,7 @@ _OPTIONS: Mapping[str, Capture] = {
 }
 _LAYOUT: Mapping[str, Capture] = {
     "partitionBy": lambda known, *cols: known.with_partitions(_one_by_one(cols)),
-    "clusterBy": lambda known, *_, **__: replace(known, layout="clusterBy"),
+    "clusterBy": lambda known, *cols: replace(known, cluster_by=tuple(_one_by_one(cols))),
 }
 _READER: Mapping[str, Capture] = {
     **_OPTIONS,
@@ -145,6 +151,13 @@ PATCHED_METHODS: tuple[PatchedMethod, ...] = (
     PatchedMethod(Owner.WRITER, "insertInto", delta_insert_into),
     PatchedMethod(Owner.FRAME, "writeTo", _capturing_table_writer),
     PatchedMethod(Owner.FRAME, "mergeInto", delta_merge_into),
+    PatchedMethod(Owner.FRAME, "count", shorter_count),
+    PatchedMethod(Owner.FRAME, "isEmpty", shorter_is_empty),
+    PatchedMethod(Owner.FRAME, "show", shorter_show),
+    *(
+        PatchedMethod(Owner.FRAME, name, shorter)
+        for name in ("collect", "explain", "toArrow", "toLocalIterator", "toPandas")
+    ),
     *_capturing(Owner.TABLE_WRITER, _TABLE_WRITER),
     PatchedMethod(Owner.TABLE_WRITER, "append", delta_table_write(table_writing.append)),
     PatchedMethod(Owner.TABLE_WRITER, "overwrite", delta_table_write(table_writing.overwrite)),

@@ -4,43 +4,39 @@ Statistics need the table's schema, and the schema needs all footers. So the sch
 guessed from the first and the last file, which is right for a directory whose files are
 alike or have gained columns over time; only where the guess was wrong are the footers read
 again. Nothing but footers is read, on the driver; what is kept per file is what will be
-committed (W-22).
+committed, and that waits in a temporary file (W-22).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-import pyarrow.parquet as pq
-
-from puredelta.commands.convert.infer import FoundSchema, schema_text
-from puredelta.log.footers.parquet_footer import map_footers, schema_message
+from puredelta.commands.convert.infer import FoundSchema
+from puredelta.log.footers.file_stats import TableStatistics
+from puredelta.log.footers.known_footers import FooterSummary, KnownFooters
+from puredelta.log.footers.parquet_footer import map_ends
 from puredelta.store.base import Store, StoredFile
+
+_THREADS = 16
+"""Where storage is slow, as many footers are on their way."""
 
 
 class ReadFile(NamedTuple):
     """One file and what its footer says."""
 
     file: StoredFile
-    schema_text: str
-    """Shared by all files of a kind."""
-    stats: str | None
-
-
-DescribeStatistics = Callable[[pq.FileMetaData, str], str | None]
-"""Returns the statistics of a file as JSON, ``None`` where none are wanted, from its footer and
-the footer's `schema_message`."""
+    footer: FooterSummary
 
 
 def read_files(
     store: Store,
     files: Iterable[StoredFile],
-    describe: DescribeStatistics,
+    statistics: TableStatistics | None,
     *,
     ignore_corrupt: bool = False,
-) -> list[ReadFile]:
-    """Read the footers of ``files``, in their order.
+) -> Iterator[ReadFile]:
+    """Yield what the footers of ``files`` say, in their order; statistics, if they are wanted.
 
     With ``ignore_corrupt`` files without a readable footer are left out (C-32).
 
@@ -48,29 +44,21 @@ def read_files(
         CorruptTableError: a file that is not Parquet, or damaged; the message names it
             (DELTA_FAILED_READ_FILE_FOOTER).
     """
-    texts: dict[str, str] = {}
-
-    def read(file: StoredFile, footer: pq.FileMetaData) -> ReadFile | None:
-        message = schema_message(footer)
-        text = schema_text(footer, message)
-        return ReadFile(file, texts.setdefault(text, text), describe(footer, message))
-
-    found = map_footers(
+    known = KnownFooters(statistics)
+    found: Iterator[ReadFile | None] = map_ends(
         files,
-        read,
+        lambda file, end: ReadFile(file, known.describe(end)),
         read_end=lambda file, num_bytes: store.read_end(file.path, num_bytes),
         name=lambda file: file_uri(store, file),
+        threads=_THREADS,
         recover=(lambda *_: None) if ignore_corrupt else None,
     )
-    return [file for file in found if file is not None]
+    return (file for file in found if file is not None)
 
 
-def distinct_schemas(store: Store, files: Sequence[ReadFile]) -> list[FoundSchema]:
-    """Return the kinds of files, each with its first file, in the order of those."""
-    first: dict[str, StoredFile] = {}
-    for read in files:
-        first.setdefault(read.schema_text, read.file)
-    return [FoundSchema(text, file_uri(store, file)) for text, file in first.items()]
+def found_schemas(store: Store, kinds: Mapping[str, StoredFile]) -> list[FoundSchema]:
+    """Return the kinds of files, given as the first file of each schema text, in their order."""
+    return [FoundSchema(text, file_uri(store, file)) for text, file in kinds.items()]
 
 
 def file_uri(store: Store, file: StoredFile) -> str:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 
 from puredelta.commands.definition.new_table import DEFAULTS_PREFIX
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.replay import LogState
 from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.spooled_files import SpooledFiles
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.store.base import StoredFile
@@ -34,7 +33,7 @@ class ConversionPlan:
     """The content of version 0."""
 
     config: TableConfig
-    adds: tuple[Add, ...]
+    files: SpooledFiles
     """Ordered by path, each file once."""
     collects_stats: bool
     listed: tuple[StoredFile, ...]
@@ -53,7 +52,7 @@ class ConversionPlan:
             state=LogState(
                 protocol=self.config.protocol,
                 metadata=self.config.metadata,
-                files=FileTable.of(self.adds),
+                files=self.files.table(),
             ),
             commit_file=None,
             last_checkpoint_version=None,

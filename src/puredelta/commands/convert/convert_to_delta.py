@@ -8,7 +8,7 @@ after it the table is complete: nothing in between can be seen.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -37,10 +37,12 @@ from puredelta.commands.convert.target import (
 )
 from puredelta.commands.convert.verify import require_statistics, require_true_statistics
 from puredelta.commands.finish import finish
+from puredelta.commands.running.statement import running_statement
 from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.commit.environment import Environment, Phase, ignore_phase
 from puredelta.log.commit.post_commit import CheckpointWish
+from puredelta.log.commit.row_ids import assigns_row_ids
 from puredelta.log.replay.table_log import TableLog
 from puredelta.log.vectors.write import (
     DeletionVectorUpdate,
@@ -49,6 +51,7 @@ from puredelta.log.vectors.write import (
     write_vectors,
 )
 from puredelta.protocol.actions import operations
+from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.schema.types import StructType
 from puredelta.spark.session.open_log import open_log
 
@@ -134,12 +137,27 @@ def convert_to_delta(
     tags = entry_tags(spark, target)
     environment = Environment(on_phase=on_phase)
     command = command_on(spark, log, None, target.capability, environment=environment)
-    target = inferred_target(command, target)
-    plan = plan_conversion(command, target, collect_stats=collect_stats)
-    if verify:
-        require_statistics(collected=plan.collects_stats)
-        require_true_statistics(spark, plan.snapshot(log))
-    return _commit(command, target, plan, tags)
+    return _convert(command, target, tags, collect_stats=collect_stats, verify=verify)
+
+
+def _convert(
+    command: Command,
+    target: ConversionTarget,
+    tags: Mapping[str, str],
+    *,
+    collect_stats: bool,
+    verify: bool,
+) -> ConvertResult:
+    spark, log = command.spark, command.log
+    with running_statement(spark, "CONVERT", log.root_uri, runs_jobs=False) as running:
+        target = inferred_target(command, target)
+        plan = plan_conversion(command, target, collect_stats=collect_stats, note=running.note)
+        if verify:
+            running.note("comparing statistics with the rows")
+            require_statistics(collected=plan.collects_stats)
+            require_true_statistics(spark, plan.snapshot(log))
+        running.note("writing the log")
+        return _commit(command, target, plan, tags)
 
 
 def _require_table(log: TableLog, target: AlreadyDelta) -> None:
@@ -181,10 +199,14 @@ def _commit(
     require_unchanged(command, target, plan)
     require_same_entry(command.spark, target, tags)
     written = _write_vectors(command, plan)
-    adds = [*(add for add in plan.adds if add.path not in plan.deleted), *written.adds]
-    num_files = len(adds)
+    num_files = plan.files.num_files
+    adds: Iterable[Add] = ()
+    if not _is_spooled(plan):
+        kept = (add for add in plan.files.adds() if add.path not in plan.deleted)
+        adds = (*kept, *written.adds)
     request = CommitRequest(
         actions=[plan.config.metadata, plan.config.protocol, *adds],
+        new_files=plan.files if _is_spooled(plan) else None,
         operation=operations.convert(
             num_files=num_files,
             partitioned_by=target.stated,
@@ -210,11 +232,18 @@ def _commit(
     )
 
 
+def _is_spooled(plan: ConversionPlan) -> bool:
+    """Return whether nothing has to look at each file: no rows are numbered or deleted."""
+    config = plan.config
+    manifests = config.properties.symlink_manifests
+    return not (plan.deleted or manifests or assigns_row_ids(config))
+
+
 def _write_vectors(command: Command, plan: ConversionPlan) -> WrittenVectors:
     """Write which rows of an Iceberg table's files are deleted; nothing, if none are."""
     updates = (
         DeletionVectorUpdate(file=add, rows=plan.deleted[add.path])
-        for add in plan.adds
+        for add in (plan.files.adds() if plan.deleted else ())
         if add.path in plan.deleted
     )
     return write_vectors(updates, store=command.log.store, config=plan.config)

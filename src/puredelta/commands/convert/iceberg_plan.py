@@ -9,6 +9,7 @@ from puredelta.commands.convert.conversion_plan import ConversionPlan, require_c
 from puredelta.commands.convert.iceberg.content import IcebergContent, IcebergFile, IcebergTable
 from puredelta.commands.convert.settings import ConvertSettings
 from puredelta.commands.definition.new_table import NewTableProperties, plan_new_table
+from puredelta.log.replay.spooled_files import SpooledFiles
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import PROPERTY_KEYS, ColumnMappingMode
@@ -35,13 +36,13 @@ def plan_iceberg(command: Command, table: IcebergTable, *, collect_stats: bool) 
     require_counted(config, collects_stats=collects)
     config.require(Capability.APPEND)
     indexed = frozenset(indexed_leaves(config)) if collects else frozenset()
-    adds = tuple(
+    adds = (
         _add(file, config, indexed, modified_ms=content.timestamp_ms, has_stats=collects)
         for file in content.files
     )
     return ConversionPlan(
         config=config,
-        adds=adds,
+        files=SpooledFiles.of(adds),
         collects_stats=collects,
         listed=(),
         deleted={f.path: f.deleted for f in content.files if f.deleted is not None},

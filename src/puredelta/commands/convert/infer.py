@@ -12,12 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from puredelta.commands.convert.parquet_schema import UnknownShapeError, schema_of_message
 from puredelta.commands.convert.settings import ParquetTypes
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
-from puredelta.log.footers.parquet_footer import spark_schema_json
 from puredelta.protocol.schema.schema_json import parse_type, simple_string
 from puredelta.protocol.schema.traversal import all_fields, as_nullable, map_fields, primitive_names
 from puredelta.protocol.schema.types import PRIMITIVE_NAMES, VARIANT, StructField, StructType
@@ -42,14 +39,6 @@ class FoundSchema:
 
 AskSpark = Callable[[str], StructType]
 """Returns the schema Spark reads from the file at a decoded URI; may run a job."""
-
-
-def schema_text(footer: pq.FileMetaData, message: str) -> str:
-    """Return a text that two footers share exactly if they mean the same schema: Spark's own
-    JSON where Spark wrote the file (C-33), else the Parquet message type, its `schema_message`.
-    """
-    spark_schema = spark_schema_json(footer)
-    return message if spark_schema is None else spark_schema
 
 
 class FileSchemas:

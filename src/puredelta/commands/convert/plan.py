@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 from pyspark.sql import SparkSession
 
 from puredelta.commands.command import Command
-from puredelta.commands.convert.collect import (
-    DescribeStatistics,
-    ReadFile,
-    distinct_schemas,
-    read_files,
-)
+from puredelta.commands.convert.collect import ReadFile, found_schemas, read_files
 from puredelta.commands.convert.conversion_plan import ConversionPlan, require_counted
 from puredelta.commands.convert.iceberg_plan import plan_iceberg
 from puredelta.commands.convert.infer import (
@@ -43,10 +39,11 @@ from puredelta.commands.definition.new_table import (
     NewTableProperties,
     plan_new_table,
 )
+from puredelta.commands.running.noted import Note, counted, note_nothing
 from puredelta.errors import ConcurrentWriteException, ErrorCode, InvalidRequestError
 from puredelta.log.footers.file_stats import TableStatistics
-from puredelta.protocol.actions.actions import Add
-from puredelta.protocol.actions.paths import encode_path
+from puredelta.log.footers.known_footers import FooterSummary
+from puredelta.log.replay.spooled_files import SpooledFiles
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import StructType
@@ -58,6 +55,9 @@ logger = logging.getLogger(__name__)
 
 _MAPPING_SETTING = f"{DEFAULTS_PREFIX}columnMapping.mode"
 _SHOWN = 3
+
+_Values: TypeAlias = Mapping[str, PartitionValues]
+"""The partition values of each directory."""
 
 
 def require_unchanged(command: Command, target: ConversionTarget, plan: ConversionPlan) -> None:
@@ -90,9 +90,12 @@ def require_unchanged(command: Command, target: ConversionTarget, plan: Conversi
 
 
 def plan_conversion(
-    command: Command, target: ConversionTarget, *, collect_stats: bool
+    command: Command, target: ConversionTarget, *, collect_stats: bool, note: Note = note_nothing
 ) -> ConversionPlan:
-    """Plan a conversion. Reads names and footers, and the catalog; writes nothing."""
+    """Plan a conversion. Reads names and footers, and the catalog; writes nothing.
+
+    ``note`` is told how far it is.
+    """
     if target.iceberg is not None:
         return plan_iceberg(command, target.iceberg, collect_stats=collect_stats)
     settings = ConvertSettings.parse(command.session.settings)
@@ -104,6 +107,7 @@ def plan_conversion(
         settings=settings,
         collects_stats=collect_stats and settings.collect_stats,
         schemas=FileSchemas(settings.parquet, partial(read_parquet_schema, command.spark)),
+        note=note,
     )
     return planner.plan()
 
@@ -148,6 +152,7 @@ class _Planner:
     settings: ConvertSettings
     collects_stats: bool
     schemas: FileSchemas
+    note: Note
 
     @property
     def store(self) -> Store:
@@ -162,21 +167,21 @@ class _Planner:
         of files is the same everywhere and does not depend on statistics (C-25, W-23).
         """
         require_partition_columns(self.target.partitions)
+        self.note("listing files")
         files, directories = list_files(self.command.spark, self.store, self.target, self.settings)
         values = self._partition_values(files, directories)
         schema = self._catalog_schema()
         if schema is None:
-            read, config = self._read(files)
+            found, config = self._read(files, values)
         else:
-            read, config = self._read_as(files, schema)
-        adds = tuple(_add(file, values) for file in read)
+            found, config = self._read_as(files, values, schema)
         return ConversionPlan(
-            config=config, adds=adds, collects_stats=self.collects_stats, listed=files
+            config=config, files=found.files, collects_stats=self.collects_stats, listed=files
         )
 
     def _partition_values(
         self, files: Sequence[StoredFile], directories: Mapping[str, PartitionDirectory] | None
-    ) -> Mapping[str, PartitionValues]:
+    ) -> _Values:
         rules = PartitionRules(
             columns=self.target.partitions.fields,
             cast=partial(cast_texts, self.command.spark),
@@ -195,56 +200,65 @@ class _Planner:
         return columns
 
     def _read_as(
-        self, files: Sequence[StoredFile], schema: StructType
-    ) -> tuple[Sequence[ReadFile], TableConfig]:
+        self, files: Sequence[StoredFile], values: _Values, schema: StructType
+    ) -> tuple[_Found, TableConfig]:
         """Read the footers for statistics alone; none where nothing is to be learnt from them."""
         config = self._config(schema)
         late = self.target.late_columns
         if not self.collects_stats and not late:
-            return [ReadFile(file, "", None) for file in files], config
-        read = self._read_footers(files, schema if self.collects_stats else None)
+            unread = FooterSummary("", None)
+            return _found((ReadFile(file, unread) for file in files), values), config
+        found = self._collect(files, values, schema if self.collects_stats else None)
         if late:
-            self._require_columns(read, late)
-        return read, config
+            self._require_columns(found, late)
+        return found, config
 
-    def _require_columns(self, read: Sequence[ReadFile], late: Mapping[str, str]) -> None:
+    def _require_columns(self, found: _Found, late: Mapping[str, str]) -> None:
         """Refuse files that lack a column whose old rows have a value: Delta reads NULL there."""
-        for found in distinct_schemas(self.store, read):
-            columns = self.schemas.read(found)
+        for kind in found_schemas(self.store, found.kinds):
+            columns = self.schemas.read(kind)
             for name, default in late.items():
                 if columns.find_ignoring_case(name) is None:
-                    raise _late_column(name, default, found.file_uri)
+                    raise _late_column(name, default, kind.file_uri)
 
-    def _read(self, files: Sequence[StoredFile]) -> tuple[Sequence[ReadFile], TableConfig]:
+    def _read(self, files: Sequence[StoredFile], values: _Values) -> tuple[_Found, TableConfig]:
         """Read all footers; again only if they show another schema than the guess."""
         guess = self._guess_schema(files)
-        read = self._read_footers(files, guess)
-        schema = self._schema_of(read)
+        found = self._collect(files, values, guess)
+        schema = self._schema_of(found.kinds)
         if self.collects_stats and schema != guess:
-            read = self._read_footers([r.file for r in read], schema)
-        return read, self._config(schema)
+            found = self._collect(files, values, schema)
+        return found, self._config(schema)
 
     def _guess_schema(self, files: Sequence[StoredFile]) -> StructType | None:
         """Return the schema of the first and the last file, if statistics need one."""
         if not self.collects_stats:
             return None
         ends = files if len(files) == 1 else (files[0], files[-1])
-        read = self._read_footers(ends, None)
-        return self._schema_of(read) if read else None
+        kinds: dict[str, StoredFile] = {}
+        for read in self._read_footers(ends, None):
+            kinds.setdefault(read.footer.schema_text, read.file)
+        return self._schema_of(kinds) if kinds else None
+
+    def _collect(
+        self, files: Sequence[StoredFile], values: _Values, schema: StructType | None
+    ) -> _Found:
+        """Read all footers, with statistics of the columns of a schema."""
+        return _found(counted(self._read_footers(files, schema), len(files), self.note), values)
 
     def _read_footers(
         self, files: Sequence[StoredFile], schema: StructType | None
-    ) -> Sequence[ReadFile]:
+    ) -> Iterator[ReadFile]:
         return read_files(
             self.store,
             files,
-            (lambda *_: None) if schema is None else _statistics_of(self._config(schema)),
+            None if schema is None else TableStatistics(self._config(schema)),
             ignore_corrupt=self.settings.ignore_corrupt_files,
         )
 
-    def _schema_of(self, read: Sequence[ReadFile]) -> StructType:
-        require_files(self.store, [r.file for r in read])
-        data = self.schemas.merge(distinct_schemas(self.store, read))
+    def _schema_of(self, kinds: Mapping[str, StoredFile]) -> StructType:
+        require_files(self.store, kinds)
+        data = self.schemas.merge(found_schemas(self.store, kinds))
         return with_partition_columns(
             data, self.target.partitions.fields, case_sensitive=self.settings.case_sensitive
         )
@@ -259,15 +273,28 @@ class _Planner:
         return config
 
 
-def _add(read: ReadFile, values: Mapping[str, PartitionValues]) -> Add:
-    return Add(
-        path=encode_path(read.file.path),
-        partition_values=values[read.file.directory],
-        size_bytes=read.file.size_bytes,
-        modified_ms=read.file.modified_ms,
-        data_change=True,
-        stats=read.stats,
-    )
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the footers of all files say."""
+
+    files: SpooledFiles
+    kinds: Mapping[str, StoredFile]
+    """The first file of each schema text."""
+
+
+def _found(read: Iterable[ReadFile], values: _Values) -> _Found:
+    files, kinds = SpooledFiles(), dict[str, StoredFile]()
+    for file, (text, stats) in read:
+        if text not in kinds:
+            kinds[text] = file
+        files.add(
+            file.path,
+            values[file.directory],
+            size_bytes=file.size_bytes,
+            modified_ms=file.modified_ms,
+            stats=stats,
+        )
+    return _Found(files, kinds)
 
 
 def _late_column(name: str, default: str, file_uri: str) -> InvalidRequestError:
@@ -280,11 +307,6 @@ def _late_column(name: str, default: str, file_uri: str) -> InvalidRequestError:
         default=default,
         file=file_uri,
     )
-
-
-def _statistics_of(config: TableConfig) -> DescribeStatistics:
-    statistics = TableStatistics(config)
-    return lambda footer, message: statistics.encode(footer, message=message)
 
 
 def _require_convertible(config: TableConfig, *, collects_stats: bool) -> None:

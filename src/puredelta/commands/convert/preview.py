@@ -163,19 +163,21 @@ def _preview(log: TableLog, target: ConversionTarget, plan: ConversionPlan) -> C
     inferred: tuple[InferredColumn, ...] = ()
     if target.infers:
         inferred = infer_partitions((file.path for file in plan.listed), log.root_uri)
-    actions: tuple[Action, ...] = (config.metadata, config.protocol, *plan.adds)
+    head: tuple[Action, ...] = (config.metadata, config.protocol)
+    partitions = {tuple(add.partition_values.items()) for add in plan.files.adds()}
     return ConversionPreview(
         location=log.root_uri,
         name=target.full_name,
-        num_files=len(plan.adds),
-        num_bytes=sum(add.size_bytes for add in plan.adds),
+        num_files=plan.files.num_files,
+        num_bytes=plan.files.size_bytes,
         num_rows=rows,
-        num_partitions=len({tuple(add.partition_values.items()) for add in plan.adds}),
+        num_partitions=len(partitions),
         schema=config.schema,
         partition_columns=config.partition_columns,
         inferred=inferred,
         missing_statistics=missing,
-        commit_bytes=sum(len(encode_action(action).encode()) + 1 for action in actions),
+        commit_bytes=plan.files.commit_bytes
+        + sum(len(encode_action(action).encode()) + 1 for action in head),
     )
 
 
@@ -186,13 +188,13 @@ def _statistics(plan: ConversionPlan) -> tuple[int | None, Mapping[str, str]]:
         return None, {".".join(leaf): _NO_STATISTICS for leaf in leaves}
     indexed = set(indexed_leaves(plan.config))
     rows, without = 0, dict.fromkeys(leaves, 0)
-    for add in plan.adds:
+    for add in plan.files.adds():
         stats = json.loads(add.stats or "{}")
         rows += stats.get("numRecords", 0) - len(plan.deleted.get(add.path, ()))
         for leaf in leaves:
             without[leaf] += 0 if _is_bounded(stats, leaf) else 1
     return rows, {
-        ".".join(leaf): _reason(count, len(plan.adds), is_indexed=leaf in indexed)
+        ".".join(leaf): _reason(count, plan.files.num_files, is_indexed=leaf in indexed)
         for leaf, count in without.items()
         if count
     }

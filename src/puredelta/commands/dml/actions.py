@@ -39,6 +39,8 @@ class Outcome:
     rows: RowCounts
     metrics: Mapping[str, int]
     """As the history holds them; empty if the statement had been executed before (M-92)."""
+    source: str = ""
+    """How the source was read, and why it was staged if it was: a line that only the UI shows."""
     skipping: Mapping[str, int] = field(default_factory=dict)
     """What the Spark UI shows beside them, of a MERGE."""
     plan: SearchPlan | None

@@ -59,6 +59,10 @@ class ProgressLine:
         self._stage = name
         yield
 
+    def show(self, text: str) -> None:
+        """Show this in the place of a stage's name, until something else is shown."""
+        self._stage = text
+
     @contextlib.contextmanager
     def shown(self) -> Iterator[None]:
         """Show the line until the end, and take it away."""

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from puredelta.commands.report.latest import remember
 from puredelta.commands.report.report import Report
-from puredelta.commands.running.progress import open_progress
+from puredelta.commands.running.progress import ProgressLine, open_progress
 from puredelta.commands.running.spans import find_tracer, set_counts, stage_span, statement_span
 from puredelta.commands.running.stages import Around
 from puredelta.spark.jvm.jobs.job_status import count_jobs
@@ -34,6 +34,12 @@ class Running:
     around: Sequence[Around] = field(default=(), repr=False)
     """What goes on beside every stage."""
     span: Any = field(default=None, repr=False)
+    line: ProgressLine | None = field(default=None, repr=False)
+
+    def note(self, text: str) -> None:
+        """Show on the progress line what the statement does now."""
+        if self.line is not None:
+            self.line.show(text)
 
     def jobs_run(self) -> int | None:
         """Return how many Spark jobs were started so far; ``None`` over Connect."""
@@ -87,7 +93,7 @@ def running_statement(
             around.append(line.stage)
         if tracer is not None:
             around.append(partial(stage_span, tracer))
-        yield Running(spark=spark, tag=tag, around=tuple(around), span=span)
+        yield Running(spark=spark, tag=tag, around=tuple(around), span=span, line=line)
 
 
 def _counts(report: Report) -> Mapping[str, int | None]:

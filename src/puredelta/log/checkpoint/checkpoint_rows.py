@@ -7,13 +7,12 @@ Statistics are JSON; as typed columns, too, where the table asks for them (`pars
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from puredelta.log.checkpoint.parsed_columns import (
     StatisticsLayout,
@@ -25,7 +24,9 @@ from puredelta.log.files.file_table import (
     DELETION_VECTOR_WIRE_NAMES,
     FILE_WIRE_NAMES,
     TEXT_MAP,
+    TOMBSTONE_SCHEMA,
     TOMBSTONE_WIRE_NAMES,
+    FileTable,
 )
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.action_json import action_object
@@ -78,6 +79,23 @@ def checkpoint_table(snapshot: Snapshot, *, now_ms: int) -> pa.Table:
 def file_action_table(snapshot: Snapshot, *, now_ms: int) -> pa.Table:
     """Build the rows of file actions alone, for a sidecar."""
     return _laid_out(_file_actions(snapshot, now_ms))
+
+
+def file_rows(snapshot: Snapshot, files: FileTable) -> pa.Table:
+    """Build the rows of further active files, to follow those of `checkpoint_table`."""
+    nothing = {name: (_small_actions(name, ()),) for name in small_actions(snapshot)}
+    return _laid_out({**nothing, **_of_files(snapshot, files)})
+
+
+def file_actions_of(snapshot: Snapshot, files: FileTable) -> pa.Table:
+    """Build the rows of further active files, to follow those of `file_action_table`."""
+    return _laid_out(_of_files(snapshot, files))
+
+
+def _of_files(snapshot: Snapshot, files: FileTable) -> Mapping[str, Sequence[pa.Array]]:
+    state = replace(snapshot.state, files=files)
+    no_tombstones = _structs(TOMBSTONE_SCHEMA.empty_table(), TOMBSTONE_WIRE_NAMES)
+    return {"add": _adds(replace(snapshot, state=state)), "remove": no_tombstones}
 
 
 def small_actions(snapshot: Snapshot) -> Mapping[str, Sequence[Action]]:
@@ -184,10 +202,3 @@ def _vectors(vectors: pa.StructArray) -> pa.StructArray:
     children = [pc.struct_field(vectors, [i]) for i in range(vectors.type.num_fields)]
     names = [DELETION_VECTOR_WIRE_NAMES[field.name] for field in vectors.type]
     return pa.StructArray.from_arrays(children, names=names, mask=pc.is_null(vectors))
-
-
-def encode_rows(table: pa.Table) -> bytes:
-    """Return the table as a Parquet file."""
-    sink = io.BytesIO()
-    pq.write_table(table, sink, compression="snappy", store_schema=False)
-    return sink.getvalue()

@@ -8,16 +8,20 @@ the V1 spec, which every reader knows.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from puredelta.log.checkpoint.checkpoint_rows import (
     checkpoint_table,
-    encode_rows,
     file_action_table,
+    file_actions_of,
+    file_rows,
     small_actions,
 )
+from puredelta.log.checkpoint.encoded_rows import encoded_rows
 from puredelta.log.files.clock import IdSource, random_id
+from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.checkpoint_hint import checkpoint_hint_checksum
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.action_json import encode_action
@@ -29,7 +33,7 @@ from puredelta.protocol.actions.log_paths import (
     log_path,
     v2_checkpoint_name,
 )
-from puredelta.store.base import PutOutcome, Store
+from puredelta.store.base import PutOutcome, Store, put_parts_if_absent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,53 +47,63 @@ class CheckpointSummary:
 
 
 def write_checkpoint(
-    store: Store, snapshot: Snapshot, *, now_ms: int, new_id: IdSource = random_id
+    store: Store,
+    snapshot: Snapshot,
+    *,
+    now_ms: int,
+    new_id: IdSource = random_id,
+    more: Iterable[FileTable] = (),
 ) -> CheckpointSummary:
     """Write the checkpoint of a snapshot and point ``_last_checkpoint`` to it.
 
     An existing classic checkpoint is kept: it has the same content, and another process may be
     reading it. A version may have several V2 checkpoints. ``now_ms`` decides which tombstones
-    have expired.
+    have expired. ``more`` are files beside those of the snapshot, read once and not kept.
     """
     if snapshot.config.is_active("v2Checkpoint"):
-        summary = _write_v2(store, snapshot, now_ms=now_ms, new_id=new_id)
+        summary = _write_v2(store, snapshot, more, now_ms=now_ms, new_id=new_id)
         store.put(log_path(LAST_CHECKPOINT), _hint(summary))
         return summary
     table = checkpoint_table(snapshot, now_ms=now_ms)
-    content = encode_rows(table)
-    summary = CheckpointSummary(
-        version=snapshot.version,
-        num_actions=table.num_rows,
-        size_bytes=len(content),
-        num_files=len(snapshot.files),
-    )
-    path = log_path(classic_checkpoint_name(snapshot.version))
-    if store.put_if_absent(path, content) is PutOutcome.CREATED:
-        store.put(log_path(LAST_CHECKPOINT), _hint(summary))
+    with encoded_rows(table, (file_rows(snapshot, files) for files in more)) as rows:
+        summary = CheckpointSummary(
+            version=snapshot.version,
+            num_actions=rows.num_rows,
+            size_bytes=rows.size_bytes,
+            num_files=len(snapshot.files) + rows.num_rows - table.num_rows,
+        )
+        path = log_path(classic_checkpoint_name(snapshot.version))
+        if put_parts_if_absent(store, path, rows.parts()) is PutOutcome.CREATED:
+            store.put(log_path(LAST_CHECKPOINT), _hint(summary))
     return summary
 
 
 def _write_v2(
-    store: Store, snapshot: Snapshot, *, now_ms: int, new_id: IdSource
+    store: Store,
+    snapshot: Snapshot,
+    more: Iterable[FileTable],
+    *,
+    now_ms: int,
+    new_id: IdSource,
 ) -> CheckpointSummary:
     """Write the sidecar before the top file, so that a top file never names a missing one."""
     table = file_action_table(snapshot, now_ms=now_ms)
     small = [action for some in small_actions(snapshot).values() for action in some]
     lines = [encode_action(CheckpointMetadata(version=snapshot.version))]
-    size_bytes = 0
-    if table.num_rows:
-        content = encode_rows(table)
-        sidecar = Sidecar(path=f"{new_id()}.parquet", size_bytes=len(content), modified_ms=now_ms)
-        store.put_if_absent(f"{SIDECAR_DIRECTORY}/{sidecar.path}", content)
-        lines.append(encode_action(sidecar))
-        size_bytes += len(content)
+    size_bytes = num_rows = 0
+    with encoded_rows(table, (file_actions_of(snapshot, files) for files in more)) as rows:
+        if num_rows := rows.num_rows:
+            size_bytes = rows.size_bytes
+            sidecar = Sidecar(path=f"{new_id()}.parquet", size_bytes=size_bytes, modified_ms=now_ms)
+            put_parts_if_absent(store, f"{SIDECAR_DIRECTORY}/{sidecar.path}", rows.parts())
+            lines.append(encode_action(sidecar))
     top = "\n".join([*lines, *map(encode_action, small)]).encode()
     store.put_if_absent(log_path(v2_checkpoint_name(snapshot.version, new_id())), top)
     return CheckpointSummary(
         version=snapshot.version,
-        num_actions=table.num_rows + len(lines) + len(small),
+        num_actions=num_rows + len(lines) + len(small),
         size_bytes=size_bytes + len(top),
-        num_files=len(snapshot.files),
+        num_files=len(snapshot.files) + num_rows - table.num_rows,
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from puredelta.errors import CommitUnknownError, ErrorCode, InvalidRequestError
 from puredelta.log.commit.commit import Created, LostRace, create_version
-from puredelta.log.commit.commit_checks import require_valid_actions
+from puredelta.log.commit.commit_checks import require_spoolable, require_valid_actions
 from puredelta.log.commit.commit_content import (
     CommitBase,
     StagedCommit,
@@ -88,7 +88,10 @@ class Attempts:
         try:
             actions = build_actions(ready, base, config)
             content = encode_commit(actions)
-            outcome = create_version(store, base.version + 1, content, txn_id=self.txn_id)
+            more = None if staged.new_files is None else staged.new_files.lines()
+            outcome = create_version(
+                store, base.version + 1, content, txn_id=self.txn_id, more=more
+            )
         except CommitUnknownError:
             raise
         except BaseException:
@@ -96,7 +99,9 @@ class Attempts:
             raise
         match outcome:
             case Created(version):
-                return Committed(version=version, actions=actions, config=config)
+                return Committed(
+                    version=version, actions=actions, config=config, new_files=staged.new_files
+                )
             case LostRace():
                 discard_vectors(vectors, store)
                 return None
@@ -116,6 +121,8 @@ class Attempts:
         require_valid_actions(
             staged.actions, before=base.config, after=after, operation=staged.info.operation
         )
+        if staged.new_files is not None:
+            require_spoolable(staged.new_files.partition_columns, after)
         return after
 
     def _rebase_on_listed(

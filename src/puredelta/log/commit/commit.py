@@ -11,6 +11,8 @@ This module knows nothing of conflicts, and of the content of a commit only that
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,7 +20,7 @@ from puredelta.errors import CommitUnknownError, CorruptTableError, ErrorCode
 from puredelta.protocol.actions.action_json import parse_action
 from puredelta.protocol.actions.actions import CommitInfo
 from puredelta.protocol.actions.log_paths import commit_name, log_path
-from puredelta.store.base import PutOutcome, Store, UnknownOutcomeError
+from puredelta.store.base import PutOutcome, Store, UnknownOutcomeError, put_parts_if_absent
 
 READS_TO_SETTLE_MAX = 3
 """How often an unanswered commit is read back before its outcome counts as unknown."""
@@ -41,13 +43,15 @@ class LostRace:
 CommitOutcome: TypeAlias = Created | LostRace
 
 
-def create_version(store: Store, version: int, content: bytes, *, txn_id: str) -> CommitOutcome:
+def create_version(
+    store: Store, version: int, content: bytes, *, txn_id: str, more: Iterable[bytes] | None = None
+) -> CommitOutcome:
     """Create the commit file of ``version`` unless another writer has.
 
-    ``content`` holds a ``commitInfo`` with ``txn_id``. An exception other than
-    `CommitUnknownError` means that nothing was written: a store may lose the answer to a
-    put, but a put it has reported as failed and does not show must never appear later, unless it
-    said so (`UnknownOutcomeError`).
+    ``content`` holds a ``commitInfo`` with ``txn_id``; ``more`` follows it, part by part. An
+    exception other than `CommitUnknownError` means that nothing was written: a store may lose the
+    answer to a put, but a put it has reported as failed and does not show must never appear later,
+    unless it said so (`UnknownOutcomeError`).
 
     Raises:
         CommitUnknownError: the store took the commit and cannot be read
@@ -55,7 +59,10 @@ def create_version(store: Store, version: int, content: bytes, *, txn_id: str) -
     """
     path = log_path(commit_name(version))
     try:
-        put = store.put_if_absent(path, content)
+        if more is None:
+            put = store.put_if_absent(path, content)
+        else:
+            put = put_parts_if_absent(store, path, itertools.chain((content,), more))
     except OSError as failure:
         return _settle(store, path, version, txn_id, failure)
     match put:

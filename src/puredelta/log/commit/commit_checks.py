@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.log.commit.row_ids import assigns_row_ids
 from puredelta.log.files.row_counts import physical_rows
 from puredelta.protocol.actions.actions import (
     Action,
@@ -118,6 +119,23 @@ def require_valid_actions(
         _require_sound_vectors(actions, before, after)
 
 
+def require_spoolable(partition_columns: Iterable[frozenset[str]], after: TableConfig) -> None:
+    """Refuse files without an action in memory where each would have to be looked at.
+
+    ``partition_columns`` are the columns that some of the files have partition values of.
+
+    Raises:
+        InvalidRequestError: they are not those of the table (DELTA_INVALID_PARTITIONING_SCHEMA).
+        ValueError: the table numbers rows.
+    """
+    if assigns_row_ids(after):
+        raise ValueError("rows are numbered file by file")
+    expected = set(after.physical_partition_columns)
+    for found in partition_columns:
+        if found != expected:
+            raise _wrong_partitioning(expected, found, "the files of the new table")
+
+
 def require_removable(config: TableConfig) -> None:
     """Refuse a command that changes rows of an append-only table, even if no row matches (M-111).
 
@@ -179,15 +197,20 @@ def _require_partition_values(actions: Iterable[Action], after: TableConfig) -> 
     expected = set(after.physical_partition_columns)
     for action in actions:
         if isinstance(action, Add | AddChangeFile) and action.partition_values.keys() != expected:
-            raise InvalidRequestError(
-                "The AddFile contains partitioning schema different from the table's partitioning "
-                f"schema: expected {sorted(expected)}, actual {sorted(action.partition_values)} "
-                f"for {action.path}.",
-                code=ErrorCode.INVALID_PARTITIONING_SCHEMA,
-                neededPartitioning=sorted(expected),
-                specifiedPartitioning=sorted(action.partition_values),
-                path=action.path,
-            )
+            raise _wrong_partitioning(expected, action.partition_values, action.path)
+
+
+def _wrong_partitioning(
+    expected: Iterable[str], found: Iterable[str], path: str
+) -> InvalidRequestError:
+    return InvalidRequestError(
+        "The AddFile contains partitioning schema different from the table's partitioning "
+        f"schema: expected {sorted(expected)}, actual {sorted(found)} for {path}.",
+        code=ErrorCode.INVALID_PARTITIONING_SCHEMA,
+        neededPartitioning=sorted(expected),
+        specifiedPartitioning=sorted(found),
+        path=path,
+    )
 
 
 def _require_domains_supported(actions: Iterable[Action], after: TableConfig) -> None:

@@ -23,6 +23,7 @@ from puredelta.log.commit.row_ids import (
 )
 from puredelta.log.commit.winning_commit import WinningCommit
 from puredelta.log.replay.snapshot import Snapshot
+from puredelta.log.replay.spooled_files import SpooledFiles
 from puredelta.log.vectors.write import DeletionVectorUpdate
 from puredelta.protocol.actions.action_json import encode_action
 from puredelta.protocol.actions.actions import Action, Add, CommitInfo, Metadata, Protocol, Remove
@@ -45,6 +46,8 @@ class StagedCommit:
     """Everything else: no provenance, at most one metadata and one protocol."""
     isolation: IsolationLevel
     is_blind_append: bool
+    new_files: SpooledFiles | None = None
+    """Files beside those of the actions, of a table that is created."""
     unions: tuple[DeletionVectorUpdate, ...] = ()
     """Files whose rows a winning commit and this one delete: their vectors are not written yet."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from puredelta.log.replay.spooled_files import SpooledFiles
 from puredelta.protocol.actions.actions import Action, CommitInfo, Metadata, Protocol
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.table.table_config import TableConfig
@@ -35,6 +36,9 @@ class CommitRequest:
     """Filled in by ``finish``, from what the session or the options of a write say."""
     tags: Mapping[str, str] | None = None
     if_created: IfCreated = IfCreated.FAIL
+    new_files: SpooledFiles | None = None
+    """Files beside those of the actions, of a table that this commit creates and that numbers no
+    rows: so many that there is no object for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,8 @@ class Committed:
     """As written, provenance first."""
     config: TableConfig
     """The table as this commit leaves it."""
+    new_files: SpooledFiles | None = None
+    """Files beside those of the actions."""
 
     @property
     def info(self) -> CommitInfo:

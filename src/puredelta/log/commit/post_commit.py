@@ -56,6 +56,7 @@ def _is_written(
             _snapshot_of(log, committed),
             now_ms=environment.clock(),
             new_id=environment.new_id,
+            more=() if committed.new_files is None else committed.new_files.tables(),
         )
     except Exception as error:
         logger.warning(

@@ -143,6 +143,8 @@ class Transaction:
                 raise ValueError("a transaction commits once; start a new one")
 
     def _staged(self, request: CommitRequest, reads: ReadSet, txn_id: str) -> StagedCommit:
+        if request.new_files is not None and self._snapshot is not None:
+            raise ValueError("files are spooled for a table that is created")
         require_single_actions(request.actions)
         kept = distinct_transactions(request.actions)
         adds_only = not any(isinstance(action, Remove | AddChangeFile) for action in kept)
@@ -168,7 +170,13 @@ class Transaction:
             txn_id=txn_id,
             tags=request.tags or None,
         )
-        return StagedCommit(info=info, actions=kept, isolation=level, is_blind_append=blind)
+        return StagedCommit(
+            info=info,
+            actions=kept,
+            isolation=level,
+            is_blind_append=blind,
+            new_files=request.new_files,
+        )
 
 
 def _recorded_read_version(read_version: int, operation: Operation) -> int | None:

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from puredelta.errors import CorruptTableError, ErrorCode
-from puredelta.log.footers.prefetch import read_in_order
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.store.base import FileEnd, Store
+from puredelta.store.read_ahead import read_in_order
 
 FOOTER_THREADS = 4
 """Threads that read where storage is slow; footers are parsed in the caller's thread."""
@@ -99,6 +99,14 @@ def schema_message(footer: pq.FileMetaData) -> str:
     return str(pq.ParquetSchema(footer)).partition("\n")[2]
 
 
+def schema_text(footer: pq.FileMetaData, message: str) -> str:
+    """Return a text that two footers share exactly if they mean the same schema: Spark's own
+    JSON where Spark wrote the file (C-33), else the Parquet message type, its `schema_message`.
+    """
+    spark_schema = spark_schema_json(footer)
+    return message if spark_schema is None else spark_schema
+
+
 def read_end_of(file: Add, store: Store, num_bytes: int) -> FileEnd:
     """Return the last bytes of a table's data file, which may lie in another directory."""
     directory, _, name = absolute_uri(store.root_uri, file.path).rpartition("/")
@@ -125,16 +133,16 @@ def map_footers(
         CorruptTableError: a file is not Parquet (FAILED_READ_FILE_FOOTER).
     """
 
-    def read(source: S) -> bytes | _NoFooterError:
+    def read(source: S) -> bytes | NoFooterError:
         try:
             return _footer_bytes(source, read_end)
-        except _NoFooterError as error:
+        except NoFooterError as error:
             return error
 
     ends = read_in_order(sources, read, threads=threads)
     while batch := list(itertools.islice(ends, _PARSED_TOGETHER)):
         for source, footer in [(source, _try_parse(end)) for source, end in batch]:
-            if not isinstance(footer, _NoFooterError):
+            if not isinstance(footer, NoFooterError):
                 yield describe(source, footer)
             elif recover is None:
                 raise _unreadable(name(source), footer) from footer
@@ -142,27 +150,70 @@ def map_footers(
                 yield recover(source, _unreadable(name(source), footer))
 
 
-class _NoFooterError(Exception):
-    """Why some bytes have no readable footer at their end."""
+def map_ends(
+    sources: Iterable[S],
+    describe: Callable[[S, bytes], R],
+    *,
+    read_end: ReadEnd[S],
+    name: Callable[[S], str] = str,
+    recover: Callable[[S, CorruptTableError], R] | None = None,
+    threads: int = FOOTER_THREADS,
+) -> Iterator[R]:
+    """Yield ``describe(source, end)`` as `map_footers` does, of footers that are not parsed.
+
+    ``end`` is a footer with the eight bytes that follow it; `NoFooterError` of ``describe`` counts
+    as a footer that cannot be read.
+    """
+
+    def read(source: S) -> bytes | NoFooterError:
+        try:
+            return _footer_bytes(source, read_end)
+        except NoFooterError as error:
+            return error
+
+    for source, end in read_in_order(sources, read, threads=threads):
+        found = end if isinstance(end, NoFooterError) else _described(source, end, describe)
+        if not isinstance(found, NoFooterError):
+            yield found
+        elif recover is None:
+            raise _unreadable(name(source), found) from found
+        else:
+            yield recover(source, _unreadable(name(source), found))
 
 
-def _try_parse(end: bytes | _NoFooterError) -> pq.FileMetaData | _NoFooterError:
-    if isinstance(end, _NoFooterError):
-        return end
+def _described(source: S, end: bytes, describe: Callable[[S, bytes], R]) -> R | NoFooterError:
     try:
-        return _parse(end)
-    except _NoFooterError as error:
+        return describe(source, end)
+    except NoFooterError as error:
         return error
 
 
-def _parse(end: bytes) -> pq.FileMetaData:
+class NoFooterError(Exception):
+    """Why some bytes have no readable footer at their end."""
+
+
+def _try_parse(end: bytes | NoFooterError) -> pq.FileMetaData | NoFooterError:
+    if isinstance(end, NoFooterError):
+        return end
+    try:
+        return parse_footer(end)
+    except NoFooterError as error:
+        return error
+
+
+def parse_footer(end: bytes) -> pq.FileMetaData:
+    """Let Arrow parse a footer, given with the eight bytes that follow it.
+
+    Raises:
+        NoFooterError: it is none.
+    """
     reader = pq.ParquetReader()
     try:
         # Not ParquetFile, which looks at every column, nor read_metadata, which makes one. And
         # no unpickling of a FileMetaData: a damaged footer would end the process.
         reader.open(pa.BufferReader(end))
     except (pa.ArrowException, OSError) as damaged:
-        raise _NoFooterError(str(damaged)) from damaged
+        raise NoFooterError(str(damaged)) from damaged
     return reader.metadata
 
 
@@ -171,18 +222,18 @@ def _footer_bytes(source: S, read_end: ReadEnd[S]) -> bytes:
     tail, size = read_end(source, _TAIL_BYTES)
     magic = tail[-4:]
     if magic == _ENCRYPTED_MAGIC:
-        raise _NoFooterError("its footer is encrypted")
+        raise NoFooterError("its footer is encrypted")
     if len(tail) < _TRAILER_BYTES or magic != _MAGIC:
-        raise _NoFooterError("it does not end with the magic bytes PAR1")
+        raise NoFooterError("it does not end with the magic bytes PAR1")
     needed = int.from_bytes(tail[-_TRAILER_BYTES:-4], "little") + _TRAILER_BYTES
     if needed > size:
-        raise _NoFooterError(f"it claims a footer of {needed} bytes in a file of {size}")
+        raise NoFooterError(f"it claims a footer of {needed} bytes in a file of {size}")
     if needed > len(tail):
         tail = read_end(source, needed).content
     return tail[-needed:]
 
 
-def _unreadable(label: str, reason: _NoFooterError) -> CorruptTableError:
+def _unreadable(label: str, reason: NoFooterError) -> CorruptTableError:
     return CorruptTableError(
         f"Could not read footer for file: {label} ({reason}). It is not a Parquet file that can "
         "be read, or it is damaged.",

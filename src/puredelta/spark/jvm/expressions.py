@@ -8,10 +8,11 @@ by that id, so frames that take another's place must carry the other's ids.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import types as T
@@ -30,6 +31,8 @@ from puredelta.spark.jvm.classes import (
 
 _BETWEEN = "\N{UNIT SEPARATOR}\n"
 """In no name of a column that anybody would choose."""
+Nodes: TypeAlias = list[dict[str, Any]]
+"""An expression as ``TreeNode.toJSON`` writes it."""
 _EXPR_ID = re.compile(r"#(\d+)L?$")
 
 
@@ -232,3 +235,35 @@ def name_of(attribute: str) -> str:
     'a#b'
     """
     return _EXPR_ID.sub("", attribute)
+
+
+# --- expressions as JSON ------------------------------------------------------------------------
+
+
+def nodes_of(*filters: Any) -> Nodes | None:
+    """Return conditions as one tree, whose root stands for all of them; None without any.
+
+    Python gets the values that ``toJSON`` leaves out or prints in some time zone: instants as
+    ``micros``, the elements of an ``InSet`` as the texts ``elements``.
+    """
+    first, *others = filters
+    for more in others:
+        first = first.concat(more)
+    if first.isEmpty():
+        return None
+    # Any expression that takes a list will do; And takes two.
+    every = java_class(first, f"{CATALYST}.expressions.Coalesce")(first)
+    nodes: Nodes = json.loads(every.toJSON())
+    for n, node in enumerate(nodes):
+        if node["class"].endswith(".InSet"):
+            node["elements"] = _elements(every.apply(n).hset())
+        elif node.get("dataType") == "timestamp" and node.get("value") is not None:
+            node["micros"] = every.apply(n).value()
+    nodes[0]["class"] = "And"
+    return nodes
+
+
+def _elements(values: Any) -> Sequence[str] | None:
+    """Return what each of a set of values prints; None if that cannot be told apart."""
+    texts = str(values.mkString(_BETWEEN)).split(_BETWEEN)
+    return texts if len(texts) == values.size() else None

@@ -11,12 +11,12 @@ large entries at once (the virtual root would be listed) and keeps small ones fo
 
 from __future__ import annotations
 
-import json
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
-from weakref import WeakValueDictionary
+from typing import Any, ClassVar
+from weakref import WeakSet
 
 from py4j.java_gateway import get_method
 from pyspark.java_gateway import ensure_callback_server_started
@@ -24,7 +24,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from puredelta.spark.jvm.classes import (
-    CATALYST,
     JVM_ERRORS,
     class_name,
     gateway_of,
@@ -37,6 +36,7 @@ from puredelta.spark.jvm.classes import (
     scala_seq,
     scala_some,
 )
+from puredelta.spark.jvm.expressions import Nodes, nodes_of
 
 logger = logging.getLogger(__name__)
 
@@ -44,13 +44,11 @@ DATASOURCES = "org.apache.spark.sql.execution.datasources"
 _UNBOUNDED = (1 << 63) - 1
 _CALLERS_MAX = 8
 _callers_by_jvm: dict[Any, Any] = {}
-_live: WeakValueDictionary[str, AskedIndex] = WeakValueDictionary()
+_live: dict[str, WeakSet[AskedIndex]] = {}
 """By root. Spark holds an index by a Java object that calls back, and hands out that object."""
-_BETWEEN = "\N{UNIT SEPARATOR}\n"
-"""In no text that anybody would look for."""
-
-Nodes: TypeAlias = list[dict[str, Any]]
-"""An expression as ``TreeNode.toJSON`` writes it."""
+_live_lock = threading.Lock()
+_LIVE_ROOTS_MAX = 100
+"""Roots of which no index lives any more are forgotten from so many on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +77,10 @@ class FilesOnDemand:
 
     The first node is an ``And`` over all conditions. Threads of Spark call it at the same time.
     """
+    list_places: Callable[[Sequence[int]], ListedFiles]
+    """The files at these places of the whole list."""
+    known: object
+    """What the caller knows of the files, for `AskedIndex.known`."""
     at_once: bool = False
     """Whether the index of all files is made now, and not when it is first needed."""
 
@@ -150,15 +152,15 @@ class IndexMaker:
         )
         if files.at_once:
             index.all_files()
-        _live[files.root] = index
+        _remember(index, files.root)
         of_name = java_class(jvm, "java.lang.Class").forName
         days = java_class(jvm, "java.util.concurrent.TimeUnit").DAYS
-        proxy = _callers(self.spark).newProxy(index, of_name(f"{DATASOURCES}.FileIndex"), 1, days)
+        proxy = callers_of(self.spark).newProxy(index, of_name(f"{DATASOURCES}.FileIndex"), 1, days)
         name_proxy(proxy, files.root)
         return proxy
 
 
-def _callers(spark: SparkSession) -> Any:
+def callers_of(spark: SparkSession) -> Any:
     """Return what calls Python for Spark's threads, on few threads of its own.
 
     Py4J keeps a connection and a Python thread for each thread of the JVM that has ever called
@@ -181,8 +183,31 @@ def _callers(spark: SparkSession) -> Any:
 
 def listing(location: Any) -> Any:
     """Return Spark's own index behind the location of a relation: all its files."""
-    known = _live.get(str(location.toString())) if "$Proxy" in class_name(location) else None
+    known = asked_index(location)
     return location if known is None else known.all_files()
+
+
+def asked_index(location: Any) -> AskedIndex | None:
+    """Return an index equal to that which the location of a relation asks.
+
+    None if the location is Spark's own.
+    """
+    if "$Proxy" not in class_name(location):
+        return None
+    return next(iter(_live.get(str(location.toString()), ())), None)
+
+
+def any_asked() -> bool:
+    """Return whether an index may live that Spark asks."""
+    return bool(_live)
+
+
+def _remember(index: AskedIndex, root: str) -> None:
+    with _live_lock:
+        if len(_live) >= _LIVE_ROOTS_MAX:
+            for known in [known for known, some in _live.items() if not some]:
+                del _live[known]
+        _live.setdefault(root, WeakSet()).add(index)
 
 
 def _status_mapper(jvm: Any) -> tuple[Any, Any]:
@@ -236,9 +261,18 @@ class AskedIndex:
             index = self._all = self._make(self._files.list_all())
         return index
 
+    @property
+    def known(self) -> object:
+        """What its maker knows of the files."""
+        return self._files.known
+
+    def some_files(self, places: Sequence[int]) -> Any:
+        """Return Spark's own index of the files at these places of the whole list."""
+        return self._make(self._files.list_places(places))
+
     def _needed(self, partition_filters: Any, data_filters: Any) -> Any:
         try:
-            conditions = _conditions(data_filters, partition_filters)
+            conditions = nodes_of(data_filters, partition_filters)
             some = None if conditions is None else self._files.list_some(conditions)
             if some is not None:
                 return self._make(some)
@@ -293,32 +327,3 @@ class AskedIndex:
         """What Py4J makes of it in the JVM."""
 
         implements: ClassVar = [f"{DATASOURCES}.FileIndex"]
-
-
-def _conditions(*filters: Any) -> Nodes | None:
-    """Return conditions as one tree, whose root stands for all of them; None without any.
-
-    Python gets the values that ``toJSON`` leaves out or prints in some time zone: instants as
-    ``micros``, the elements of an ``InSet`` as the texts ``elements``.
-    """
-    first, *others = filters
-    for more in others:
-        first = first.concat(more)
-    if first.isEmpty():
-        return None
-    # Any expression that takes a list will do; And takes two.
-    every = java_class(first, f"{CATALYST}.expressions.Coalesce")(first)
-    nodes: Nodes = json.loads(every.toJSON())
-    for n, node in enumerate(nodes):
-        if node["class"].endswith(".InSet"):
-            node["elements"] = _elements(every.apply(n).hset())
-        elif node.get("dataType") == "timestamp" and node.get("value") is not None:
-            node["micros"] = every.apply(n).value()
-    nodes[0]["class"] = "And"
-    return nodes
-
-
-def _elements(values: Any) -> Sequence[str] | None:
-    """Return what each of a set of values prints; None if that cannot be told apart."""
-    texts = str(values.mkString(_BETWEEN)).split(_BETWEEN)
-    return texts if len(texts) == values.size() else None

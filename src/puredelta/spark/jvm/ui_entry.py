@@ -46,6 +46,7 @@ class UiEntry:
         session_of(spark).sharedState()  # the tab's listener is born here
         self._bus = _Bus.of(jvm_of(spark))
         self._id = self._bus.next_id()
+        self._text, self._metrics = text, metrics
         self._accumulators = {key: self._bus.accumulator(key) for key in metrics}
         self._post(
             "SQLExecutionStart",
@@ -61,9 +62,16 @@ class UiEntry:
         # Not `execution.id`: with that set Spark would show no plans of the queries below.
         self._context.setLocalProperty(_ROOT_ID, str(self._id))
 
-    def close(self, values: Mapping[str, int], error: str) -> None:
-        """End the entry; ``values`` are those of metrics, by key."""
+    def close(self, values: Mapping[str, int], error: str, *, note: str = "") -> None:
+        """End the entry; ``values`` are those of metrics, ``note`` stands below its plan."""
         self._context.setLocalProperty(_ROOT_ID, self._root_before)
+        if note:
+            # Spark tells of a plan that has changed meanwhile in this way.
+            self._post(
+                "SQLAdaptiveExecutionUpdate",
+                physicalPlanDescription=f"{self._text}\n{note}",
+                sparkPlanInfo=self._plan(f"{self._text}\n{note}", self._metrics),
+            )
         # Updates come first: the store adds them up at the end.
         updates = [[self._accumulators[key], int(value)] for key, value in values.items()]
         if updates:

@@ -27,10 +27,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.spark.jvm.expressions import Nodes
 from puredelta.spark.jvm.file_index import (
     FilesOnDemand,
     ListedFiles,
-    Nodes,
     PartitionValueError,
 )
 from puredelta.spark.jvm.file_relation import FileRelation, relation_rows
@@ -83,6 +83,8 @@ def skipping_scan(spark: SparkSession, files: SkippableFiles, layout: ReadLayout
             size_bytes=files.size_bytes,
             list_all=lambda: _listed(files.every_file(), partitions),
             list_some=list_some,
+            list_places=lambda places: _listed(files.files_at(places), partitions),
+            known=files,
             # Spark's own word on such a value is due now, not when a query is planned.
             at_once=files.has_odd_partition_values,
         )

@@ -124,6 +124,17 @@ STATS_SKIPPING = DeltaConf(
     default="true",
     effect="files are skipped by their statistics; off: by partition values alone",
 )
+METADATA_QUERY = DeltaConf(
+    name="optimizeMetadataQuery.enabled",
+    default="true",
+    effect="`count`, `min` and `max` of whole tables or partitions are answered from the log where "
+    "it is certain of them",
+)
+LIMIT_PUSHDOWN = DeltaConf(
+    name="stats.limitPushdown.enabled",
+    default="true",
+    effect="a query with nothing but a LIMIT reads the first files that have so many rows",
+)
 STATS_COLLECT = DeltaConf(
     name="stats.collect",
     default="true",

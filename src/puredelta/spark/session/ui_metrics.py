@@ -75,9 +75,11 @@ class UiReport:
 
     def __init__(self) -> None:
         self.metrics: Mapping[str, int] = {}
+        self.note = ""
 
-    def report(self, metrics: Mapping[str, int]) -> None:
-        """Show these counts, by the names of ``operationMetrics``."""
+    def report(self, metrics: Mapping[str, int], *, note: str = "") -> None:
+        """Show these counts, by the names of ``operationMetrics``, and a line below the title."""
+        self.note = note
         self.metrics = {key: count for key, count in metrics.items() if key in _METRICS}
 
 
@@ -93,9 +95,9 @@ def shown_in_ui(spark: SparkSession, text: str) -> Iterator[UiReport]:
     try:
         yield report
     except BaseException as failure:
-        _close(entry, {}, error=f"{type(failure).__name__}: {failure}")
+        _close(entry, UiReport(), error=f"{type(failure).__name__}: {failure}")
         raise
-    _close(entry, report.metrics, error="")
+    _close(entry, report, error="")
 
 
 def _open_entry(spark: SparkSession, text: str) -> UiEntry | None:
@@ -106,10 +108,10 @@ def _open_entry(spark: SparkSession, text: str) -> UiEntry | None:
         return None
 
 
-def _close(entry: UiEntry | None, metrics: Mapping[str, int], *, error: str) -> None:
+def _close(entry: UiEntry | None, report: UiReport, *, error: str) -> None:
     if entry is None:
         return
     try:
-        entry.close(metrics, error)
+        entry.close(report.metrics, error, note=report.note)
     except Exception:
         logger.debug("The entry in the Spark UI stays open", exc_info=True)

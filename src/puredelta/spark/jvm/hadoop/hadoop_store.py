@@ -40,7 +40,7 @@ from puredelta.store.base import (
     UnknownOutcomeError,
 )
 from puredelta.store.ranged_file import END_BYTES, RangedFile
-from puredelta.store.read_ahead import ReadFiles, begin_reading
+from puredelta.store.read_ahead import ReadFiles, begin_reading, walk_in_order
 
 
 class Creation(Enum):
@@ -80,9 +80,12 @@ class HadoopFileSystems:
         """Return the store of a location."""
         return HadoopStore(HadoopFiles(self._spark, location), open_at=open_at)
 
-    def remove(self, location: str) -> None:
-        """Remove a directory and everything in it; a missing directory is no error."""
-        HadoopFiles(self._spark, location).delete("", recursive=True)
+    def remove(self, location: str, *, recursive: bool = True) -> bool:
+        """Remove a directory and everything in it, or only one that is empty; say if it did."""
+        try:
+            return HadoopFiles(self._spark, location).delete("", recursive=recursive)
+        except NotEmptyError:
+            return False
 
 
 class HadoopStore:
@@ -141,12 +144,13 @@ class HadoopStore:
             return []
 
     def walk(self, directory: str) -> Iterator[StoredFile]:
-        """Yield every file below a directory, with one request per directory."""
-        for status in self._list(directory):
-            if status.is_directory:
-                yield from self.walk(_join(directory, status.name))
-            else:
-                yield _stored(directory, status)
+        """Yield every file below a directory, with one request per directory, side by side."""
+        return walk_in_order(directory, self._list_all)
+
+    def _list_all(self, directory: str) -> tuple[list[StoredFile], list[str]]:
+        listed = self._list(directory)
+        files = [_stored(directory, status) for status in listed if not status.is_directory]
+        return files, [_join(directory, s.name) for s in listed if s.is_directory]
 
     def inventory(
         self, directory: str, *, is_wanted: Callable[[str], bool]

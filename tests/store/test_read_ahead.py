@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from puredelta.log.footers.prefetch import SLOW_READ_SECONDS, read_in_order
+from puredelta.store.read_ahead import SLOW_READ_SECONDS, read_in_order
 
 
 class Readers:

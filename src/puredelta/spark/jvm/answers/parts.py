@@ -1,0 +1,110 @@
+"""Parts of an analyzed plan by their numbers, conditions in it, and scans of fewer files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from puredelta.spark.jvm.classes import (
+    CATALYST,
+    class_name,
+    java_array,
+    java_class,
+    scala_object,
+    scala_seq,
+)
+from puredelta.spark.jvm.expressions import Nodes, nodes_of
+from puredelta.spark.jvm.file_index import DATASOURCES, AskedIndex, asked_index
+from puredelta.spark.jvm.file_relation import SCAN_CLASS
+from puredelta.spark.jvm.plans import Plan, empty_relation
+
+_RULES = (
+    "ReplaceExpressions",
+    "RewriteWithExpression",
+    "ConstantFolding",
+    "SimplifyCasts",
+    "UnwrapCastInBinaryComparison",
+    "LikeSimplification",
+)
+"""Rules of Spark's optimizer that make conditions simple, in its order."""
+
+
+def numbered_lines(plan: Plan) -> list[str]:
+    """Return what the plan prints, a line for each of its parts: one call."""
+    return str(plan.java.treeString()).splitlines()
+
+
+def part_at(plan: Plan, number: int, kind: str) -> Plan | None:
+    """Return the part that prints the line of a number; None if it is not of this class."""
+    part = plan.java.apply(number)
+    return Plan(part) if part is not None and class_name(part) == kind else None
+
+
+def simple_condition(plan: Plan) -> Nodes | None:
+    """Return the condition of a ``Filter`` as Spark's optimizer simplifies it."""
+    java = plan.with_children(empty_relation(plan.child().output())).java
+    for rule in _RULES:
+        java = scala_object(java, f"{CATALYST}.optimizer.{rule}").apply(java)
+    if class_name(java) != "Filter":
+        return None
+    return nodes_of(scala_seq(java, [java.condition()]))
+
+
+def renamed_columns(plan: Plan) -> Mapping[int, int]:
+    """Return which columns of a ``Project`` are columns below, by expression id."""
+    coalesce = java_class(plan.java, f"{CATALYST}.expressions.Coalesce")
+    nodes = json.loads(coalesce(plan.java.projectList()).toJSON())[1:]
+    found: dict[int, int] = {}
+    place = 0
+    while place < len(nodes):
+        node, end = nodes[place], _end(nodes, place)
+        kind = str(node["class"]).rsplit(".", 1)[-1]
+        if kind == "AttributeReference":
+            found[node["exprId"]["id"]] = node["exprId"]["id"]
+        elif kind == "Alias" and end == place + 2 and "exprId" in nodes[place + 1]:
+            found[node["exprId"]["id"]] = nodes[place + 1]["exprId"]["id"]
+        place = end
+    return found
+
+
+def _end(nodes: Sequence[Mapping[str, Any]], place: int) -> int:
+    """Return where the nodes of the expression end that begins at a place."""
+    open_ones = 1
+    while open_ones:
+        open_ones += int(nodes[place]["num-children"]) - 1
+        place += 1
+    return place
+
+
+def asked_scan(leaves: Iterable[Plan]) -> tuple[Plan, AskedIndex] | None:
+    """Return the one scan among plans whose files are asked for, and its index."""
+    found = []
+    for leaf in leaves:
+        if leaf.class_name == SCAN_CLASS:
+            relation = leaf.java.relation()
+            if class_name(relation) == "HadoopFsRelation":
+                index = asked_index(relation.location())
+                found += [] if index is None else [(leaf, index)]
+    return found[0] if len(found) == 1 else None
+
+
+def scan_of(spark: SparkSession, scan: Plan, index: Any) -> Plan:
+    """Return a scan of the files of an index of Spark's own, in all else like another scan."""
+    known = scan.java.relation()
+    relation = java_class(known, f"{DATASOURCES}.HadoopFsRelation")(
+        index,
+        known.partitionSchema(),
+        known.dataSchema(),
+        known.bucketSpec(),
+        known.fileFormat(),
+        known.options(),
+        known.sparkSession(),
+    )
+    # The number of its fields differs between releases of Spark.
+    java = scan.java
+    others = [java.productElement(n) for n in range(1, java.productArity())]
+    fields = java_array(spark, "java.lang.Object", [relation, *others])
+    return Plan(java.makeCopy(fields))
