@@ -67,7 +67,8 @@ simulate-mutants: dev-env ## Take five safeties out in turn: each must be notice
 record: reference-env ## Record what delta-spark makes of the new statements in tests/corpus
 	@$(JAVA) $(REFERENCE)/bin/python -m tests.reference.record --new
 
-faults: dev-env ## Let every store call and write of data files of every command fail once (ARGS=...)
+faults: dev-env ## Let every store call and write of data files of every command fail once; kill its driver at every point (ARGS=...)
+	@$(JAVA) $(DEV)/bin/python -m simulation.kills
 	@$(JAVA) $(DEV)/bin/python -m simulation.sweep $(ARGS)
 	@$(JAVA) $(DEV)/bin/python -m pytest -q -m faults tests
 

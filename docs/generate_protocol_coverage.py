@@ -13,7 +13,7 @@ INTRODUCTION = """\
 
 Generated from `src/puredelta/protocol/features/feature_registry.py`: change a row there, then run
 `python docs/generate_protocol_coverage.py`. Names are those of delta-spark 4.4.0 and of the
-[Delta protocol](https://github.com/delta-io/delta/blob/master/PROTOCOL.md).
+[Delta protocol](https://github.com/delta-io/delta/blob/master/PROTOCOL.md) and its drafts.
 
 *yes*: supported. *while inactive*: a table may list the feature as long as nothing uses it. *no*:
 refused by name (`DELTA_UNSUPPORTED_FEATURES_FOR_READ` or `..._FOR_WRITE`), whether used or not. A

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +14,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
 from puredelta.cli.session.statements import split_statements
+from puredelta.spark.session.open_log import open_log
+from puredelta.store.registry import NO_SESSION
+from puredelta.store.web_hdfs.file_systems import WebHdfs
 
 ROOT = Path(__file__).parent.parent
 _BLOCK = re.compile(r"^```(python|sql)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 README = ROOT / "README.md"
-PAGES = [ROOT / "docs" / "index.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [
+    *(DOCS / name for name in ("index.md", "activation.md", "sql.md")),
+    *sorted((DOCS / "guides").glob("*.md")),
+]
 
 
 def blocks(page: Path, data: Path) -> list[tuple[str, str]]:
@@ -37,6 +47,27 @@ def prepared(spark: SparkSession, data: Path) -> DataFrame:
     """)
 
 
+def orders(spark: SparkSession, data: Path) -> dict[str, Any]:
+    """The table of the page on activation, and the stream that is merged into it."""
+    rows = spark.range(2)
+    feed = {"delta.enableChangeDataFeed": "true"}
+    puredelta.write(rows, data / "orders", properties=feed)
+    puredelta.write(spark.range(2, 3), data / "orders", mode="append")
+    puredelta.write(spark.range(1, 5), data / "new")
+    stream = spark.readStream.format("delta").load(str(data / "new"))
+    return {"DeltaTable": puredelta.DeltaTable, "stream": stream}
+
+
+def events(spark: SparkSession, data: Path) -> dict[str, Any]:
+    """The table of the page on SQL, and what is merged into it."""
+    rows = spark.createDataFrame([(1, dt.date(2025, 1, 2))], "id INT, day DATE")
+    puredelta.write(rows, data / "events")
+    return {"date": dt.date, "updates": rows}
+
+
+PREPARED = {"activation": orders, "sql": events}
+
+
 @pytest.mark.parametrize(
     "page",
     [page for page in (README, *PAGES) if _BLOCK.search(page.read_text(encoding="utf-8"))],
@@ -48,6 +79,8 @@ def test_every_block_runs(page: Path, spark: SparkSession, tmp_path: Path) -> No
         names["corrections"] = prepared(spark, tmp_path)
     try:
         assert puredelta.activate(spark)
+        if page.stem in PREPARED:
+            names |= PREPARED[page.stem](spark, tmp_path)
         for number, (language, text) in enumerate(blocks(page, tmp_path)):
             if language == "sql":
                 for statement in split_statements(text):
@@ -55,11 +88,63 @@ def test_every_block_runs(page: Path, spark: SparkSession, tmp_path: Path) -> No
             else:
                 code = compile(text, f"{page.name}, block {number}", "exec")
                 exec(code, names)
+        for query in spark.streams.active:
+            query.processAllAvailable()
     finally:
+        for query in spark.streams.active:
+            query.stop()
         spark.sql("DROP TABLE IF EXISTS flights")
         puredelta.deactivate()
         spark.conf.unset("spark.databricks.delta.write.txnAppId")
         spark.conf.unset("spark.databricks.delta.write.txnVersion")
+
+
+class OpensOnly:
+    """Stands for `puredelta` and for a reader: stores are opened, and nothing is asked of them."""
+
+    def __init__(self, spark: SparkSession, opened: list[str], **options: str) -> None:
+        self.spark, self.opened, self.options = spark, opened, options
+
+    def write(self, rows: DataFrame, location: str) -> None:
+        self.opened.append(open_log(rows.sparkSession, location).root_uri)
+
+    def read(self, spark: SparkSession, location: str) -> None:
+        self.opened.append(open_log(spark, location).root_uri)
+
+    def format(self, name: str) -> OpensOnly:
+        assert name == "delta"
+        return self
+
+    def option(self, key: str, value: str) -> OpensOnly:
+        return OpensOnly(self.spark, self.opened, **self.options, **{key: value})
+
+    def load(self, location: str) -> DataFrame:
+        web = WebHdfs(settings=self.options, user="somebody")
+        storage = replace(NO_SESSION.with_options(self.options), file_systems=web)
+        self.opened.append(storage.open(location).root_uri)
+        return self.spark.range(0)
+
+
+def test_settings_of_storage_are_understood(spark: SparkSession, tmp_path: Path) -> None:
+    """Every block of the page gets as far as its store, which connects at its first request."""
+    page, opened = DOCS / "storage.md", list[str]()
+    key = tmp_path / "key.json"
+    nothing = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
+    key.write_text(json.dumps({"disable_oauth": True, **nothing}))
+    known = {key: value for key, value in spark.conf.getAll.items() if key.startswith("fs.")}
+    only_opens = OpensOnly(spark, opened)
+    try:
+        for number, (_, text) in enumerate(blocks(page, tmp_path)):
+            said = text.replace("/etc/key.json", str(key)).replace("spark.read.", "reads.")
+            said = said.replace("name-node", "localhost").replace('"..."', '"Li4u"')
+            names = {"spark": spark, "puredelta": only_opens, "reads": only_opens}
+            code = compile(said, f"{page.name}, block {number}", "exec")
+            exec(code, {**names, "rows": spark.range(1)})
+    finally:
+        for key_made in {k for k in spark.conf.getAll if k.startswith("fs.")} - known.keys():
+            spark.conf.unset(key_made)
+    schemes = [root.partition(":")[0] for root in opened]
+    assert schemes == ["s3a", "abfss", "gs", "hdfs", "file", "hdfs"]
 
 
 def test_pages_are_in_the_navigation() -> None:

@@ -18,6 +18,10 @@ from puredelta import DeltaTable
 _LONG_AGO = timedelta(days=40).total_seconds()
 
 
+def _nothing(_: SparkSession, __: Path) -> None:
+    """Find nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """One command."""
@@ -28,6 +32,10 @@ class Subject:
     """Run it in a directory, named as users name one."""
     table: str | None = None
     """Its name in the catalog, if it makes an entry there."""
+    is_managed: bool = False
+    """Whether the directory is the catalog's, so that the entry comes first."""
+    enter: Callable[[SparkSession, Path], None] = _nothing
+    """Tell the catalog of a copy of it."""
 
 
 def _rows(spark: SparkSession, first: int, end: int, value: str = "old") -> DataFrame:
@@ -44,10 +52,6 @@ def _table(**properties: str) -> Callable[[SparkSession, Path], None]:
         puredelta.write(_rows(spark, 20, 30), path, mode="append")
 
     return make
-
-
-def _nothing(_: SparkSession, __: Path) -> None:
-    """Find nothing."""
 
 
 def _parquet(spark: SparkSession, root: Path) -> None:
@@ -89,6 +93,20 @@ def _overwritten(spark: SparkSession, root: Path) -> None:
 
 def _source(spark: SparkSession, root: Path) -> None:
     puredelta.write(_rows(spark, 0, 20), str(root / "source"))
+
+
+def _database(spark: SparkSession, root: Path) -> None:
+    spark.sql("DROP DATABASE IF EXISTS sweep CASCADE")
+    spark.sql(f"CREATE DATABASE sweep LOCATION '{root}'")
+
+
+def _parquet_entry(spark: SparkSession, root: Path) -> None:
+    spark.sql("DROP TABLE IF EXISTS sweep_parquet")
+    spark.sql(
+        "CREATE TABLE sweep_parquet (id BIGINT, v STRING) USING parquet PARTITIONED BY (v) "
+        f"LOCATION '{root}/table'"
+    )
+    spark.sql("MSCK REPAIR TABLE sweep_parquet")
 
 
 def _on(root: str, spark: SparkSession) -> DeltaTable:
@@ -164,3 +182,22 @@ COMMANDS: Mapping[str, Subject] = {
     "checkpoint": Subject(prepare=_table(delta__checkpointInterval="2"), run=_append),
     "clean-up": Subject(prepare=_aged(), run=_append),
 }
+
+IN_CATALOG: Mapping[str, Subject] = {
+    "create, managed": Subject(
+        prepare=_nothing,
+        enter=_database,
+        run=_sql("CREATE TABLE sweep.table USING delta AS SELECT id, 'x' AS v FROM range(9)"),
+        table="sweep.table",
+        is_managed=True,
+    ),
+    "convert, named": Subject(
+        prepare=_parquet,
+        enter=_parquet_entry,
+        run=_sql("CONVERT TO DELTA sweep_parquet"),
+        table="sweep_parquet",
+    ),
+}
+"""Commands that need the catalog of this session."""
+
+EVERY: Mapping[str, Subject] = {**COMMANDS, **IN_CATALOG}

@@ -5,20 +5,17 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.vacuum.vacuum import vacuum
-from puredelta.errors import CommitUnknownError, InvalidRequestError
-from puredelta.log.replay.table_log import TableLog
+from puredelta.errors import CommitUnknownError
 from puredelta.store.local import LocalStore
-from simulation.sweep.commands import COMMANDS, Subject
+from simulation.sweep.commands import EVERY, Subject
 from simulation.sweep.injection import Injector, Killed, Kind, Place, injected, places
-from simulation.sweep.judge import State, broken_rules, rubbish, state_of
-
-_RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+from simulation.sweep.judge import State, broken_rules, state_of
+from simulation.sweep.use_again import catalog_rules, use_again
 
 
 def _store(root: Path) -> LocalStore:
@@ -28,8 +25,16 @@ def _store(root: Path) -> LocalStore:
 class Sweep:
     """All points of some commands, tried on copies of small tables with one session."""
 
-    def __init__(self, spark: SparkSession, directory: Path, *, until: float) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        directory: Path,
+        *,
+        until: float,
+        subjects: Mapping[str, Subject] = EVERY,
+    ) -> None:
         self._spark, self._directory, self._until = spark, directory, until
+        self._subjects = subjects
         self._number = 0
         self.num_points: dict[str, int] = {}
         """How many points there are, by command."""
@@ -41,7 +46,7 @@ class Sweep:
 
     def run(self, name: str, *, every: int = 1) -> None:
         """Try the points of a command: all, or each so-manieth."""
-        subject = COMMANDS[name]
+        subject = self._subjects[name]
         template = self._directory / "templates" / name.replace(", ", "-")
         template.mkdir(parents=True)
         subject.prepare(self._spark, template)
@@ -65,6 +70,7 @@ class Sweep:
     def _unharmed(self, subject: Subject, template: Path) -> tuple[Injector, State]:
         root = self._copy(template)
         injector = Injector(str(root))
+        subject.enter(self._spark, root)
         with injected(injector, root.with_suffix(".workers")):
             subject.run(self._spark, str(root))
         after = state_of(_store(root))
@@ -83,6 +89,7 @@ class Sweep:
         place, nth, kind = point
         injector = Injector(str(root), place, nth, kind)
         failed: BaseException | None = None
+        subject.enter(self._spark, root)
         with injected(injector, root.with_suffix(".workers")):
             try:
                 subject.run(self._spark, str(root))
@@ -92,49 +99,12 @@ class Sweep:
         self.ended["failed" if failed else "succeeded", type(failed).__name__] += 1
         now = state_of(_store(root))
         found = broken_rules(before, after, now, failed=failed, known=known)
-        found += self._catalog(subject, now, failed)
+        found += catalog_rules(self._spark, subject, now, failed)
         found = [f"{rule} [{injector.hit}]" for rule in found]
         if not found:
-            found = self._afterwards(subject, root, now, after)
+            found = use_again(self._spark, subject, root, now, after)
         self._forget(subject, root)
         return found
-
-    def _catalog(self, subject: Subject, now: State, failed: BaseException | None) -> list[str]:
-        if subject.table is None:
-            return []
-        there = self._spark.catalog.tableExists(subject.table)
-        if there and now.version < 0:
-            return [f"the catalog has a table without a log ({failed!r:.200})"]
-        if not there and failed is None:
-            return ["acknowledged, and the catalog has no table"]
-        return []
-
-    def _afterwards(self, subject: Subject, root: Path, now: State, after: State) -> list[str]:
-        """Use the table again: a creation is repeated, then VACUUM takes what is left.
-
-        CREATE TABLE refuses a place with files, as delta-spark does: after a kill somebody has to
-        remove what lies there.
-        """
-        if now.version < 0:
-            try:
-                subject.run(self._spark, str(root))
-            except InvalidRequestError:
-                shutil.rmtree(root / "table")
-                subject.run(self._spark, str(root))
-            now = state_of(_store(root))
-            if now.rows != after.rows:
-                return ["a second try makes another table"]
-        log = TableLog(_store(root))
-        time.sleep(0.002)
-        self._spark.conf.set(_RETENTION_CHECK, "false")
-        try:
-            vacuum(self._spark, log, retention_hours=0)
-        finally:
-            self._spark.conf.unset(_RETENTION_CHECK)
-        found = rubbish(log.store, log.snapshot())
-        if state_of(log.store).rows != now.rows:
-            return ["VACUUM changed rows"]
-        return [f"VACUUM leaves {found[:3]}"] if found else []
 
     def _copy(self, template: Path) -> Path:
         self._number += 1

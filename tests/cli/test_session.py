@@ -18,7 +18,7 @@ import puredelta
 from puredelta.cli.command_line import run_command_line
 from puredelta.cli.exit_codes import ExitCode
 
-_MODULES = ("convert", "merge", "optimize", "restore", "sql", "vacuum")
+_MODULES = ("convert", "diff", "merge", "optimize", "restore", "sql", "vacuum")
 
 
 @pytest.fixture
@@ -77,6 +77,30 @@ def test_a_table_from_parquet_to_restore(
     assert found["numDeleted"] == 0
     assert answer(capsys, "optimize", table)["numFilesRemoved"] >= 0
     assert answer(capsys, "vacuum", table, "--retain", "0", code=ExitCode.USAGE) is None
+
+
+def test_rows_that_differ(
+    shared: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = str(tmp_path / "t")
+    for rows in ([(1, "a"), (2, "b"), (3, "c")], [(1, "a"), (2, "x"), (4, "d")]):
+        frame = shared.createDataFrame(rows, "id INT, v STRING").coalesce(1)
+        puredelta.write(frame, table, mode="overwrite")
+    found = answer(capsys, "diff", table, "0", "--rows", "--keys", "id")
+    assert sorted((r["_change"], r["id"], r["before"], r["after"]) for r in found) == [
+        ("added", 4, None, {"v": "d"}),
+        ("changed", 2, {"v": "b"}, {"v": "x"}),
+        ("removed", 3, {"v": "c"}, None),
+    ]
+    found = answer(capsys, "diff", table, "0", "1", "--rows")
+    assert sorted((r["_change"], r["id"], r["v"]) for r in found) == [
+        ("added", 2, "x"), ("added", 4, "d"), ("removed", 2, "b"), ("removed", 3, "c"),
+    ]  # fmt: skip
+    assert run_command_line(["diff", table, "0", "--rows", "-n", "1"]) == 0
+    assert "first 1 rows" in capsys.readouterr().err
+    answer(capsys, "diff", table, "1", "0", "--rows", code=ExitCode.USAGE)
+    answer(capsys, "diff", table, "0", "--keys", "id", code=ExitCode.USAGE)
+    answer(capsys, "diff", table, "0", "--rows", "--keys", "no", code=ExitCode.USAGE)
 
 
 def test_what_is_wrong_has_an_exit_code(

@@ -53,8 +53,11 @@ _CHANGING = {
 
 def seen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Tell what a worker sees: Spark's folder of it, and whether it could import puredelta."""
-    for _ in batches:
+    try:
         has_it = importlib.util.find_spec("puredelta.api") is not None
+    except ModuleNotFoundError:  # not even an empty folder of its name
+        has_it = False
+    for _ in batches:
         yield pa.RecordBatch.from_pydict({"folder": [str(Path.cwd())], "has_it": [has_it]})
 
 

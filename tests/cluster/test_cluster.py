@@ -35,7 +35,7 @@ def test_a_store_is_enough(tmp_path: Path) -> None:
 
 def test_workers_without_pyarrow(tmp_path: Path) -> None:
     """Where Spark has a way of its own, it is taken; else the error says what is missing."""
-    answers = answers_of("tests.cluster.without_pyarrow", tmp_path)
+    answers = answers_of("tests.cluster.without_pyarrow", tmp_path, seconds_max=900)
     assert answers["workers"] == [["one", False], ["two", False]]
     assert answers["shared disk"] == "exact"
     assert "Spark's Python workers lack pyarrow" in answers["store"]

@@ -32,3 +32,9 @@ class FakeSession:
         values.setdefault("spark.sql.caseSensitive", "false")
         values.setdefault("spark.hadoop.fs.defaultFS", "file:///")
         self.conf: Any = Settings(values)
+
+    def addTag(self, tag: str) -> None:  # noqa: N802 - PySpark's name
+        """No job is ever tagged."""
+
+    def removeTag(self, tag: str) -> None:  # noqa: N802
+        """No job is ever tagged."""

@@ -52,6 +52,8 @@ class Proxy:
         self._target = host, int(port)
         self.fault, self._delay_seconds = fault, delay_seconds
         self.requests: list[Request] = []
+        self.answered_bytes = 0
+        """Of all answers, with their headers."""
         self._started = threading.Event()
         self.endpoint = ""
 
@@ -127,6 +129,7 @@ class Proxy:
         state: _Connection,
     ) -> None:
         while data := await far_reader.read(1 << 16):
+            self.answered_bytes += len(data)
             if state.fault is Fault.LOST:
                 return
             if state.fault is Fault.SILENT:

@@ -21,6 +21,8 @@ from pyspark.sql import SparkSession
 
 from puredelta.errors import CommitUnknownError, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.data_files.data_io import DataIo
+from puredelta.spark.session.delta_conf import IO
 from puredelta.spark.write.write_session import temporary_settings
 from puredelta.store.base import Store
 from puredelta.tables import DeltaTable
@@ -32,10 +34,27 @@ from tests.servers.proxy import Fault, Proxy, Request
 RETRIES = 2
 _roots = (f"sweep-{number}-" for number in itertools.count())
 """Names in the bucket, which all sweeps of a process share."""
+SECONDS = "4s"
+"""How long a client waits for an answer."""
 SETTINGS = {
-    "spark.puredelta.storage.timeout": "4s",
+    "spark.puredelta.storage.timeout": SECONDS,
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
 }
+IMPATIENT_S3A = {
+    "fs.s3a.attempts.maximum": f"{RETRIES}",
+    "fs.s3a.retry.limit": f"{RETRIES}",
+    "fs.s3a.retry.interval": "50ms",
+    "fs.s3a.retry.throttle.limit": f"{RETRIES}",
+    "fs.s3a.retry.throttle.interval": "50ms",
+    "fs.s3a.connection.timeout": SECONDS,
+    "fs.s3a.connection.establish.timeout": SECONDS,
+    "fs.s3a.connection.request.timeout": SECONDS,
+    # A client that is kept knows the proxy of another sweep.
+    "fs.s3a.impl.disable.cache": "true",
+}
+"""With its own settings s3a would try for an hour what a silent store does not answer."""
+WAYS: Mapping[DataIo, Mapping[str, str]] = {DataIo.ARROW: {}, DataIo.SPARK: IMPATIENT_S3A}
+"""Settings of the two ways to data files."""
 SUBJECTS: Mapping[str, Subject] = {
     **{name: subject for name, subject in COMMANDS.items() if name != "clean-up"},
     # Objects cannot be made to look old.
@@ -92,8 +111,9 @@ class Struck:
 class BucketSweep:
     """Tries points of some commands on copies of small tables in a bucket."""
 
-    def __init__(self, spark: SparkSession, directory: Path, endpoint: str) -> None:
+    def __init__(self, spark: SparkSession, directory: Path, endpoint: str, way: DataIo) -> None:
         self._spark, self._directory, self._endpoint = spark, directory, endpoint
+        self._settings = {**SETTINGS, **WAYS[way], IO.key: way.value}
         self._storage = s3.storage(endpoint)
         self.tried: Counter[tuple[str, Extent, str]] = Counter()
         """By command, extent, and how it ended."""
@@ -105,7 +125,7 @@ class BucketSweep:
         template = Path(tempfile.mkdtemp(dir=self._directory))
         subject.prepare(self._spark, template)
         with Proxy(self._endpoint) as proxy:
-            settings = {**s3.settings(proxy.endpoint), **SETTINGS}
+            settings = {**s3.settings(proxy.endpoint), **self._settings}
             with temporary_settings(self._spark, settings):
                 before, after, num_requests = self._unharmed(subject, template, proxy)
                 every_point = itertools.product(range(1, num_requests + 1), Fault, Extent)

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
 from puredelta.errors import UnsupportedError
+from puredelta.spark.jvm.hadoop.hadoop_files import HadoopFiles, has_file_system
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.storage import session_storage
 from puredelta.spark.write.write_session import temporary_settings
@@ -102,6 +103,29 @@ def test_a_write_that_fails_leaves_nothing(spark: SparkSession, place: Place) ->
             mode="append",
         )
     assert place.files(t) == before
+
+
+def test_a_vacuum_removes_what_stands_for_directories(
+    spark: SparkSession, s3_endpoint: str
+) -> None:
+    """A writer through s3a that is killed leaves objects whose names end with a slash."""
+    if not has_file_system(spark, "s3a"):
+        pytest.skip("the session has no hadoop-aws: see tests/servers/s3a.py")
+    t, job = f"s3a://{s3.BUCKET}/killed", "job-20250131-120000-0123456789ab"
+    settings = s3.settings(s3_endpoint) | {
+        "spark.databricks.delta.retentionDurationCheck.enabled": "false"
+    }
+    with temporary_settings(spark, settings):
+        puredelta.write(spark.range(4), t)
+        for directory in (f"{job}/_temporary/0", "empty", "full/inner"):
+            HadoopFiles(spark, f"{t}/{directory}").make_directories("")
+        store = open_log(spark, t).store
+        store.put(f"{job}/_temporary/0/part-0.parquet", b"1")
+        store.put("full/_hidden", b"1")
+        puredelta.sql(spark, f"VACUUM delta.`{t}` RETAIN 0 HOURS")
+        left = {file.path for file in store.walk("") if "_delta_log" not in file.path}
+        assert {path for path in left if not path.endswith(".parquet")} == {"full/_hidden"}
+        assert puredelta.read(spark, t).count() == 4
 
 
 def test_a_path_without_a_scheme_is_one_of_the_default_file_system(

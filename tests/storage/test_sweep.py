@@ -10,10 +10,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from puredelta.spark.data_files.data_io import DataIo
+from puredelta.spark.jvm.hadoop.hadoop_files import has_file_system
 from tests.storage.bucket_sweep import RETRIES, SUBJECTS, BucketSweep
 
-EVERY = int(os.environ.get("PUREDELTA_EVERY", "37"))
+EVERY = int(os.environ.get("PUREDELTA_EVERY", "67"))
 """Which part of the faults is tried: each so-manieth."""
+POINTS = [
+    *((name, DataIo.ARROW) for name in SUBJECTS),
+    *((name, DataIo.SPARK) for name in ("insert", "merge", "checkpoint", "vacuum")),
+]
+"""Commands, and who reads and writes their data files."""
 
 
 @pytest.fixture
@@ -29,11 +36,13 @@ def silent(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 
 
 @pytest.mark.usefixtures("silent")
-@pytest.mark.parametrize("name", SUBJECTS)
+@pytest.mark.parametrize(("name", "way"), POINTS)
 def test_a_fault_leaves_the_old_table_or_the_new_one(
-    spark: SparkSession, tmp_path: Path, s3_endpoint: str, name: str
+    spark: SparkSession, tmp_path: Path, s3_endpoint: str, name: str, way: DataIo
 ) -> None:
-    sweep = BucketSweep(spark, tmp_path, s3_endpoint)
+    if way is DataIo.SPARK and not has_file_system(spark, "s3a"):
+        pytest.skip("the session has no hadoop-aws: see tests/servers/s3a.py")
+    sweep = BucketSweep(spark, tmp_path, s3_endpoint, way)
     sweep.run(name, EVERY)
     print("\n".join(sweep.lines()))  # noqa: T201 - with -s
     assert not sweep.violations

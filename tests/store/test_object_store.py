@@ -21,7 +21,15 @@ from puredelta.log.commit.commit import Created, LostRace, create_version
 from puredelta.log.replay.table_log import TableLog
 from puredelta.store.access.location import parse_object_location
 from puredelta.store.access.object_access import ObjectAccess
-from puredelta.store.base import NameRule, PutOutcome, StorageError, Store, UnknownOutcomeError
+from puredelta.store.base import (
+    NameRule,
+    PutOutcome,
+    StorageError,
+    Store,
+    StoredDirectory,
+    StoredFile,
+    UnknownOutcomeError,
+)
 from puredelta.store.object_store import ObjectStore
 from puredelta.store.registry import Storage, open_store
 from tests.log.log_files import METADATA, PROTOCOL
@@ -58,6 +66,37 @@ class TestMemory(StoreContract):
         location = parse_object_location("gs://bucket/t")
         assert location is not None
         return ObjectStore(location, ObjectAccess(url="gs://bucket"), open_at=open_store)
+
+
+class Removed(list[str]):
+    """Remembers which directories were removed."""
+
+    def remove(self, location: str, *, recursive: bool = True) -> bool:
+        assert not recursive
+        self.append(location)
+        return not location.endswith("/a")
+
+
+def test_an_empty_object_may_stand_for_a_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only where Hadoop is in reach, and never one that has a suffix."""
+    client, removed = obstore.store.MemoryStore(), Removed()
+    monkeypatch.setattr("puredelta.store.object_store.client_of", lambda _: client)
+    location, access = parse_object_location("s3a://bucket/t"), ObjectAccess(url="s3://bucket")
+    assert location is not None
+    alone = ObjectStore(location, access, open_at=open_store)
+    store = ObjectStore(location, access, open_at=open_store, directories=removed)
+    for name, content in (("a/empty", b""), ("b.parquet", b""), ("c", b"1")):
+        store.put(name, content)
+    found = {entry.path: entry for entry in store.inventory("", is_wanted=lambda _: True)}
+    assert sorted(found) == ["a/empty", "b.parquet", "c"]
+    assert [path for path, e in found.items() if isinstance(e, StoredDirectory)] == ["a/empty"]
+    assert all(isinstance(e, StoredFile) for e in alone.inventory("", is_wanted=lambda _: True))
+    store.put("a/empty/inner", b"1")  # a marker of the directory does not hide what is in it
+    now = [e for e in store.inventory("", is_wanted=lambda _: True) if e.path.startswith("a/")]
+    assert [isinstance(e, StoredDirectory) and not e.is_empty for e in now] == [True, False]
+    assert store.delete_directory("a/empty")
+    assert removed == ["s3a://bucket/t/a/empty", "s3a://bucket/t/a"]
+    assert not alone.delete_directory("a/empty")
 
 
 def _put(endpoint: str, root: str, version: int, writer: int) -> bool:

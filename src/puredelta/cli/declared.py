@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,22 @@ class DeclaredCommand:
     room: str
     help: str
     parameters: tuple[DeclaredParameter, ...]
+    spark_switch: str | None = None
+    """The switch with which the module of the same name in `SESSION` runs it."""
+
+    def room_of(self, values: Mapping[str, object]) -> str:
+        """Return where the module is that runs the command with these values."""
+        switched = self.spark_switch is not None and values.get(self.spark_switch)
+        return SESSION if switched else self.room
+
+    def arguments_of(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Return what the function gets: all but the switch that has chosen it."""
+        return {name: value for name, value in values.items() if name != self.spark_switch}
+
+    def starts_spark(self, words: Collection[str]) -> bool:
+        """Tell whether the command with these words starts a session."""
+        switch = self.spark_switch
+        return self.room == SESSION or (switch is not None and f"--{switch}" in words)
 
 
 def _argument(
@@ -121,12 +138,17 @@ COMMANDS = (
     DeclaredCommand(
         name="diff",
         room=READING,
-        help="Show what commits changed between two versions: files, rows, columns, properties.",
+        help="Show what commits changed between two versions: files, rows, columns, properties; "
+        "with --rows the rows that differ, which starts Spark.",
         parameters=(
             _TABLE,
             _argument("older", "Version before.", kind=int, minimum=0),
             _argument("newer", "Version after (newest).", kind=int, is_required=False, minimum=0),
+            _switch("--rows", "The rows that differ."),
+            _text("--keys", "Columns that name a row, for --rows: what was changed, too."),
+            _option("--limit -n", "Rows shown.", kind=int, default=50, minimum=1),
         ),
+        spark_switch="rows",
     ),
     DeclaredCommand(
         name="doctor",

@@ -9,13 +9,12 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 
-from puredelta.cli.declared import COMMANDS, SESSION
+from puredelta.cli.declared import COMMANDS
 
 MISSING_SOFTWARE = 69
 """`puredelta.cli.exit_codes.ExitCode.MISSING_SOFTWARE`, whose module needs nothing; kept apart so
 that this module needs no package."""
 _NEEDED = ("typer", "rich", "jinja2")
-_WITH_SPARK = frozenset(command.name for command in COMMANDS if command.room == SESSION)
 _OBJECTS = 50_000
 """Made between two collections of garbage: imports make many objects, and hardly any garbage."""
 
@@ -41,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return MISSING_SOFTWARE
     given = sys.argv[1:] if arguments is None else arguments
-    if _WITH_SPARK.isdisjoint(given):
+    if not any(command.name in given and command.starts_spark(given) for command in COMMANDS):
         sys.meta_path.insert(0, _WithoutPandas())
         gc.set_threshold(_OBJECTS)
     run: Callable[[Sequence[str]], int]

@@ -20,9 +20,9 @@ def run_command(command: DeclaredCommand, context: Context, values: Mapping[str,
     than reading a log does.
     """
     try:
-        module = importlib.import_module(f"{command.room}.{command.name}")
+        module = importlib.import_module(f"{command.room_of(values)}.{command.name}")
         run: Callable[..., int | None] = module.run
-        return run(context, **values) or ExitCode.DONE
+        return run(context, **command.arguments_of(values)) or ExitCode.DONE
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
         return ExitCode.DONE

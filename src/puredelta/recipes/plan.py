@@ -11,15 +11,17 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from puredelta.commands.dml.explain.explain import execute_reported
 from puredelta.commands.dml.named_tables import named_tables
 from puredelta.commands.dml.options import ExecutionOptions
-from puredelta.commands.dml.pipeline import execute
 from puredelta.commands.dml.source.context import StatementContext
 from puredelta.commands.dml.spec.merge import Assignment, Insert, MergeSpec, Update
 from puredelta.commands.dml.spec.statement import InputRows
 from puredelta.commands.dml.start import start_statement
+from puredelta.commands.report.report import Report
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.actions.actions import SetTransaction
+from puredelta.recipes.source_rows import require_unique_keys, with_unique_keys
 from puredelta.recipes.target import SOURCE, RecipeTable
 from puredelta.spark.session.identifiers import quote
 from puredelta.spark.session.ui_metrics import shown_in_ui
@@ -40,6 +42,8 @@ class ChangeResult:
     num_deleted_rows: int = 0
     violations: Mapping[str, int] = field(default_factory=dict)
     """Rows of the source that broke an expectation, by its name."""
+    report: Report | None = field(default=None, repr=False, compare=False)
+    """What the MERGE did and why, as `puredelta.last_report` has it."""
 
     @property
     def num_affected_rows(self) -> int:
@@ -58,16 +62,22 @@ class MergePlan:
     set_transaction: SetTransaction | None = None
     refuses_empty: bool = False
     """Whether a source without rows is refused."""
+    unique_keys: tuple[str, ...] = ()
+    """Columns of which no two rows of the source may have the same values."""
 
     @property
     def merge(self) -> DeltaMergeBuilder:
-        """The builder of this MERGE, to look at or to go on with."""
+        """The builder of this MERGE, to look at or to go on with.
+
+        Its source refuses several rows of a key by itself; `execute` counts keys for less.
+        """
+        source, keys = self.source, self.unique_keys
         return DeltaMergeBuilder(
             self.source.sparkSession,
             self.target.log,
             self.spec,
             target_rows=self.target.table.columns(),
-            source_rows=self.source.alias(SOURCE),
+            source_rows=(with_unique_keys(source, keys) if keys else source).alias(SOURCE),
         )
 
     def execute(self) -> ChangeResult:
@@ -96,8 +106,8 @@ class MergePlan:
                 target=self.target.table.columns(),
                 source=command.bind(self.source.alias(SOURCE)),
             )
-            options = ExecutionOptions(observe=_Watcher(self.refuses_empty))
-            outcome = execute(command, self.spec, rows, options)
+            options = ExecutionOptions(observe=_Watcher(self))
+            outcome, report = execute_reported(command, self.spec, rows, options)
             command.settings.reset_set_transaction(spark)
             shown.report({**outcome.metrics, **outcome.skipping}, note=outcome.source)
         counted = outcome.rows
@@ -106,25 +116,31 @@ class MergePlan:
             num_inserted_rows=counted.inserted,
             num_updated_rows=counted.updated,
             num_deleted_rows=counted.deleted,
+            report=report,
         )
 
 
 class _Watcher:
-    """Refuses an empty source: after it was read, before anything is searched or written."""
+    """Refuses a source: after it was read, before anything is searched or written."""
 
-    def __init__(self, refuses_empty: bool) -> None:  # noqa: FBT001
-        self._refuses_empty = refuses_empty
-        self._num_rows: int | None = None
+    def __init__(self, plan: MergePlan) -> None:
+        self._plan = plan
+        self._context: StatementContext | None = None
 
     def __call__(self, name: str, outcome: Any) -> None:
         if isinstance(outcome, StatementContext):
-            self._num_rows = outcome.source.num_rows
-        if name == _AFTER_SOURCE and self._refuses_empty and self._num_rows == 0:
+            self._context = outcome
+        if name != _AFTER_SOURCE or self._context is None:
+            return
+        context, self._context = self._context, None  # a MERGE that is run again has its source
+        if self._plan.refuses_empty and context.source.num_rows == 0:
             raise InvalidRequestError(
                 "The source has no rows, so every row of the scope would be deleted. Pass "
                 "allow_empty=True if the snapshot is meant to be empty.",
                 code=ErrorCode.SOURCE_IS_EMPTY,
             )
+        if self._plan.unique_keys:
+            require_unique_keys(context, self._plan.unique_keys)
 
 
 def set_to_source(*names: str) -> Update:

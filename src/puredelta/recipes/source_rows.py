@@ -14,11 +14,14 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from puredelta.commands.dml.source.context import StatementContext
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.recipes.arguments import names_of, refused
 from puredelta.recipes.target import resolved
 from puredelta.recipes.values import all_of, holds_null, is_true, same
+from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.identifiers import quote
+from puredelta.spark.source.plain_scan import plain_scan
 from puredelta.spark.values.row_errors import row_error
 
 SEQUENCE = "__recipe_sequence"
@@ -31,6 +34,8 @@ _MAKE_UNIQUE = (
 )
 BAD = "__recipe_bad"
 """What is wrong with the rows of a key: 0 nothing, 1 a NULL sequence, 2 a tie."""
+_EQUAL_IS_SAME = (T.IntegralType, T.DateType, T.DecimalType)
+"""Types of which two values that are equal are one; ``-0.0`` and ``0.0`` are not."""
 
 
 class Duplicates(Enum):
@@ -160,6 +165,44 @@ def require_unique(rows: DataFrame, keys: Sequence[str]) -> None:
             keys=found[0]["keys"],
             rows=found[0][_COUNT],
         )
+
+
+def require_unique_keys(context: StatementContext, keys: Sequence[str]) -> None:
+    """Refuse a source of which several rows have one key.
+
+    The driver has read the keys of a small source (`read_distinct_keys`): where some key column
+    has as many values as there are rows, nothing is left to count. Otherwise a Spark job counts
+    the keys in the files of the source.
+
+    Raises:
+        InvalidRequestError: there is such a key (DELTA_SOURCE_KEY_NOT_UNIQUE).
+    """
+    source = context.source
+    columns = {c.name: c for c in context.statement.source_columns if c.name in keys}
+    for column in columns.values():
+        values = source.profile.distinct.get((column.staged,))
+        if values is not None and _is_exact(column.type) and len(values) == source.num_rows:
+            return
+    rows = source.rows(context.spark, {column.staged for column in columns.values()})
+    require_unique(rows.select(*(F.col(columns[key].staged).alias(key) for key in keys)), keys)
+
+
+def with_unique_keys(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return rows that are refused, at the latest when they are read, if a key has several.
+
+    Plain files hold the same rows however often they are read: a job counts their keys now.
+
+    Raises:
+        InvalidRequestError: see `require_unique`.
+    """
+    if isinstance(plain_scan(rows.sparkSession, rows), NotApplicable):
+        return one_row_per_key(rows, keys, Duplicates.ERROR, ())
+    require_unique(rows, keys)
+    return rows
+
+
+def _is_exact(kind: T.DataType) -> bool:
+    return isinstance(kind, _EQUAL_IS_SAME) or kind == T.StringType()
 
 
 def _not_unique(keys: Sequence[str], count: Column) -> Column:

@@ -29,14 +29,11 @@ from puredelta.recipes.source_rows import (
     Guard,
     guarded,
     one_row_per_key,
-    require_unique,
     shown,
 )
 from puredelta.recipes.target import RecipeTable, resolved
 from puredelta.recipes.values import is_true, same_text
-from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.identifiers import quote
-from puredelta.spark.source.plain_scan import plain_scan
 from puredelta.spark.values.row_errors import row_error
 
 _EQUAL_AND_DIFFERENT = (
@@ -85,7 +82,8 @@ class UpsertRecipe:
             rows = rows.withColumn(IS_DELETE, is_true(self.delete_when))
         if self.scope is not None:
             rows = guarded(rows, keys[0], [_outside_scope(keys, self.scope)])
-        ready = self._one_row_per_key(rows, keys, order)
+        is_refused = self.duplicates is Duplicates.ERROR
+        ready = rows if is_refused else one_row_per_key(rows, keys, self.duplicates, order)
         clauses = self._clauses(
             update=self._update(target, kinds, keys, updated),
             insert=self._insert(target, stored),
@@ -101,22 +99,8 @@ class UpsertRecipe:
             ),
             source=ready,
             refuses_empty=self.is_snapshot and not self.allow_empty,
+            unique_keys=keys if is_refused else (),
         )
-
-    def _one_row_per_key(
-        self, rows: DataFrame, keys: Sequence[str], order: Sequence[str]
-    ) -> DataFrame:
-        """Return the source with one row a key, or with what refuses others.
-
-        Plain files hold the same rows however often they are read. Their keys are counted by a
-        job of its own, and the MERGE reads them where they are.
-        """
-        if self.duplicates is not Duplicates.ERROR:
-            return one_row_per_key(rows, keys, self.duplicates, order)
-        if isinstance(plain_scan(rows.sparkSession, rows), NotApplicable):
-            return one_row_per_key(rows, keys, self.duplicates, order)
-        require_unique(rows, keys)
-        return rows
 
     def _updated(
         self,

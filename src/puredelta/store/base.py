@@ -71,6 +71,18 @@ class FileEnd(NamedTuple):
     size_bytes: int
 
 
+class Directories(Protocol):
+    """What stands for directories in a bucket: Hadoop leaves empty objects whose names end with a
+    slash, which obstore lists without it, and can neither name nor remove.
+    """
+
+    def remove(self, location: str, *, recursive: bool = True) -> bool:
+        """Remove a directory and everything in it, or only one that is empty; say if it did.
+
+        A missing directory is no error, nor is one that is not empty.
+        """
+
+
 class Store(Protocol):
     """One table's storage.
 

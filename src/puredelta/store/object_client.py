@@ -19,7 +19,7 @@ from obstore.store import from_url
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.store.access.object_access import ObjectAccess
-from puredelta.store.base import StorageError, UnknownOutcomeError
+from puredelta.store.base import StorageError, StoredFile, UnknownOutcomeError
 
 _clients: dict[tuple[object, ...], Any] = {}
 _lock = threading.Lock()
@@ -185,3 +185,15 @@ def _directories_after(client: Any, prefix: str, key: str) -> list[str]:
 
 def _pages(client: Any, prefix: str, after: str | None) -> Iterator[Sequence[Entry]]:
     return iter(obstore.list(client, prefix or None, offset=after, chunk_size=PAGE))
+
+
+def marked(files: Iterator[StoredFile]) -> Iterator[tuple[StoredFile, bool]]:
+    """Yield files, and whether each stands for a directory, by the name that follows it."""
+    before: StoredFile | None = None
+    for file in files:
+        if before is not None:
+            is_marker = before.size_bytes == 0 and file.path.startswith(f"{before.path}/")
+            yield before, is_marker
+        before = file
+    if before is not None:
+        yield before, False

@@ -24,6 +24,7 @@ from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.store.access.location import ObjectLocation
 from puredelta.store.access.object_access import ObjectAccess
 from puredelta.store.base import (
+    Directories,
     FileEnd,
     NameRule,
     PutOutcome,
@@ -37,6 +38,7 @@ from puredelta.store.object_client import (
     UnsupportedRequestError,
     client_of,
     list_below,
+    marked,
     translated,
 )
 from puredelta.store.ranged_file import END_BYTES, RangedFile
@@ -59,14 +61,13 @@ class ObjectStore:
         access: ObjectAccess,
         *,
         open_at: Callable[[str], Store],
-        remove_markers: Callable[[str], None] | None = None,
+        directories: Directories | None = None,
         begun: ReadFiles = MappingProxyType({}),
     ) -> None:
-        """``remove_markers`` removes what stands for directories below a URI: Hadoop leaves empty
-        objects whose names end with a slash, which obstore can neither name nor remove. ``begun``
-        are files that are read already.
+        """``directories`` removes what stands for directories; ``begun`` are files that are read
+        already.
         """
-        self._remove_markers = remove_markers
+        self._directories = directories
         self._access = access
         self._client = client_of(access)
         self._location = location
@@ -141,29 +142,33 @@ class ObjectStore:
         yield from sorted(wanted, key=lambda file: file.path)
 
     def walk(self, directory: str) -> Iterator[StoredFile]:
-        """Yield every object below a directory, but none that stands for a directory."""
+        """Yield every object below a directory, but none that stands for one with objects in it."""
+        return (file for file, is_marker in marked(self._walk(directory)) if not is_marker)
+
+    def _walk(self, directory: str) -> Iterator[StoredFile]:
         prefix = self._key(directory)
-        before: StoredFile | None = None
         with self._translated(directory):
             parted = self._access.url.startswith(_LISTS_FROM_A_KEY)
-            for file in list_below(self._client, prefix, self._stored, parted=parted):
-                if before is not None and not _is_marker(before, file.path):
-                    yield before
-                before = file
-            if before is not None:
-                yield before
+            yield from list_below(self._client, prefix, self._stored, parted=parted)
 
     def inventory(
         self, directory: str, *, is_wanted: Callable[[str], bool]
     ) -> Iterator[StoredFile | StoredDirectory]:
-        """Yield the files whose path, and every directory of it, is wanted."""
+        """Yield the files whose path, and every directory of it, is wanted.
+
+        Where Hadoop is in reach, empty objects that may stand for directories come as such.
+        """
         depth = len(directory.strip("/").split("/")) if directory.strip("/") else 0
         answers: dict[str, bool] = {}
-        for file in self.walk(directory):
+        for file, is_marker in marked(self._walk(directory)):
             parts = file.path.split("/")
             above = ("/".join(parts[:n]) for n in range(depth + 1, len(parts)))
             if all(_asked(path, is_wanted, answers) for path in above) and is_wanted(file.path):
-                yield file
+                if self._directories is not None and _may_be_marker(file):
+                    at = file.modified_ms
+                    yield StoredDirectory(path=file.path, modified_ms=at, is_empty=not is_marker)
+                elif not is_marker:
+                    yield file
 
     def read(self, path: str) -> bytes:
         """Return the whole content, in one request."""
@@ -177,7 +182,13 @@ class ObjectStore:
     def read_ahead(self, files: Sequence[StoredFile]) -> Store:
         """Begin to read files, up to sixteen at a time."""
         begun = begin_reading(files, self._read)
-        return ObjectStore(self._location, self._access, open_at=self._open_at, begun=begun)
+        return ObjectStore(
+            self._location,
+            self._access,
+            open_at=self._open_at,
+            directories=self._directories,
+            begun=begun,
+        )
 
     def open(self, path: str) -> BinaryIO:
         """Open for reading anywhere; one request, which gets the last 64 KB."""
@@ -262,8 +273,8 @@ class ObjectStore:
             keys = [entry["path"] for entry in found if entry["path"] != prefix]
             for first in range(0, len(keys), PAGE):
                 self._delete_all(keys[first : first + PAGE])
-        if self._remove_markers is not None and any(entry["size"] == 0 for entry in found):
-            self._remove_markers(self._named(directory.strip("/")))
+        if self._directories is not None and any(entry["size"] == 0 for entry in found):
+            self._directories.remove(self._named(directory.strip("/")))
 
     def _delete_all(self, keys: list[str]) -> None:
         try:
@@ -274,10 +285,18 @@ class ObjectStore:
                     obstore.delete(self._client, key)
 
     def delete_directory(self, directory: str) -> bool:
-        """Do nothing: there are no directories."""
-        if not directory.strip("/"):
+        """Remove what stands for an empty directory, or an empty object of that name.
+
+        With it goes what stands for directories above it that are empty by then: s3a makes it.
+        """
+        path = directory.strip("/")
+        if not path:
             raise ValueError("refusing to remove the root of a table")
-        return False
+        removed: list[bool] = []
+        while self._directories is not None and path and all(removed):
+            removed.append(self._directories.remove(self._named(path), recursive=False))
+            path = path.rpartition("/")[0]
+        return any(removed)
 
     def exists(self, path: str) -> bool:
         """Return whether there is such an object, or one below it; two requests at most."""
@@ -314,9 +333,8 @@ class ObjectStore:
         return made, (self._location, self._access)
 
 
-def _is_marker(file: StoredFile, next_path: str) -> bool:
-    """Return whether an empty object stands for a directory, by the name that follows it."""
-    return file.size_bytes == 0 and next_path.startswith(f"{file.path}/")
+def _may_be_marker(file: StoredFile) -> bool:
+    return file.size_bytes == 0 and "." not in file.name
 
 
 def _asked(path: str, is_wanted: Callable[[str], bool], answers: dict[str, bool]) -> bool:

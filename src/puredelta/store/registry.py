@@ -17,7 +17,7 @@ from puredelta.protocol.actions.paths import canonical_path, encode_uri
 from puredelta.store.access.location import ObjectLocation, parse_object_location
 from puredelta.store.access.object_access import Untranslated
 from puredelta.store.access.translate import translate
-from puredelta.store.base import Store
+from puredelta.store.base import Directories, Store
 from puredelta.store.local import LocalStore
 from puredelta.store.object_store import ObjectStore
 
@@ -33,7 +33,7 @@ _OF_HDFS = ("dfs.namenode.http", "dfs.ha.namenodes.", "dfs.http.policy")
 _FILE_AUTHORITIES = ("", "localhost")
 
 
-class FileSystems(Protocol):
+class FileSystems(Directories, Protocol):
     """The file systems that the JVM of a session has."""
 
     def has_scheme(self, scheme: str) -> bool:
@@ -41,9 +41,6 @@ class FileSystems(Protocol):
 
     def open(self, location: str, *, open_at: Callable[[str], Store]) -> Store:
         """Return the store of a location."""
-
-    def remove(self, location: str) -> None:
-        """Remove a directory and everything in it; a missing directory is no error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +120,8 @@ class Storage:
         if systems is None:
             return ObjectStore(location, access, open_at=self.open)
         known = location.named_for(systems.has_scheme)
-        remove = systems.remove if systems.has_scheme(known.scheme) else None
-        return ObjectStore(known, access, open_at=self.open, remove_markers=remove)
+        directories = systems if systems.has_scheme(known.scheme) else None
+        return ObjectStore(known, access, open_at=self.open, directories=directories)
 
     def _in_hadoop(self, location: str, reason: str | None) -> Store:
         """Leave a location to the session's own file system."""

@@ -90,7 +90,11 @@ def test_texts_are_compared_by_their_collation(spark: SparkSession, path: str, m
         "array(s COLLATE utf8_lcase) a "
         "FROM VALUES (1L, 'AbC'), (2L, 'abc'), (3L, 'ZZZ'), (4L, 'zz') AS t(id, s)"
     )
-    write(rows.coalesce(1), path, properties={"delta.columnMapping.mode": mode})
+    properties = {"delta.columnMapping.mode": mode}
+    if mode == "none":  # other writers name the feature, delta-spark does not
+        properties["delta.feature.collations-preview"] = "supported"
+    write(rows.coalesce(1), path, properties=properties)
+    assert TableLog.open(path).snapshot().config.supports("collations-preview") is (mode == "none")
     table = read(spark, path)
     kinds = table.schema.simpleString()
     assert kinds.count("UTF8_LCASE") == 2

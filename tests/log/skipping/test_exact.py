@@ -64,6 +64,7 @@ def column(data_type: DataType, *files: Any, **metadata: Any) -> Any:
         (DATE, "2020-02-29", "2021-01-01", (dt.date(2020, 2, 29), dt.date(2021, 1, 1))),
         (DOUBLE, 0.1, 0.2, (0.1, None)),
         (FLOAT, 0.1, 0.2, (0.10000000149011612, None)),
+        (DOUBLE, -1.5, "NaN", (-1.5, None)),
     ],
 )
 def test_x_73_bounds_of_numbers_and_dates_are_values(

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.skipping.pruning import prune_files
+from puredelta.log.skipping.pruning import prune, prune_files
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, Metadata, Protocol
 from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.schema.types import (
@@ -612,3 +612,21 @@ def test_lists_of_whole_numbers_are_searched_as_others_are(
     )
     for one, other in ((numbers, decimals), (Not(numbers), Not(decimals)), (packed, decimals)):
         assert prune_files(files, table, one) == prune_files(files, table, other)
+
+
+@pytest.mark.parametrize("kind", [FLOAT, DOUBLE])
+def test_x_67_bounds_tell_of_nan_where_the_caller_says_so(kind: DataType) -> None:
+    files = FileTable.of([file(bounds(1.0, 2.0)), file(bounds(1.0, "NaN")), file(bounds(1.0, 9.0))])
+    columns = config({"c": kind})
+
+    def read(op: str, value: float, **how: bool) -> list[bool]:
+        kept: list[bool] = prune(files, columns, compare(kind, op, value), **how).mask.to_pylist()
+        return kept
+
+    assert read(">", 5.0) == [True, True, True]
+    assert read(">", 5.0, bounds_tell_nan=True) == [False, True, True]
+    assert read(">=", 9.5, bounds_tell_nan=True) == [False, True, False]
+    assert read("<", 1.0, bounds_tell_nan=True) == [False, False, False]
+    unknown = FileTable.of([file(None), file({"numRecords": 3, "nullCount": {"c": 0}})])
+    found = prune(unknown, columns, compare(kind, ">", 5.0), bounds_tell_nan=True)
+    assert found.mask.to_pylist() == [True, True]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
+import operator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -10,9 +13,11 @@ import pyarrow as pa
 import pytest
 
 from puredelta.protocol.schema.types import (
+    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
+    FLOAT,
     INTEGER,
     LONG,
     STRING,
@@ -37,6 +42,7 @@ from puredelta.protocol.values.predicates import (
     StartsWith,
 )
 from puredelta.spark.offload.arrow_predicate import ALWAYS, NEVER, Translation
+from puredelta.worker.lookup.conditions import Pairs
 
 ID, KEY = Ref(Side.TARGET, ("id",), LONG), Ref(Side.SOURCE, ("s0",), INTEGER)
 NAME = Ref(Side.TARGET, ("name",), STRING)
@@ -92,6 +98,8 @@ def test_what_arrow_decides(predicate: Predicate, expected: Any) -> None:
         (LONG, 5),
         (STRING, "x"),
         (BOOLEAN, True),
+        (DOUBLE, 0.1),
+        (FLOAT, 0.5),
         (DATE, dt.date(2020, 1, 1)),
         (TIMESTAMP, dt.datetime(2020, 1, 1, tzinfo=dt.timezone.utc)),
         (TIMESTAMP_NTZ, dt.datetime(2020, 1, 1)),  # noqa: DTZ001
@@ -101,7 +109,8 @@ def test_what_arrow_decides(predicate: Predicate, expected: Any) -> None:
 def test_literals_are_of_the_type_of_their_column(kind: DataType, value: Any) -> None:
     call = Translation().call(equal(column(kind), Const(value)))
     assert call is not None
-    assert pa.scalar(*call[2][1:]).as_py() == value
+    literal = call[1][2] if kind in {DOUBLE, FLOAT} else call[2]
+    assert pa.scalar(*literal[1:]).as_py() == value
 
 
 @pytest.mark.parametrize(
@@ -110,9 +119,11 @@ def test_literals_are_of_the_type_of_their_column(kind: DataType, value: Any) ->
         Opaque(frozenset({ID})),
         And((ONE, Opaque(frozenset()))),
         StartsWith(NAME, "a"),
-        equal(column(DOUBLE), Const(1.0)),  # to Spark NaN equals NaN
+        equal(column(FLOAT), Const(0.1)),  # the nearest float, or the nearest double
+        equal(column(DOUBLE), Const(1)),
+        equal(column(BINARY), Const(b"x")),
         equal(column(None), Const("x")),  # a collation
-        IsNull(column(DOUBLE)),
+        IsNull(column(BINARY)),
         equal(Ref(Side.TARGET, ("s", "f"), LONG), Const(1)),
         equal(Ref(Side.TARGET, ("padded",), STRING), Const("x")),
         equal(column(LONG), Const(1.0)),
@@ -150,3 +161,57 @@ def test_columns_are_numbered_through_all_conditions() -> None:
     )
     assert translation.target == {"id": pa.int64(), "name": pa.string()}
     assert translation.source == {"s0": pa.int64()}
+
+
+FLOATS = [None, math.nan, -math.inf, -1.5, -0.0, 0.0, 0.1, 1e300, math.inf]
+
+
+def spark_order(value: float) -> tuple[int, float]:
+    """NaN is the greatest; -0.0 is 0.0 (Spark's "NaN semantics")."""
+    return (1, 0.0) if math.isnan(value) else (0, value + 0.0)
+
+
+@pytest.mark.parametrize(
+    ("op", "holds"),
+    [
+        (CompareOp.EQUAL, operator.eq),
+        (CompareOp.LESS, operator.lt),
+        (CompareOp.LESS_OR_EQUAL, operator.le),
+        (CompareOp.GREATER, operator.gt),
+        (CompareOp.GREATER_OR_EQUAL, operator.ge),
+    ],
+)
+def test_floats_compare_as_in_spark(op: CompareOp, holds: Callable[[Any, Any], bool]) -> None:
+    pairs = [(one, two) for one in FLOATS for two in FLOATS]
+    expected = [
+        one is not None and two is not None and holds(spark_order(one), spark_order(two))
+        for one, two in pairs
+    ]
+    assert truths(Compare(op, column(DOUBLE), SOURCE_DOUBLE), pairs) == expected
+    safe = [
+        holds(spark_order(one), spark_order(two)) if None not in (one, two) else one is two
+        for one, two in pairs
+    ]
+    if op is CompareOp.EQUAL:
+        null_safe = Compare(CompareOp.NULL_SAFE_EQUAL, column(DOUBLE), SOURCE_DOUBLE)
+        assert truths(null_safe, pairs) == safe
+        assert truths(Not(null_safe), pairs) == [not same for same in safe]
+
+
+def test_a_constant_is_less_than_nan() -> None:
+    pairs = [(math.nan, None), (None, None), (2.0, None), (0.5, None)]
+    above = Compare(CompareOp.GREATER, column(DOUBLE), Const(1.0))
+    assert truths(above, pairs) == [True, False, True, False]
+    assert truths(Not(above), pairs) == [False, False, False, True]
+
+
+SOURCE_DOUBLE = Ref(Side.SOURCE, ("s0",), DOUBLE)
+
+
+def truths(predicate: Predicate, pairs: list[tuple[float | None, float | None]]) -> list[bool]:
+    """Return for which pairs of a target's and a source's value a predicate is true."""
+    call = Translation().call(predicate)
+    assert call is not None
+    sides = [pa.array([pair[side] for pair in pairs], pa.float64()) for side in (0, 1)]
+    both = Pairs(target=[sides[0]], source=[sides[1]], count=len(pairs))
+    return both.is_true(call).tolist()

@@ -221,6 +221,18 @@ def test_statistics_are_left_alone_where_a_setting_says_so(spark: SparkSession, 
     assert files_read(rows.where("id = 5")) == 1
 
 
+def test_bounds_tell_of_nan_where_a_setting_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    double = "IF(id = 55, double('NaN'), double(id)) AS d"
+    puredelta.write(spark.range(0, 100, 1, 10).selectExpr("id", double), path)
+    above = puredelta.read(spark, path).where("d > 72")
+    assert files_read(above) == 10
+    with temporary_settings(spark, {"spark.puredelta.boundsTellNaN": "true"}):
+        above = puredelta.read(spark, path).where("d > 72")
+        assert files_read(above) == 4  # three, and the one with NaN
+        assert above.count() == 28
+
+
 def test_a_file_alone_is_not_asked_for(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     puredelta.write(spark.range(10).coalesce(1), path)

@@ -8,8 +8,9 @@ after it the table is complete: nothing in between can be seen.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -37,6 +38,8 @@ from puredelta.commands.convert.target import (
 )
 from puredelta.commands.convert.verify import require_statistics, require_true_statistics
 from puredelta.commands.finish import finish
+from puredelta.commands.report.parts import FileTotals, ReportState, RowTotals, StageTime
+from puredelta.commands.report.report import Report
 from puredelta.commands.running.statement import running_statement
 from puredelta.errors import ErrorCode, TableNotFoundError
 from puredelta.log.commit.commit_request import CommitRequest
@@ -58,6 +61,8 @@ from puredelta.spark.session.open_log import open_log
 logger = logging.getLogger(__name__)
 
 ALREADY_DELTA = "The table you are trying to convert is already a delta table"
+_COUNTED_MAX = 10_000
+"""Files up to which a report adds their rows up: more of them wait on disk."""
 _ENTRY_FINISHED = "The log was there already: the table's entry in the catalog was changed alone"
 
 
@@ -77,6 +82,8 @@ class ConvertResult:
     """The columns of the table that was made; None where there was one."""
     name: str | None = None
     """The whole name of a table of the catalog."""
+    report: Report | None = field(default=None, repr=False, compare=False)
+    """What was done, as `puredelta.last_report` has it; None where there was a table before."""
 
     @property
     def already_delta(self) -> bool:
@@ -134,30 +141,53 @@ def convert_to_delta(
         return _nothing_done(log, target.name)
     if log.exists():
         return _finish_existing(spark, log, target)
-    tags = entry_tags(spark, target)
     environment = Environment(on_phase=on_phase)
     command = command_on(spark, log, None, target.capability, environment=environment)
-    return _convert(command, target, tags, collect_stats=collect_stats, verify=verify)
+    return _convert(command, target, collect_stats=collect_stats, verify=verify)
 
 
 def _convert(
-    command: Command,
-    target: ConversionTarget,
-    tags: Mapping[str, str],
-    *,
-    collect_stats: bool,
-    verify: bool,
+    command: Command, target: ConversionTarget, *, collect_stats: bool, verify: bool
 ) -> ConvertResult:
+    """Plan and commit, as a statement that shows its progress and has a report."""
     spark, log = command.spark, command.log
-    with running_statement(spark, "CONVERT", log.root_uri, runs_jobs=False) as running:
+    tags = entry_tags(spark, target)
+    settings, started = command.session.settings, time.monotonic()
+    with running_statement(spark, "CONVERT", log.root_uri, settings, runs_jobs=False) as running:
         target = inferred_target(command, target)
         plan = plan_conversion(command, target, collect_stats=collect_stats, note=running.note)
         if verify:
             running.note("comparing statistics with the rows")
             require_statistics(collected=plan.collects_stats)
             require_true_statistics(spark, plan.snapshot(log))
+        planned = time.monotonic()
         running.note("writing the log")
-        return _commit(command, target, plan, tags)
+        done = _commit(command, target, plan, tags)
+        seconds = {"footers": planned - started, "commit": time.monotonic() - planned}
+        report = running.finish(lambda: _report(plan, done, seconds))
+    return replace(done, report=report)
+
+
+def _report(plan: ConversionPlan, done: ConvertResult, seconds: Mapping[str, float]) -> Report:
+    rows = plan.files.table().num_records() if done.num_files <= _COUNTED_MAX else None
+    gone = sum(map(len, plan.deleted.values()))
+    return Report(
+        statement="CONVERT",
+        table=done.location,
+        state=ReportState.EXECUTED,
+        committed_version=done.version,
+        rows=RowTotals(inserted=None if rows is None else rows - gone),
+        files=FileTotals(added=done.num_files, added_bytes=plan.files.size_bytes),
+        stages=tuple(
+            StageTime(name=name, seconds=spent, outcome="") for name, spent in seconds.items()
+        ),
+        metrics={"numConvertedFiles": done.num_files},
+        details=(
+            *((("table", done.name),) if done.name else ()),
+            ("partitioned by", ", ".join(plan.config.partition_columns)),
+            ("statistics", "collected" if plan.collects_stats else "none were asked for"),
+        ),
+    )
 
 
 def _require_table(log: TableLog, target: AlreadyDelta) -> None:

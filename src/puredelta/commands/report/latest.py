@@ -19,8 +19,9 @@ _LATEST = _Latest()
 def last_report() -> Report | None:
     """Return the report of the last statement that this thread executed or tried, or ``None``.
 
-    That is a MERGE, an UPDATE, a DELETE, an OPTIMIZE, a VACUUM or a RESTORE, whichever way it was
-    asked for. A statement that failed leaves the report of the one before.
+    That is a MERGE, an UPDATE, a DELETE, a write of rows, an OPTIMIZE, a VACUUM, a RESTORE or a
+    CONVERT, whichever way it was asked for. A statement that failed leaves the report of the one
+    before.
 
     Examples:
         >>> spark.sql("DELETE FROM events WHERE day < '2020-01-01'")  # doctest: +SKIP

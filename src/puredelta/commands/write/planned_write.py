@@ -6,6 +6,7 @@ anything fails before the commit has landed, the files are removed and the table
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,8 +27,11 @@ from puredelta.commands.dml.run.replace_where import replace_rows
 from puredelta.commands.dml.spec.replace_where import ReplaceSpec
 from puredelta.commands.file_options import file_options
 from puredelta.commands.finish import finish
+from puredelta.commands.report.report import Report
+from puredelta.commands.running.statement import running_statement
 from puredelta.commands.write.complete_rows import complete_rows
 from puredelta.commands.write.options import SaveMode, WriteOptions
+from puredelta.commands.write.written_report import NO_FILES, WrittenFacts, written_report
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.commit.commit_request import CommitRequest, IfCreated, changed_definition
 from puredelta.log.files.file_table import FileTable
@@ -56,6 +60,8 @@ class WriteOutcome:
     num_removed_files: int = 0
     violations: Mapping[str, int] = field(default_factory=dict)
     """Rows that broke an expectation, by its name."""
+    report: Report | None = field(default=None, repr=False, compare=False)
+    """What the write did, as `puredelta.last_report` has it; None where there was nothing to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +146,25 @@ class PlannedWrite:
         return self._commit_rows(existing.files)
 
     def _commit_rows(self, replaced: FileTable | None, *, where: str | None = None) -> WriteOutcome:
-        command, config = self.command, self.config
-        store = command.log.store
+        """Write and commit the rows, as a statement that shows its progress and has a report."""
+        command = self.command
+        root, settings = command.log.root_uri, command.session.settings
+        name = self.operation.name
+        with running_statement(command.spark, name, root, settings) as running:
+            facts = self._committed(replaced, where=where)
+            report = running.finish(lambda: written_report(facts, jobs_run=running.jobs_run()))
+        return WriteOutcome(
+            version=facts.version,
+            num_files=facts.num_files,
+            num_rows=facts.num_rows,
+            size_bytes=facts.size_bytes,
+            num_removed_files=len(facts.replaced),
+            report=report,
+        )
+
+    def _committed(self, replaced: FileTable | None, *, where: str | None) -> WrittenFacts:
+        command, config, started = self.command, self.config, time.monotonic()
+        store, existing = command.log.store, command.existing
         complete = complete_rows(self.rows, config, store=store)
         if not STATS_COLLECT.flag(command.session.settings):
             config = without_statistics(config)
@@ -151,22 +174,31 @@ class PlannedWrite:
             written = write_rows(rows, store=store, config=config, options=JobOptions(files=files))
         finally:
             complete.remove(store)
+        wrote = time.monotonic()
         discard_files = partial(discard, written, store)
         with discarded_on_failure(discard_files):
-            if self.replaces_partitions and command.existing is not None:
-                replaced = self._replaced_partitions(written, command.existing)
+            if self.replaces_partitions and existing is not None:
+                replaced = self._replaced_partitions(written, existing)
             removes = _removes(replaced)
             more = {} if where is None else _replaced_metrics(replaced)
             request = self._request(written, removes, complete.config, more)
+        facts = WrittenFacts(
+            operation=self.operation.name,
+            table=store.root_uri,
+            read_version=None if existing is None else existing.version,
+            write_seconds=wrote - started,
+        )
         if not request.actions and command.settings.set_transaction is None:
-            return WriteOutcome(version=None)
+            return facts
         committed = finish(command, request, discard=discard_files)
-        return WriteOutcome(
+        return replace(
+            facts,
             version=committed.version,
-            num_files=len(written.adds),
             num_rows=written.num_rows,
+            num_files=len(written.adds),
             size_bytes=written.size_bytes,
-            num_removed_files=len(removes),
+            replaced=NO_FILES if replaced is None else replaced,
+            commit_seconds=time.monotonic() - wrote,
         )
 
     def _replaced_partitions(self, written: WriteResult, existing: Snapshot) -> FileTable:
@@ -204,13 +236,14 @@ class PlannedWrite:
     def _replace_rows(self, existing: Snapshot, where: str) -> WriteOutcome:
         """Replace rows of a condition that files do not decide: they are split."""
         rows = self.checked(self.rows, where)
-        outcome = replace_rows(self.command, rows, self.replacement(existing, where))
+        outcome, report = replace_rows(self.command, rows, self.replacement(existing, where))
         return WriteOutcome(
             version=outcome.version,
             num_files=outcome.metrics["numFiles"],
             num_rows=outcome.rows.inserted,
             size_bytes=outcome.metrics["numOutputBytes"],
             num_removed_files=outcome.metrics["numRemovedFiles"],
+            report=report,
         )
 
     def require_data_change(self, where: str) -> None:

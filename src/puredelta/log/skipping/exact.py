@@ -171,33 +171,34 @@ def _data_column(files: FileTable, config: TableConfig, field: StructField) -> E
     num_values = pc.subtract(raw.num_records, leaf.null_count)
     if pc.any(pc.or_(pc.less(num_values, 0), pc.less(leaf.null_count, 0))).as_py():
         return None
-    bounds = _bounds(leaf, pc.greater(num_values, 0), field)
-    low, high = (None, None) if bounds is None else bounds
+    lows, highs = _bounds(leaf, pc.greater(num_values, 0), field)
+    low = None if None in lows or not lows else min(lows)
+    high = None if None in highs or not highs else max(highs)
     return ExactColumn(
         low=low,
         high=high,
         num_values=pc.sum(num_values).as_py() or 0,
-        has_low=bounds is not None and not _is_zero(low),
+        has_low=None not in lows and not _is_zero(low),
         # NaN is above every number, and no bound tells of it.
-        has_high=bounds is not None and (field.type not in FLOATING or high is None),
+        has_high=None not in highs and (field.type not in FLOATING or high is None),
     )
+
+
+_UNKNOWN: tuple[list[Any], list[Any]] = ([None], [None])
 
 
 def _bounds(
     leaf: StatisticsColumn, has_values: pa.Array, field: StructField
-) -> tuple[Value, Value] | None:
-    """Return the least and the greatest value, None for both without any value; None: unknown."""
+) -> tuple[list[Any], list[Any]]:
+    """Return the least and the greatest value of each file with values, None where unknown."""
     if field.type not in _FROM_STATISTICS or leaf.low is None or leaf.high is None:
-        return None
+        return _UNKNOWN
     if field.type in FLOATING and TYPE_CHANGES in field.metadata:
-        return None  # 0.1 of a float is another number in a double
+        return _UNKNOWN  # 0.1 of a float is another number in a double
     lows = _values(leaf.low.filter(has_values), field.type)
     highs = _values(leaf.high.filter(has_values), field.type)
-    if None in lows or None in highs:
-        return None
-    if any(low > high for low, high in zip(lows, highs, strict=True)):
-        return None
-    return (min(lows), max(highs)) if lows else (None, None)
+    known = ((a, b) for a, b in zip(lows, highs, strict=True) if a is not None and b is not None)
+    return _UNKNOWN if any(low > high for low, high in known) else (lows, highs)
 
 
 def _values(bounds: pa.Array, data_type: DataType) -> list[Any]:

@@ -21,7 +21,7 @@ from puredelta.errors import DeltaError
 from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.files.stats_columns import find_timestamp_span
-from puredelta.log.files.stats_json import StatsColumns
+from puredelta.log.files.stats_json import StatisticsColumn, StatsColumns
 from puredelta.log.files.value_order import FLOATING, order_type, order_value, single_precision
 from puredelta.protocol.schema.traversal import find_fields
 from puredelta.protocol.schema.types import (
@@ -65,6 +65,8 @@ class FileBounds:
 
     The statistics of all columns that will be asked for are parsed together, at the first
     question that needs any; ``statistics`` are those that are parsed already.
+    ``bounds_tell_nan`` takes it that a file with a NaN has no maximum, as files of delta-spark and
+    of this library.
     """
 
     def __init__(
@@ -73,8 +75,11 @@ class FileBounds:
         config: TableConfig,
         refs: Iterable[Ref],
         statistics: FileStatistics = NOTHING_PARSED,
+        *,
+        bounds_tell_nan: bool = False,
     ) -> None:
         self._files = files
+        self._bounds_tell_nan = bounds_tell_nan
         self._partitions = dict(
             zip(config.partition_columns, config.physical_partition_columns, strict=True)
         )
@@ -145,8 +150,13 @@ class FileBounds:
             high=leaf.high,
             might_be_null=_mask(pc.not_equal(leaf.null_count, 0)),
             might_have_value=~_mask(all_null, unknown=False),
-            might_be_nan=np.full(len(self), column.data_type in FLOATING),
+            might_be_nan=self._might_be_nan(leaf, column.data_type),
         )
+
+    def _might_be_nan(self, leaf: StatisticsColumn, data_type: DataType) -> Mask:
+        if data_type not in FLOATING or not self._bounds_tell_nan or leaf.high is None:
+            return np.full(len(self), data_type in FLOATING)
+        return _mask(leaf.high.is_null())
 
 
 def _mask(answers: pa.Array, *, unknown: bool = True) -> Mask:

@@ -71,12 +71,14 @@ def prune(
     *,
     by_statistics: bool = True,
     statistics: FileStatistics = NOTHING_PARSED,
+    bounds_tell_nan: bool = False,
 ) -> Pruning:
     """Prune and report what ruled out how many files.
 
     Conjuncts over partition columns are tried first, because they are exact and cheap; so are
     those that follow from conjuncts over the sources of generated partition columns.
-    ``statistics`` are those of ``files`` that are parsed already.
+    ``statistics`` are those of ``files`` that are parsed already. ``bounds_tell_nan`` as in
+    `FileBounds`.
     """
     kept = np.ones(len(files), bool)
     skipped: list[SkippedFiles] = []
@@ -97,7 +99,9 @@ def prune(
         )
         positions = np.flatnonzero(kept)
         refs = frozenset().union(*map(references, some))
-        bounds = FileBounds(left, config, _comparable(refs, config), known)
+        bounds = FileBounds(
+            left, config, _comparable(refs, config), known, bounds_tell_nan=bounds_tell_nan
+        )
         for conjunct in some:
             ruled_out = positions[~might_match(conjunct, bounds).true]
             if num_files := int(kept[ruled_out].sum()):

@@ -13,6 +13,7 @@ from enum import Enum
 
 from puredelta.protocol.features import feature_usage as usage
 from puredelta.protocol.features.feature_usage import Usage
+from puredelta.protocol.schema.types import COLLATIONS
 
 READER_VERSION_MAX = 3
 """Also the first version whose features are listed by name."""
@@ -265,6 +266,15 @@ FEATURES: tuple[Feature, ...] = (
         used=_HAS_VARIANT,
     ),
     _writer("variantType-preview", YES, reader=True, enabled_by=Enablement.NAME, used=_HAS_VARIANT),
+    *(
+        _writer(
+            name,
+            yes("texts are compared by their collation; files get no statistics by collation"),
+            enabled_by=Enablement.NAME,
+            used=usage.when_fields_have(COLLATIONS),
+        )
+        for name in ("collations", "collations-preview")
+    ),
     *(
         _writer(
             name,

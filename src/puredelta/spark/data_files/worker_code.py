@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyspark import cloudpickle
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from puredelta import worker
@@ -37,9 +37,21 @@ def streamed(
     The function takes ``argument``, which is of plain values (`puredelta.worker.wire`), and an
     iterator of Arrow batches; it yields Arrow batches of ``schema``.
     """
-    work = functools.partial(run_stream, packed_code(function), argument)
+    work = worker_function(function, argument)
     if is_connect(rows.sparkSession):
         return rows.mapInArrow(work, schema)
-    # In a local session the workers are the driver's own Python.
-    python = sys.executable if runs_here(rows.sparkSession.sparkContext.master) else None
+    python = workers_python(rows.sparkSession)
     return mapped_in_arrow(rows, work, schema, name=function.__name__, python=python)
+
+
+def worker_function(function: Callable[..., Any], argument: object) -> Callable[..., Any]:
+    """Return a function of a worker module, bound to its first argument, with all its code."""
+    return functools.partial(run_stream, packed_code(function), argument)
+
+
+def workers_python(spark: SparkSession) -> str | None:
+    """Return what the workers of a classic session run; None: what the session says.
+
+    In a local session they are the driver's own Python.
+    """
+    return sys.executable if runs_here(spark.sparkContext.master) else None

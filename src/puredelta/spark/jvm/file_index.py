@@ -155,12 +155,12 @@ class IndexMaker:
         _remember(index, files.root)
         of_name = java_class(jvm, "java.lang.Class").forName
         days = java_class(jvm, "java.util.concurrent.TimeUnit").DAYS
-        proxy = _callers(self.spark).newProxy(index, of_name(f"{DATASOURCES}.FileIndex"), 1, days)
+        proxy = callers_of(self.spark).newProxy(index, of_name(f"{DATASOURCES}.FileIndex"), 1, days)
         name_proxy(proxy, files.root)
         return proxy
 
 
-def _callers(spark: SparkSession) -> Any:
+def callers_of(spark: SparkSession) -> Any:
     """Return what calls Python for Spark's threads, on few threads of its own.
 
     Py4J keeps a connection and a Python thread for each thread of the JVM that has ever called

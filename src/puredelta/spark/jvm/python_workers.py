@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 from pyspark import SparkContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.udf import UserDefinedFunction
+from pyspark.sql.udf import UserDefinedFunction, _wrap_function
 from pyspark.util import PythonEvalType
 
 from puredelta.spark.jvm.classes import java_class
@@ -71,16 +72,27 @@ def mapped_in_arrow(
     columns by names that may hold dots.
     """
     spark = rows.sparkSession
-    context = spark.sparkContext
     work = UserDefinedFunction(
         function, schema, name=name, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF
     )
     columns = [F.col(f"`{name.replace('`', '``')}`") for name in rows.columns]
+    with _workers_run(spark.sparkContext, python):
+        made = rows._jdf.mapInArrow(work(*columns)._jc, False, None)  # noqa: FBT003
+    return DataFrame(made, spark)
+
+
+def python_function(spark: SparkSession, value: Any, *, python: str | None) -> Any:
+    """Return a value as the JVM holds a function of Python: with what workers need to run it."""
+    with _workers_run(spark.sparkContext, python):
+        return _wrap_function(spark.sparkContext, value)
+
+
+@contextmanager
+def _workers_run(context: SparkContext, python: str | None) -> Iterator[None]:
     with _MAKING:
         known = context.pythonExec
         context.pythonExec = python or known
         try:
-            made = rows._jdf.mapInArrow(work(*columns)._jc, False, None)  # noqa: FBT003
+            yield
         finally:
             context.pythonExec = known
-    return DataFrame(made, spark)

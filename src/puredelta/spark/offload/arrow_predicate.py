@@ -15,11 +15,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from puredelta.protocol.schema.types import (
     BOOLEAN,
     DATE,
+    DOUBLE,
+    FLOAT,
     INTEGRAL,
     STRING,
     TIMESTAMP,
@@ -54,6 +57,8 @@ _KINDS: dict[DataType, pa.DataType] = {
     **dict.fromkeys(INTEGRAL, pa.int64()),
     STRING: pa.string(),
     BOOLEAN: pa.bool_(),
+    FLOAT: pa.float64(),
+    DOUBLE: pa.float64(),
     DATE: pa.date32(),
     TIMESTAMP: pa.timestamp("us", "UTC"),
     TIMESTAMP_NTZ: pa.timestamp("us"),
@@ -70,10 +75,8 @@ _FUNCTIONS = {
 def arrow_kind(data_type: DataType | None) -> pa.DataType | None:
     """Return the one Arrow type that values are compared in, ``None`` if only Spark can.
 
-    Floats are left to Spark, to which NaN equals NaN and is the greatest of all.
-
     >>> from puredelta.protocol.schema.types import SHORT, PrimitiveType
-    >>> arrow_kind(SHORT), arrow_kind(PrimitiveType("double"))
+    >>> arrow_kind(SHORT), arrow_kind(PrimitiveType("binary"))
     (DataType(int64), None)
     """
     if isinstance(data_type, DecimalType):
@@ -131,10 +134,15 @@ class Translation:
         one = self._column(left)
         if isinstance(right, Const) and right.value is None:
             return ("is_null", one) if op is CompareOp.NULL_SAFE_EQUAL else _UNKNOWN
-        other = self._column(right, kind) if isinstance(right, Ref) else _value(right.value, kind)
+        if isinstance(right, Ref):
+            other = self._column(right, kind)
+        else:
+            _require_exact(left, right.value)
+            other = _value(right.value, kind)
+        compared = _compared_floats if kind == pa.float64() else _compared
         if op is not CompareOp.NULL_SAFE_EQUAL:
-            return _FUNCTIONS[op], one, other
-        equal = ("coalesce", ("equal", one, other), NEVER)
+            return compared(op, one, other)
+        equal = ("coalesce", compared(CompareOp.EQUAL, one, other), NEVER)
         return "or", equal, ("and", ("is_null", one), ("is_null", other))
 
     def _column(self, ref: Ref, kind: pa.DataType | None = None) -> Call:
@@ -156,6 +164,35 @@ def _kind(ref: Ref) -> pa.DataType:
     if kind is None:
         raise _InexactError
     return kind
+
+
+def _compared(op: CompareOp, one: Call, other: Call) -> Call:
+    return _FUNCTIONS[op], one, other
+
+
+def _compared_floats(op: CompareOp, one: Call, other: Call) -> Call:
+    """Compare as Spark does: NaN equals NaN and is the greatest of all; -0.0 equals 0.0."""
+    match op:
+        case CompareOp.EQUAL:
+            both = "and", ("is_nan", one), ("is_nan", other)
+            return "or", ("equal", one, other), both
+        case CompareOp.LESS:
+            only_other = "and_not", ("is_nan", other), ("is_nan", one)
+            return "or", ("less", one, other), only_other
+        case CompareOp.GREATER:
+            return _compared_floats(CompareOp.LESS, other, one)
+        case CompareOp.LESS_OR_EQUAL:
+            return "invert", _compared_floats(CompareOp.LESS, other, one)
+        case CompareOp.GREATER_OR_EQUAL:
+            return "invert", _compared_floats(CompareOp.LESS, one, other)
+        case CompareOp.NULL_SAFE_EQUAL:
+            raise _InexactError
+
+
+def _require_exact(ref: Ref, value: Any) -> None:
+    """Refuse ``0.1`` beside a float: it may be the float's own nearest value or the double's."""
+    if ref.type == FLOAT and isinstance(value, float) and float(np.float32(value)) != value:
+        raise _InexactError
 
 
 def _combined(function: str, calls: list[Call], empty: Call) -> Call:
@@ -180,6 +217,7 @@ def _fits(value: Any, kind: pa.DataType) -> bool:
         pa.int64(): int,
         pa.string(): str,
         pa.bool_(): bool,
+        pa.float64(): float,
         pa.date32(): dt.date,
     }.get(kind, Decimal)
     return type(value) is python

@@ -1,8 +1,9 @@
 """A DataFrame over an explicit list of Parquet files that Spark's Python workers read by Arrow.
 
 For storage of which Spark itself has no file system. Rows are the same as those of
-`puredelta.spark.scan.native_scan`, with two differences: there is no ``_metadata``, and filters
-above the scan leave out no row group and no partition; the log has left files out before.
+`puredelta.spark.scan.native_scan`, but there is no ``_metadata``, and filters above the scan leave
+out no row group. `pruning_arrow_scan` reads the columns and the files that a query needs,
+`arrow_scan` all that it is given.
 
 Parts of files are the rows of a small frame of the driver's. Spark cuts such a frame into as many
 tasks as there are cores, in order and without a shuffle, so parts are brought together to about
@@ -11,23 +12,35 @@ as many bytes per row.
 
 from __future__ import annotations
 
+import datetime as dt
+import hashlib
+import logging
 import math
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from puredelta.protocol.schema.types import DataType
 from puredelta.protocol.values.partition_values import parse_partition_value
 from puredelta.protocol.values.timestamps import parse_time_zone
 from puredelta.spark.data_files.data_paths import DataPaths, unreachable
-from puredelta.spark.data_files.worker_code import streamed
+from puredelta.spark.data_files.worker_code import streamed, worker_function, workers_python
+from puredelta.spark.jvm.classes import JVM_ERRORS
+from puredelta.spark.jvm.expressions import Nodes
+from puredelta.spark.jvm.worker_scan.relation import WorkerRead, WorkerRelation, worker_rows
 from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable, with_required
+from puredelta.spark.scan.skippable_files import SkippableFiles
 from puredelta.spark.session.arrow_types import arrow_schema
+from puredelta.spark.session.delta_conf import STATS_SKIPPING
+from puredelta.spark.session.helper_columns import FILE_ORDINAL
+from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import from_spark, struct_as_nullable
-from puredelta.worker.files import DataPath
+from puredelta.worker.scan.columns import FIELD_ID
 from puredelta.worker.scan.scan_rows import (
     FILE_PARTS,
     SCAN_LAYOUTS,
@@ -35,6 +48,8 @@ from puredelta.worker.scan.scan_rows import (
     ScanLayout,
     read_parts,
 )
+
+logger = logging.getLogger(__name__)
 
 _PART_BYTES = 128 * 1024 * 1024
 _FILE_BYTES = 4 * 1024 * 1024
@@ -60,67 +75,180 @@ def arrow_scan(
         CorruptTableError: a partition value is not of its column's type.
     """
     require_readable(files)
-    data, partitions = struct_as_nullable(layout.data_schema), layout.partition_schema
-    constants = from_spark(partitions)
-    wanted = ScanLayout(
-        data=arrow_schema(from_spark(data)),
-        constants=arrow_schema(constants),
-        row_index=row_index,
-        by_field_id=layout.by_field_id,
-        case_sensitive=_setting(spark, "spark.sql.caseSensitive"),
-        skips_missing=_skips_missing(spark, layout),
-    )
-    numbered = [T.StructField(row_index, T.LongType())] if row_index is not None else []
-    plain = T.StructType([*data.fields, *_plain(partitions), *numbered])
-    schema = with_required(plain, layout.required)
-    zone = parse_time_zone(str(spark.conf.get("spark.sql.session.timeZone")))
-    places = [(f.name, f.type) for f in constants.fields]
-    parts = [
-        FILE_PARTS.encode(
-            FilePart(
-                path=path,
-                start=start,
-                stop=stop,
-                size=file.size_bytes,
-                constants=tuple(
-                    parse_partition_value(file.partition_values.get(name), kind, zone)
-                    for name, kind in places
-                ),
-            )
+    columns = _Columns.of(spark, layout, row_index)
+    parts = [FILE_PARTS.encode(part) for file in files for part in _parts(file, columns, paths)]
+    wanted = SCAN_LAYOUTS.encode(columns.layout)
+    return streamed(_part_rows(spark, parts), read_parts, wanted, columns.schema)
+
+
+def pruning_arrow_scan(
+    spark: SparkSession,
+    files: SkippableFiles,
+    layout: ReadLayout,
+    *,
+    paths: DataPaths,
+    row_index: str | None = None,
+) -> DataFrame:
+    """Return the same for files of which a query reads those that it needs, and its columns only.
+
+    Classic sessions only. Raises as `arrow_scan`.
+    """
+    columns = _Columns.of(spark, layout, row_index)
+    every = files.every_file()
+    parts = {_key(file): _parts(file, columns, paths) for file in every}
+
+    def read(names: frozenset[str], conditions: Nodes | None) -> WorkerRead:
+        by_statistics = STATS_SKIPPING.flag(settings_of(spark))
+        some = None
+        if conditions is not None:
+            try:
+                some = files.files_for(conditions, by_statistics=by_statistics)
+            except Exception:  # doubt skips no file
+                logger.warning("All files are read: choosing some failed", exc_info=True)
+        chosen = every if some is None else some
+        needed = columns.some(names)
+        wanted = [needed.of_part(part) for file in chosen for part in parts[_key(file)]]
+        cores = spark.sparkContext.defaultParallelism
+        digest = hashlib.sha256(repr([_key(file) for file in chosen]).encode()).hexdigest()
+        return WorkerRead(
+            columns=needed.schema,
+            description=f"{len(chosen)} of {len(every)} files by Arrow in Python workers",
+            parts=_packed([FILE_PARTS.encode(part) for part in wanted], cores),
+            size_bytes=sum(file.size_bytes for file in chosen),
+            function=worker_function(read_parts, SCAN_LAYOUTS.encode(needed.layout)),
+            identity=f"{digest} {needed.schema.json()}",
         )
-        for file, path, start, stop in _cut(files, paths)
+
+    relation = WorkerRelation(
+        name=files.root_uri,
+        identity=f"{files.identity} {sorted(layout.options.items())} {columns.schema.json()}",
+        columns=columns.schema,
+        size_bytes=files.size_bytes,
+        read=read,
+        python=workers_python(spark),
+    )
+    try:
+        return worker_rows(spark, relation)
+    except JVM_ERRORS:
+        logger.warning("Queries read all columns: this Spark cannot be asked", exc_info=True)
+        return arrow_scan(spark, every, layout, paths=paths, row_index=row_index)
+
+
+def _key(file: DataFile) -> tuple[str, str | None]:
+    return file.uri, file.partition_values.get(FILE_ORDINAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns:
+    """The columns of a scan, for Spark and for workers."""
+
+    schema: T.StructType
+    """As Spark has them: the data columns, the constants, the place of the row."""
+    layout: ScanLayout
+    types: tuple[tuple[str, DataType], ...]
+    """The constants, by name."""
+    places: tuple[int, ...]
+    """Of the constants in a `FilePart` of all columns."""
+    zone: dt.tzinfo
+
+    @classmethod
+    def of(cls, spark: SparkSession, layout: ReadLayout, row_index: str | None) -> _Columns:
+        data, partitions = struct_as_nullable(layout.data_schema), layout.partition_schema
+        constants = from_spark(partitions)
+        wanted = ScanLayout(
+            data=arrow_schema(from_spark(data)),
+            constants=arrow_schema(constants),
+            row_index=row_index,
+            by_field_id=layout.by_field_id,
+            case_sensitive=_setting(spark, "spark.sql.caseSensitive"),
+            skips_missing=_skips_missing(spark, layout),
+        )
+        numbered = [T.StructField(row_index, T.LongType())] if row_index is not None else []
+        plain = [T.StructField(f.name, f.dataType) for f in (*data.fields, *partitions.fields)]
+        return cls(
+            schema=with_required(T.StructType([*plain, *numbered]), layout.required),
+            layout=wanted,
+            types=tuple((f.name, f.type) for f in constants.fields),
+            places=tuple(range(len(constants.fields))),
+            zone=parse_time_zone(str(spark.conf.get("spark.sql.session.timeZone"))),
+        )
+
+    def some(self, names: frozenset[str]) -> _Columns:
+        """Return the columns of some names, in this order; if there are none, one of NULLs."""
+        layout = self.layout
+        data = [n for n, field in enumerate(layout.data) if field.name in names]
+        places = [n for n, (name, _) in enumerate(self.types) if name in names]
+        row_index = layout.row_index if layout.row_index in names else None
+        fields = [layout.data.field(n) for n in data]
+        schema = [field for field in self.schema.fields if field.name in names]
+        if not schema:  # a batch without columns has no rows
+            first = self.schema.fields[0]
+            schema = [T.StructField(first.name, first.dataType)]
+            if len(layout.data):
+                fields = [pa.field("", layout.data.field(0).type, metadata=_IN_NO_FILE)]
+            elif self.types:
+                places = [0]
+            else:
+                row_index = layout.row_index
+        return replace(
+            self,
+            schema=T.StructType(schema),
+            layout=replace(
+                layout,
+                data=pa.schema(fields),
+                constants=pa.schema([layout.constants.field(n) for n in places]),
+                row_index=row_index,
+            ),
+            places=tuple(places),
+        )
+
+    def of_part(self, part: FilePart) -> FilePart:
+        """Return a part of all columns as a part of these."""
+        return replace(part, constants=tuple(part.constants[n] for n in self.places))
+
+
+_IN_NO_FILE = {FIELD_ID: b"-1"}
+
+
+def _parts(file: DataFile, columns: _Columns, paths: DataPaths) -> list[FilePart]:
+    """Return the parts of a file, none of them larger than a task should read."""
+    path = paths.find(file.uri, file.size_bytes)
+    if path is None:
+        raise unreachable(file.uri)
+    values = tuple(
+        parse_partition_value(file.partition_values.get(name), kind, columns.zone)
+        for name, kind in columns.types
+    )
+    size = file.size_bytes
+    return [
+        FilePart(
+            path=path,
+            start=start,
+            stop=min(start + _PART_BYTES, size),
+            size=size,
+            constants=values,
+        )
+        for start in range(0, size, _PART_BYTES)
     ]
-    return streamed(_part_rows(spark, parts), read_parts, SCAN_LAYOUTS.encode(wanted), schema)
-
-
-def _plain(schema: T.StructType) -> list[T.StructField]:
-    return [T.StructField(f.name, f.dataType) for f in schema.fields]
-
-
-def _cut(
-    files: Sequence[DataFile], paths: DataPaths
-) -> Iterator[tuple[DataFile, DataPath, int, int]]:
-    """Yield the parts of files, none of them larger than a task should read."""
-    for file in files:
-        path = paths.find(file.uri, file.size_bytes)
-        if path is None:
-            raise unreachable(file.uri)
-        for start in range(0, file.size_bytes, _PART_BYTES):
-            yield file, path, start, min(start + _PART_BYTES, file.size_bytes)
 
 
 def _part_rows(spark: SparkSession, parts: Sequence[tuple[Any, ...]]) -> DataFrame:
     """Return a frame whose rows are lists of parts, each of about as many bytes."""
+    packed = _packed(parts, _TASKS_MIN)
+    return spark.createDataFrame(pa.table({"parts": pa.array(packed, pa.binary())}))
+
+
+def _packed(parts: Sequence[tuple[Any, ...]], lists_min: int) -> list[bytes]:
+    """Return pickled lists of parts, each of about as many bytes."""
     costs = [stop - start + _FILE_BYTES for _, start, stop, _, _ in parts]
     total = sum(costs)
-    num_rows = min(len(parts), max(_TASKS_MIN, math.ceil(total / _PART_BYTES)))
+    num_rows = min(len(parts), max(lists_min, math.ceil(total / _PART_BYTES)))
     lists: list[list[Any]] = [[] for _ in range(num_rows)]
     before = 0
     for part, cost in zip(parts, costs, strict=True):
         lists[(2 * before + cost) * num_rows // (2 * total)].append(part)
         before += cost
-    packed = [pickle.dumps(some) for some in lists if some]
-    return spark.createDataFrame(pa.table({"parts": pa.array(packed, pa.binary())}))
+    return [pickle.dumps(some) for some in lists if some]
 
 
 _TASKS_MIN = 64

@@ -37,7 +37,7 @@ from puredelta.spark.jvm.file_relation import FileRelation, relation_rows
 from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable, with_required
 from puredelta.spark.scan.partition_directory import spark_parses, virtual_directory
 from puredelta.spark.scan.skippable_files import SkippableFiles
-from puredelta.spark.session.delta_conf import STATS_SKIPPING
+from puredelta.spark.session.delta_conf import BOUNDS_TELL_NAN, STATS_SKIPPING
 from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import quoted, struct_as_nullable
 
@@ -74,8 +74,12 @@ def skipping_scan(spark: SparkSession, files: SkippableFiles, layout: ReadLayout
 
     def on_demand(partitions: Sequence[T.StructField]) -> FilesOnDemand:
         def list_some(conditions: Nodes) -> ListedFiles | None:
-            by_statistics = STATS_SKIPPING.flag(settings_of(spark))
-            some = files.files_for(conditions, by_statistics=by_statistics)
+            settings = settings_of(spark)
+            some = files.files_for(
+                conditions,
+                by_statistics=STATS_SKIPPING.flag(settings),
+                bounds_tell_nan=BOUNDS_TELL_NAN.flag(settings),
+            )
             return None if some is None else _listed(some, partitions)
 
         return FilesOnDemand(

@@ -11,7 +11,6 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -20,7 +19,6 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.vectors.read import read_positions
-from puredelta.protocol.actions.paths import absolute_uris
 from puredelta.protocol.features.column_mapping import physical_name, physical_schema
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.char_varchar import Limits
@@ -28,12 +26,12 @@ from puredelta.protocol.schema.types import VOID, StructField, StructType
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.data_files.data_io import DataIo, data_io
 from puredelta.spark.data_files.data_paths import DataPaths
-from puredelta.spark.scan.arrow_scan import arrow_scan
+from puredelta.spark.scan.arrow_scan import arrow_scan, pruning_arrow_scan
 from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
 from puredelta.spark.scan.connect_scan import connect_scan
 from puredelta.spark.scan.data_file import DataFile, ReadLayout
 from puredelta.spark.scan.native_scan import native_scan, skipping_scan
-from puredelta.spark.scan.skippable_files import SkippableFiles, data_files
+from puredelta.spark.scan.skippable_files import SkippableFiles, data_files, is_for_spark
 from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX, require_no_helper_names
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import (
@@ -94,7 +92,9 @@ def scan(
     deleted = read_positions(chosen, snapshot.root_uri, open_at=snapshot.open_at)
     read_files: Sequence[DataFile] | SkippableFiles
     may_skip = files is None and not with_position and not is_connect(spark)
-    if may_skip and len(chosen) >= _SKIPPABLE_MIN and _is_for_spark(spark, snapshot):
+    if may_skip and (
+        len(chosen) >= _SKIPPABLE_MIN or not is_for_spark(spark, chosen, snapshot.root_uri)
+    ):
         read_files = SkippableFiles.of(snapshot, numbered=list(deleted))
     else:
         ordinals = range(len(chosen)) if with_position else deleted
@@ -244,14 +244,6 @@ def _fields(schema: StructType, columns: Sequence[str] | None) -> Sequence[Struc
     return [by_name[name] for name in columns]
 
 
-def _is_for_spark(spark: SparkSession, snapshot: Snapshot) -> bool:
-    """Return whether Spark itself reads the files; few of them lie outside of the table."""
-    paths = snapshot.files.rows["path"]
-    elsewhere = paths.filter(pc.match_substring(paths, ":")).to_pylist()
-    uris = [snapshot.root_uri, *absolute_uris(snapshot.root_uri, elsewhere)]
-    return data_io(spark, uris) is DataIo.SPARK
-
-
 def _read(
     spark: SparkSession,
     files: Sequence[DataFile] | SkippableFiles,
@@ -270,10 +262,13 @@ def _read(
         by_field_id=read.by_field_id,
         required=read.required,
     )
+    row_index = ROW_INDEX if has_ordinal else None
     if isinstance(files, SkippableFiles):
+        if not files.is_for_spark(spark):
+            paths = DataPaths(open_at)
+            return pruning_arrow_scan(spark, files, layout, paths=paths, row_index=row_index)
         rows = skipping_scan(spark, files, layout)
     elif data_io(spark, (file.uri for file in files)) is DataIo.ARROW:
-        row_index = ROW_INDEX if has_ordinal else None
         return arrow_scan(spark, files, layout, paths=DataPaths(open_at), row_index=row_index)
     else:
         reader = connect_scan if is_connect(spark) else native_scan

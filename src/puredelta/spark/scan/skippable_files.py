@@ -18,16 +18,18 @@ from weakref import WeakValueDictionary
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import SparkSession
 
 from puredelta.log.files.file_statistics import NOTHING_PARSED
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.skipping.file_bounds import has_unreadable_partition_values
 from puredelta.log.skipping.pruning import Pruning, prune
-from puredelta.protocol.actions.paths import absolute_uri, short_uri
+from puredelta.protocol.actions.paths import absolute_uri, absolute_uris, short_uri
 from puredelta.protocol.features.column_mapping import physical_name
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import Predicate, Side
+from puredelta.spark.data_files.data_io import DataIo, data_io
 from puredelta.spark.resolve.json_literals import Node
 from puredelta.spark.resolve.predicate_from_json import (
     SideColumn,
@@ -81,6 +83,13 @@ def data_files(
     ]
 
 
+def is_for_spark(spark: SparkSession, files: FileTable, root_uri: str) -> bool:
+    """Return whether Spark itself reads files of a table; few of them lie outside of it."""
+    paths = files.rows["path"]
+    elsewhere = paths.filter(pc.match_substring(paths, ":")).to_pylist()
+    return data_io(spark, [root_uri, *absolute_uris(root_uri, elsewhere)]) is DataIo.SPARK
+
+
 class SkippableFiles:
     """The files of one version of a table; threads may share it."""
 
@@ -111,6 +120,11 @@ class SkippableFiles:
         return len(self._files)
 
     @property
+    def root_uri(self) -> str:
+        """Of the table."""
+        return self._root_uri
+
+    @property
     def table(self) -> FileTable:
         """The files as the log has them."""
         return self._files
@@ -130,6 +144,10 @@ class SkippableFiles:
         """Whether Spark may be unable to parse a partition value."""
         return has_unreadable_partition_values(self._files, self._config)
 
+    def is_for_spark(self, spark: SparkSession) -> bool:
+        """Return whether Spark itself reads the files."""
+        return is_for_spark(spark, self._files, self._root_uri)
+
     def every_file(self) -> list[DataFile]:
         """Return all files."""
         return self._data_files(self._files, np.arange(len(self)))
@@ -139,11 +157,12 @@ class SkippableFiles:
         return self._data_files(self._files.take(places), np.array(places, np.int64))
 
     def files_for(
-        self, conditions: Sequence[Node], *, by_statistics: bool
+        self, conditions: Sequence[Node], *, by_statistics: bool, bounds_tell_nan: bool = False
     ) -> list[DataFile] | None:
         """Return the files that may hold rows of which the conditions are true; None for all.
 
-        ``conditions`` is one tree, over the physical names of the table's columns.
+        ``conditions`` is one tree, over the physical names of the table's columns;
+        ``bounds_tell_nan`` as in `prune`.
         """
         predicate = self._predicate(conditions)
         pruning = prune(
@@ -152,6 +171,7 @@ class SkippableFiles:
             predicate,
             by_statistics=by_statistics,
             statistics=self._statistics,
+            bounds_tell_nan=bounds_tell_nan,
         )
         # Another thread may have parsed other columns meanwhile; then they are parsed again.
         self._statistics = pruning.statistics

@@ -479,6 +479,15 @@ ALLOW_REFLECTION = DeltaConf(
     "`java_method` and `try_reflect`; off: writers refuse such a table ([security](security.md))",
     prefix="spark.puredelta.",
 )
+BOUNDS_TELL_NAN = DeltaConf(
+    name="boundsTellNaN",
+    default="false",
+    effect="queries take it that a file whose floating-point column has a maximum holds no NaN, as "
+    "delta-spark does: fewer files are read where values above a constant are wanted. Right if "
+    "delta-spark or this library wrote all files; others leave NaN out of bounds, and then rows "
+    "with NaN would be missing. MERGE, UPDATE and DELETE never take it",
+    prefix="spark.puredelta.",
+)
 FLUSH_FILES = DeltaConf(
     name="flushDataFiles",
     default="true",
@@ -511,4 +520,4 @@ PROGRESS = DeltaConf(
     "(`spark.ui.showConsoleProgress`)",
     prefix="spark.puredelta.",
 )
-OWN = (ALLOW_REFLECTION, FLUSH_FILES, IO, PROGRESS, RETRIES)
+OWN = (ALLOW_REFLECTION, BOUNDS_TELL_NAN, FLUSH_FILES, IO, PROGRESS, RETRIES)

@@ -51,7 +51,7 @@ class WebHdfs:
         client = WebHdfsClient(addresses=addresses, user=self.user)
         return WebHdfsStore(client, root_uri, open_at=open_at)
 
-    def remove(self, location: str) -> None:
+    def remove(self, location: str, *, recursive: bool = True) -> bool:  # noqa: ARG002
         """Refuse: nothing is written here.
 
         Raises:

@@ -120,10 +120,15 @@ def execute_reported(
 ) -> tuple[Outcome, Report | None]:
     """Execute a statement, and return its report beside its outcome."""
     recording = Recording()
+
+    def observe(stage: str, outcome: object) -> None:
+        recording.observe(stage, outcome)
+        options.observe(stage, outcome)
+
     with _running(command, spec) as running:
         recorded = replace(
             options,
-            observe=recording.observe,
+            observe=observe,
             on_run=recording.on_run,
             around=(recording.timed, *running.around, *options.around),
         )

@@ -19,6 +19,7 @@ from puredelta.commands.dml.source.staged_source import ColumnNames
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import (
     DATE,
+    FLOAT,
     INTEGRAL,
     STRING,
     TIMESTAMP,
@@ -130,13 +131,17 @@ def _conditions(
 
 
 def _inexact_columns(config: TableConfig) -> frozenset[str]:
-    """Return columns whose values are not what is stored, or are written as text in a zone."""
-    zoned = {
+    """Return columns whose values are not what is stored, or are text that is read otherwise.
+
+    Timestamps of partitions are text in some zone, floats text of which Spark takes the nearest
+    float and Python the nearest double.
+    """
+    as_text = {
         field.name
         for field in config.partition_schema.fields
-        if field.type in (TIMESTAMP, TIMESTAMP_NTZ)
+        if field.type in (TIMESTAMP, TIMESTAMP_NTZ, FLOAT)
     }
-    return frozenset(config.padded_columns).union(zoned)
+    return frozenset(config.padded_columns).union(as_text)
 
 
 def _is_plain(pair: EquiPair, config: TableConfig) -> bool:

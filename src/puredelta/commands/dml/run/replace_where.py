@@ -13,18 +13,20 @@ from puredelta.commands.dml.actions import Outcome
 from puredelta.commands.dml.explain.explain import execute_reported
 from puredelta.commands.dml.spec.replace_where import SOURCE, TARGET, ReplaceSpec
 from puredelta.commands.dml.spec.statement import InputRows
+from puredelta.commands.report.report import Report
 from puredelta.spark.resolve.table_attributes import table_identity
 
 
-def replace_rows(command: Command, rows: DataFrame, spec: ReplaceSpec) -> Outcome:
-    """Delete the rows of the condition and insert the new ones, in one commit.
+def replace_rows(
+    command: Command, rows: DataFrame, spec: ReplaceSpec
+) -> tuple[Outcome, Report | None]:
+    """Delete the rows of the condition and insert the new ones, in one commit; with a report.
 
     Raises:
         InvalidRequestError: a row breaks a rule of the table.
         ConflictError: another writer changed what this write relies on.
     """
-    outcome, _ = execute_reported(command, spec, replaced_input(command, rows))
-    return outcome
+    return execute_reported(command, spec, replaced_input(command, rows))
 
 
 def replaced_input(command: Command, rows: DataFrame) -> InputRows:

@@ -80,9 +80,12 @@ class HadoopFileSystems:
         """Return the store of a location."""
         return HadoopStore(HadoopFiles(self._spark, location), open_at=open_at)
 
-    def remove(self, location: str) -> None:
-        """Remove a directory and everything in it; a missing directory is no error."""
-        HadoopFiles(self._spark, location).delete("", recursive=True)
+    def remove(self, location: str, *, recursive: bool = True) -> bool:
+        """Remove a directory and everything in it, or only one that is empty; say if it did."""
+        try:
+            return HadoopFiles(self._spark, location).delete("", recursive=recursive)
+        except NotEmptyError:
+            return False
 
 
 class HadoopStore:

@@ -1,0 +1,1 @@
+"""Relations that Python workers read, of which Spark's planner chooses columns and rows."""

@@ -1,0 +1,98 @@
+"""Scans by Arrow in Python workers read what a query needs, and are otherwise as Spark's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import puredelta
+from puredelta.spark.write.write_session import temporary_settings
+from puredelta.tables import DeltaTable
+
+PLAN = "by Arrow in Python workers"
+
+
+@pytest.fixture
+def by_arrow(spark: SparkSession) -> Iterator[None]:
+    with temporary_settings(spark, {"spark.puredelta.io": "arrow"}):
+        yield
+
+
+@pytest.fixture
+def table(spark: SparkSession, by_arrow: None, tmp_path: Path) -> str:
+    """Two files, a partition each; a column has another name in the files."""
+    rows = spark.sql(
+        "SELECT id, id % 2 AS p, named_struct('a', id, 'b', concat('v', id)) AS s FROM range(20)"
+    )
+    path, properties = str(tmp_path / "t"), {"delta.columnMapping.mode": "name"}
+    puredelta.write(rows.coalesce(1), path, partition_by=["p"], properties=properties)
+    puredelta.sql(spark, f"ALTER TABLE delta.`{path}` RENAME COLUMN s TO `s t`")
+    return path
+
+
+def _plan(rows: DataFrame) -> str:
+    return str(rows._jdf.queryExecution().executedPlan())
+
+
+def test_any_columns_may_be_asked_for(spark: SparkSession, table: str) -> None:
+    rows = puredelta.read(spark, table)
+    assert PLAN in _plan(rows)
+    assert rows.count() == 20
+    assert [tuple(r) for r in rows.groupBy("p").count().orderBy("p").collect()] == [
+        *((0, 10), (1, 10))
+    ]
+    assert rows.selectExpr("sum(`s t`.a)").first() == (190,)
+    assert rows.where("`s t`.b = 'v7'").select("id", "p").collect() == [(7, 1)]
+    assert rows.selectExpr("1 AS one").distinct().collect() == [(1,)]
+    assert [r.id for r in rows.orderBy("id").take(2)] == [0, 1]
+
+
+@pytest.mark.skipif(
+    pyspark.__version__.startswith(("4.0", "4.1")), reason="older planners push no conditions"
+)
+def test_conditions_leave_out_files(spark: SparkSession, table: str) -> None:
+    rows = puredelta.read(spark, table)
+    assert f"1 of 2 files {PLAN}" in _plan(rows.where("p = 1"))
+    assert rows.where("p = 1").count() == 10
+    assert f"0 of 2 files {PLAN}" in _plan(rows.where("id > 100"))
+    assert rows.where("id > 100").count() == 0
+    assert f"2 of 2 files {PLAN}" in _plan(rows.where("id = 3 OR rand() > 2"))
+
+
+def test_a_table_meets_itself(spark: SparkSession, table: str) -> None:
+    rows = puredelta.read(spark, table)
+    joined = rows.alias("a").join(rows.alias("b"), "id")
+    assert joined.count() == 20
+    assert rows.where("p = 0").union(rows.where("p = 1")).count() == 20
+    cached = rows.select("id").cache()
+    try:
+        assert cached.count() == 20
+        assert rows.select("id").where("id < 5").count() == 5
+        assert rows.count() == 20
+    finally:
+        cached.unpersist()
+
+
+def test_deleted_rows_stay_away(spark: SparkSession, table: str) -> None:
+    for name in ("enableDeletionVectors", "enableChangeDataFeed"):
+        puredelta.sql(
+            spark, f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('delta.{name}' = 'true')"
+        )
+    DeltaTable.forPath(spark, table).delete("id = 4")
+    rows = puredelta.read(spark, table)
+    assert rows.count() == 19
+    assert rows.where("p = 0").selectExpr("sum(id)").first() == (86,)
+    assert rows.where("id < 6 AND p = 0").select("id").orderBy("id").collect() == [(0,), (2,)]
+
+
+def test_a_spark_with_other_interfaces_reads_everything(
+    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("puredelta.spark.jvm.worker_scan.relation._TABLE", "no.such.Interface")
+    rows = puredelta.read(spark, table)
+    assert "read_parts" in _plan(rows)
+    assert rows.where("id = 3").select("id").collect() == [(3,)]
