@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from puredelta.spark.session.session import is_connect
+
 
 def sweep_session(directory: Path) -> SparkSession:
     """Start a small session, which keeps what it has below a directory."""
@@ -27,3 +29,9 @@ def sweep_session(directory: Path) -> SparkSession:
     )
     session.sparkContext.setLogLevel("OFF")
     return session
+
+
+def forget_driver(spark: SparkSession) -> None:
+    """Take back what would have ended with a driver whose kill is modelled: tags of its jobs."""
+    if not is_connect(spark):
+        spark.sparkContext.clearJobTags()

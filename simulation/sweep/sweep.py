@@ -15,6 +15,7 @@ from puredelta.store.local import LocalStore
 from simulation.sweep.commands import EVERY, Subject
 from simulation.sweep.injection import Injector, Killed, Kind, Place, injected, places
 from simulation.sweep.judge import State, broken_rules, state_of
+from simulation.sweep.session import forget_driver
 from simulation.sweep.use_again import catalog_rules, use_again
 
 
@@ -95,6 +96,8 @@ class Sweep:
                 subject.run(self._spark, str(root))
             except (Exception, Killed) as error:  # noqa: BLE001 - judged by the table
                 failed = error
+        if isinstance(failed, Killed):
+            forget_driver(self._spark)
         known = not isinstance(failed, CommitUnknownError | Killed)
         self.ended["failed" if failed else "succeeded", type(failed).__name__] += 1
         now = state_of(_store(root))

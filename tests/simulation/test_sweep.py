@@ -48,6 +48,7 @@ def test_a_fault_leaves_the_old_table_or_the_new_one(spark: SparkSession, tmp_pa
     assert not sweep.left_out
     assert sweep.tried.total() >= 15
     assert {name for name, _, _ in sweep.tried} == set(SAMPLE) <= set(COMMANDS)
+    assert not spark.sparkContext.getJobTags()
 
 
 @pytest.mark.parametrize(
