@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.commands.dml.run.request import ChangeRequest
 from puredelta.commands.report.report import Report
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.sql.execute.requests import Request, requested
 from puredelta.sql.parse.explain_statement import Explained, ExplainFormat, ExplainStatement
 from puredelta.sql.parse.parse import parse
@@ -74,6 +75,7 @@ def dry_run_text(
     """Return what a statement would do, with the counts of its execution; changes nothing.
 
     Raises:
+        pyspark.errors.ParseException: the text is wrong.
         InvalidRequestError: the text is no statement that changes a Delta table.
     """
     return _asked(spark, text, args, fields, lambda request: request.dry_run())
@@ -119,6 +121,8 @@ def _asked(
         if isinstance(statement, ExplainStatement):
             filled, statement = statement.text, statement.statement
         if isinstance(statement, Rejected):
+            if statement.known_to_spark:
+                require_parsable(spark, filled)
             raise statement.error
         request = None
         if isinstance(statement, Explained):

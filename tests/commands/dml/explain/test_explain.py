@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
+from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 import puredelta
@@ -167,6 +168,8 @@ def test_explain_in_sql_text(spark: SparkSession, path: str) -> None:
     assert "Project" in puredelta.sql(spark, "EXPLAIN SELECT 1 + 1").first()[0]
     with pytest.raises(InvalidRequestError, match="can be explained or tried"):
         puredelta.dry_run(spark, "SELECT 1")
+    with pytest.raises(ParseException, match="COLUMN_ALIASES_NOT_ALLOWED"):
+        puredelta.dry_run(spark, merge.replace("s ON", "AS s(a) ON"))
     with pytest.raises(InvalidRequestError, match="no mode 'all'"):
         puredelta.explain(spark, text, mode="all")
 
