@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from puredelta.commands.compaction.metrics import OptimizeOutcome
 from puredelta.commands.compaction.optimization import Optimization
-from puredelta.commands.report.maintenance import first_decisions, setting_values
+from puredelta.commands.report.maintenance import first_file_decisions, setting_values
 from puredelta.commands.report.parts import (
     Choice,
     FileAction,
@@ -60,8 +60,7 @@ def _report(
 ) -> Report:
     command = optimization.command
     old = FileTable.of(add for each in optimization.bins for add in each.files)
-    named = [(add.path, add.size_bytes) for add in old.adds()]
-    decisions = first_decisions(named, FileAction.REWRITE, _reason(optimization))
+    decisions = first_file_decisions(old, FileAction.REWRITE, _reason(optimization))
     confs = _CONFS if optimization.clustering is None else _CLUSTER_CONFS
     files = command.snapshot.files
     return Report(
@@ -85,7 +84,7 @@ def _report(
             added_bytes=None if outcome is None else sum(add.size_bytes for add in outcome.added),
         ),
         decisions=decisions,
-        decisions_left_out=len(named) - len(decisions),
+        decisions_left_out=len(old) - len(decisions),
         jobs_expected=_jobs(optimization),
         jobs_run=jobs_run,
         stages=tuple(

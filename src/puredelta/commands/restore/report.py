@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from puredelta.commands.report.maintenance import first_decisions
+from puredelta.commands.report.maintenance import first_file_decisions
 from puredelta.commands.report.parts import (
     FileAction,
     FileTotals,
@@ -15,7 +15,6 @@ from puredelta.commands.report.parts import (
 )
 from puredelta.commands.report.report import Report
 from puredelta.commands.restore.plan import RestorePlan
-from puredelta.log.files.file_table import FileTable
 
 
 def restore_report(
@@ -44,8 +43,8 @@ def restore_report(
             removed_bytes=removed.total_size_bytes,
         ),
         decisions=(
-            *first_decisions(_named(restored), FileAction.ADD, "only the old version has it"),
-            *first_decisions(_named(removed), FileAction.REMOVE, "only the newest version has it"),
+            *first_file_decisions(restored, FileAction.ADD, "only the old version has it"),
+            *first_file_decisions(removed, FileAction.REMOVE, "only the newest version has it"),
         ),
         jobs_expected=(JobCount(stage="commit", jobs=0, reason="only the log is written"),),
         stages=tuple(
@@ -69,8 +68,3 @@ def nothing_to_restore(table: str, state: ReportState) -> Report:
         files=FileTotals(added=0, added_bytes=0, removed=0, removed_bytes=0),
         notes=("The table is in that state already.",),
     )
-
-
-def _named(files: FileTable) -> list[tuple[str, int]]:
-    rows = files.rows
-    return list(zip(rows["path"].to_pylist(), rows["size_bytes"].to_pylist(), strict=True))

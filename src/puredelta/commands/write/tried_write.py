@@ -9,7 +9,7 @@ from puredelta.commands.dml.explain.explain import dry_run_statement
 from puredelta.commands.dml.explain.preview import preview_statement
 from puredelta.commands.dml.replaced_rows import resolve_replaced
 from puredelta.commands.dml.run.replace_where import replaced_input
-from puredelta.commands.report.maintenance import first_decisions
+from puredelta.commands.report.maintenance import first_file_decisions
 from puredelta.commands.report.parts import (
     FileAction,
     FileTotals,
@@ -21,6 +21,7 @@ from puredelta.commands.report.report import Report
 from puredelta.commands.write.complete_rows import complete_rows
 from puredelta.commands.write.planned_write import PlannedWrite, write_capability
 from puredelta.commands.write.write_table import WriteRequest, plan_write
+from puredelta.commands.write.written_report import NO_FILES, REPLACED
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.table_log import TableLog
@@ -100,9 +101,8 @@ def _replaced(planned: PlannedWrite) -> FileTable | None:
 def _report(planned: PlannedWrite, replaced: FileTable | None, *, where: str | None) -> Report:
     command, store = planned.command, planned.command.log.store
     inserted = _count(planned, where)
-    goes = FileTable.of(()) if replaced is None else replaced
-    named = zip(goes.rows["path"].to_pylist(), goes.rows["size_bytes"].to_pylist(), strict=True)
-    decisions = first_decisions(named, FileAction.REMOVE, "its rows are replaced")
+    goes = NO_FILES if replaced is None else replaced
+    decisions = first_file_decisions(goes, FileAction.REMOVE, REPLACED)
     dynamic = planned.replaces_partitions and where is None
     return Report(
         statement="WRITE",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from puredelta.commands.report.maintenance import first_decisions
+from puredelta.commands.report.maintenance import first_file_decisions
 from puredelta.commands.report.parts import (
     FileAction,
     FileTotals,
@@ -39,8 +39,7 @@ class WrittenFacts:
 def written_report(facts: WrittenFacts, *, jobs_run: int | None) -> Report:
     """Return what a write of rows did; without a version it did nothing."""
     goes = facts.replaced
-    named = zip(goes.rows["path"].to_pylist(), goes.rows["size_bytes"].to_pylist(), strict=True)
-    decisions = first_decisions(named, FileAction.REMOVE, REPLACED)
+    decisions = first_file_decisions(goes, FileAction.REMOVE, REPLACED)
     files, rows = facts.num_files, facts.num_rows
     return Report(
         statement=facts.operation,

@@ -8,10 +8,9 @@ from typing_extensions import assert_never
 from puredelta.commands.optimize.optimize import run_optimize
 from puredelta.commands.optimize.reorg import run_reorg
 from puredelta.commands.read.history import history_rows
-from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.sql.execute.alter import alter
 from puredelta.sql.execute.clone import clone, create_like
-from puredelta.sql.execute.explained import explain
+from puredelta.sql.execute.explained import explain, refusal
 from puredelta.sql.execute.maintenance import (
     convert,
     drop_path,
@@ -108,9 +107,7 @@ def execute(  # noqa: C901, PLR0911, PLR0912 - one case for each statement
         case Rejected():
             if not _concerns_delta(spark, statement):
                 return None
-            if statement.known_to_spark:
-                require_parsable(spark, text)
-            raise statement.error
+            raise refusal(spark, statement, text)
         case _:
             assert_never(statement)
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.dml.run.request import ChangeRequest
 from puredelta.commands.report.report import Report
-from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.sql.execute.requests import Request, requested
 from puredelta.sql.parse.explain_statement import Explained, ExplainFormat, ExplainStatement
@@ -47,6 +47,17 @@ def _source_plan(request: ChangeRequest) -> str:
     with redirect_stdout(printed):
         request.source_rows.explain(extended=True)
     return f"\nSource, as Spark plans it\n{printed.getvalue().rstrip()}"
+
+
+def refusal(spark: SparkSession, statement: Rejected, text: str) -> DeltaError:
+    """Return what is wrong with a text.
+
+    Raises:
+        pyspark.errors.ParseException: Spark knows the statement, and its parser says it.
+    """
+    if statement.known_to_spark:
+        require_parsable(spark, text)
+    return statement.error
 
 
 def explain_text(
@@ -121,9 +132,7 @@ def _asked(
         if isinstance(statement, ExplainStatement):
             filled, statement = statement.text, statement.statement
         if isinstance(statement, Rejected):
-            if statement.known_to_spark:
-                require_parsable(spark, filled)
-            raise statement.error
+            raise refusal(spark, statement, filled)
         request = None
         if isinstance(statement, Explained):
             request = requested(spark, statement, text=filled, views=views)
