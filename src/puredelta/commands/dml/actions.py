@@ -25,6 +25,7 @@ from puredelta.commands.running.stages import PhaseTimes, StageTimer
 from puredelta.log.commit.commit_request import CommitRequest, changed_definition
 from puredelta.log.commit.row_ids import PRESERVED_TAG
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.quantities import counted
 
 NOT_COUNTED = -1
 """The number of affected rows where files without a row count went as a whole."""
@@ -84,7 +85,7 @@ class PreparedCommit:
 
     def describe(self) -> str:
         """Return one line for the log."""
-        return f"{len(self.request.actions)} actions" if self.is_due else "nothing to commit"
+        return counted(len(self.request.actions), "action") if self.is_due else "nothing to commit"
 
 
 def prepare_commit(
@@ -132,20 +133,25 @@ def prepare_commit(
 
 
 def commit(
-    command: Command, prepared: PreparedCommit, plan: SearchPlan, *, discard: Callable[[], None]
+    context: StatementContext,
+    prepared: PreparedCommit,
+    plan: SearchPlan,
+    *,
+    discard: Callable[[], None],
 ) -> Outcome:
     """Commit what is due; the files are removed if the commit is known not to stand.
 
     Raises:
         ConflictError: another writer changed what this statement read.
     """
-    version = None
+    command, version = context.command, None
     if prepared.is_due:
         version = finish(command, prepared.request, discard=discard).version
     return Outcome(
         version=version,
         rows=prepared.rows,
         metrics=prepared.metrics,
+        source=context.source.describe(),
         skipping=_skipping(command, prepared, plan),
         plan=plan,
     )
