@@ -41,6 +41,8 @@ class Outcome:
     """As the history holds them; empty if the statement had been executed before (M-92)."""
     source: str = ""
     """How the source was read, and why it was staged if it was: a line that only the UI shows."""
+    fallbacks: tuple[str, ...] = ()
+    """What Spark did because its Python workers could not, and what kept them."""
     skipping: Mapping[str, int] = field(default_factory=dict)
     """What the Spark UI shows beside them, of a MERGE."""
     plan: SearchPlan | None
