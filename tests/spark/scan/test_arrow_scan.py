@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -96,3 +98,50 @@ def test_a_spark_with_other_interfaces_reads_everything(
     rows = puredelta.read(spark, table)
     assert "read_parts" in _plan(rows)
     assert rows.where("id = 3").select("id").collect() == [(3,)]
+
+
+def _grouped(path: Path) -> None:
+    """Write a table of one file with ten row groups of a hundred rows."""
+    rows = pa.table({"id": range(1000), "v": [f"v{n:04}" for n in range(1000)]})
+    path.mkdir()
+    pq.write_table(rows, path / "f.parquet", row_group_size=100)
+
+
+@pytest.mark.skipif(
+    pyspark.__version__.startswith(("4.0", "4.1")), reason="older planners push no conditions"
+)
+def test_conditions_leave_out_row_groups(
+    spark: SparkSession, by_arrow: None, tmp_path: Path
+) -> None:
+    _grouped(tmp_path / "t")
+    DeltaTable.convertToDelta(spark, f"parquet.`{tmp_path}/t`")
+    rows = puredelta.read(spark, str(tmp_path / "t"))
+
+    def ids_of(some: DataFrame) -> list[int]:
+        assert "row groups" in _plan(some)
+        return sorted(r.id for r in some.select("id").collect())
+
+    assert ids_of(rows.where("id = 250")) == [250]
+    assert ids_of(rows.where("v > 'v0997' AND id < 999")) == [998]
+    assert ids_of(rows.where("id IN (1, 999) OR v LIKE 'v05000%'")) == [1, 999]
+    # Equal but for their conditions: neither takes the answer of the other.
+    both = (
+        rows.where("id < 100")
+        .selectExpr("sum(id) s")
+        .union(rows.where("id >= 900").selectExpr("sum(id) s"))
+    )
+    assert [r.s for r in both.collect()] == [4950, 94950]
+    # The second row group holds its rows under their places in the file.
+    puredelta.sql(
+        spark,
+        f"ALTER TABLE delta.`{tmp_path}/t` "
+        "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+    )
+    DeltaTable.forPath(spark, str(tmp_path / "t")).delete("id IN (150, 250)")
+    left = puredelta.read(spark, str(tmp_path / "t")).where("id BETWEEN 149 AND 251")
+    assert sorted(r.id for r in left.collect()) == [
+        n for n in range(149, 252) if n not in (150, 250)
+    ]
+    with temporary_settings(spark, {"spark.sql.parquet.filterPushdown": "false"}):
+        assert "row groups" not in _plan(rows.where("id = 250"))
+        assert rows.where("id = 250").count() == 1

@@ -42,6 +42,8 @@ class Outcome:
     """As the history holds them; empty if the statement had been executed before (M-92)."""
     source: str = ""
     """How the source was read, and why it was staged if it was: a line that only the UI shows."""
+    fallbacks: tuple[str, ...] = ()
+    """What Spark did because its Python workers could not, and what kept them."""
     skipping: Mapping[str, int] = field(default_factory=dict)
     """What the Spark UI shows beside them, of a MERGE."""
     plan: SearchPlan | None
@@ -82,6 +84,7 @@ class PreparedCommit:
     kind: StatementKind
     rows: RowCounts
     metrics: Mapping[str, int]
+    fallbacks: tuple[str, ...]
 
     def describe(self) -> str:
         """Return one line for the log."""
@@ -128,7 +131,12 @@ def prepare_commit(
     )
     is_due = bool(actions) or _commits_alone(context)
     return PreparedCommit(
-        request=request, is_due=is_due, kind=statement.kind, rows=rows, metrics=metrics
+        request=request,
+        is_due=is_due,
+        kind=statement.kind,
+        rows=rows,
+        metrics=metrics,
+        fallbacks=_fallbacks(decision, written),
     )
 
 
@@ -152,6 +160,7 @@ def commit(
         rows=prepared.rows,
         metrics=prepared.metrics,
         source=context.source.describe(),
+        fallbacks=prepared.fallbacks,
         skipping=_skipping(command, prepared, plan),
         plan=plan,
     )
@@ -182,6 +191,16 @@ def _tags(context: StatementContext, after: TableConfig) -> Mapping[str, str] | 
     """Say that rows kept their ids, if the table tracks rows (M-110)."""
     tags = identity_tags(context.snapshot.config, after)
     return tags if context.tracked is None else {**(tags or {}), PRESERVED_TAG: "true"}
+
+
+def _fallbacks(decision: Decision, written: WrittenFiles) -> tuple[str, ...]:
+    """Return what Spark did because its Python workers could not, and what kept them."""
+    asked = {
+        "Spark joined": decision.positions.fallback,
+        "Spark copied rows": written.copied.fallback,
+        "Spark wrote the new rows": written.fallback,
+    }
+    return tuple(f"{what}: {why}" for what, why in asked.items() if why is not None)
 
 
 def file_counts(decision: Decision, written: WrittenFiles) -> FileCounts:
