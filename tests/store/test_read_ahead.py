@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from puredelta.store.read_ahead import SLOW_READ_SECONDS, read_in_order
+from puredelta.store.base import StoredFile
+from puredelta.store.read_ahead import SLOW_READ_SECONDS, begin_reading, read_in_order
 
 
 class Readers:
@@ -91,3 +92,18 @@ def test_an_error_comes_in_its_place_and_ends_the_reading():
 
 def threads_left():
     return [t for t in threading.enumerate() if t.name.startswith("puredelta-read")]
+
+
+def test_what_is_read_before_it_is_asked_for() -> None:
+    """Several files, or one that takes more than the request for its end."""
+
+    def stored(*sizes: int) -> list[StoredFile]:
+        return [StoredFile(path=str(s), size_bytes=s, modified_ms=0) for s in sizes]
+
+    def begun(*sizes: int) -> set[str]:
+        return {future.result() for future in begin_reading(stored(*sizes), str).values()}
+
+    assert begun() == begun(10) == set()
+    assert begun(10, 20) == {"10", "20"}
+    assert begun(1 << 20) == {str(1 << 20)}
+    assert begun(1 << 30) == begun(1 << 30, 10) == set()

@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from puredelta.store.base import StoredFile
+from puredelta.store.ranged_file import END_BYTES
 
 _READERS_MAX = 16
 _BYTES_MAX = 64 << 20
@@ -31,8 +32,8 @@ def begin_reading(files: Iterable[StoredFile], read: Callable[[str], bytes]) -> 
         if total > _BYTES_MAX:
             break
         chosen.append(file.path)
-    if len(chosen) < 2:  # noqa: PLR2004 - one file alone is read when it is asked for
-        return {}
+    if not chosen or (len(chosen) == 1 and total <= END_BYTES):
+        return {}  # one small file takes a request whenever it is asked for
     readers = ThreadPoolExecutor(min(_READERS_MAX, len(chosen)), "puredelta-read")
     begun = {path: readers.submit(read, path) for path in chosen}
     readers.shutdown(wait=False)
