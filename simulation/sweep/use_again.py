@@ -19,6 +19,7 @@ from simulation.sweep.commands import Subject
 from simulation.sweep.injection import Killed
 from simulation.sweep.judge import State, rubbish, state_of
 
+_TASKS_END_WITHIN_S = 60.0
 _RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
@@ -65,7 +66,7 @@ def use_again(
             return [*found, "the table has other rows under its name"]
         now = state_of(store)
     log = TableLog(store)
-    time.sleep(0.002)
+    _let_tasks_end(spark)
     spark.conf.set(_RETENTION_CHECK, "false")
     try:
         vacuum(spark, log, retention_hours=0)
@@ -75,6 +76,17 @@ def use_again(
     if state_of(store).rows != now.rows:
         return ["VACUUM changed rows"]
     return [f"VACUUM leaves {found[:3]}"] if found else []
+
+
+def _let_tasks_end(spark: SparkSession) -> None:
+    """Wait for tasks of a job that failed: what they write after a VACUUM is the next one's."""
+    tracker = spark.sparkContext._jsc.sc().statusTracker()  # noqa: SLF001
+    until = time.monotonic() + _TASKS_END_WITHIN_S
+    while time.monotonic() < until:
+        if not any(executor.numRunningTasks() for executor in tracker.getExecutorInfos()):
+            break
+        time.sleep(0.05)
+    time.sleep(0.002)
 
 
 def _create_again(spark: SparkSession, subject: Subject, root: Path) -> None:
