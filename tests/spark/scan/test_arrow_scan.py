@@ -179,7 +179,7 @@ def test_conditions_answer_as_sparks_own_scan(
         "float(id / 10) f4",
         "date_add(DATE'1970-01-01', int(id) - 50) d",
         "timestamp_micros(id * 1000000) t",
-        "timestamp_ntz(TIMESTAMP_NTZ'1970-01-01' + make_interval(0, 0, 0, 0, 0, 0, id)) z",
+        "TIMESTAMP_NTZ'1970-01-01' + make_dt_interval(0, 0, 0, id) z",
         "CASE WHEN id % 10 > 0 THEN cast(id / 100 AS DECIMAL(9, 2)) END x",
         "id > 40 b",
         "CASE WHEN id = 3 THEN '' WHEN id < 70 THEN concat('é', id) END s",
