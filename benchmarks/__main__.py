@@ -18,7 +18,13 @@ from benchmarks.report import Measurement, markdown, picture, stored
 
 
 def main() -> None:
-    """Measure what the environment chooses."""
+    """Measure what the environment chooses.
+
+    Raises:
+        SystemExit: there are arguments; they would not be obeyed.
+    """
+    if len(sys.argv) > 1:
+        raise SystemExit(f"{__doc__}\nNothing can be chosen by arguments: {sys.argv[1:]}")
     options = Options.of(os.environ)
     found = earlier(options)
     bench = Bench(options)

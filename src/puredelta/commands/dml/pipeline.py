@@ -6,7 +6,6 @@ Whatever fails, the table is as before and the files that were written are remov
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 from puredelta.commands.cleanup import discarded_on_failure
@@ -18,13 +17,12 @@ from puredelta.commands.dml.options import DEFAULTS, ExecutionOptions
 from puredelta.commands.dml.prune.prune import prune
 from puredelta.commands.dml.rerun import until_committed
 from puredelta.commands.dml.resolve.resolve import resolve
-from puredelta.commands.dml.search.positions import RowPositions
 from puredelta.commands.dml.search.search import search
 from puredelta.commands.dml.source.context import StatementContext
 from puredelta.commands.dml.source.stage import source_in_use, stage_source
 from puredelta.commands.dml.spec.statement import InputRows, StatementSpec, ask
 from puredelta.commands.dml.verify import verify
-from puredelta.commands.dml.write import WrittenFiles, write
+from puredelta.commands.dml.write import write
 from puredelta.commands.running.stages import StageTimer
 
 
@@ -62,17 +60,4 @@ def _change_rows(
         prepare = partial(prepare_commit, rows=counts, times=stage)
         prepared = stage("10 actions", prepare, context, plan, decision, written)
     finishing = partial(commit, discard=written.discard)
-    outcome = stage("commit", finishing, context.command, prepared, plan)
-    return replace(
-        outcome, source=context.source.describe(), fallbacks=_fallbacks(positions, written)
-    )
-
-
-def _fallbacks(positions: RowPositions, written: WrittenFiles) -> tuple[str, ...]:
-    """Return what Spark did because its Python workers could not, and what kept them."""
-    asked = {
-        "Spark joined": positions.fallback,
-        "Spark copied rows": written.copied.fallback,
-        "Spark wrote the new rows": written.fallback,
-    }
-    return tuple(f"{what}: {why}" for what, why in asked.items() if why is not None)
+    return stage("commit", finishing, context, prepared, plan)

@@ -29,6 +29,7 @@ from puredelta.log.vectors.write import (
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.table.stats import without_statistics
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.quantities import counted
 from puredelta.spark.offload.source_copy import COPY_CODECS, plan_copy
 from puredelta.spark.offload.write_job import Planned, write_alone, write_both
 from puredelta.spark.rewrite.arrow_rewriter import ArrowRewriter
@@ -72,9 +73,9 @@ class WrittenFiles:
     def describe(self) -> str:
         """Return one line for the log."""
         return (
-            f"{len(self.new.adds)} files of {self.new.num_rows} new rows ({self.made_by}), "
-            f"{len(self.copied.adds)} of {self.copied.num_rows} copied ones, "
-            f"{len(self.vectors.adds)} deletion vectors"
+            f"{counted(len(self.new.adds), 'file')} of {counted(self.new.num_rows, 'new row')} "
+            f"({self.made_by}), {len(self.copied.adds)} of {self.copied.num_rows:,} copied, "
+            f"{counted(len(self.vectors.adds), 'deletion vector')}"
         )
 
     def discard(self) -> None:

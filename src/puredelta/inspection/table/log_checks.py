@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from puredelta.errors import DeltaError, UnsupportedError
-from puredelta.inspection.findings import Finding, Severity, counted
+from puredelta.inspection.findings import Finding, Severity
 from puredelta.log.replay.segment import LogListing, first_gap
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.features.feature_registry import Capability
+from puredelta.quantities import counted
 
 _COMMITS_WITHOUT_CHECKPOINT = 10
 """Times ``delta.checkpointInterval``: then reading the log costs more than it should."""

@@ -1,9 +1,10 @@
 """Statistics of many files as typed Arrow columns, for the columns a predicate mentions.
 
 Arrow parses the texts of many files in one pass, with a schema that names only the columns in
-question. One malformed text makes Arrow refuse; then Python parses these texts one by one, and
-a text that cannot be read counts as absent. What is not understood is null, which means unknown,
-and a file with an unknown bound is never skipped (X-69, X-72).
+question; threads share the texts of a large table. One malformed text makes Arrow refuse; then
+Python parses those of its thread's part one by one, and a text that cannot be read counts as
+absent. What is not understood is null, which means unknown, and a file with an unknown bound is
+never skipped (X-69, X-72).
 
 Writers truncate timestamps to milliseconds, a maximum too; reading undoes that (X-65).
 """
@@ -13,26 +14,27 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from puredelta.log.files.stats_json import (
+    BATCH_BYTES,
     Path,
     StatisticsColumn,
     StatsColumns,
     concatenated,
     read_with_arrow,
     read_with_python,
+    text_batches,
 )
 from puredelta.log.files.value_order import FLOATING, single_precision
 from puredelta.protocol.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, PrimitiveType
 from puredelta.protocol.values.timestamps import parse_date, parse_timestamp
 
-ReadStatistics: TypeAlias = Callable[[pa.ChunkedArray, Mapping[Path, DataType]], StatsColumns]
+ReadStatistics: TypeAlias = Callable[[pa.StringArray, Mapping[Path, DataType]], StatsColumns]
 
-TEXTS_AT_ONCE = 1 << 16
-"""If Arrow refuses one text, Python parses all of its batch."""
 _TRUNCATED_MICROS = 1000
 """Writers truncate timestamps to milliseconds: the true maximum is up to one later (X-65)."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
@@ -47,7 +49,7 @@ def read_stats_columns(
     stats: pa.Array | pa.ChunkedArray,
     leaves: Mapping[Path, DataType],
     *,
-    texts_at_once: int = TEXTS_AT_ONCE,
+    batch_bytes: int = BATCH_BYTES,
     read_malformed: ReadStatistics = read_with_python,
 ) -> StatsColumns:
     """Parse the statistics texts of files for these leaf columns.
@@ -56,9 +58,7 @@ def read_stats_columns(
     while the column had a narrower type is read as one of the wider type. ``read_malformed``
     reads the texts of a batch that Arrow refuses.
     """
-    raw = read_raw_statistics(
-        stats, leaves, texts_at_once=texts_at_once, read_malformed=read_malformed
-    )
+    raw = read_raw_statistics(stats, leaves, batch_bytes=batch_bytes, read_malformed=read_malformed)
     return typed_statistics(raw, leaves)
 
 
@@ -66,17 +66,21 @@ def read_raw_statistics(
     stats: pa.Array | pa.ChunkedArray,
     leaves: Mapping[Path, DataType],
     *,
-    texts_at_once: int = TEXTS_AT_ONCE,
+    batch_bytes: int = BATCH_BYTES,
     read_malformed: ReadStatistics = read_with_python,
 ) -> StatsColumns:
     """Parse the texts as `read_stats_columns` does, and leave the bounds in the types of JSON."""
     texts = pa.chunked_array([stats]) if isinstance(stats, pa.Array) else stats
-    parts = []
-    for start in range(0, max(1, len(texts)), texts_at_once):
-        batch = texts.slice(start, texts_at_once)
+
+    def read(batch: pa.StringArray) -> StatsColumns:
         parsed = read_with_arrow(batch, leaves)
-        parts.append(read_malformed(batch, leaves) if parsed is None else parsed)
-    return concatenated(parts)
+        return read_malformed(batch, leaves) if parsed is None else parsed
+
+    batches = list(text_batches(texts, batch_bytes)) or [pa.array([], pa.string())]
+    if len(batches) == 1:
+        return read(batches[0])
+    with ThreadPoolExecutor(min(len(batches), pa.cpu_count())) as threads:
+        return concatenated(list(threads.map(read, batches)))
 
 
 def typed_statistics(raw: StatsColumns, leaves: Mapping[Path, DataType]) -> StatsColumns:
