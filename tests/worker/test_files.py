@@ -222,7 +222,9 @@ def test_columns_come_ahead_where_they_are_small(
     paths: list[DataPath] = [(store, f"{n}.parquet", size) for n in range(3)]
     wanted = functools.partial(ranges_of_columns, ["id"])
     for path in fetched_ahead(paths, lambda path: path, wanted):
+        until = time.monotonic() + 20
         while len(requests) < 6:
+            assert time.monotonic() < until
             time.sleep(0.01)
         found = pa.Table.from_batches(read_batches(opened(path), None, columns=["id"]))
         assert found["id"].to_pylist() == list(range(200_000))

@@ -32,6 +32,8 @@ _AHEAD_BYTES = 4 * MEGABYTE
 """Of each of these what is brought at most, beside its end."""
 _AHEAD = 16
 """How many objects are opened before they are needed."""
+_RANGES_AHEAD = 8
+"""The same where more of them is brought than their ends."""
 
 
 class RangeFile:
@@ -170,7 +172,8 @@ def fetched_ahead(
         yield from items
         return
     arriving = kept("arriving")
-    pool = ThreadPoolExecutor(_AHEAD, "puredelta-ahead")
+    ahead = _AHEAD if ranges_of is None else _RANGES_AHEAD
+    pool = ThreadPoolExecutor(ahead, "puredelta-ahead")
     waiting: deque[T] = deque()
     try:
         for item in items:
@@ -179,7 +182,7 @@ def fetched_ahead(
                 client_of(path[0])  # made by one thread
                 arriving[path] = pool.submit(_bring, path, ranges_of)
             waiting.append(item)
-            if len(waiting) > _AHEAD:
+            if len(waiting) > ahead:
                 yield waiting.popleft()
         yield from waiting
     finally:
