@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from benchmarks.bench import Bench, due, earlier, heading
+from benchmarks.bench import Bench, due, earlier, heading, not_measured
 from benchmarks.options import RESULTS, Options
 from benchmarks.report import Measurement, markdown, picture, stored
 
@@ -30,7 +30,7 @@ def main() -> None:
     bench = Bench(options)
     try:
         for workload in due(options, found):
-            others = [m for m in found if m.workload != workload.title]
+            others = not_measured(found, workload, options)
             for state in bench.measure(workload):
                 found = [*others, *state]
                 _store(found, options)

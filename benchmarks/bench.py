@@ -282,6 +282,14 @@ def due(options: Options, found: Sequence[Measurement]) -> Iterator[Measured]:
         yield workload
 
 
+def not_measured(
+    found: Sequence[Measurement], workload: Measured, options: Options
+) -> list[Measurement]:
+    """Return what is known of other workloads, and of engines that are not asked now."""
+    names = {engine.name for engine in options.engines_for(workload)}
+    return [m for m in found if m.workload != workload.title or m.engine not in names]
+
+
 def heading(options: Options) -> str:
     """Say where and when it was measured."""
     day = datetime.now(tz=timezone.utc).date()

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from benchmarks.bench import Answer, Bench, due, earlier, heading
+from benchmarks.bench import Answer, Bench, due, earlier, heading, not_measured
 from benchmarks.engines import Engine
 from benchmarks.options import PREFIX, RESULTS, Options
 from benchmarks.report import markdown, stored, table_head, table_row
@@ -59,10 +59,14 @@ class StoreBench(Bench):
 
 
 def _tag(table: Path) -> None:
-    """Give files the tags that the server would have given them: s3a insists on one."""
+    """Give files the tags that the server would have given them: s3a insists on one.
+
+    It also keeps footers by name and tag, so that files of one name have tags of their own.
+    """
     for file in table.rglob("*"):
         if file.is_file() and _TAG not in os.listxattr(file):
-            tag = hashlib.md5(file.name.encode(), usedforsecurity=False).hexdigest()
+            content = f"{file.name} {file.stat().st_ino} {file.stat().st_mtime_ns}".encode()
+            tag = hashlib.md5(content, usedforsecurity=False).hexdigest()
             os.setxattr(file, _TAG, f'"{tag}"'.encode())
 
 
@@ -130,10 +134,11 @@ def main() -> None:
         bench = StoreBench(options, proxy, bucket)
         try:
             for workload in due(options, found):
-                others = [m for m in found if m.workload != workload.title]
+                others = not_measured(found, workload, options)
+                former = counts.get(workload.title, {})
                 for state in bench.measure(workload):
                     found = [*others, *state]
-                    counts[workload.title] = {
+                    counts[workload.title] = former | {
                         name: list(of[-options.repeats :]) for name, of in bench.requests.items()
                     }
                     text = f"{markdown(found, title)}\n\n{_counted(counts)}\n"

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 
 import pytest
 
 from puredelta.store.base import StoredFile
-from puredelta.store.read_ahead import SLOW_READ_SECONDS, begin_reading, read_in_order
+from puredelta.store.read_ahead import (
+    FAR_READ_SECONDS,
+    SLOW_READ_SECONDS,
+    begin_reading,
+    read_in_order,
+)
 
 
 class Readers:
@@ -61,6 +67,26 @@ def test_what_is_far_is_read_in_threads_that_try_again_now_and_then():
     ahead = set(far.ahead)
     assert ahead == {*range(8, 264), *range(272, 528), *range(536, 792)}
     assert not threads_left()
+
+
+def test_what_is_across_a_network_is_read_in_many_threads():
+    far = Readers(lambda _: 2 * FAR_READ_SECONDS)
+    assert read(6000, far) == [(n, -n) for n in range(6000)]
+    assert set(far.ahead) == {*range(2, 4098), *range(4100, 6000)}
+    assert not threads_left()
+
+
+def test_many_wait_for_a_network_at_the_same_time():
+    together = threading.Barrier(60)
+
+    def meet(n):
+        if n < 2:
+            time.sleep(2 * FAR_READ_SECONDS)
+        else:
+            together.wait(10)
+        return n
+
+    assert len(list(read_in_order(range(62), meet, threads=4))) == 62
 
 
 def test_sources_are_taken_lazily():

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from puredelta.worker.files import DataPath, fetched_ahead, label
+from puredelta.worker.files import DataPath, label
 from puredelta.worker.limits import LIMITS, Limits
+from puredelta.worker.range_file import fetched_ahead
 from puredelta.worker.read_rows import (
     LEGACY_INT96,
     OnlySparkError,
