@@ -279,7 +279,35 @@ def test_m113_a_file_has_no_void_column(spark, tmp_path):
 def test_a_table_of_void_columns_has_no_files(spark, tmp_path):  # M-113
     with pytest.raises(InvalidRequestError, match="void: v") as caught:
         written(spark.sql("select null v"), tmp_path)
-    assert caught.value.code is ErrorCode.UNSUPPORTED_DATA_TYPES
+    assert caught.value.code is ErrorCode.TABLE_ALL_VOID_COLUMNS
+    with pytest.raises(InvalidRequestError, match="void: v") as caught:
+        written(spark.sql("select null v, 'a' p"), tmp_path, partitions=["p"])
+    assert caught.value.code is ErrorCode.NON_PARTITION_COLUMN_ABSENT
+
+
+def test_m113_structs_are_stored_without_their_void_fields(spark, tmp_path):
+    rows = spark.sql(
+        "select named_struct('v', null, 'x', 1, 'in', named_struct('y.z', 2, 'void.', null)) s"
+    )
+    result, _ = written(rows.union(spark.sql("select null")), tmp_path)
+    shapes = {str(footer(tmp_path, add).schema_arrow.field("s").type) for add in result.adds}
+    assert shapes == {"struct<x: int32, in: struct<y.z: int32>>"}
+    found = spark.read.parquet(*(str(tmp_path / add.path) for add in result.adds)).collect()
+    assert {row.s and (row.s.x, row.s["in"][0]) for row in found} == {None, (1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("column", "code"),
+    [
+        ("array(null)", ErrorCode.COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE),
+        ("map('a', named_struct('v', null))", ErrorCode.COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE),
+        ("named_struct('v', null)", ErrorCode.STRUCT_ALL_VOID_FIELDS),
+    ],
+)
+def test_m113_what_cannot_be_stored_of_void_is_refused(spark, tmp_path, column, code):
+    with pytest.raises(InvalidRequestError) as caught:
+        written(spark.sql(f"select 1 i, {column} c"), tmp_path)
+    assert caught.value.code is code
 
 
 def test_rebalance_brings_partitions_together(spark, tmp_path):  # M-140

@@ -34,6 +34,7 @@ from puredelta.protocol.schema.types import (
     PrimitiveType,
     StructField,
 )
+from puredelta.protocol.schema.void_fields import require_stored_fields, stored_type, void_paths
 from puredelta.protocol.table.change_data import CHANGE_TYPE
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.data_files.data_io import DataIo, data_io
@@ -217,6 +218,7 @@ class _FileLayout:
 
     def _columns(self) -> list[Column | str]:
         config, checks = self.config, self._checks()
+        require_stored_fields(config.data_schema)
         physical_fields = config.physical_data_schema(field_ids=True).fields
         columns: list[Column | str] = []
         for logical, physical in zip(config.data_schema.fields, physical_fields, strict=True):
@@ -229,7 +231,9 @@ class _FileLayout:
                 "A data file needs a column, but the only columns of the table that do not "
                 f"partition it are void: {', '.join(config.data_schema.names)}. Cast one to "
                 "another type.",
-                code=ErrorCode.UNSUPPORTED_DATA_TYPES,
+                code=ErrorCode.NON_PARTITION_COLUMN_ABSENT
+                if config.partition_columns
+                else ErrorCode.TABLE_ALL_VOID_COLUMNS,
             )
         columns += [F.col(helper).alias(name) for helper, name in self.options.hidden.items()]
         return (
@@ -275,9 +279,12 @@ def _physical_column(
     """
     # Spark itself writes down the collations of the columns it is given.
     metadata = {key: value for key, value in physical.metadata.items() if key != COLLATIONS}
-    if physical.name == logical.name and not metadata and not checks:
+    voids = tuple(void_paths(logical))
+    if physical.name == logical.name and not (metadata or checks or voids):
         return quoted(logical.name)
     column = guarded(F.col(quoted(logical.name)), checks)
+    for path in voids:
+        column = column.dropFields(".".join(map(quoted, path)))
     if not isinstance(logical.type, PrimitiveType | DecimalType):
-        column = column.cast(as_nullable(to_spark_type(physical.type)))
+        column = column.cast(as_nullable(to_spark_type(stored_type(physical.type))))
     return column.alias(physical.name, metadata=metadata)

@@ -209,20 +209,28 @@ def test_partition_columns_stay() -> None:
 
 
 def test_new_void_columns() -> None:
-    """M-56: none below the top level, where no file could hold it."""
+    """M-56: files leave them out of structs, too, but an array of them nothing could hold."""
     config = table(struct(a=LONG, v=VOID))
     source = struct(a=LONG, v=VOID, w=VOID)
     assert evolved_config(config, source, STAR, SETTINGS).schema == source
+    nested = struct(a=LONG, v=VOID, s=struct(w=VOID, x=LONG))
+    assert evolved_config(config, nested, STAR, SETTINGS).schema == nested
     refusing = MergeSettings(refuses_void=True)
     assert evolved_config(config, struct(v=VOID), STAR, refusing) is config
-    for columns, settings in (
-        (struct(w=VOID), refusing),
-        (struct(s=struct(w=VOID)), SETTINGS),
-        (struct(l=ArrayType(VOID)), SETTINGS),
+    for columns, settings, code in (
+        (struct(w=VOID), refusing, ErrorCode.MERGE_ADD_VOID_COLUMN),
+        (struct(s=struct(w=VOID, x=LONG)), refusing, ErrorCode.MERGE_ADD_VOID_COLUMN),
+        (struct(s=struct(w=VOID)), SETTINGS, ErrorCode.STRUCT_ALL_VOID_FIELDS),
+        (struct(l=ArrayType(VOID)), SETTINGS, ErrorCode.COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE),
+        (
+            struct(l=ArrayType(struct(v=VOID, x=LONG))),
+            SETTINGS,
+            ErrorCode.COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE,
+        ),
     ):
         with pytest.raises(InvalidRequestError) as caught:
             evolved_config(config, columns, STAR, settings)
-        assert caught.value.code is ErrorCode.MERGE_ADD_VOID_COLUMN
+        assert caught.value.code is code
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from puredelta.protocol.features.type_widening import AutomaticWidening, with_ty
 from puredelta.protocol.schema.implicit_casts import is_implicit_cast
 from puredelta.protocol.schema.schema_json import simple_string
 from puredelta.protocol.schema.traversal import fields_by_path, shape
-from puredelta.protocol.schema.types import VOID, StructField, StructType
+from puredelta.protocol.schema.types import StructField, StructType
+from puredelta.protocol.schema.void_fields import require_stored_fields
 from puredelta.protocol.table.schema_merge import merge_schemas
 from puredelta.protocol.table.table_config import TableConfig
 
@@ -69,8 +70,9 @@ def evolved_config(
     has type widening switched on and the source's is wider (M-53).
 
     Raises:
-        InvalidRequestError: types do not go together (M-54), a new column is VOID where it
-            may not be (M-56), or a constraint reads a column whose type would change (M-55).
+        InvalidRequestError: types do not go together (M-54), a new column is VOID and the
+            session or the files cannot have it (M-56), or a constraint reads a column whose type
+            would change (M-55).
     """
     widening = _widening(config, settings)
     merged = merge_schemas(
@@ -81,7 +83,7 @@ def evolved_config(
     )
     if shape(merged) == shape(config.schema):
         return config
-    _require_no_new_void(config.schema, merged, settings)
+    _require_wanted_voids(config.schema, merged, settings)
     require_same_types(config, merged)
     require_storable_types(merged)
     recorded = with_type_changes(config.schema, merged)
@@ -106,20 +108,19 @@ def _widening(config: TableConfig, settings: MergeSettings) -> AutomaticWidening
     return AutomaticWidening.NEVER
 
 
-def _require_no_new_void(before: StructType, after: StructType, settings: MergeSettings) -> None:
-    """A file cannot hold a column of type VOID: at the top level it is left out, below not."""
-    known = {path.lower() for path, field in fields_by_path(before) if _holds_void(field)}
-    for path, field in fields_by_path(after):
-        if not _holds_void(field) or path.lower() in known:
-            continue
-        stored = field.type == VOID and after.find(path) is not None
-        if settings.refuses_void or not stored:
-            raise InvalidRequestError(
-                f"Cannot add column `{path}` with type VOID. Please explicitly specify a "
-                "non-void type.",
-                code=ErrorCode.MERGE_ADD_VOID_COLUMN,
-                new_column=path,
-            )
+def _require_wanted_voids(before: StructType, after: StructType, settings: MergeSettings) -> None:
+    """Files leave columns and fields of type VOID out; some of them the session refuses."""
+    if settings.refuses_void:
+        known = {path.lower() for path, field in fields_by_path(before) if _holds_void(field)}
+        for path, field in fields_by_path(after):
+            if _holds_void(field) and path.lower() not in known:
+                raise InvalidRequestError(
+                    f"Cannot add column `{path}` with type VOID. Please explicitly specify a "
+                    "non-void type.",
+                    code=ErrorCode.MERGE_ADD_VOID_COLUMN,
+                    new_column=path,
+                )
+    require_stored_fields(after)
 
 
 def _holds_void(field: StructField) -> bool:
