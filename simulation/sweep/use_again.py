@@ -6,7 +6,7 @@ import shutil
 import time
 from pathlib import Path
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, SparkRuntimeException
 from pyspark.sql import SparkSession
 
 import puredelta
@@ -51,8 +51,9 @@ def use_again(
 ) -> list[str]:
     """Use the table again: a creation is repeated, then VACUUM takes what is left.
 
-    CREATE TABLE refuses a place with files, as delta-spark does: after a kill somebody has to
-    remove what lies there. A conversion whose entry was not changed is finished by another one.
+    CREATE TABLE refuses a place with files, as delta-spark does, and Spark's catalog one with a
+    directory: after a kill somebody has to remove what lies there. A conversion whose entry was
+    not changed is finished by another one.
     """
     store = LocalStore(root / "table")
     if now.version < 0:
@@ -94,7 +95,7 @@ def _create_again(spark: SparkSession, subject: Subject, root: Path) -> None:
         spark.sql(f"DROP TABLE IF EXISTS {subject.table}")
     try:
         subject.run(spark, str(root))
-    except (InvalidRequestError, AnalysisException):
+    except (InvalidRequestError, AnalysisException, SparkRuntimeException):
         shutil.rmtree(root / "table")
         subject.run(spark, str(root))
 
