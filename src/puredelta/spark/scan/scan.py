@@ -23,6 +23,7 @@ from puredelta.protocol.features.column_mapping import physical_name, physical_s
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.char_varchar import Limits
 from puredelta.protocol.schema.types import VOID, StructField, StructType
+from puredelta.protocol.table.row_tracking import RowTrackingColumns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.data_files.data_io import DataIo, data_io
 from puredelta.spark.data_files.data_paths import DataPaths
@@ -32,7 +33,13 @@ from puredelta.spark.scan.connect_scan import connect_scan
 from puredelta.spark.scan.data_file import DataFile, ReadLayout
 from puredelta.spark.scan.native_scan import native_scan, skipping_scan
 from puredelta.spark.scan.skippable_files import SkippableFiles, data_files, is_for_spark
-from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX, require_no_helper_names
+from puredelta.spark.session.helper_columns import (
+    BASE_ROW_ID,
+    DEFAULT_COMMIT_VERSION,
+    FILE_ORDINAL,
+    ROW_INDEX,
+    require_no_helper_names,
+)
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import (
     as_nullable,
@@ -52,6 +59,17 @@ TIME_TRAVEL_OPTION = "puredelta.timeTravel"
 files are the same to its cache only if they mean the same version for the same reason."""
 TABLE_OPTIONS = frozenset({"puredelta.table", "puredelta.version", "puredelta.timetravel"})
 """Their names, as Spark compares them: a relation that has them reads a version of a table."""
+METADATA = "_metadata"
+"""Spark's hidden column of a row of files: a struct of what is known of its file."""
+_FILE_METADATA = (
+    "file_path",
+    "file_name",
+    "file_size",
+    "file_block_start",
+    "file_block_length",
+    "file_modification_time",
+    "row_index",
+)
 _POSITION = (FILE_ORDINAL, ROW_INDEX)
 _SKIPPABLE_MIN = 2
 """Asking costs a query a few milliseconds, about as much as opening a file."""
@@ -105,9 +123,7 @@ def scan(
         read,
         has_ordinal=with_position or bool(deleted),
         options={
-            TABLE_OPTION: snapshot.root_uri,
-            VERSION_OPTION: str(snapshot.version),
-            TIME_TRAVEL_OPTION: str(time_travel).lower(),
+            **_table_options(snapshot, time_travel=time_travel),
             **_strictness(strict=with_position),
         },
         open_at=snapshot.open_at,
@@ -115,6 +131,59 @@ def scan(
     if deleted:  # without deletion vectors a table stays one pure scan
         rows = rows_outside(rows, rows_by_file(deleted))
     return read.select(rows, *(_POSITION if with_position else ()))
+
+
+def scan_with_metadata(
+    spark: SparkSession, snapshot: Snapshot, tracked: RowTrackingColumns, *, time_travel: bool
+) -> DataFrame:
+    """Return all rows of a table that tracks them, and `METADATA` as the last column.
+
+    It has what Spark says of files, and what delta-spark adds: ``row_id``, ``base_row_id``,
+    ``default_row_commit_version`` and ``row_commit_version``. Classic sessions, and files that
+    Spark itself reads; else as `scan`.
+    """
+    config, files = snapshot.config, snapshot.files
+    read = _ScanColumns.of(config, _fields(config.schema, None), read_limits(spark, config))
+    deleted = read_positions(files, snapshot.root_uri, open_at=snapshot.open_at)
+    read_files: Sequence[DataFile] | SkippableFiles
+    if len(files) >= _SKIPPABLE_MIN:
+        read_files = SkippableFiles.of(snapshot, numbered=list(deleted), with_row_ids=True)
+    else:
+        ordinals = {n: n for n in deleted}
+        read_files = data_files(files, snapshot.root_uri, ordinals, with_row_ids=True)
+    rows = _read(
+        spark,
+        read_files,
+        read.with_row_ids(tracked),
+        has_ordinal=bool(deleted),
+        options=_table_options(snapshot, time_travel=time_travel),
+        open_at=snapshot.open_at,
+    )
+    if deleted:
+        rows = rows_outside(rows, rows_by_file(deleted))
+    return read.select(rows.withColumn(METADATA, F.expr(_metadata_text(tracked))), METADATA)
+
+
+def _metadata_text(tracked: RowTrackingColumns) -> str:
+    base, version = BASE_ROW_ID, DEFAULT_COMMIT_VERSION
+    row_id, row_version = quoted(tracked.row_id), quoted(tracked.row_commit_version)
+    added = {
+        "row_id": f"coalesce({row_id}, {base} + {METADATA}.row_index)",
+        "base_row_id": base,
+        "default_row_commit_version": version,
+        "row_commit_version": f"coalesce({row_version}, {version})",
+    }
+    fields = {name: f"{METADATA}.{name}" for name in _FILE_METADATA} | added
+    pairs = ", ".join(f"'{name}', {text}" for name, text in fields.items())
+    return f"named_struct({pairs})"
+
+
+def _table_options(snapshot: Snapshot, *, time_travel: bool) -> dict[str, str]:
+    return {
+        TABLE_OPTION: snapshot.root_uri,
+        VERSION_OPTION: str(snapshot.version),
+        TIME_TRAVEL_OPTION: str(time_travel).lower(),
+    }
 
 
 def scan_parquet(
@@ -195,6 +264,20 @@ class _ScanColumns:
             required=frozenset(physical_name(f, mode) for f in stored if not f.nullable),
             padded=padded,
             by_field_id=mode is ColumnMappingMode.ID,
+        )
+
+    def with_row_ids(self, tracked: RowTrackingColumns) -> _ScanColumns:
+        """Return them with the columns of which ids and commit versions of rows are made."""
+
+        def extended(schema: T.StructType, *names: str) -> T.StructType:
+            return T.StructType(
+                [*schema.fields, *(T.StructField(name, T.LongType()) for name in names)]
+            )
+
+        return dataclasses.replace(
+            self,
+            data_schema=extended(self.data_schema, tracked.row_id, tracked.row_commit_version),
+            partition_schema=extended(self.partition_schema, BASE_ROW_ID, DEFAULT_COMMIT_VERSION),
         )
 
     def select(self, rows: DataFrame, *helpers: str) -> DataFrame:

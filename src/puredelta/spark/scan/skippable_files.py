@@ -37,12 +37,16 @@ from puredelta.spark.resolve.predicate_from_json import (
     predicate_of,
 )
 from puredelta.spark.scan.data_file import DataFile, is_odd_path, require_readable
-from puredelta.spark.session.helper_columns import FILE_ORDINAL
+from puredelta.spark.session.helper_columns import BASE_ROW_ID, DEFAULT_COMMIT_VERSION, FILE_ORDINAL
 from puredelta.spark.session.types import to_spark
 
 logger = logging.getLogger(__name__)
 
 _FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")
+_ROW_ID_COLUMNS = {
+    BASE_ROW_ID: "base_row_id",
+    DEFAULT_COMMIT_VERSION: "default_row_commit_version",
+}
 _METADATA_FIELDS = frozenset(
     {
         "file_path",
@@ -62,10 +66,18 @@ _lock = threading.Lock()
 
 
 def data_files(
-    files: FileTable, root_uri: str, ordinals: Mapping[int, int] | None = None
+    files: FileTable,
+    root_uri: str,
+    ordinals: Mapping[int, int] | None = None,
+    *,
+    with_row_ids: bool = False,
 ) -> list[DataFile]:
-    """Return files as a scan reads them; ``ordinals`` are values of `FILE_ORDINAL`, by place."""
+    """Return files as a scan reads them; ``ordinals`` are values of `FILE_ORDINAL`, by place.
+
+    ``with_row_ids`` adds values of `BASE_ROW_ID` and `DEFAULT_COMMIT_VERSION`.
+    """
     columns = [files.rows[name].to_pylist() for name in _FILE_COLUMNS]
+    numbers = _row_id_values(files) if with_row_ids else None
     root = short_uri(root_uri).rstrip("/")
     known = ordinals or {}
     return [
@@ -77,10 +89,16 @@ def data_files(
             partition_values={
                 **dict(values or ()),
                 FILE_ORDINAL: str(known[n]) if n in known else None,
+                **(numbers[n] if numbers is not None else {}),
             },
         )
         for n, (path, size_bytes, modified_ms, values) in enumerate(zip(*columns, strict=True))
     ]
+
+
+def _row_id_values(files: FileTable) -> list[dict[str, str | None]]:
+    texts = [files.rows[name].cast(pa.string()).to_pylist() for name in _ROW_ID_COLUMNS.values()]
+    return [dict(zip(_ROW_ID_COLUMNS, values, strict=True)) for values in zip(*texts, strict=True)]
 
 
 def is_for_spark(spark: SparkSession, files: FileTable, root_uri: str) -> bool:
@@ -93,8 +111,13 @@ def is_for_spark(spark: SparkSession, files: FileTable, root_uri: str) -> bool:
 class SkippableFiles:
     """The files of one version of a table; threads may share it."""
 
-    def __init__(self, snapshot: Snapshot, *, numbered: Sequence[int]) -> None:
-        """``numbered`` are the places of files that have their place as `FILE_ORDINAL`."""
+    def __init__(
+        self, snapshot: Snapshot, *, numbered: Sequence[int], with_row_ids: bool = False
+    ) -> None:
+        """``numbered`` are the places of files that have their place as `FILE_ORDINAL`;
+        ``with_row_ids`` as in `data_files`.
+        """
+        self._with_row_ids = with_row_ids
         self._files = snapshot.files
         self._config = snapshot.config
         self._root_uri = snapshot.root_uri
@@ -104,13 +127,15 @@ class SkippableFiles:
         self.identity = self._digest()
 
     @classmethod
-    def of(cls, snapshot: Snapshot, *, numbered: Sequence[int] = ()) -> SkippableFiles:
+    def of(
+        cls, snapshot: Snapshot, *, numbered: Sequence[int] = (), with_row_ids: bool = False
+    ) -> SkippableFiles:
         """Return the files of a version, shared with other frames of it.
 
         Raises:
             UnsupportedError, CorruptTableError: see `require_readable`.
         """
-        files = cls(snapshot, numbered=numbered)
+        files = cls(snapshot, numbered=numbered, with_row_ids=with_row_ids)
         if files._may_be_unreadable():
             require_readable(files.every_file())
         with _lock:
@@ -202,7 +227,7 @@ class SkippableFiles:
     def _data_files(self, files: FileTable, places: np.ndarray[Any, Any]) -> list[DataFile]:
         numbered = np.flatnonzero(self._numbered[places])
         ordinals = {int(n): int(places[n]) for n in numbered}
-        return data_files(files, self._root_uri, ordinals)
+        return data_files(files, self._root_uri, ordinals, with_row_ids=self._with_row_ids)
 
     def _may_be_unreadable(self) -> bool:
         rows = self._files.rows
@@ -212,8 +237,9 @@ class SkippableFiles:
 
     def _digest(self) -> str:
         """Name what is read: equal digests mean equal files."""
-        rows = self._files.rows.select(_FILE_COLUMNS).combine_chunks()
-        columns = repr((self._config.schema, self._config.partition_columns))
+        numbers = tuple(_ROW_ID_COLUMNS.values()) if self._with_row_ids else ()
+        rows = self._files.rows.select(_FILE_COLUMNS + numbers).combine_chunks()
+        columns = repr((self._config.schema, self._config.partition_columns, numbers))
         digest = hashlib.sha256(json.dumps([self._root_uri, len(self), columns]).encode())
         for batch in rows.to_batches():
             digest.update(batch.serialize())
