@@ -12,23 +12,25 @@ import os
 import sys
 from collections.abc import Sequence
 
-from benchmarks.bench import Bench, heading
+from benchmarks.bench import Bench, due, earlier, heading, not_measured
 from benchmarks.options import RESULTS, Options
-from benchmarks.report import Measurement, markdown, picture, restored, stored
+from benchmarks.report import Measurement, markdown, picture, stored
 
 
 def main() -> None:
-    """Measure what the environment chooses."""
+    """Measure what the environment chooses.
+
+    Raises:
+        SystemExit: there are arguments; they would not be obeyed.
+    """
+    if len(sys.argv) > 1:
+        raise SystemExit(f"{__doc__}\nNothing can be chosen by arguments: {sys.argv[1:]}")
     options = Options.of(os.environ)
-    found = _earlier(options)
-    known = {(m.workload, m.engine) for m in found if not m.problem}
+    found = earlier(options)
     bench = Bench(options)
     try:
-        for workload in options.workloads:
-            engines = options.engines_for(workload)
-            if all((workload.title, engine.name) in known for engine in engines):
-                continue
-            others = [m for m in found if m.workload != workload.title]
+        for workload in due(options, found):
+            others = not_measured(found, workload, options)
             for state in bench.measure(workload):
                 found = [*others, *state]
                 _store(found, options)
@@ -37,12 +39,6 @@ def main() -> None:
     print(f"\n{markdown(found, heading(options))}\n\nKept in {RESULTS} as {options.name}")
     if any(m.problem for m in found):
         sys.exit(1)
-
-
-def _earlier(options: Options) -> list[Measurement]:
-    """Return what an earlier run of the name measured, if this one takes it up."""
-    path = RESULTS / f"{options.name}.json"
-    return restored(path.read_text()) if options.resumes and path.exists() else []
 
 
 def _store(found: Sequence[Measurement], options: Options) -> None:

@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import statistics
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -14,9 +15,9 @@ from typing import Any, TypeAlias
 
 from benchmarks.conversions import Conversion
 from benchmarks.engines import Engine, EngineProcess
-from benchmarks.options import Measured, Options
+from benchmarks.options import RESULTS, Measured, Options
 from benchmarks.replay import table_totals
-from benchmarks.report import Measurement
+from benchmarks.report import Measurement, restored
 from benchmarks.requests import Request, convert_request, copy_request, merge_request
 from benchmarks.rows import Totals
 from benchmarks.tables import BaseTable, Shape, lay_table, write_parquet
@@ -259,6 +260,34 @@ def wrong(table: Path, shape: Shape, expected: Totals) -> str | None:
     """Say what is wrong with the rows of a table."""
     found = table_totals(table, shape.checked)
     return None if found == expected else f"{found} instead of {expected}"
+
+
+def earlier(options: Options) -> list[Measurement]:
+    """Return what an earlier run of the name measured, if this one takes it up."""
+    path = RESULTS / f"{options.name}.json"
+    return restored(path.read_text()) if options.resumes and path.exists() else []
+
+
+def due(options: Options, found: Sequence[Measurement]) -> Iterator[Measured]:
+    """Yield the workloads that have not been measured, until the time is over."""
+    known = {(m.workload, m.engine) for m in found if not m.problem}
+    end = time.monotonic() + 60 * options.minutes
+    for workload in options.workloads:
+        engines = options.engines_for(workload)
+        if all((workload.title, engine.name) in known for engine in engines):
+            continue
+        if time.monotonic() > end:
+            print(f"Left for another run: {workload.title}", flush=True)
+            continue
+        yield workload
+
+
+def not_measured(
+    found: Sequence[Measurement], workload: Measured, options: Options
+) -> list[Measurement]:
+    """Return what is known of other workloads, and of engines that are not asked now."""
+    names = {engine.name for engine in options.engines_for(workload)}
+    return [m for m in found if m.workload != workload.title or m.engine not in names]
 
 
 def heading(options: Options) -> str:

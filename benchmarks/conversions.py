@@ -27,6 +27,8 @@ class Conversion:
     partitions: int | None = None
     files: int
     """Of the directory; of each partition, where there are some."""
+    columns: int = 3
+    """Of the files, besides those of the partition."""
 
     @property
     def title(self) -> str:
@@ -59,7 +61,7 @@ class Conversion:
         paths = [directory / path for path in self.paths()]
         for number, path in enumerate(paths):
             if number < _DISTINCT_FILES:
-                write_parquet(_rows(number), path)
+                write_parquet(_rows(number, self.columns), path)
             else:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 os.link(paths[number % _DISTINCT_FILES], path)
@@ -87,9 +89,16 @@ class Conversion:
         return None
 
 
-def _rows(number: int) -> pa.Table:
+def _rows(number: int, columns: int) -> pa.Table:
+    """Return rows of whole numbers, fractions and texts in turn, all of other values per file."""
     ids = np.arange(_ROWS_PER_FILE) + number * _ROWS_PER_FILE
-    return pa.table({"id": ids, "amount": ids * 0.5, "name": [f"name {n % 100}" for n in ids]})
+    kinds = (
+        ("id", ids),
+        ("amount", ids * 0.5),
+        ("name", [f"name {n % 100}" for n in ids]),
+    )
+    picked = ((n, *kinds[n % len(kinds)]) for n in range(columns))
+    return pa.table({f"{name}{n // len(kinds) or ''}": values for n, name, values in picked})
 
 
 def _partition(path: str) -> str | None:
@@ -98,12 +107,16 @@ def _partition(path: str) -> str | None:
 
 
 _FILES, _PARTITIONED = "convert_files", "convert_partitioned"
+_WIDE, _WIDE_PARTITIONED = "convert_wide_files", "convert_wide_partitioned"
+_WIDE_COLUMNS = 24
 CONVERSIONS = (
     Conversion(name=_FILES, files=1_000),
     Conversion(name=_PARTITIONED, partitions=100, files=5),
     Conversion(name=_FILES, files=10_000),
     Conversion(name=_PARTITIONED, partitions=1_000, files=5),
     Conversion(name=_FILES, files=100_000),
+    Conversion(name=_WIDE, files=10_000, columns=_WIDE_COLUMNS),
+    Conversion(name=_WIDE_PARTITIONED, partitions=1_000, files=5, columns=_WIDE_COLUMNS),
 )
 _SMALL = CONVERSIONS[:2]
 _USUAL = CONVERSIONS[2:4]

@@ -1,8 +1,9 @@
 """A log of a million active files: opened, pruned, appended to, by each engine in turn.
 
-    python -m benchmarks.log_scale [--files 1000000] [--directory DIR]
+    python -m benchmarks.log_scale [--files 1000000] [--directory DIR] [--policy v2]
 
-The log is laid once: four commits and a checkpoint of them (one file, or V2 with `--policy v2`).
+The log is laid once: four commits and a checkpoint of them (one file; V2 with `--policy v2`; ten
+files, as other writers make them, with `--policy parts`).
 Its data files do not exist: nothing here reads rows. Every engine works in a process of its own
 on the same log, one after the other, and what it commits is removed. Seconds are those on the
 clock, and those of a processor that the process and all it started used: on a machine that others
@@ -29,6 +30,7 @@ from benchmarks.engines import python_of
 from benchmarks.processes import forget_peaks, peaks, processor_seconds
 
 DAYS = 1_000
+PARTS = 10
 FIRST_DAY = dt.date(2020, 1, 1)
 _FIELDS = (("id", "long"), ("v", "double"), ("name", "string"), ("day", "date"))
 _SCHEMA = {
@@ -62,6 +64,23 @@ def lay_log(root: Path, num_files: int, policy: str) -> None:
     started, used = time.perf_counter(), processor_seconds()
     write_checkpoint(table.store, snapshot, now_ms=int(time.time() * 1000))
     _show("puredelta", "checkpoint", started, used)
+    if policy == "parts":
+        _split(log)
+
+
+def _split(log: Path) -> None:
+    """Replace a checkpoint in one file by one in several, with the same rows in their order."""
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    (whole,) = log.glob("*.checkpoint.parquet")
+    version, rows = whole.name.split(".")[0], pq.read_table(whole)
+    size = -(-rows.num_rows // PARTS)
+    for part in range(PARTS):
+        name = f"{version}.checkpoint.{part + 1:010d}.{PARTS:010d}.parquet"
+        pq.write_table(rows.slice(part * size, size), log / name)
+    whole.unlink()
+    hint = {"version": int(version), "size": rows.num_rows, "parts": PARTS}
+    (log / "_last_checkpoint").write_text(json.dumps(hint))
 
 
 def _head(policy: str) -> Iterator[dict[str, Any]]:
@@ -76,7 +95,7 @@ def _head(policy: str) -> Iterator[dict[str, Any]]:
             "format": {"provider": "parquet", "options": {}},
             "schemaString": json.dumps(_SCHEMA),
             "partitionColumns": ["day"],
-            "configuration": {"delta.checkpointPolicy": policy},
+            "configuration": {"delta.checkpointPolicy": "v2" if policy == "v2" else "classic"},
             "createdTime": 1,
         }
     }
@@ -145,9 +164,12 @@ def puredelta_steps(root: str, low: int, day: dt.date) -> Iterator[Step]:
 
     begins = compare("id", LONG, p.CompareOp.GREATER_OR_EQUAL, low)
     ends = compare("id", LONG, p.CompareOp.LESS, low + 100_000)
+    by_partition, by_key = compare("day", DATE, p.CompareOp.EQUAL, day), p.And((begins, ends))
     yield "open", log.snapshot
-    yield "prune by partition", lambda: prune(compare("day", DATE, p.CompareOp.EQUAL, day))
-    yield "prune by key range", lambda: prune(p.And((begins, ends)))
+    for again in ("", " again"):
+        yield f"prune by partition{again}", lambda: prune(by_partition)
+    for again in ("", " again"):
+        yield f"prune by key range{again}", lambda: prune(by_key)
     yield "append", append
     yield "append again", append
 
@@ -165,8 +187,10 @@ def rust_steps(root: str, low: int, day: dt.date) -> Iterator[Step]:
     def prune(predicate: str) -> object:
         return tables[0].file_uris(file_pruning_predicate=predicate)
 
-    yield "prune by partition", lambda: prune(f"day = '{day}'")
-    yield "prune by key range", lambda: prune(keys)
+    for again in ("", " again"):
+        yield f"prune by partition{again}", lambda: prune(f"day = '{day}'")
+    for again in ("", " again"):
+        yield f"prune by key range{again}", lambda: prune(keys)
     yield "append", lambda: write_deltalake(tables[0], rows, mode="append")
     yield "append again", lambda: write_deltalake(tables[0], rows, mode="append")
 
@@ -200,9 +224,12 @@ def spark_steps(root: str, low: int, day: dt.date) -> Iterator[Step]:
         return row.write.format("delta").mode("append").save(root)
 
     yield "open", opened
-    yield "prune by partition", lambda: table().filter(f"day = DATE'{day}'").inputFiles()
     keys = f"id >= {low} AND id < {low + 100_000}"
-    yield "prune by key range", lambda: table().filter(keys).inputFiles()
+    day_only = f"day = DATE'{day}'"
+    for again in ("", " again"):
+        yield f"prune by partition{again}", lambda: table().filter(day_only).inputFiles()
+    for again in ("", " again"):
+        yield f"prune by key range{again}", lambda: table().filter(keys).inputFiles()
     yield "append", append
     yield "append again", append
 
@@ -241,7 +268,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=1_000_000)
     parser.add_argument("--directory", type=Path, default=Path("/tmp/puredelta-log-scale"))
-    parser.add_argument("--policy", choices=("classic", "v2"), default="classic")
+    parser.add_argument("--policy", choices=("classic", "v2", "parts"), default="classic")
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--only", choices=ENGINES, help=argparse.SUPPRESS)
     options = parser.parse_args()

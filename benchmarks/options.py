@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,8 @@ class Options:
     """Commands of puredelta tell of their phases (`benchmarks.profile`)."""
     limit_seconds: float = 3_600.0
     """How long an engine may take over one command."""
+    minutes: float = math.inf
+    """After so long no other workload is begun; another run takes it up (`resumes`)."""
 
     @classmethod
     def of(
@@ -70,6 +73,7 @@ class Options:
             fresh=chosen("FRESH", "0") == "1",
             resumes=chosen("RESUME", "0") == "1",
             limit_seconds=float(chosen("LIMIT", "3600")),
+            minutes=float(chosen("MINUTES", "inf")),
         )
 
     def engines_for(self, workload: Measured) -> tuple[Engine, ...]:

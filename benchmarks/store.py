@@ -16,15 +16,16 @@ import os
 import shutil
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
-from benchmarks.bench import Answer, Bench, heading
+from benchmarks.bench import Answer, Bench, due, earlier, heading, not_measured
 from benchmarks.engines import Engine
 from benchmarks.options import PREFIX, RESULTS, Options
-from benchmarks.report import Measurement, markdown, stored, table_head, table_row
+from benchmarks.report import markdown, stored, table_head, table_row
 from benchmarks.requests import HADOOP, STORAGE_OPTIONS, Request
 from tests.servers import s3
 from tests.servers.proxy import Proxy
@@ -33,6 +34,8 @@ _SERVER = "versitygw"
 _TAG = "user.etag"
 """Where it keeps the tag of an object."""
 _ENGINES = "puredelta,delta-spark,delta-rs"
+Counts: TypeAlias = dict[str, dict[str, list[Counter[str]]]]
+"""The requests of each command, by verb, of each engine, of each workload."""
 
 
 class StoreBench(Bench):
@@ -56,10 +59,14 @@ class StoreBench(Bench):
 
 
 def _tag(table: Path) -> None:
-    """Give files the tags that the server would have given them: s3a insists on one."""
+    """Give files the tags that the server would have given them: s3a insists on one.
+
+    It also keeps footers by name and tag, so that files of one name have tags of their own.
+    """
     for file in table.rglob("*"):
         if file.is_file() and _TAG not in os.listxattr(file):
-            tag = hashlib.md5(file.name.encode(), usedforsecurity=False).hexdigest()
+            content = f"{file.name} {file.stat().st_ino} {file.stat().st_mtime_ns}".encode()
+            tag = hashlib.md5(content, usedforsecurity=False).hexdigest()
             os.setxattr(file, _TAG, f'"{tag}"'.encode())
 
 
@@ -88,13 +95,16 @@ def _environment(endpoint: str) -> dict[str, str]:
     return {HADOOP: json.dumps(s3.settings(endpoint)), STORAGE_OPTIONS: json.dumps(rust)}
 
 
-def _counted(of_workload: Mapping[str, Mapping[str, Sequence[Counter[str]]]]) -> str:
+def _counted(of_workload: Counts) -> str:
     """Return the median number of requests of each workload, and how many of them wrote."""
-    names = list(next(iter(of_workload.values())))
+    names = list(dict.fromkeys(name for found in of_workload.values() for name in found))
     lines = [*table_head(["requests (of them writes)", *names])]
     for title, found in of_workload.items():
         cells = []
         for name in names:
+            if name not in found:
+                cells.append("-")
+                continue
             totals = statistics.median(sum(c.values()) for c in found[name])
             writes = statistics.median(c["PUT"] + c["POST"] + c["DELETE"] for c in found[name])
             cells.append(f"{totals:g} ({writes:g})")
@@ -102,29 +112,40 @@ def _counted(of_workload: Mapping[str, Mapping[str, Sequence[Counter[str]]]]) ->
     return "\n".join(lines)
 
 
+def _earlier_counts(options: Options) -> Counts:
+    path = RESULTS / f"{options.name}-requests.json"
+    if not (options.resumes and path.exists()):
+        return {}
+    return {
+        title: {name: [Counter(one) for one in some] for name, some in engines.items()}
+        for title, engines in json.loads(path.read_text()).items()
+    }
+
+
 def main() -> None:
     """Measure what the environment chooses."""
     options = Options.of(os.environ, engines=_ENGINES, suffix="-store")
     delay_ms = float(os.environ.get(f"{PREFIX}DELAY", "30"))
     options = replace(options, directory=options.directory / "store")
-    found: list[Measurement] = []
-    counts: dict[str, dict[str, list[Counter[str]]]] = {}
+    found, counts = earlier(options), _earlier_counts(options)
     title = f"{heading(options)}, {delay_ms:g} ms a request"
     with delayed_bucket(options.directory / "server", delay_ms) as (proxy, bucket):
         os.environ.update(_environment(proxy.endpoint))
         bench = StoreBench(options, proxy, bucket)
         try:
-            for workload in options.workloads:
-                others = list(found)
+            for workload in due(options, found):
+                others = not_measured(found, workload, options)
+                former = counts.get(workload.title, {})
                 for state in bench.measure(workload):
                     found = [*others, *state]
-                    counts[workload.title] = {
+                    counts[workload.title] = former | {
                         name: list(of[-options.repeats :]) for name, of in bench.requests.items()
                     }
                     text = f"{markdown(found, title)}\n\n{_counted(counts)}\n"
                     RESULTS.mkdir(exist_ok=True)
                     (RESULTS / f"{options.name}.json").write_text(stored(found, title))
                     (RESULTS / f"{options.name}.md").write_text(text)
+                    (RESULTS / f"{options.name}-requests.json").write_text(json.dumps(counts))
         finally:
             bench.close()
     print(f"\n{(RESULTS / f'{options.name}.md').read_text()}\nKept in {RESULTS} as {options.name}")

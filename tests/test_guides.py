@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
+from logging import getLogger
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ _BLOCK = re.compile(r"^```(python|sql)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 PAGES = [
-    *(DOCS / name for name in ("index.md", "activation.md", "sql.md")),
+    *(DOCS / name for name in ("index.md", "activation.md", "sql.md", "explain.md")),
     *sorted((DOCS / "guides").glob("*.md")),
 ]
 
@@ -65,9 +67,28 @@ def events(spark: SparkSession, data: Path) -> dict[str, Any]:
     return {"date": dt.date, "updates": rows}
 
 
-PREPARED = {"activation": orders, "sql": events}
+def states(spark: SparkSession, data: Path) -> dict[str, Any]:
+    """The table of the page on explain."""
+    rows = spark.range(30).selectExpr("id", "'on time' AS state")
+    puredelta.write(rows, data / "states")
+    return {"path": str(data / "states")}
 
 
+PREPARED = {"activation": orders, "explain": states, "sql": events}
+
+
+@pytest.fixture
+def logging_as_it_was() -> Iterator[None]:
+    """Take back what a page does to loggers."""
+    names = ("puredelta", "puredelta.statement", "puredelta.stage")
+    known = [(logger, logger.level, list(logger.handlers)) for logger in map(getLogger, names)]
+    yield
+    for logger, level, handlers in known:
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
+
+
+@pytest.mark.usefixtures("logging_as_it_was")
 @pytest.mark.parametrize(
     "page",
     [page for page in (README, *PAGES) if _BLOCK.search(page.read_text(encoding="utf-8"))],

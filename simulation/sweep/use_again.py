@@ -6,7 +6,7 @@ import shutil
 import time
 from pathlib import Path
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, SparkRuntimeException
 from pyspark.sql import SparkSession
 
 import puredelta
@@ -19,6 +19,7 @@ from simulation.sweep.commands import Subject
 from simulation.sweep.injection import Killed
 from simulation.sweep.judge import State, rubbish, state_of
 
+_TASKS_END_WITHIN_S = 60.0
 _RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
@@ -50,8 +51,9 @@ def use_again(
 ) -> list[str]:
     """Use the table again: a creation is repeated, then VACUUM takes what is left.
 
-    CREATE TABLE refuses a place with files, as delta-spark does: after a kill somebody has to
-    remove what lies there. A conversion whose entry was not changed is finished by another one.
+    CREATE TABLE refuses a place with files, as delta-spark does, and Spark's catalog one with a
+    directory: after a kill somebody has to remove what lies there. A conversion whose entry was
+    not changed is finished by another one.
     """
     store = LocalStore(root / "table")
     if now.version < 0:
@@ -65,7 +67,7 @@ def use_again(
             return [*found, "the table has other rows under its name"]
         now = state_of(store)
     log = TableLog(store)
-    time.sleep(0.002)
+    _let_tasks_end(spark)
     spark.conf.set(_RETENTION_CHECK, "false")
     try:
         vacuum(spark, log, retention_hours=0)
@@ -77,12 +79,23 @@ def use_again(
     return [f"VACUUM leaves {found[:3]}"] if found else []
 
 
+def _let_tasks_end(spark: SparkSession) -> None:
+    """Wait for tasks of a job that failed: what they write after a VACUUM is the next one's."""
+    tracker = spark.sparkContext._jsc.sc().statusTracker()  # noqa: SLF001
+    until = time.monotonic() + _TASKS_END_WITHIN_S
+    while time.monotonic() < until:
+        if not any(executor.numRunningTasks() for executor in tracker.getExecutorInfos()):
+            break
+        time.sleep(0.05)
+    time.sleep(0.002)
+
+
 def _create_again(spark: SparkSession, subject: Subject, root: Path) -> None:
     if subject.is_managed:
         spark.sql(f"DROP TABLE IF EXISTS {subject.table}")
     try:
         subject.run(spark, str(root))
-    except (InvalidRequestError, AnalysisException):
+    except (InvalidRequestError, AnalysisException, SparkRuntimeException):
         shutil.rmtree(root / "table")
         subject.run(spark, str(root))
 

@@ -201,3 +201,30 @@ def test_without_activation_a_data_source_reads_tables_by_path(
     assert contents(changes.select("id", "p", "_change_type")) == [(2, 0, "delete")]
     with pytest.raises(AnalysisException, match=r"Call puredelta\.activate\(spark\) first"):
         rows.write.format("delta").mode("append").save(path)
+
+
+def test_a_new_location_has_the_same_table(database: SparkSession, tmp_path: Path) -> None:
+    spark = database
+    spark.sql("CREATE TABLE here (id BIGINT, p INT) USING delta PARTITIONED BY (p)")
+    rows = spark.range(3).selectExpr("id", "1 AS p")
+    puredelta.write(rows, tmp_path / "same", partition_by=["p"])
+    puredelta.write(rows, tmp_path / "flat")
+    with pytest.raises(TableNotFoundError) as missing:
+        spark.sql(f"ALTER TABLE here SET LOCATION '{tmp_path}/nothing'")
+    assert missing.value.code is ErrorCode.MISSING_DELTA_TABLE
+    with pytest.raises(InvalidRequestError, match="original schema") as differs:
+        spark.sql(f"ALTER TABLE here SET LOCATION '{tmp_path}/flat'")
+    assert differs.value.code is ErrorCode.SET_LOCATION_SCHEMA_MISMATCH
+    with pytest.raises(InvalidRequestError) as of_path:
+        spark.sql(f"ALTER TABLE delta.`{tmp_path}/flat` SET LOCATION '{tmp_path}/same'")
+    assert of_path.value.code is ErrorCode.CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER
+    assert spark.table("here").count() == 0
+    spark.sql(f"ALTER TABLE here SET LOCATION '{tmp_path}/same'")
+    assert spark.table("here").count() == 3
+    spark.conf.set("spark.databricks.delta.alterLocation.bypassSchemaCheck", "true")
+    try:
+        spark.sql(f"ALTER TABLE here SET LOCATION '{tmp_path}/flat'")
+    finally:
+        spark.conf.unset("spark.databricks.delta.alterLocation.bypassSchemaCheck")
+    assert spark.table("here").count() == 3
+    spark.sql("DROP TABLE here")

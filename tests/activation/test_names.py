@@ -187,3 +187,28 @@ def test_statements_that_are_computed(database: SparkSession) -> None:
     for wrong in ("CAST(NULL AS STRING)", "'SELECT ?' USING"):
         with pytest.raises(AnalysisException):
             spark.sql(f"EXECUTE IMMEDIATE {wrong}")
+
+
+def test_names_that_a_clause_computes(database: SparkSession) -> None:
+    """`IDENTIFIER(...)` is a name wherever Spark takes one."""
+    spark, named = database, {"t": "d"}
+    place_of = place(spark, "d")
+    assert contents(spark.sql("SELECT v FROM IDENTIFIER(:t)", args=named)) == [(1,), (2,)]
+    assert contents(spark.sql("SELECT v FROM IDENTIFIER(?) WHERE id = ?", args=["d", 2])) == [(2,)]
+    text = f"'delta.`{place_of}`'"
+    assert contents(spark.sql(f"SELECT IDENTIFIER('v') FROM IDENTIFIER({text})")) == [(1,), (2,)]
+    assert contents(spark.sql("SELECT v FROM IDENTIFIER(:t) VERSION AS OF 0", args=named)) == []
+    spark.sql("INSERT INTO IDENTIFIER('na' || 'med.d') VALUES (:id, 3)", args={**named, "id": 3})
+    spark.sql("UPDATE IDENTIFIER(:t) SET v = 4 WHERE id = 3", args=named)
+    spark.sql("DELETE FROM IDENTIFIER(:t) WHERE id = 1", args=named)
+    assert contents(spark.table("d")) == [(2, 2), (3, 4)]
+    spark.sql("CREATE TABLE IDENTIFIER(:new) USING delta AS SELECT * FROM d", args={"new": "e"})
+    spark.sql("ALTER TABLE IDENTIFIER('e') ADD COLUMN w INT")
+    spark.sql("OPTIMIZE IDENTIFIER('e')")
+    assert spark.table("e").columns == ["id", "v", "w"]
+    spark.sql("DROP TABLE IDENTIFIER(:new)", args={"new": "e"})
+    assert not spark.catalog.tableExists("e")
+    with pytest.raises(AnalysisException, match="nowhere"):
+        spark.sql("SELECT * FROM IDENTIFIER('nowhere')").collect()
+    with pytest.raises(AnalysisException, match="IDENTIFIER"):
+        spark.sql("SELECT * FROM IDENTIFIER(rand())").collect()

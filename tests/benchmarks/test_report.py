@@ -83,6 +83,8 @@ def test_choices() -> None:
         "convert_files (10000)",
         "convert_partitioned (1000 x 5)",
         "convert_files (100000)",
+        "convert_wide_files (10000)",
+        "convert_wide_partitioned (1000 x 5)",
     ]
     bigger = Options.of({"PUREDELTA_BENCH_SIZE": "M", "PUREDELTA_BENCH_ENGINES": "all"})
     converted = bigger.workloads[-1]

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -41,7 +42,7 @@ _CHANGING = {
     "spark.dynamicAllocation.initialExecutors": "2",
     "spark.dynamicAllocation.minExecutors": "1",
     "spark.dynamicAllocation.maxExecutors": "2",
-    "spark.dynamicAllocation.executorIdleTimeout": "5s",
+    "spark.dynamicAllocation.executorIdleTimeout": "15s",
     "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
     "spark.speculation": "true",
     "spark.speculation.interval": "50ms",
@@ -114,8 +115,7 @@ def main(directory: Path, runs: int) -> dict[str, Any]:
         s3.s3_server(name, directory / "s3") as endpoint,
         Cluster(directory / "workers") as cluster,
     ):
-        cluster.add_worker("one", hidden)
-        cluster.add_worker("two", hidden)
+        cluster.add_workers(["one", "two"], hidden)
         spark = session(cluster, endpoint)
         spark.sparkContext.setLogLevel("OFF")
         answers["workers"] = workers(spark)
@@ -130,7 +130,10 @@ def main(directory: Path, runs: int) -> dict[str, Any]:
         work = Workload(spark, f"s3a://{s3.BUCKET}/table", killer)
         delays = Random(7)
         for run in range(runs):
+            began = time.monotonic()
             work.run(STATEMENTS[run % len(STATEMENTS)], delays.choice((0.0, 0.2, 0.6, 1.5)))
+            took = time.monotonic() - began
+            print(f"{took:.0f} s", file=sys.stderr, flush=True)  # noqa: T201 - how far it is
         answers |= {"killed": killer.killed, "wrong": work.wrong, "left": work.left()}
         spark.stop()
     return answers

@@ -66,8 +66,7 @@ def main(directory: Path) -> dict[str, Any]:
         Cluster(directory / "workers") as cluster,
     ):
         hidden = [*installed(), Path(pa.__file__).parent]
-        cluster.add_worker("one", hidden)
-        cluster.add_worker("two", hidden)
+        cluster.add_workers(["one", "two"], hidden)
         spark = session(cluster, endpoint)
         spark.sparkContext.setLogLevel("OFF")
         answers["workers"] = workers(spark)

@@ -78,6 +78,18 @@ def test_a_gap_before_a_checkpoint_is_a_warning(tmp_path: Path) -> None:
     assert found["missing-files"] is Severity.OK
 
 
+def test_a_commit_without_content_is_an_error(tmp_path: Path) -> None:
+    log = make_table(tmp_path, [1])
+    assert "empty-commits" not in severities(log)
+    append(log, tmp_path, "lost.parquet", [2])
+    (tmp_path / log_path(commit_name(1))).write_bytes(b"")
+    found = {f.check: f for f in table_findings(TableLog.open(str(tmp_path)))}
+    assert found["empty-commits"].severity is Severity.ERROR
+    assert commit_name(1) in found["empty-commits"].message
+    assert "VACUUM" in str(found["empty-commits"].mend)
+    assert found["log-gap"].severity is Severity.OK
+
+
 def test_a_damaged_commit_is_an_error(tmp_path: Path) -> None:
     make_table(tmp_path, [1])
     (tmp_path / log_path(commit_name(1))).write_text("{nonsense\n")

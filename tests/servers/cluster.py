@@ -45,13 +45,16 @@ class Cluster:
         assert found
         self.url = found[1]
 
-    def add_worker(self, name: str, hidden: Sequence[Path] = ()) -> Server:
-        """Start a worker to which some folders are empty."""
+    def add_workers(self, names: Sequence[str], hidden: Sequence[Path] = ()) -> None:
+        """Start workers to which some folders are empty, and wait for all of them."""
+        started = [self._add(name, hidden) for name in names]
+        for worker in started:
+            worker.wait_until(worker.says("Successfully registered with master"))
+
+    def _add(self, name: str, hidden: Sequence[Path]) -> Server:
         arguments = ["--host", LOOPBACK, "--webui-port", "0", "--cores", "1", "--memory", "1g"]
         command = [_command("worker.Worker"), *arguments, self.url]
-        worker = self._start(name, [_hiding(hidden), *command])
-        worker.wait_until(worker.says("Successfully registered with master"))
-        return worker
+        return self._start(name, [_hiding(hidden), *command])
 
     def _start(self, name: str, parts: list[object]) -> Server:
         command = [each for part in parts for each in (part if isinstance(part, list) else [part])]

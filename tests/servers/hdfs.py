@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pyspark
 
-from tests.servers.process import LOOPBACK, Server, free_port
+from tests.servers.process import LOOPBACK, START_SECONDS, Server, free_port
 
 _SERVER = "org.apache.hadoop.hdfs.server"
 WEB_ADDRESS = "dfs.namenode.http-address"
@@ -48,7 +48,7 @@ def hdfs(folder: Path) -> Iterator[Hdfs]:
     command = [*java, "-cp", os.pathsep.join(map(str, jars))]
     name_node = [*command, f"{_SERVER}.namenode.NameNode"]
     once = Server([*name_node, "-format", "-force", "-nonInteractive"], folder / "format.log")
-    assert once.process.wait(120) == 0, once.log.read_text()
+    assert once.process.wait(START_SECONDS) == 0, once.log.read_text()
     with contextlib.ExitStack() as stack:
         first = Server(name_node, folder / "name-node.log")
         stack.callback(first.stop)

@@ -100,7 +100,10 @@ class _NoSpark(FakeSession):
         self.conf = _Conf(self.conf.getAll)
         client = SimpleNamespace(deque=deque(), thread_connection=None)
         gateway = SimpleNamespace(_gateway_client=client)
-        self.sparkContext = SimpleNamespace(_gateway=gateway)
+        tracker = SimpleNamespace(getExecutorInfos=list)  # nobody runs a task
+        context = SimpleNamespace(statusTracker=lambda: tracker)
+        jsc = SimpleNamespace(sc=lambda: context)
+        self.sparkContext = SimpleNamespace(_gateway=gateway, _jsc=jsc)
 
 
 def _two_versions(_: Any, root: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 Work = Callable[[Any], Iterable[Any]]
 
 
-@dataclass
+@dataclass(eq=False)
 class LocalWorkers:
     """Stands for a session, its context and its data; runs one batch after the other."""
 

@@ -262,6 +262,19 @@ def test_errors_say_what_and_hide_secrets(endpoint: str, tmp_path: Path) -> None
     assert "top-secret-value" not in str(caught.value)
 
 
+@pytest.mark.parametrize("key", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"])
+def test_the_environment_may_name_a_server_without_tls(
+    endpoint: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = {key: endpoint, "AWS_REGION": "us-east-1"}
+    environment |= {"AWS_ACCESS_KEY_ID": s3.KEY, "AWS_SECRET_ACCESS_KEY": s3.SECRET}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    store = open_store(new_root())
+    store.put("a", b"a")
+    assert store.read("a") == b"a"
+
+
 def test_a_server_that_is_not_there_is_no_endless_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("puredelta.store.access.object_access.RETRIES_MAX", 2)
     store = s3.storage("http://127.0.0.1:1").open("s3a://lake/t")

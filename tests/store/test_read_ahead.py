@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 
 import pytest
 
-from puredelta.store.read_ahead import SLOW_READ_SECONDS, read_in_order
+from puredelta.store.base import StoredFile
+from puredelta.store.read_ahead import (
+    FAR_READ_SECONDS,
+    SLOW_READ_SECONDS,
+    begin_reading,
+    read_in_order,
+)
 
 
 class Readers:
@@ -62,6 +69,26 @@ def test_what_is_far_is_read_in_threads_that_try_again_now_and_then():
     assert not threads_left()
 
 
+def test_what_is_across_a_network_is_read_in_many_threads():
+    far = Readers(lambda _: 2 * FAR_READ_SECONDS)
+    assert read(6000, far) == [(n, -n) for n in range(6000)]
+    assert set(far.ahead) == {*range(2, 4098), *range(4100, 6000)}
+    assert not threads_left()
+
+
+def test_many_wait_for_a_network_at_the_same_time():
+    together = threading.Barrier(60)
+
+    def meet(n):
+        if n < 2:
+            time.sleep(2 * FAR_READ_SECONDS)
+        else:
+            together.wait(10)
+        return n
+
+    assert len(list(read_in_order(range(62), meet, threads=4))) == 62
+
+
 def test_sources_are_taken_lazily():
     taken = []
     sources = (taken.append(n) or n for n in itertools.count())
@@ -91,3 +118,18 @@ def test_an_error_comes_in_its_place_and_ends_the_reading():
 
 def threads_left():
     return [t for t in threading.enumerate() if t.name.startswith("puredelta-read")]
+
+
+def test_what_is_read_before_it_is_asked_for() -> None:
+    """Several files, or one that takes more than the request for its end."""
+
+    def stored(*sizes: int) -> list[StoredFile]:
+        return [StoredFile(path=str(s), size_bytes=s, modified_ms=0) for s in sizes]
+
+    def begun(*sizes: int) -> set[str]:
+        return {future.result() for future in begin_reading(stored(*sizes), str).values()}
+
+    assert begun() == begun(10) == set()
+    assert begun(10, 20) == {"10", "20"}
+    assert begun(1 << 20) == {str(1 << 20)}
+    assert begun(1 << 30) == begun(1 << 30, 10) == set()

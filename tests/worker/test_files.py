@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import obstore
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,13 +20,19 @@ from puredelta.worker.files import (
     UNKNOWN_SIZE,
     DataPath,
     NewFile,
-    RangeFile,
     StoreFields,
     client_of,
     joined,
     label,
 )
-from puredelta.worker.read_rows import OnlySparkError, OpenFile, opened, read_batches
+from puredelta.worker.range_file import RangeFile, fetched_ahead
+from puredelta.worker.read_rows import (
+    OnlySparkError,
+    OpenFile,
+    opened,
+    ranges_of_columns,
+    read_batches,
+)
 
 NO_OPTIONS = pickle.dumps({})
 ROWS = pa.table({"id": pa.array(range(300_000), pa.int64()), "text": ["x" * 20] * 300_000})
@@ -193,11 +202,47 @@ def test_objects_are_opened_ahead_and_in_order(
     size = (tmp_path / "0.parquet").stat().st_size
     paths: list[DataPath] = [(store, f"{n}.parquet", size) for n in range(40)]
     opened_paths = []
-    for path in files.fetched_ahead(paths, lambda path: path):
+    for path in fetched_ahead(paths, lambda path: path):
         assert next(read_batches(opened(path), None)).num_rows == 1
         opened_paths.append(path)
     assert opened_paths == paths
     assert len(requests) == 40  # each once
+
+
+def test_columns_come_ahead_where_they_are_small(
+    store: StoreFields, tmp_path: Path, requests: list[tuple[str, Any]]
+) -> None:
+    """Two requests for each file, of which the second is not waited for either."""
+    draw = np.random.default_rng(1)
+    rows = pa.table({"id": range(200_000), "x": draw.random(200_000), "y": draw.random(200_000)})
+    for n in range(3):
+        pq.write_table(rows, tmp_path / f"{n}.parquet", row_group_size=50_000)
+    size = (tmp_path / "0.parquet").stat().st_size
+    assert size > 4 << 20
+    paths: list[DataPath] = [(store, f"{n}.parquet", size) for n in range(3)]
+    wanted = functools.partial(ranges_of_columns, ["id"])
+    for path in fetched_ahead(paths, lambda path: path, wanted):
+        until = time.monotonic() + 20
+        while len(requests) < 6:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        found = pa.Table.from_batches(read_batches(opened(path), None, columns=["id"]))
+        assert found["id"].to_pylist() == list(range(200_000))
+    assert len(requests) == 6
+    requests.clear()
+    for path in fetched_ahead(paths, lambda path: path, wanted):
+        found = pa.Table.from_batches(read_batches(opened(path), None, columns=["y"]))
+        assert found["y"].to_pylist() == rows["y"].to_pylist()  # what came ahead does no harm
+
+
+def test_what_cannot_be_read_ahead_is_said_by_the_reader(
+    store: StoreFields, tmp_path: Path
+) -> None:
+    (tmp_path / "odd").write_bytes(b"no Parquet at all")
+    wanted = functools.partial(ranges_of_columns, ["id"])
+    (path,) = fetched_ahead([(store, "odd", 17)], lambda path: path, wanted)
+    with pytest.raises(OnlySparkError):
+        opened(path)
 
 
 def test_what_was_opened_ahead_is_forgotten_where_the_reader_stops(
@@ -205,7 +250,7 @@ def test_what_was_opened_ahead_is_forgotten_where_the_reader_stops(
 ) -> None:
     (tmp_path / "there").write_bytes(b"x")
     paths: list[DataPath] = [(store, name, 1) for name in ("there", "gone", "there")]
-    ahead = files.fetched_ahead(paths, lambda path: path)
+    ahead = fetched_ahead(paths, lambda path: path)
     next(ahead)
     ahead.close()  # type: ignore[attr-defined]
     assert not sys.modules[files._KEPT].arriving
@@ -214,4 +259,4 @@ def test_what_was_opened_ahead_is_forgotten_where_the_reader_stops(
 
 
 def test_files_of_a_file_system_are_not_touched() -> None:
-    assert list(files.fetched_ahead(["/no", "/such"], lambda path: path)) == ["/no", "/such"]
+    assert list(fetched_ahead(["/no", "/such"], lambda path: path)) == ["/no", "/such"]

@@ -12,8 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-import pyarrow.compute as pc
-
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import Action, Add, Remove
@@ -89,8 +87,7 @@ def manifest_contents(snapshot: Snapshot, keys: frozenset[_Key] | None = None) -
     An unpartitioned table has one always.
     """
     config, columns = snapshot.config, snapshot.config.physical_partition_columns
-    values = snapshot.files.rows["partition_values"]
-    texts = [pc.map_lookup(values, name, "first").to_pylist() for name in columns]
+    texts = [snapshot.files.partition_texts(name).to_pylist() for name in columns]
     lines: defaultdict[_Key, list[str]] = defaultdict(list)
     if not columns:
         lines[()] = []

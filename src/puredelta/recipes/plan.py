@@ -109,7 +109,10 @@ class MergePlan:
             options = ExecutionOptions(observe=_Watcher(self))
             outcome, report = execute_reported(command, self.spec, rows, options)
             command.settings.reset_set_transaction(spark)
-            shown.report({**outcome.metrics, **outcome.skipping}, note=outcome.source)
+            shown.report(
+                {**outcome.metrics, **outcome.skipping},
+                note="\n".join((outcome.source, *outcome.fallbacks)),
+            )
         counted = outcome.rows
         return ChangeResult(
             version=outcome.version,

@@ -7,10 +7,28 @@ uses ``/`` and is *decoded*: a real file name, never percent-encoded.
 from __future__ import annotations
 
 import itertools
+import re
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
+
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
+
+
+def temporary_name() -> str:
+    """Return a name for what a store writes before it gives the file its own."""
+    return f".{uuid.uuid4().hex}.tmp"
+
+
+def is_temporary(path: str) -> bool:
+    """Return whether a file has such a name: its writer is at work, or was killed.
+
+    >>> is_temporary("p=1/.0123456789abcdef0123456789abcdef.tmp"), is_temporary("a.tmp")
+    (True, False)
+    """
+    return _TEMPORARY.fullmatch(path.rpartition("/")[2]) is not None
 
 
 class PutOutcome(Enum):

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import os
 import shutil
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,6 +26,7 @@ from puredelta.store.base import (
     Store,
     StoredDirectory,
     StoredFile,
+    temporary_name,
 )
 from puredelta.store.file_system import (
     entries_of,
@@ -246,7 +246,7 @@ class LocalStore:
     def _temporary(self, target: Path, parts: Iterable[bytes]) -> Iterator[Path]:
         """Yield a flushed file with this content next to the target; one that cannot go stays."""
         make_directories(target.parent)
-        temporary = target.parent / f".{uuid.uuid4().hex}.tmp"
+        temporary = target.parent / temporary_name()
         try:
             with temporary.open("xb") as stream:
                 stream.writelines(parts)

@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from puredelta.store.base import StoredFile
+from puredelta.store.ranged_file import END_BYTES
 
 _READERS_MAX = 16
 _BYTES_MAX = 64 << 20
@@ -31,8 +32,8 @@ def begin_reading(files: Iterable[StoredFile], read: Callable[[str], bytes]) -> 
         if total > _BYTES_MAX:
             break
         chosen.append(file.path)
-    if len(chosen) < 2:  # noqa: PLR2004 - one file alone is read when it is asked for
-        return {}
+    if not chosen or (len(chosen) == 1 and total <= END_BYTES):
+        return {}  # one small file takes a request whenever it is asked for
     readers = ThreadPoolExecutor(min(_READERS_MAX, len(chosen)), "puredelta-read")
     begun = {path: readers.submit(read, path) for path in chosen}
     readers.shutdown(wait=False)
@@ -49,6 +50,12 @@ _AHEAD_READS = 256
 """Reads in threads before the next measurement."""
 
 _AHEAD_PER_THREAD = 4
+
+FAR_READ_SECONDS = 0.01
+"""A read that takes longer has crossed a network: the more are on their way the better."""
+_FAR_TRIED = 2
+_FAR_THREADS = 64
+_FAR_AHEAD_READS = 4096
 
 _LISTERS = 16
 _WAITED_SLOW_S = 0.001
@@ -72,22 +79,25 @@ def read_in_order(
     and the rest is abandoned. Several threads may call ``read`` at once.
     """
     remaining = iter(sources)
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="puredelta-read")
-    tried = slow = 0
-    try:
-        for source in remaining:
-            started = clock()
-            found = read(source)
-            slow += clock() - started > slow_s
-            yield source, found
-            tried += 1
-            if tried == _TRIED_READS:
-                if 2 * slow > tried:
-                    far = itertools.islice(remaining, _AHEAD_READS)
-                    yield from _read_ahead(far, read, pool, _AHEAD_PER_THREAD * threads)
-                tried = slow = 0
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    tried = slow = far = 0
+    for source in remaining:
+        started = clock()
+        found = read(source)
+        seconds = clock() - started
+        slow += seconds > slow_s
+        far += seconds >= FAR_READ_SECONDS
+        yield source, found
+        tried += 1
+        if tried == far == _FAR_TRIED:
+            some = itertools.islice(remaining, _FAR_AHEAD_READS)
+            yield from _read_ahead(some, read, max(threads, _FAR_THREADS))
+        elif tried == _TRIED_READS:
+            if 2 * slow > tried:
+                some = itertools.islice(remaining, _AHEAD_READS)
+                yield from _read_ahead(some, read, threads)
+        else:
+            continue
+        tried = slow = far = 0
 
 
 def walk_in_order(
@@ -116,13 +126,17 @@ def _waited() -> float:
 
 
 def _read_ahead(
-    sources: Iterable[S], read: Callable[[S], R], pool: ThreadPoolExecutor, ahead: int
+    sources: Iterable[S], read: Callable[[S], R], threads: int
 ) -> Iterator[tuple[S, R]]:
     running: deque[tuple[S, Future[R]]] = deque()
-    for source in sources:
-        running.append((source, pool.submit(read, source)))
-        if len(running) > ahead:
-            first, found = running.popleft()
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="puredelta-read")
+    try:
+        for source in sources:
+            running.append((source, pool.submit(read, source)))
+            if len(running) > _AHEAD_PER_THREAD * threads:
+                first, found = running.popleft()
+                yield first, found.result()
+        for first, found in running:
             yield first, found.result()
-    for first, found in running:
-        yield first, found.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

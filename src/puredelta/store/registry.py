@@ -23,6 +23,9 @@ from puredelta.store.object_store import ObjectStore
 
 logger = logging.getLogger(__name__)
 
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT")
+_ALLOW_HTTP = ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP")
+
 # As Hadoop reads it: a colon before the first slash ends a scheme. One letter is a drive.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _LOCAL = "file:"
@@ -116,6 +119,9 @@ class Storage:
         access = translate(location, self.settings, self.options)
         if isinstance(access, Untranslated):
             return self._in_hadoop(text, access.reason)
+        if _allows_http(os.environ) and "allow_http" not in access.client_options:
+            options = {**access.client_options, "allow_http": "true"}
+            access = replace(access, client_options=options)
         systems = self.file_systems
         if systems is None:
             return ObjectStore(location, access, open_at=self.open)
@@ -210,3 +216,12 @@ def _path_of_file_uri(uri: str) -> str:
             path=uri,
         )
     return rest
+
+
+def _allows_http(environment: Mapping[str, str]) -> bool:
+    """Return whether the environment names an endpoint without TLS, or allows one.
+
+    obstore reads endpoints there, and not this once a client has options of its own.
+    """
+    named = any(environment.get(key, "").startswith("http://") for key in _ENDPOINTS)
+    return named or any(environment.get(key, "").lower() == "true" for key in _ALLOW_HTTP)

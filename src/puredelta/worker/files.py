@@ -15,10 +15,7 @@ import pickle
 import sys
 import tempfile
 import time
-from bisect import bisect_right
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import IO, Any, TypeAlias, TypeVar
@@ -34,20 +31,12 @@ DataPath: TypeAlias = str | ObjectFields
 """A file or a directory: a path of a file system, or an object, or the beginning of its name."""
 
 UNKNOWN_SIZE = -1
-_KILOBYTE = 1024
-_MEGABYTE = 1024 * _KILOBYTE
-_TAIL_BYTES = 64 * _KILOBYTE
-"""Read at first from an object's end: nearly all footers, and small files as a whole."""
-_REQUEST_BYTES = 8 * _MEGABYTE
-"""Of what is read at once; larger ranges are read by several requests at the same time."""
-_GAP_BYTES = 1 * _MEGABYTE
-"""Ranges that lie closer together are read as one: another request takes longer."""
-_MEMORY_BYTES = 64 * _MEGABYTE
+KILOBYTE = 1024
+MEGABYTE = 1024 * KILOBYTE
+_MEMORY_BYTES = 64 * MEGABYTE
 """Of a new object before it is written to the worker's disk."""
-_PART_BYTES = 16 * _MEGABYTE
+_PART_BYTES = 16 * MEGABYTE
 """Of an upload; an object of less is one request. Stores take up to 10,000 parts."""
-_AHEAD = 16
-"""How many objects are opened before they are needed."""
 _KEPT = "puredelta_worker_stores"
 """A module of this name keeps what outlives the code of a task: clients, and what is on its way."""
 _CLIENTS_MAX = 16
@@ -78,24 +67,24 @@ def make_directory(path: DataPath) -> None:
 
 def client_of(fields: StoreFields) -> Any:
     """Return the client of a store, the same one for all tasks of this process."""
-    clients = _kept("clients")
+    clients = kept("clients")
     if fields not in clients:
         while len(clients) >= _CLIENTS_MAX:
             clients.pop(next(iter(clients)))
         url, arguments = fields
-        stores = _obstore("obstore.store")
+        stores = obstore_module("obstore.store")
         clients[fields] = stores.from_url(url, **pickle.loads(arguments))  # noqa: S301 - our own
     return clients[fields]
 
 
-def _kept(name: str) -> dict[Any, Any]:
+def kept(name: str) -> dict[Any, Any]:
     """Return a dictionary of this process: code is unpacked anew for every task."""
     module = sys.modules.setdefault(_KEPT, ModuleType(_KEPT)).__dict__
     found: dict[Any, Any] = module.setdefault(name, {})
     return found
 
 
-def _obstore(name: str = "obstore") -> Any:
+def obstore_module(name: str = "obstore") -> Any:
     """Import obstore where an object is met: tables on file systems need none.
 
     Raises:
@@ -111,14 +100,14 @@ def _obstore(name: str = "obstore") -> Any:
 
 
 @contextmanager
-def _errors_of_system(path: DataPath) -> Iterator[None]:
+def errors_of_system(path: DataPath) -> Iterator[None]:
     """Raise errors of a store as those of the system, without what obstore prints for debugging.
 
     That may name headers and signatures.
     """
     try:
         yield
-    except (OSError, _obstore("obstore.exceptions").BaseError) as failure:
+    except (OSError, obstore_module("obstore.exceptions").BaseError) as failure:
         raise _of_system(failure, path) from None
 
 
@@ -130,151 +119,6 @@ def _of_system(failure: Exception, path: DataPath) -> OSError:
     if type(failure).__name__ in {"PermissionDeniedError", "UnauthenticatedError"}:
         return PermissionError(text)
     return OSError(text)
-
-
-class RangeFile:
-    """An object as a seekable file: what `fetch` has brought, and a request for anything else.
-
-    With its last bytes come its footer, and all of a small file. Not for several threads.
-    """
-
-    closed = False
-    """What pyarrow looks at before every read."""
-
-    def __init__(self, path: ObjectFields) -> None:
-        """Raises OSError if the store refuses."""
-        self.path = path
-        self._position = 0
-        self._starts: list[int] = []
-        self._parts: list[memoryview] = []
-        arriving: Future[_Tail] | None = _kept("arriving").pop(path, None)
-        self.size, self._tail = _tail_of(path) if arriving is None else arriving.result()
-        self._tail_at = self.size - len(self._tail)
-
-    def fetch(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Bring some ranges, given by start and end, in one go; forget those brought before."""
-        wanted = [(start, end) for start, end in ranges if start < end and start < self._tail_at]
-        spans = list(_spans(_merged(wanted)))
-        self._parts = _get(self.path, spans)
-        self._starts = [start for start, _ in spans]
-
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; fewer at the end."""
-        left = max(0, self.size - self._position)
-        size = left if size < 0 else min(size, left)
-        start = self._position
-        self._position += size
-        return self.between(start, start + size)
-
-    def between(self, start: int, end: int) -> bytes:
-        """Return the bytes between two places."""
-        if start >= self._tail_at:
-            return bytes(self._tail[start - self._tail_at : end - self._tail_at])
-        found: list[memoryview] = []
-        at = start
-        while at < end:
-            place = bisect_right(self._starts, at) - 1
-            part = self._parts[place] if place >= 0 else memoryview(b"")
-            offset = at - self._starts[place] if place >= 0 else 0
-            if offset >= len(part):
-                return bytes(_get(self.path, [(start, end)])[0])
-            found.append(part[offset : offset + end - at])
-            at += len(found[-1])
-        return b"".join(found)
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a place."""
-        self._position = offset + (0, self._position, self.size)[whence]
-        return self._position
-
-    def tell(self) -> int:
-        """Return the place."""
-        return self._position
-
-    def readable(self) -> bool:
-        """Say that it can be read."""
-        return True
-
-    def seekable(self) -> bool:
-        """Say that it can be read from any place."""
-        return True
-
-    def writable(self) -> bool:
-        """Say that it cannot be written."""
-        return False
-
-    def close(self) -> None:
-        """Forget what was brought."""
-        self.closed = True
-        self._starts, self._parts = [], []
-
-
-_Tail: TypeAlias = tuple[int, memoryview]
-
-
-def _tail_of(path: ObjectFields) -> _Tail:
-    """Return the size of an object and its last bytes."""
-    fields, key, size = path
-    if size < 0:
-        with _errors_of_system(path):
-            size = _obstore().head(client_of(fields), key)["size"]
-    (tail,) = _get(path, [(max(0, size - _TAIL_BYTES), size)])
-    return size, tail
-
-
-def _get(path: ObjectFields, spans: Sequence[tuple[int, int]]) -> list[memoryview]:
-    """Return some ranges of an object, brought at the same time."""
-    if all(start == end for start, end in spans):
-        return [memoryview(b"") for _ in spans]
-    fields, key, _ = path
-    starts, ends = map(list, zip(*spans, strict=True))
-    with _errors_of_system(path):
-        found = _obstore().get_ranges(client_of(fields), key, starts=starts, ends=ends, coalesce=0)
-    return [memoryview(one) for one in found]
-
-
-def fetched_ahead(items: Sequence[T], path_of: Callable[[T], DataPath]) -> Iterator[T]:
-    """Yield items in order, while the last bytes of the next ones' objects are on their way.
-
-    So files that are opened one after the other wait for the store once, not once each.
-    """
-    if not any(isinstance(path_of(item), tuple) for item in items):
-        yield from items
-        return
-    arriving = _kept("arriving")
-    pool = ThreadPoolExecutor(_AHEAD, "puredelta-ahead")
-    waiting: deque[T] = deque()
-    try:
-        for item in items:
-            path = path_of(item)
-            if isinstance(path, tuple):
-                client_of(path[0])  # made by one thread
-                arriving[path] = pool.submit(_tail_of, path)
-            waiting.append(item)
-            if len(waiting) > _AHEAD:
-                yield waiting.popleft()
-        yield from waiting
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        arriving.clear()
-
-
-def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted(ranges):
-        if merged and start - merged[-1][1] <= _GAP_BYTES:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        else:
-            merged.append((start, end))
-    return merged
-
-
-def _spans(ranges: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:
-    return (
-        (at, min(at + _REQUEST_BYTES, end))
-        for start, end in ranges
-        for at in range(start, end, _REQUEST_BYTES)
-    )
 
 
 class NewFile:
@@ -303,8 +147,8 @@ class NewFile:
         size = self._content.seek(0, os.SEEK_END)
         self._content.seek(0)
         fields, key, _ = self._path
-        with _errors_of_system(self._path):
-            _obstore().put(
+        with errors_of_system(self._path):
+            obstore_module().put(
                 client_of(fields),
                 key,
                 self._content,

@@ -25,9 +25,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from puredelta.worker.files import DataPath, RangeFile
+from puredelta.worker.files import DataPath
 from puredelta.worker.limits import LIMITS
 from puredelta.worker.plain_types import without_views
+from puredelta.worker.range_file import RangeFile
 
 _ARROW_SCHEMA = b"ARROW:schema"
 LEGACY_INT96 = b"org.apache.spark.legacyINT96"
@@ -130,6 +131,13 @@ class OpenFile:
             if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
                 start = chunk.dictionary_page_offset
             yield start, start + chunk.total_compressed_size
+
+
+def ranges_of_columns(names: Iterable[str], source: RangeFile) -> list[tuple[int, int]]:
+    """Return which ranges of an object hold some of its columns."""
+    file = OpenFile(pa.PythonFile(source, mode="r"))
+    leaves = file.leaves_of(names)
+    return [span for group in range(file.num_row_groups) for span in file.chunks(group, leaves)]
 
 
 def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:

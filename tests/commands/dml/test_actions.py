@@ -137,10 +137,10 @@ def test_a_commit_is_made_once_it_is_due() -> None:
     def discard() -> None:
         discarded.append("all")
 
-    nothing = commit(context.command, prepared(context), plan_of(context), discard=discard)
+    nothing = commit(context, prepared(context), plan_of(context), discard=discard)
     assert (nothing.version, nothing.affected, discarded) == (None, 2, [])
     made = prepared(context, remove("a.parquet"), written=COPY)
-    outcome = commit(context.command, made, plan_of(context), discard=discard)
+    outcome = commit(context, made, plan_of(context), discard=discard)
     assert (outcome.version, discarded) == (1, [])
     assert [a.path for a in context.command.log.snapshot().files.adds()] == ["c.parquet"]
 

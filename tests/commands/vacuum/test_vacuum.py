@@ -43,6 +43,8 @@ from tests.log.tables import WRITE, Client, add, create_table, feature_protocol,
 HOUR_MS = 3_600_000
 NOW_MS = 2_000_000_000_000
 WEEK = timedelta(weeks=1)
+UNNAMED = ".0123456789abcdef0123456789abcdef.tmp"
+"""What a store has written, and was killed before it gave it a name."""
 UNCHECKED = {"spark__databricks__delta__retentionDurationCheck__enabled": "false"}
 
 
@@ -101,6 +103,7 @@ def log(tmp_path: Path) -> TableLog:
         *("a b.parquet", "old.parquet", "lately.parquet", "orphan.parquet", "job-1/orphan.parquet"),
         *("_change_data/cdc-1.parquet", "_puredelta_staging-1/x.parquet", "_hidden/x.parquet"),
         *(".hidden/x.parquet", "p=1/_temporary/x.parquet", ".note", "empty/inner/"),
+        *(UNNAMED, f"ab/{UNNAMED}", f"_delta_log/{UNNAMED}", f".hidden/{UNNAMED}", ".a.tmp"),
         "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin",
     ):
         age(root, path, 300)
@@ -117,21 +120,22 @@ def test_garbage_goes_and_what_may_be_needed_stays(log: TableLog, tmp_path: Path
     assert set(outcome.paths) == {
         *("old.parquet", "orphan.parquet", "job-1/orphan.parquet"),
         *("_change_data/cdc-1.parquet", "_puredelta_staging-1/x.parquet", "empty/inner"),
-        "_puredelta_staging-1",
+        *("_puredelta_staging-1", UNNAMED, f"ab/{UNNAMED}"),
     }
-    assert outcome.num_deleted == 7
+    assert outcome.num_deleted == 9
     for path in outcome.paths:
         assert not (root / path).exists()
     for path in (
         *("a b.parquet", "lately.parquet", "fresh.parquet", "_hidden/x.parquet", "job-2"),
-        *(".hidden/x.parquet", ".note", "p=1/_temporary/x.parquet"),
+        *(".hidden/x.parquet", ".note", "p=1/_temporary/x.parquet", ".a.tmp"),
+        *(f"_delta_log/{UNNAMED}", f".hidden/{UNNAMED}"),
         "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin",
     ):
         assert (root / path).exists(), path
     ended, started, *_ = operations(log)
-    assert started == ("VACUUM START", {"numFilesToDelete": "7", "sizeOfDataToDelete": "25"})
+    assert started == ("VACUUM START", {"numFilesToDelete": "9", "sizeOfDataToDelete": "35"})
     assert ended[0] == "VACUUM END"
-    assert ended[1]["numDeletedFiles"] == "7"
+    assert ended[1]["numDeletedFiles"] == "9"
     assert log.snapshot().files.adds().__next__().path == "a%20b.parquet"
 
 
@@ -271,7 +275,7 @@ def test_a_file_that_comes_back_before_it_is_deleted_stays(log: TableLog, tmp_pa
     assert "orphan.parquet" in outcome.paths
     assert "old.parquet" not in outcome.paths
     assert (tmp_path / "table" / "old.parquet").exists()
-    assert operations(log)[0][1]["numDeletedFiles"] == "6"
+    assert operations(log)[0][1]["numDeletedFiles"] == "8"
 
 
 def test_a_file_that_comes_back_under_another_spelling_stays() -> None:

@@ -103,7 +103,7 @@ def test_files_that_are_all_kept_are_the_same_files() -> None:
 def test_one_broken_text_makes_nothing_else_unknown() -> None:
     asked: list[int] = []
 
-    def counted(texts: pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> StatsColumns:
+    def counted(texts: pa.StringArray, leaves: Mapping[Path, DataType]) -> StatsColumns:
         asked.append(len(texts))
         return read_with_python(texts, leaves)
 
@@ -111,7 +111,7 @@ def test_one_broken_text_makes_nothing_else_unknown() -> None:
     adds[2] = replace(adds[2], stats="{broken")
     leaves = {**A, ("c",): BOOLEAN}
     stats = FileTable.of(adds).rows["stats"]
-    found = read_stats_columns(stats, leaves, texts_at_once=2, read_malformed=counted)
+    found = read_stats_columns(stats, leaves, batch_bytes=stats.nbytes // 3, read_malformed=counted)
     assert found.num_records.to_pylist() == [10, 11, None, 13, 14, 15, 16]
     assert found.leaves[("a",)].low.to_pylist() == [0, 1, None, 3, 4, 5, 6]
     assert found.leaves[("c",)].low is None

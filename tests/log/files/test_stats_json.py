@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from puredelta.log.files.stats_columns import read_raw_statistics
 from puredelta.log.files.stats_json import (
     BATCH_BYTES,
     read_with_arrow,
@@ -28,7 +29,7 @@ def test_texts_of_any_arrays_are_parsed_in_batches(sizes: list[int], batch_bytes
     ends = [sum(sizes[:n]) + 1 for n in range(len(sizes))]
     chunks = [whole.slice(end, size) for end, size in zip(ends, sizes, strict=True)]
     texts = pa.chunked_array(chunks, pa.string())
-    found = read_with_arrow(texts, _LEAVES, batch_bytes=batch_bytes)
+    found = read_raw_statistics(texts, _LEAVES, batch_bytes=batch_bytes)
     assert found == read_with_python(texts, _LEAVES)
     assert found.num_records.to_pylist() == list(range(sum(sizes)))
 
@@ -41,7 +42,7 @@ def test_large_texts_are_parsed_apart() -> None:
 
 
 def test_files_without_statistics_stand_among_others() -> None:
-    texts = pa.chunked_array([[_text(1), None, "{}", _text(2)]])
+    texts = pa.array([_text(1), None, "{}", _text(2)])
     found = read_with_arrow(texts, _LEAVES)
     assert found == read_with_python(texts, _LEAVES)
     assert found.num_records.to_pylist() == [1, None, None, 2]
@@ -50,7 +51,7 @@ def test_files_without_statistics_stand_among_others() -> None:
 @pytest.mark.parametrize("space", ["\n", "\r\n", " \n\t"])
 def test_white_space_between_values_is_nothing(space: str) -> None:
     spaced = [f"{space}{_text(n)}{space}".replace(",", f",{space}") for n in range(4)]
-    found = read_with_arrow(pa.chunked_array([spaced]), _LEAVES)
+    found = read_with_arrow(pa.array(spaced), _LEAVES)
     assert found is not None
     assert found.num_records.to_pylist() == [0, 1, 2, 3]
 
@@ -71,4 +72,4 @@ def test_white_space_between_values_is_nothing(space: str) -> None:
     ],
 )
 def test_what_is_no_object_alone_is_refused(broken: list[str]) -> None:
-    assert read_with_arrow(pa.chunked_array([[*broken, _text(1)]]), _LEAVES) is None
+    assert read_with_arrow(pa.array([*broken, _text(1)]), _LEAVES) is None

@@ -69,8 +69,8 @@ def test_sql_over_paths(spark: SparkSession, path: str) -> None:
         f"SELECT id, _metadata.row_id, _metadata.row_commit_version FROM {table}",
         f"SELECT t.id, t._metadata.row_id, _metadata.row_commit_version FROM {table} AS t",
         (
-            f"WITH c AS (SELECT id, _metadata.row_id r, _metadata.row_commit_version v FROM {table}) "
-            "SELECT * FROM c"
+            "WITH c AS (SELECT id, _metadata.row_id, _metadata.row_commit_version "
+            f"FROM {table}) SELECT * FROM c"
         ),
         (
             "SELECT t.id, u._metadata.row_id, t._metadata.row_commit_version "

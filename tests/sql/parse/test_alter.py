@@ -129,7 +129,6 @@ def test_a_name_may_be_computed() -> None:
     "text",
     [
         "ALTER TABLE t RENAME TO u",
-        "ALTER TABLE t SET LOCATION '/x'",
         "ALTER TABLE t ADD PARTITION (p = 1)",
         "ALTER TABLE t SET SERDEPROPERTIES ('a' = 'b')",
         "ALTER VIEW t SET TBLPROPERTIES ('a' = 'b')",

@@ -132,3 +132,22 @@ def test_an_object_that_cannot_be_reached_says_where_its_storage_is_set(
     with pytest.raises(ScanError, match=r"s3://bucket/t/f\.parquet") as raised:
         list(read_part(layout(), part))
     assert ("spark.puredelta.storage." in str(raised.value)) is is_told
+
+
+def test_row_groups_without_a_row_of_a_condition_are_not_read(file: Path) -> None:
+    """Rows that are left keep their places in the file."""
+    found = rows_of(layout(condition=("=", "id", 250)), part(file))
+    assert found["row"].to_pylist() == found["id"].to_pylist() == list(range(200, 300))
+    where = ("any", (("<", "id", 50), ("starts", "text", "t99")))
+    found = rows_of(layout(condition=where), part(file))
+    assert found["row"].to_pylist() == [*range(100), *range(900, 1000)]
+    nothing = list(read_part(layout(condition=("=", "id", 5000)), part(file)))
+    assert nothing == []
+
+
+def test_days_of_another_calendar_are_not_judged(tmp_path: Path) -> None:
+    path = tmp_path / "old.parquet"
+    table = pa.table({"id": [1, 2], "text": ["a", "b"]})
+    old = table.replace_schema_metadata({"org.apache.spark.version": "2.4.0"})
+    pq.write_table(old, path)
+    assert rows_of(layout(condition=("=", "id", 9)), part(path)).num_rows == 2

@@ -31,6 +31,7 @@ from puredelta.spark.session.formats import FORMAT, is_delta
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import session_storage
 from puredelta.sql.execute.run import run_ours, run_query
+from puredelta.sql.relations.computed_names import with_computed_names
 from puredelta.sql.relations.names import find_location
 from puredelta.sql.relations.stored_views import find_stored_view_rows, need_names
 from puredelta.store.registry import has_scheme
@@ -141,18 +142,19 @@ def delta_sql(original: Method) -> Method:
     """``spark.sql(text)`` for the statements of `puredelta.sql.execute.run.run_ours`."""
 
     def call(self: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:
-        if isinstance(sqlQuery, str):
-            result = run_ours(self, sqlQuery, args=args, fields=kwargs)
+        if not isinstance(sqlQuery, str):
+            return original(self, sqlQuery, args, **kwargs)
+        text, args = with_computed_names(self, sqlQuery, args)
+        result = run_ours(self, text, args=args, fields=kwargs)
+        if result is not None:
+            return result
+        found = _named(self, _FIELD.sub("field", text) if kwargs else text)
+        if need_names(found.views):
+            result = run_query(self, text, args=args, fields=kwargs)
             if result is not None:
                 return result
-            found = _named(self, _FIELD.sub("field", sqlQuery) if kwargs else sqlQuery)
-            if need_names(found.views):
-                result = run_query(self, sqlQuery, args=args, fields=kwargs)
-                if result is not None:
-                    return result
-            with pinned_tables(self, found.tables):
-                return original(self, sqlQuery, args, **kwargs)
-        return original(self, sqlQuery, args, **kwargs)
+        with pinned_tables(self, found.tables):
+            return original(self, text, args, **kwargs)
 
     return call
 

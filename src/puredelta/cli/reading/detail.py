@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from puredelta.cli.context import Context
 from puredelta.cli.reading.open_log import open_log
-from puredelta.inspection.findings import size_text
 from puredelta.inspection.table.described import detail_row
+from puredelta.quantities import size_text
 
 
 def run(context: Context, *, table: str, version: int | None) -> None:

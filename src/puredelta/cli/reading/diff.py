@@ -5,9 +5,9 @@ from __future__ import annotations
 from puredelta.cli.context import Context
 from puredelta.cli.reading.open_log import open_log
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.inspection.findings import counted, size_text
 from puredelta.inspection.table.commits import CommitFacts, commit_facts, diff_lines, require_before
 from puredelta.log.files.file_table import file_keys
+from puredelta.quantities import counted, size_text
 
 _COLUMNS = ("version", "operation", "inserted", "updated", "deleted", "addedFiles", "removedFiles")
 

@@ -6,7 +6,7 @@ from puredelta.cli.context import Context
 from puredelta.cli.session.start import spark_session
 from puredelta.cli.session.tables import table_log
 from puredelta.commands.vacuum.vacuum import vacuum
-from puredelta.inspection.findings import counted, size_text
+from puredelta.quantities import counted, size_text
 
 _SHOWN_MAX = 1_000
 

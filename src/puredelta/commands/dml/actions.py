@@ -25,6 +25,7 @@ from puredelta.commands.running.stages import PhaseTimes, StageTimer
 from puredelta.log.commit.commit_request import CommitRequest, changed_definition
 from puredelta.log.commit.row_ids import PRESERVED_TAG
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.quantities import counted
 
 NOT_COUNTED = -1
 """The number of affected rows where files without a row count went as a whole."""
@@ -41,6 +42,8 @@ class Outcome:
     """As the history holds them; empty if the statement had been executed before (M-92)."""
     source: str = ""
     """How the source was read, and why it was staged if it was: a line that only the UI shows."""
+    fallbacks: tuple[str, ...] = ()
+    """What Spark did because its Python workers could not, and what kept them."""
     skipping: Mapping[str, int] = field(default_factory=dict)
     """What the Spark UI shows beside them, of a MERGE."""
     plan: SearchPlan | None
@@ -81,10 +84,11 @@ class PreparedCommit:
     kind: StatementKind
     rows: RowCounts
     metrics: Mapping[str, int]
+    fallbacks: tuple[str, ...]
 
     def describe(self) -> str:
         """Return one line for the log."""
-        return f"{len(self.request.actions)} actions" if self.is_due else "nothing to commit"
+        return counted(len(self.request.actions), "action") if self.is_due else "nothing to commit"
 
 
 def prepare_commit(
@@ -127,25 +131,36 @@ def prepare_commit(
     )
     is_due = bool(actions) or _commits_alone(context)
     return PreparedCommit(
-        request=request, is_due=is_due, kind=statement.kind, rows=rows, metrics=metrics
+        request=request,
+        is_due=is_due,
+        kind=statement.kind,
+        rows=rows,
+        metrics=metrics,
+        fallbacks=_fallbacks(decision, written),
     )
 
 
 def commit(
-    command: Command, prepared: PreparedCommit, plan: SearchPlan, *, discard: Callable[[], None]
+    context: StatementContext,
+    prepared: PreparedCommit,
+    plan: SearchPlan,
+    *,
+    discard: Callable[[], None],
 ) -> Outcome:
     """Commit what is due; the files are removed if the commit is known not to stand.
 
     Raises:
         ConflictError: another writer changed what this statement read.
     """
-    version = None
+    command, version = context.command, None
     if prepared.is_due:
         version = finish(command, prepared.request, discard=discard).version
     return Outcome(
         version=version,
         rows=prepared.rows,
         metrics=prepared.metrics,
+        source=context.source.describe(),
+        fallbacks=prepared.fallbacks,
         skipping=_skipping(command, prepared, plan),
         plan=plan,
     )
@@ -176,6 +191,16 @@ def _tags(context: StatementContext, after: TableConfig) -> Mapping[str, str] | 
     """Say that rows kept their ids, if the table tracks rows (M-110)."""
     tags = identity_tags(context.snapshot.config, after)
     return tags if context.tracked is None else {**(tags or {}), PRESERVED_TAG: "true"}
+
+
+def _fallbacks(decision: Decision, written: WrittenFiles) -> tuple[str, ...]:
+    """Return what Spark did because its Python workers could not, and what kept them."""
+    asked = {
+        "Spark joined": decision.positions.fallback,
+        "Spark copied rows": written.copied.fallback,
+        "Spark wrote the new rows": written.fallback,
+    }
+    return tuple(f"{what}: {why}" for what, why in asked.items() if why is not None)
 
 
 def file_counts(decision: Decision, written: WrittenFiles) -> FileCounts:

@@ -6,7 +6,6 @@ Whatever fails, the table is as before and the files that were written are remov
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 from puredelta.commands.cleanup import discarded_on_failure
@@ -61,5 +60,4 @@ def _change_rows(
         prepare = partial(prepare_commit, rows=counts, times=stage)
         prepared = stage("10 actions", prepare, context, plan, decision, written)
     finishing = partial(commit, discard=written.discard)
-    outcome = stage("commit", finishing, context.command, prepared, plan)
-    return replace(outcome, source=context.source.describe())
+    return stage("commit", finishing, context, prepared, plan)

@@ -29,6 +29,7 @@ from puredelta.log.vectors.write import (
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.table.stats import without_statistics
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.quantities import counted
 from puredelta.spark.offload.source_copy import COPY_CODECS, plan_copy
 from puredelta.spark.offload.write_job import Planned, write_alone, write_both
 from puredelta.spark.rewrite.arrow_rewriter import ArrowRewriter
@@ -57,6 +58,8 @@ class WrittenFiles:
     """Of new rows, and of change rows."""
     made_by: str = NOBODY
     """What made the new rows: `WORKERS`, or Spark and why."""
+    fallback: str | None = None
+    """Why Spark made them, where its Python workers were asked first."""
     copied: Rewritten
     vectors: WrittenVectors
     cleanups: tuple[Callable[[], None], ...] = field(default=(), repr=False)
@@ -70,9 +73,9 @@ class WrittenFiles:
     def describe(self) -> str:
         """Return one line for the log."""
         return (
-            f"{len(self.new.adds)} files of {self.new.num_rows} new rows ({self.made_by}), "
-            f"{len(self.copied.adds)} of {self.copied.num_rows} copied ones, "
-            f"{len(self.vectors.adds)} deletion vectors"
+            f"{counted(len(self.new.adds), 'file')} of {counted(self.new.num_rows, 'new row')} "
+            f"({self.made_by}), {len(self.copied.adds)} of {self.copied.num_rows:,} copied, "
+            f"{counted(len(self.vectors.adds), 'deletion vector')}"
         )
 
     def discard(self) -> None:
@@ -138,6 +141,7 @@ def write(
 class _NewFiles:
     files: WriteResult
     made_by: str
+    fallback: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +154,8 @@ class _Writing:
     rewriters: Rewriters
     cleanups: list[Callable[[], None]]
     """Grows with what is written, also beside another thread."""
+    refusals: list[str] = field(default_factory=list)
+    """Why Spark's Python workers could not copy, if they could not."""
 
     def run(self) -> WrittenFiles:
         self.cleanups.extend([self.rewriters.arrow.discard, self.rewriters.spark.discard])
@@ -189,6 +195,7 @@ class _Writing:
         return WrittenFiles(
             new=new.files,
             made_by=new.made_by,
+            fallback=new.fallback,
             copied=copied,
             vectors=vectors,
             cleanups=tuple(self.cleanups),
@@ -205,14 +212,14 @@ class _Writing:
             self.context.spark, rewriting, source_copy, self.context.settings.workers
         )
         if isinstance(copied, NotApplicable):
-            _log_fallback(self.rewriters.arrow, copied)
+            self.refusals.append(_logged_refusal(self.rewriters.arrow, copied))
             return None, self._by_workers(new)
         return copied, self._by_workers(new)
 
     def _kept(
         self, orders: Sequence[RewriteOrder], ways: Sequence[Rewriter]
     ) -> tuple[Rewritten, WrittenVectors]:
-        copied = rewrite_files(ways, orders) if orders else _NOTHING_COPIED
+        copied = rewrite_files(ways, orders, self.refusals) if orders else _NOTHING_COPIED
         vectors = write_vectors(
             map(_hidden_rows, self.decision.files.marked),
             store=self.context.store,
@@ -254,7 +261,8 @@ class _Writing:
             ),
         )
         self.cleanups.append(partial(discard, written, self.context.store))
-        return _NewFiles(written, SPARK if fallback is None else f"{SPARK}: {fallback}")
+        made_by = SPARK if fallback is None else f"{SPARK}: {fallback}"
+        return _NewFiles(written, made_by, fallback)
 
     def _planned_copy(self) -> Planned[WriteResult] | None:
         """Plan to write new rows that are rows of the source; ``None``: Spark makes them."""
@@ -311,19 +319,25 @@ class _Writing:
         return {ROW_ID: tracked.row_id}
 
 
-def rewrite_files(rewriters: Sequence[Rewriter], orders: Sequence[RewriteOrder]) -> Rewritten:
-    """Copy what stays with the first rewriter that can. Runs one Spark job."""
+def rewrite_files(
+    rewriters: Sequence[Rewriter], orders: Sequence[RewriteOrder], refusals: Sequence[str] = ()
+) -> Rewritten:
+    """Copy what stays with the first rewriter that can; earlier ones may have refused. Runs one
+    Spark job.
+    """
+    reasons = list(refusals)
     for rewriter in rewriters:
         match rewriter.rewrite(orders):
             case Rewritten() as done:
-                return done
-            case NotApplicable() as fallback:
-                _log_fallback(rewriter, fallback)
+                return replace(done, fallback=reasons[-1]) if reasons else done
+            case NotApplicable() as refused:
+                reasons.append(_logged_refusal(rewriter, refused))
     raise RuntimeError("the last rewriter takes every file")
 
 
-def _log_fallback(rewriter: Rewriter, fallback: NotApplicable) -> None:
-    logger.warning("%s cannot copy here: %s", type(rewriter).__name__, fallback.reason)
+def _logged_refusal(rewriter: Rewriter, refused: NotApplicable) -> str:
+    logger.warning("%s cannot copy here: %s", type(rewriter).__name__, refused.reason)
+    return refused.reason
 
 
 def _hidden_rows(order: RewriteOrder) -> DeletionVectorUpdate:

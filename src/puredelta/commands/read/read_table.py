@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.scan.row_metadata import readable_rows
+from puredelta.spark.scan.row_tracking_scan import readable_rows
 from puredelta.spark.session.open_log import open_log
 
 TimestampArgument: TypeAlias = str | dt.datetime | dt.date

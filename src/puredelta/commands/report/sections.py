@@ -16,13 +16,12 @@ from puredelta.commands.report.parts import (
     SettingValue,
     StageTime,
 )
-
-_KIBI = 1024
+from puredelta.quantities import counted, size_text
 
 
 def clause_line(clause: ClauseReport) -> Line:
     """Return the line of a clause."""
-    rows = "" if clause.rows is None else _counted(clause.rows, "row")
+    rows = "" if clause.rows is None else counted(clause.rows, "row")
     return Line(str(clause.number), clause.text, rows)
 
 
@@ -124,24 +123,6 @@ def setting_lines(settings: Sequence[SettingValue], *, full: bool) -> tuple[Line
     return tuple(Line(s.key, f"{s.value} ({s.origin})", s.effect if full else "") for s in shown)
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def _sized(count: int | None, size_bytes: int | None) -> str:
-    number = "unknown" if count is None else _counted(count, "file")
+    number = "unknown" if count is None else counted(count, "file")
     return number if size_bytes is None else f"{number}, {size_text(size_bytes)}"
-
-
-def size_text(size_bytes: int) -> str:
-    """Return a size for people.
-
-    >>> size_text(812), size_text(5 * 1024**2), size_text(3 * 1024**5)
-    ('812 B', '5.0 MiB', '3,072.0 TiB')
-    """
-    size, units = float(size_bytes), ["B", "KiB", "MiB", "GiB", "TiB"]
-    for unit in units:
-        if size < _KIBI or unit == units[-1]:
-            return f"{size_bytes} B" if unit == "B" else f"{size:,.1f} {unit}"
-        size /= _KIBI
-    raise AssertionError("the last unit takes every size")

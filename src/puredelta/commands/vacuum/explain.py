@@ -16,9 +16,9 @@ from puredelta.commands.report.parts import (
     StageTime,
 )
 from puredelta.commands.report.report import Report
-from puredelta.commands.report.sections import size_text
 from puredelta.commands.vacuum.retention import Retention
 from puredelta.log.maintenance.garbage import Garbage
+from puredelta.quantities import size_text
 from puredelta.spark.session.delta_conf import (
     VACUUM_IGNORE_WINDOW,
     VACUUM_LOGGING,

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from puredelta.errors import ErrorCode, InvalidRequestError
-from puredelta.inspection.findings import Finding, Severity, counted
+from puredelta.inspection.findings import Finding, Severity
 from puredelta.inspection.migration.rules import RULES, MigrationRule, Where
+from puredelta.quantities import counted
 
 
 def script_findings(script: Path) -> Iterator[Finding]:

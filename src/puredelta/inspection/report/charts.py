@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from puredelta.inspection.findings import size_text
 from puredelta.inspection.table.commits import CommitFacts
+from puredelta.quantities import size_text
 
 WIDTH, HEIGHT, BOTTOM = 800, 200, 180
 """Of a chart, in units of its own; columns stand on ``BOTTOM``."""

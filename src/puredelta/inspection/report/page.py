@@ -9,12 +9,12 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template
 
-from puredelta.inspection.findings import counted, size_text
 from puredelta.inspection.report.charts import BOTTOM, HEIGHT, WIDTH, bytes_chart, rows_chart
 from puredelta.inspection.report.facts import ReportFacts, report_facts
 from puredelta.inspection.table.described import time_text
 from puredelta.log.files.clock import Clock, wall_clock
 from puredelta.log.replay.table_log import TableLog
+from puredelta.quantities import counted, size_text
 from puredelta.version import __version__
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")

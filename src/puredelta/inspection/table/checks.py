@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from puredelta.errors import DeltaError, TableNotFoundError
-from puredelta.inspection.findings import Finding, Severity, counted
+from puredelta.inspection.findings import Finding, Severity
 from puredelta.inspection.table.file_checks import (
     size_findings,
     statistics_findings,
@@ -25,6 +25,7 @@ from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.paths import short_uri
 from puredelta.protocol.table.clustering import clustering_columns
+from puredelta.quantities import counted
 
 _FILES_MIN = 20
 _DEEP_SHARE = 0.5

@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterator
 
 import pyarrow.compute as pc
 
-from puredelta.inspection.findings import Finding, Severity, counted, size_text
+from puredelta.inspection.findings import Finding, Severity
 from puredelta.inspection.table.overlap import column_depths
 from puredelta.log.maintenance.garbage import find_garbage, visible_to_vacuum
 from puredelta.log.maintenance.referenced_files import referenced_files
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.paths import folded_path, short_uri
+from puredelta.quantities import counted, size_text
 from puredelta.store.base import Store, StoredFile
 
 SMALL_BYTES = 16 << 20

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from puredelta.errors import DeltaError, UnsupportedError
-from puredelta.inspection.findings import Finding, Severity, counted
+from puredelta.inspection.findings import Finding, Severity
 from puredelta.log.replay.segment import LogListing, first_gap
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.features.feature_registry import Capability
+from puredelta.quantities import counted
 
 _COMMITS_WITHOUT_CHECKPOINT = 10
 """Times ``delta.checkpointInterval``: then reading the log costs more than it should."""
@@ -20,6 +21,7 @@ def listing_findings(listing: LogListing, root_uri: str) -> Iterator[Finding]:
     latest = listing.latest_version
     if latest is None:
         return
+    yield from _empty_commits(listing)
     newest = listing.newest_checkpoint(latest)
     needed_after = -1 if newest is None else newest.version
     gap = first_gap(listing, after=needed_after, through=latest)
@@ -49,6 +51,22 @@ def listing_findings(listing: LogListing, root_uri: str) -> Iterator[Finding]:
         message=f"The log has {counted(len(listing.commits), 'commit')} without a gap, up to "
         f"version {latest}.",
     )
+
+
+def _empty_commits(listing: LogListing) -> Iterator[Finding]:
+    """Name commits without a byte: readers take them for commits that change nothing."""
+    empty = sorted(version for version, file in listing.commits.items() if not file.size_bytes)
+    if empty:
+        more = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
+        yield Finding(
+            check="empty-commits",
+            severity=Severity.ERROR,
+            message=f"{empty[0]:020d}.json{more} in the log has no content. No writer makes such a "
+            "commit; a power cut leaves one where a writer does not flush. Readers see the table "
+            "without what was committed there.",
+            mend=f"Restore {empty[0]:020d}.json from a backup, or write its rows again. Do not run "
+            "VACUUM before: its data files count as left over.",
+        )
 
 
 def unreadable(error: DeltaError) -> Finding:

@@ -7,7 +7,6 @@ an interrupted clean-up leaves a log that is only shorter.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 
@@ -25,14 +24,12 @@ from puredelta.protocol.actions.log_paths import (
     parse_log_name,
 )
 from puredelta.protocol.features.properties import TableProperties
-from puredelta.store.base import Store, StoredFile
+from puredelta.store.base import Store, StoredFile, is_temporary
 
 UNFINISHED_AGE_MIN = timedelta(days=1)
 """A younger sidecar or temporary file may belong to what is being written."""
 
 _MILLISECOND = timedelta(milliseconds=1)
-_TEMPORARY = re.compile(rf"(?:{LOG_DIRECTORY}|{SIDECAR_DIRECTORY})/\.[0-9a-f]{{32}}\.tmp")
-"""What `puredelta.store.local` writes before it gives a file its name."""
 _CHECKPOINTS = (ClassicCheckpoint, MultiPartCheckpoint, V2Checkpoint)
 
 
@@ -98,7 +95,7 @@ def _remove_temporaries(store: Store, *, now_ms: int) -> None:
     oldest_ms = now_ms - UNFINISHED_AGE_MIN // _MILLISECOND
 
     def is_wanted(path: str) -> bool:
-        return path == SIDECAR_DIRECTORY or _TEMPORARY.fullmatch(path) is not None
+        return path == SIDECAR_DIRECTORY or is_temporary(path)
 
     for entry in store.inventory(LOG_DIRECTORY, is_wanted=is_wanted):
         if isinstance(entry, StoredFile) and entry.modified_ms < oldest_ms:

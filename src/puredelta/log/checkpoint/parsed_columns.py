@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from puredelta.errors import DeltaError
+from puredelta.log.files.map_texts import map_texts
 from puredelta.log.files.stats_columns import (
     find_date,
     find_timestamp_span,
@@ -171,7 +172,7 @@ def parsed_partition_values(values: pa.ChunkedArray, config: TableConfig) -> pa.
         return None
     columns = []
     for name, data_type in fields:
-        column = _partition_column(pc.map_lookup(values, name, "first"), data_type)
+        column = _partition_column(map_texts(values, name), data_type)
         if column is None:
             return None
         columns.append(column)

@@ -13,6 +13,7 @@ from puredelta.errors import CommitUnknownError, ErrorCode, InvalidRequestError
 from puredelta.log.commit.commit import Created, LostRace, create_version
 from puredelta.log.commit.commit_checks import require_spoolable, require_valid_actions
 from puredelta.log.commit.commit_content import (
+    NO_VERSION,
     CommitBase,
     StagedCommit,
     build_actions,
@@ -24,6 +25,7 @@ from puredelta.log.commit.conflict_errors import (
     conflict_error,
     creation_conflict,
     never_listed,
+    replaced,
     retries_exceeded,
 )
 from puredelta.log.commit.conflicts import find_conflicts
@@ -31,6 +33,8 @@ from puredelta.log.commit.environment import Environment, Phase
 from puredelta.log.commit.read_set import ReadSet
 from puredelta.log.commit.row_reconciliation import reconcile_rows, with_unions
 from puredelta.log.commit.winning_commit import WinningCommit
+from puredelta.log.replay.same_table import REMOVED, version_instead
+from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.log.vectors.read import read_vector
 from puredelta.log.vectors.write import discard_vectors
@@ -49,16 +53,20 @@ class Attempts:
 
     log: TableLog
     txn_id: str
-    read_version: int
+    read: Snapshot | None
+    """What the command has read; None where there was no table."""
     reads: ReadSet
     capability: Capability
     if_created: IfCreated
     environment: Environment
 
-    def run(self, staged: StagedCommit, base: CommitBase) -> Committed:
-        """Commit on the base, or on whatever compatible version comes after it."""
+    def run(self, staged: StagedCommit) -> Committed:
+        """Commit on the version that was read, or on whatever compatible version comes after it."""
+        base = CommitBase.of(self.read)
         first_version = base.version + 1
         config = self._require_committable(staged, base)
+        if self.read is not None:
+            self._require_same_table(self.read)
         self.environment.on_phase(Phase.STAGED)
         for _ in range(self.environment.attempts_max):
             committed = self._attempt(staged, base, config)
@@ -77,6 +85,15 @@ class Attempts:
             last_version=base.version + 1,
             num_actions=len(staged.actions),
         )
+
+    def _require_same_table(self, read: Snapshot) -> None:
+        found = version_instead(self.log, read, sleep=self.environment.sleep)
+        if found is not None:
+            raise replaced(
+                table=self._table_name(read.config),
+                read_version=read.version,
+                version=None if found == REMOVED else found,
+            )
 
     def _attempt(
         self, staged: StagedCommit, base: CommitBase, config: TableConfig
@@ -164,7 +181,10 @@ class Attempts:
         )
         if conflicts:
             raise conflict_error(
-                conflicts, winner, table=self._table_name(config), read_version=self.read_version
+                conflicts,
+                winner,
+                table=self._table_name(config),
+                read_version=NO_VERSION if self.read is None else self.read.version,
             )
 
     def _join(

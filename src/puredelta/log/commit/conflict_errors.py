@@ -164,6 +164,28 @@ def retries_exceeded(
     )
 
 
+def replaced(*, table: str, read_version: int, version: int | None) -> ConflictError:
+    """Build the exception for a commit whose table is there no more (X-08a).
+
+    ``version`` is that of what lies at its place.
+    """
+    instead = (
+        "is there no more"
+        if version is None
+        else f"was replaced: what is there now is version {version} of another one, or of an older "
+        "copy"
+    )
+    return MetadataChangedException(
+        f"The Delta table {table} has been changed by a concurrent update: the table of which this "
+        f"operation had read version {read_version} {instead}. Nothing was committed. Look at "
+        "what is there now and run the operation again if it still applies.",
+        code=ErrorCode.METADATA_CHANGED,
+        tableName=table,
+        readVersion=read_version,
+        **({} if version is None else {"version": version}),
+    )
+
+
 def never_listed(*, table: str, version: int) -> ConflictError:
     """Build the exception for a commit that exists and that listings of the log do not show."""
     return ConflictError(

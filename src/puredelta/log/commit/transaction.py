@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from puredelta.log.commit.attempts import Attempts
 from puredelta.log.commit.commit_checks import distinct_transactions, require_single_actions
-from puredelta.log.commit.commit_content import NO_VERSION, CommitBase, StagedCommit
+from puredelta.log.commit.commit_content import NO_VERSION, StagedCommit
 from puredelta.log.commit.commit_request import CommitRequest, Committed
 from puredelta.log.commit.environment import DEFAULT_ENVIRONMENT, Environment, Phase
 from puredelta.log.commit.isolation import isolation_level
@@ -124,14 +124,14 @@ class Transaction:
         attempts = Attempts(
             log=self._log,
             txn_id=txn_id,
-            read_version=self.read_version,
+            read=self._snapshot,
             reads=reads,
             capability=self._capability,
             if_created=request.if_created,
             environment=self._environment,
         )
         staged = self._staged(request, reads, txn_id)
-        committed = attempts.run(staged, CommitBase.of(self._snapshot))
+        committed = attempts.run(staged)
         self._environment.on_phase(Phase.WRITTEN)
         return committed
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.log.files.map_texts import map_texts
 from puredelta.log.files.row_counts import LEADING_NUM_RECORDS, num_records
 from puredelta.protocol.actions.action_keys import ACTION_KEYS, VECTOR_KEYS, wire_names
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor, FileAction, Remove
@@ -130,13 +131,16 @@ class FileTable:
         """Return how many partitions the files are in; 0 for a table without these columns."""
         if not columns or not len(self):
             return 0
-        values = self.rows["partition_values"]
-        texts = [pc.map_lookup(values, name, "first") for name in columns]
+        texts = [self.partition_texts(name) for name in columns]
         joined = pc.binary_join_element_wise(
             *(pc.fill_null(pc.binary_join_element_wise("=", text, ""), "") for text in texts),
             "\x00",
         )
         return int(pc.count_distinct(joined).as_py())
+
+    def partition_texts(self, name: str) -> pa.ChunkedArray:
+        """Return each file's value of a partition column by its physical name, as its text."""
+        return map_texts(self.rows["partition_values"], name)
 
     def record_counts(self) -> pa.ChunkedArray:
         """Return ``numRecords`` per file (int64): physical rows, null where unknown."""

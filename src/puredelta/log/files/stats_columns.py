@@ -1,9 +1,10 @@
 """Statistics of many files as typed Arrow columns, for the columns a predicate mentions.
 
 Arrow parses the texts of many files in one pass, with a schema that names only the columns in
-question. One malformed text makes Arrow refuse; then Python parses these texts one by one, and
-a text that cannot be read counts as absent. What is not understood is null, which means unknown,
-and a file with an unknown bound is never skipped (X-69, X-72).
+question; threads share the texts of a large table. One malformed text makes Arrow refuse; then
+Python parses those of its thread's part one by one, and a text that cannot be read counts as
+absent. What is not understood is null, which means unknown, and a file with an unknown bound is
+never skipped (X-69, X-72).
 
 Writers truncate timestamps to milliseconds, a maximum too; reading undoes that (X-65).
 """
@@ -11,30 +12,35 @@ Writers truncate timestamps to milliseconds, a maximum too; reading undoes that 
 from __future__ import annotations
 
 import datetime as dt
-import math
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from puredelta.log.files.stats_json import (
+    BATCH_BYTES,
     Path,
     StatisticsColumn,
     StatsColumns,
     concatenated,
     read_with_arrow,
     read_with_python,
+    text_batches,
 )
-from puredelta.log.files.value_order import FLOATING, single_precision
+from puredelta.log.files.value_order import FLOATING
 from puredelta.protocol.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DataType, PrimitiveType
 from puredelta.protocol.values.timestamps import parse_date, parse_timestamp
 
-ReadStatistics: TypeAlias = Callable[[pa.ChunkedArray, Mapping[Path, DataType]], StatsColumns]
+ReadStatistics: TypeAlias = Callable[[pa.StringArray, Mapping[Path, DataType]], StatsColumns]
 
-TEXTS_AT_ONCE = 1 << 16
-"""If Arrow refuses one text, Python parses all of its batch."""
 _TRUNCATED_MICROS = 1000
 """Writers truncate timestamps to milliseconds: the true maximum is up to one later (X-65)."""
+_TIME = r"[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?"
+_UNZONED = rf"^[12][0-9]{{3}}-[0-9]{{2}}-[0-9]{{2}}{_TIME}$"
+_ZONED = _UNZONED.removesuffix("$") + "Z$"
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _MICROSECOND = dt.timedelta(microseconds=1)
 _MINUTE_MICROS = 60_000_000
@@ -47,7 +53,7 @@ def read_stats_columns(
     stats: pa.Array | pa.ChunkedArray,
     leaves: Mapping[Path, DataType],
     *,
-    texts_at_once: int = TEXTS_AT_ONCE,
+    batch_bytes: int = BATCH_BYTES,
     read_malformed: ReadStatistics = read_with_python,
 ) -> StatsColumns:
     """Parse the statistics texts of files for these leaf columns.
@@ -56,9 +62,7 @@ def read_stats_columns(
     while the column had a narrower type is read as one of the wider type. ``read_malformed``
     reads the texts of a batch that Arrow refuses.
     """
-    raw = read_raw_statistics(
-        stats, leaves, texts_at_once=texts_at_once, read_malformed=read_malformed
-    )
+    raw = read_raw_statistics(stats, leaves, batch_bytes=batch_bytes, read_malformed=read_malformed)
     return typed_statistics(raw, leaves)
 
 
@@ -66,17 +70,21 @@ def read_raw_statistics(
     stats: pa.Array | pa.ChunkedArray,
     leaves: Mapping[Path, DataType],
     *,
-    texts_at_once: int = TEXTS_AT_ONCE,
+    batch_bytes: int = BATCH_BYTES,
     read_malformed: ReadStatistics = read_with_python,
 ) -> StatsColumns:
     """Parse the texts as `read_stats_columns` does, and leave the bounds in the types of JSON."""
     texts = pa.chunked_array([stats]) if isinstance(stats, pa.Array) else stats
-    parts = []
-    for start in range(0, max(1, len(texts)), texts_at_once):
-        batch = texts.slice(start, texts_at_once)
+
+    def read(batch: pa.StringArray) -> StatsColumns:
         parsed = read_with_arrow(batch, leaves)
-        parts.append(read_malformed(batch, leaves) if parsed is None else parsed)
-    return concatenated(parts)
+        return read_malformed(batch, leaves) if parsed is None else parsed
+
+    batches = list(text_batches(texts, batch_bytes)) or [pa.array([], pa.string())]
+    if len(batches) == 1:
+        return read(batches[0])
+    with ThreadPoolExecutor(min(len(batches), pa.cpu_count())) as threads:
+        return concatenated(list(threads.map(read, batches)))
 
 
 def typed_statistics(raw: StatsColumns, leaves: Mapping[Path, DataType]) -> StatsColumns:
@@ -93,12 +101,9 @@ def _typed(raw: StatisticsColumn, data_type: DataType) -> StatisticsColumn:
         return raw
     match data_type:
         case PrimitiveType() if data_type in FLOATING:
-            low, high = _rounded_outward(low, min), _rounded_outward(high, max)
+            low, high = _rounded_outward(low, np.fmin), _rounded_outward(high, np.fmax)
         case PrimitiveType() if data_type == DATE:
-            low, high = (
-                pa.array([find_date(text) for text in bound.to_pylist()], pa.date32())
-                for bound in (low, high)
-            )
+            low, high = _dates(low), _dates(high)
         case PrimitiveType() if data_type in {TIMESTAMP, TIMESTAMP_NTZ}:
             low, high = _untruncated_timestamps(low, high, zoned=data_type == TIMESTAMP)
         case _:
@@ -106,34 +111,52 @@ def _typed(raw: StatisticsColumn, data_type: DataType) -> StatisticsColumn:
     return StatisticsColumn(low, high, raw.null_count)
 
 
-def _rounded_outward(bound: pa.Array, pick: Callable[[float, float], float]) -> pa.Array:
-    """Move a bound outward to the nearest 32-bit float.
+def _rounded_outward(bound: pa.Array, pick: Callable[[Any, Any], Any]) -> pa.Array:
+    """Move a bound outward to the nearest 32-bit float, if there is one so great.
 
     A float is written with as few digits as possible: 0.1 means 0.100000001..., which lies
     beyond 0.1 once the column is a double.
     """
-    return pa.array(
-        [
-            None if v is None or math.isnan(v) else pick(v, single_precision(v))
-            for v in bound.to_pylist()
-        ],
-        pa.float64(),
-    )
+    values = bound.to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32).astype(np.float64)
+    outward = pick(values, np.where(np.isinf(single), values, single))
+    return pa.array(outward, pa.float64(), from_pandas=True)
+
+
+def _dates(texts: pa.Array) -> pa.Array:
+    """Read dates; many files share few days."""
+    encoded = pc.dictionary_encode(texts)
+    days = pa.array([find_date(text) for text in encoded.dictionary.to_pylist()], pa.date32())
+    return days.take(encoded.indices)
 
 
 def _untruncated_timestamps(
     low: pa.Array, high: pa.Array, *, zoned: bool
 ) -> tuple[pa.Array, pa.Array]:
     """Return bounds in microseconds that hold for the values before they were truncated."""
-    lows = [find_timestamp_span(text, zoned=zoned) for text in low.to_pylist()]
-    highs = [find_timestamp_span(text, zoned=zoned) for text in high.to_pylist()]
-    return (
-        pa.array([None if span is None else span[0] for span in lows], pa.int64()),
-        pa.array(
-            [None if span is None else span[1] + _TRUNCATED_MICROS for span in highs],
-            pa.int64(),
-        ),
+    (lows, _), (_, highs) = _spans(low, zoned=zoned), _spans(high, zoned=zoned)
+    return lows, pc.add(highs, _TRUNCATED_MICROS)
+
+
+def _spans(texts: pa.Array, *, zoned: bool) -> tuple[pa.Array, pa.Array]:
+    """Return the first and the last microsecond that each text may mean.
+
+    Arrow reads what writers write: all fields, and ``Z`` where there is a zone.
+    """
+    plain = pc.fill_null(pc.match_substring_regex(texts, _ZONED if zoned else _UNZONED), False)  # noqa: FBT003
+    kind = pa.timestamp("us", "UTC" if zoned else None)
+    try:
+        micros = pc.cast(pc.cast(pc.if_else(plain, texts, None), kind), pa.int64())
+    except pa.ArrowInvalid:  # no day of the calendar
+        micros, plain = pa.nulls(len(texts), pa.int64()), pa.array(np.zeros(len(texts), np.bool_))
+    rest = pc.invert(plain)
+    spans = [find_timestamp_span(text, zoned=zoned) for text in texts.filter(rest).to_pylist()]
+    firsts, lasts = (
+        pa.array([None if span is None else span[side] for span in spans], pa.int64())
+        for side in (0, 1)
     )
+    return pc.replace_with_mask(micros, rest, firsts), pc.replace_with_mask(micros, rest, lasts)
 
 
 def find_date(text: str | None) -> dt.date | None:

@@ -1,4 +1,4 @@
-"""The JSON of statistics as Arrow columns: parsed by Arrow for all files, or by Python one by one.
+"""The JSON of statistics as Arrow columns: parsed by Arrow for many files, or by Python one by one.
 
 Numbers get the order type of their column (`puredelta.log.files.value_order`), dates and timestamps
 stay text. Null means unknown.
@@ -10,9 +10,7 @@ import decimal
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -80,9 +78,7 @@ def _wire_type(data_type: DataType) -> pa.DataType | None:
 # --- Arrow ----------------------------------------------------------------------------------
 
 
-def read_with_arrow(
-    texts: pa.ChunkedArray, leaves: Mapping[Path, DataType], *, batch_bytes: int = BATCH_BYTES
-) -> StatsColumns | None:
+def read_with_arrow(texts: pa.StringArray, leaves: Mapping[Path, DataType]) -> StatsColumns | None:
     """Parse all texts at once; ``None`` if any of them does not fit the schema.
 
     A file without statistics is read as ``{}``. NaN and infinities, which are written as text,
@@ -99,11 +95,11 @@ def read_with_arrow(
         ("numRecords", pa.int64()),
         *((name, _struct(paths)) for name, paths in _sections(bounds, counts) if paths),
     ]
-    table = _rows(objects, pa.schema(fields), batch_bytes)
+    table = _rows(objects, pa.schema(fields))
     if table is None and pc.any(pc.match_substring_regex(objects, _LINE_BREAK)).as_py():
         # Line breaks between values are white space; inside values they are escaped.
         objects = pc.replace_substring_regex(objects, _LINE_BREAK, " ")
-        table = _rows(objects, pa.schema(fields), batch_bytes)
+        table = _rows(objects, pa.schema(fields))
     if table is None:
         return None
     return StatsColumns(
@@ -129,20 +125,15 @@ def _sections(
     return ("minValues", bounds), ("maxValues", bounds), ("nullCount", counts)
 
 
-def _rows(objects: pa.ChunkedArray, schema: pa.Schema, batch_bytes: int) -> pa.Table | None:
+def _rows(objects: pa.StringArray, schema: pa.Schema) -> pa.Table | None:
     """Parse one object a row; ``None`` if a text breaks the schema or is more than one object."""
-    batches = list(text_batches(objects, batch_bytes))
+    if not len(objects):
+        return schema.empty_table()
     try:
-        if len(batches) <= 1:
-            tables = [_parsed(batch, schema) for batch in batches]
-        else:
-            with ThreadPoolExecutor(min(len(batches), pa.cpu_count())) as threads:
-                tables = list(threads.map(partial(_parsed, schema=schema), batches))
+        table = _parsed(objects, schema)
     except pa.ArrowInvalid:
         return None
-    if any(table.num_rows != len(batch) for table, batch in zip(tables, batches, strict=True)):
-        return None
-    return pa.concat_tables([schema.empty_table(), *tables])
+    return table if table.num_rows == len(objects) else None
 
 
 def text_batches(texts: pa.ChunkedArray, batch_bytes: int) -> Iterator[pa.StringArray]:
@@ -171,7 +162,7 @@ def _parsed(texts: pa.StringArray, schema: pa.Schema) -> pa.Table:
     )
 
 
-def _are_objects(texts: pa.ChunkedArray) -> bool:
+def _are_objects(texts: pa.StringArray) -> bool:
     """Return whether all texts are in braces, perhaps with white space around them."""
     tight = pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}"))
     rest = texts.filter(pc.invert(tight))
@@ -226,7 +217,9 @@ def concatenated(parts: Sequence[StatsColumns]) -> StatsColumns:
 # --- Python ---------------------------------------------------------------------------------
 
 
-def read_with_python(texts: pa.ChunkedArray, leaves: Mapping[Path, DataType]) -> StatsColumns:
+def read_with_python(
+    texts: pa.StringArray | pa.ChunkedArray, leaves: Mapping[Path, DataType]
+) -> StatsColumns:
     """Parse text by text; what cannot be read of one file is null for that file alone."""
     objects = [_parse(text) for text in texts.to_pylist()]
     return StatsColumns(

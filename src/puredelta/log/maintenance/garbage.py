@@ -7,7 +7,8 @@ and the log does not need it: orphans of failed jobs, removed files, expired cha
 
 The directories that a job of this library makes for itself are looked into without that rule: what
 Spark has not moved out of ``_temporary`` lies there when a driver dies. So do staging
-directories, which no other engine's VACUUM sees at all.
+directories, which no other engine's VACUUM sees at all. And so do files that a store wrote and did
+not get to give their names, deletion vectors for one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from puredelta.log.maintenance.own_directories import STAGING_PREFIX, is_job_directory
 from puredelta.protocol.actions.log_paths import CHANGE_DATA_DIRECTORY
 from puredelta.protocol.actions.paths import folded_path
-from puredelta.store.base import StoredDirectory, StoredFile
+from puredelta.store.base import StoredDirectory, StoredFile, is_temporary
 from puredelta.store.file_system import TRIAL_PREFIX
 
 _HIDDEN = ("_", ".")
@@ -68,7 +69,8 @@ def visible_to_vacuum(partition_columns: Collection[str]) -> Callable[[str], boo
 
     def is_wanted(path: str) -> bool:
         name = path.rpartition("/")[2]
-        return not name.startswith(_HIDDEN) or name.startswith(exempt) or _is_inside_ours(path)
+        is_visible = not name.startswith(_HIDDEN) or name.startswith(exempt)
+        return is_visible or is_temporary(name) or _is_inside_ours(path)
 
     return is_wanted
 

@@ -35,7 +35,7 @@ from puredelta.protocol.actions.action_json import parse_action
 from puredelta.protocol.actions.actions import Action, Sidecar
 from puredelta.protocol.actions.log_paths import SIDECAR_DIRECTORY
 from puredelta.protocol.actions.paths import decode_path
-from puredelta.store.base import StorageError, Store
+from puredelta.store.base import StorageError, Store, StoredFile
 
 # Kind of action: a field that is never null in it, which marks the rows of that kind.
 _SMALL_ACTIONS: Mapping[str, str] = {
@@ -65,8 +65,13 @@ def read_checkpoint(store: Store, checkpoint: CheckpointFiles) -> LogState:
     """
     top = [_read_part(store, file.path) for file in checkpoint.files]
     actions = [action for part in top for action in part.actions]
-    sidecars = [_sidecar_path(a) for a in actions if isinstance(a, Sidecar)]
-    parts = top + [_read_part(store, path) for path in sidecars]
+    sidecars = [
+        StoredFile(path=_sidecar_path(a), size_bytes=a.size_bytes, modified_ms=a.modified_ms)
+        for a in actions
+        if isinstance(a, Sidecar)
+    ]
+    ahead = store.read_ahead(sidecars) if sidecars else store
+    parts = top + [_read_part(ahead, sidecar.path) for sidecar in sidecars]
     return replace(
         replay(EMPTY_STATE, actions),
         files=FileTable(pa.concat_tables([part.files for part in parts])),

@@ -151,26 +151,21 @@ def _compare_bounds(op: CompareOp, column: Bounds, limits: Thresholds | None) ->
                 column.might_have_value, column.might_have_value | column.might_be_null
             )
         return _any_value(column)
-    less = _holds(pc.less, column.low, limits.below)
-    at_most = _holds(pc.less_equal, column.low, limits.at_most)
-    # NaN lies above every bound.
-    greater = _holds(pc.greater, column.high, limits.above) | column.might_be_nan
-    at_least = _holds(pc.greater_equal, column.high, limits.at_least) | column.might_be_nan
-    value = column.might_have_value
+    known, value = _Known(column, limits), column.might_have_value
     match op:
         case CompareOp.LESS:
-            return MightMatch(value & less, value & at_least)
+            return MightMatch(value & known.less(), value & known.at_least())
         case CompareOp.LESS_OR_EQUAL:
-            return MightMatch(value & at_most, value & greater)
+            return MightMatch(value & known.at_most(), value & known.greater())
         case CompareOp.GREATER:
-            return MightMatch(value & greater, value & at_most)
+            return MightMatch(value & known.greater(), value & known.at_most())
         case CompareOp.GREATER_OR_EQUAL:
-            return MightMatch(value & at_least, value & less)
+            return MightMatch(value & known.at_least(), value & known.less())
         case CompareOp.EQUAL | CompareOp.NULL_SAFE_EQUAL:
             # No constant is NaN here, so for an equal value the upper bound does hold.
             upper = _holds(pc.greater_equal, column.high, limits.at_least)
-            equal = value & at_most & upper & _is_interval(limits)
-            different = value & (less | greater)
+            equal = value & known.at_most() & upper & _is_interval(limits)
+            different = value & (known.less() | known.greater())
             if op is CompareOp.NULL_SAFE_EQUAL:
                 different = different | column.might_be_null
             return MightMatch(equal, different)
@@ -178,12 +173,36 @@ def _compare_bounds(op: CompareOp, column: Bounds, limits: Thresholds | None) ->
             assert_never(op)
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """How values between known bounds may compare with a constant; NaN lies above every bound."""
+
+    column: Bounds
+    limits: Thresholds
+
+    def less(self) -> Mask:
+        return _holds(pc.less, self.column.low, self.limits.below)
+
+    def at_most(self) -> Mask:
+        return _holds(pc.less_equal, self.column.low, self.limits.at_most)
+
+    def greater(self) -> Mask:
+        found = _holds(pc.greater, self.column.high, self.limits.above)
+        return found | self.column.might_be_nan
+
+    def at_least(self) -> Mask:
+        found = _holds(pc.greater_equal, self.column.high, self.limits.at_least)
+        return found | self.column.might_be_nan
+
+
 def _holds(compare: Callable[[Any, Any], Any], bound: pa.Array, threshold: Any) -> Mask:
     """Compare bounds with a threshold; an unknown bound might compare in any way."""
     if isinstance(threshold, bool):
         unknown: Mask = bound.is_null().to_numpy(zero_copy_only=False)
         return np.ones_like(unknown) if threshold else unknown
-    answers = pc.fill_null(compare(bound, pa.scalar(threshold, bound.type)), True)  # noqa: FBT003
+    answers = compare(bound, pa.scalar(threshold, bound.type))
+    if answers.null_count:
+        answers = pc.fill_null(answers, True)  # noqa: FBT003
     mask: Mask = answers.to_numpy(zero_copy_only=False)
     return mask
 

@@ -132,7 +132,7 @@ def _partition_column(
     files: FileTable, rows: pa.Array, config: TableConfig, field: StructField
 ) -> ExactColumn | None:
     physical = physical_name(field, config.column_mapping)
-    texts = pc.map_lookup(files.rows["partition_values"], physical, "first").combine_chunks()
+    texts = files.partition_texts(physical).combine_chunks()
     try:
         known = {
             text: parse_partition_value(text, field.type, dt.timezone.utc)

@@ -119,7 +119,7 @@ class FileBounds:
 
     def _partition_bounds(self, column: _Column) -> Bounds:
         (name,) = column.physical_path
-        encoded = pc.dictionary_encode(_partition_texts(self._files, name)).combine_chunks()
+        encoded = pc.dictionary_encode(self._files.partition_texts(name)).combine_chunks()
         spans = [_partition_span(text, column.data_type) for text in encoded.dictionary.to_pylist()]
         # One more element than the dictionary: NULL, for files without a text.
         ordered = order_type(column.data_type)
@@ -197,12 +197,8 @@ def has_unreadable_partition_values(files: FileTable, config: TableConfig) -> bo
         text is not None and _partition_span(text, field.type) == _UNKNOWN
         for field, name in names
         if field.type != STRING
-        for text in pc.unique(_partition_texts(files, name)).to_pylist()
+        for text in pc.unique(files.partition_texts(name)).to_pylist()
     )
-
-
-def _partition_texts(files: FileTable, name: str) -> pa.ChunkedArray:
-    return pc.map_lookup(files.rows["partition_values"], name, "first")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,17 +98,17 @@ def prune(
             (files, statistics) if kept.all() else (files.select(mask), statistics.select(mask))
         )
         positions = np.flatnonzero(kept)
+        sizes = left.rows["size_bytes"]
         refs = frozenset().union(*map(references, some))
         bounds = FileBounds(
             left, config, _comparable(refs, config), known, bounds_tell_nan=bounds_tell_nan
         )
         for conjunct in some:
-            ruled_out = positions[~might_match(conjunct, bounds).true]
-            if num_files := int(kept[ruled_out].sum()):
-                gone = ruled_out[kept[ruled_out]]
-                size_bytes = pc.sum(files.rows["size_bytes"].take(pa.array(gone))).as_py()
+            gone = kept[positions] & ~might_match(conjunct, bounds).true
+            if num_files := int(np.count_nonzero(gone)):
+                size_bytes = pc.sum(sizes.filter(pa.array(gone))).as_py()
                 skipped.append(SkippedFiles(conjunct, by, num_files, size_bytes or 0))
-            kept[ruled_out] = False
+                kept[positions[gone]] = False
         if left is files:
             statistics = bounds.statistics
     return Pruning(pa.array(kept, pa.bool_()), tuple(skipped), statistics)

@@ -28,7 +28,7 @@ from puredelta.spark.jvm.session_catalog import (
     RelationSlot,
     ViewEntry,
 )
-from puredelta.spark.scan.row_metadata import rows_with_row_ids
+from puredelta.spark.scan.row_tracking_scan import rows_with_row_ids
 from puredelta.spark.scan.table_rows import set_origin, table_rows
 from puredelta.spark.session.open_log import open_log
 

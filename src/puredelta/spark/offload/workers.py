@@ -12,10 +12,12 @@ from __future__ import annotations
 import functools
 import heapq
 import pickle
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -32,13 +34,12 @@ from puredelta.worker.tcp_quickack import Quickack
 _Batch = TypeVar("_Batch")
 
 _CONNECT_PARALLELISM = 16
-_UNFIT_WORKER = (
-    "ModuleNotFoundError",
-    "ImportError",
-    "PYTHON_VERSION_MISMATCH",
-    "Cannot run program",
+_UNFIT_WORKER = re.compile(
+    r"(?:ModuleNotFoundError|ImportError|Cannot run program)(?:\b[^\n]*)?|PYTHON_VERSION_MISMATCH"
 )
 """What an error names when the workers' Python is not up to the task."""
+_UNFIT_SHOWN = 300
+_REFUSALS: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,21 +70,30 @@ def run_in_workers(
     if not tasks:
         return [[] for _ in calls]
     functions = tuple(packed_code(one.function) for one in calls)
+    answers: list[TaskAnswer] = []
     try:
         run = _collected_rows if is_connect(spark) else _collected
         answers = run(spark, tasks, functions, settings)
     except Exception as failure:
         if (reason := _unfit_worker(failure)) is None:
             raise
+    else:
+        reason = next((refusal for _, refusal, _ in answers if refusal), None)
+    if reason is not None:
+        _REFUSALS[spark] = reason
         return NotApplicable(reason=reason)
-    if (reason := next((refusal for _, refusal, _ in answers if refusal), None)) is not None:
-        return NotApplicable(reason=reason)
+    _REFUSALS.pop(spark, None)
     return [[answer for of, _, answer in answers if of == number] for number, _ in enumerate(calls)]
 
 
 def parallelism_of(spark: SparkSession) -> int:
     """Return how many tasks a session runs at once, as far as it tells."""
     return _CONNECT_PARALLELISM if is_connect(spark) else spark.sparkContext.defaultParallelism
+
+
+def last_refusal(spark: SparkSession) -> str | None:
+    """Return why workers of this session could not do what they were asked last, if so."""
+    return _REFUSALS.get(spark)
 
 
 def low_latency(work: Callable[[_Batch], Any], settings: WorkerSettings) -> Callable[[_Batch], Any]:
@@ -121,9 +131,8 @@ def _collected_rows(
 
 def _unfit_worker(failure: Exception) -> str | None:
     """Say what the workers' Python lacks, if that is why the job failed."""
-    text = str(failure)
-    sign = next((sign for sign in _UNFIT_WORKER if sign in text), None)
-    return None if sign is None else f"workers: {sign} in {text[:500]}"
+    sign = _UNFIT_WORKER.search(str(failure))
+    return None if sign is None else f"workers: {sign.group()[:_UNFIT_SHOWN]}"
 
 
 _Item = TypeVar("_Item")

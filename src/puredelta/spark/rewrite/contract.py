@@ -31,6 +31,8 @@ class Rewritten:
     adds: tuple[Add, ...]
     num_rows: int
     """Rows copied."""
+    fallback: str | None = None
+    """Why Spark copied them and not its Python workers, where these were asked first."""
 
 
 Rewriting: TypeAlias = Rewritten | NotApplicable

@@ -1,9 +1,8 @@
 """A DataFrame over an explicit list of Parquet files that Spark's Python workers read by Arrow.
 
 For storage of which Spark itself has no file system. Rows are the same as those of
-`puredelta.spark.scan.native_scan`, but there is no ``_metadata``, and filters above the scan leave
-out no row group. `pruning_arrow_scan` reads the columns and the files that a query needs,
-`arrow_scan` all that it is given.
+`puredelta.spark.scan.native_scan`, but there is no ``_metadata``. `pruning_arrow_scan` reads the
+columns, the files and the row groups that a query needs, `arrow_scan` all that it is given.
 
 Parts of files are the rows of a small frame of the driver's. Spark cuts such a frame into as many
 tasks as there are cores, in order and without a shuffle, so parts are brought together to about
@@ -34,6 +33,7 @@ from puredelta.spark.jvm.classes import JVM_ERRORS
 from puredelta.spark.jvm.expressions import Nodes
 from puredelta.spark.jvm.worker_scan.relation import WorkerRead, WorkerRelation, worker_rows
 from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable, with_required
+from puredelta.spark.scan.row_group_conditions import row_group_condition
 from puredelta.spark.scan.skippable_files import SkippableFiles
 from puredelta.spark.session.arrow_types import arrow_schema
 from puredelta.spark.session.delta_conf import STATS_SKIPPING
@@ -41,6 +41,7 @@ from puredelta.spark.session.helper_columns import FILE_ORDINAL
 from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import from_spark, struct_as_nullable
 from puredelta.worker.scan.columns import FIELD_ID
+from puredelta.worker.scan.row_groups import Condition
 from puredelta.worker.scan.scan_rows import (
     FILE_PARTS,
     SCAN_LAYOUTS,
@@ -55,6 +56,7 @@ _PART_BYTES = 128 * 1024 * 1024
 _FILE_BYTES = 4 * 1024 * 1024
 """What to open a file costs, in bytes that could be read meanwhile; Spark counts alike."""
 _IGNORES_MISSING = "ignoreMissingFiles"
+_ROW_GROUPS = "spark.sql.parquet.filterPushdown"
 
 
 def arrow_scan(
@@ -98,25 +100,30 @@ def pruning_arrow_scan(
     parts = {_key(file): _parts(file, columns, paths) for file in every}
 
     def read(names: frozenset[str], conditions: Nodes | None) -> WorkerRead:
-        by_statistics = STATS_SKIPPING.flag(settings_of(spark))
-        some = None
+        some, condition = None, None
         if conditions is not None:
+            by_statistics = STATS_SKIPPING.flag(settings_of(spark))
             try:
                 some = files.files_for(conditions, by_statistics=by_statistics)
+                if by_statistics and _setting(spark, _ROW_GROUPS):
+                    condition = row_group_condition(
+                        files.predicate(conditions), files.stored_names()
+                    )
             except Exception:  # doubt skips no file
                 logger.warning("All files are read: choosing some failed", exc_info=True)
         chosen = every if some is None else some
-        needed = columns.some(names)
+        needed = columns.some(names).where(condition)
         wanted = [needed.of_part(part) for file in chosen for part in parts[_key(file)]]
         cores = spark.sparkContext.defaultParallelism
         digest = hashlib.sha256(repr([_key(file) for file in chosen]).encode()).hexdigest()
         return WorkerRead(
             columns=needed.schema,
-            description=f"{len(chosen)} of {len(every)} files by Arrow in Python workers",
+            description=f"{len(chosen)} of {len(every)} files by Arrow in Python workers"
+            + ("" if condition is None else ", without row groups that conditions exclude"),
             parts=_packed([FILE_PARTS.encode(part) for part in wanted], cores),
             size_bytes=sum(file.size_bytes for file in chosen),
             function=worker_function(read_parts, SCAN_LAYOUTS.encode(needed.layout)),
-            identity=f"{digest} {needed.schema.json()}",
+            identity=f"{digest} {needed.schema.json()} {condition!r}",
         )
 
     relation = WorkerRelation(
@@ -201,6 +208,10 @@ class _Columns:
             ),
             places=tuple(places),
         )
+
+    def where(self, condition: Condition | None) -> _Columns:
+        """Return the columns without row groups of which a condition is not true."""
+        return replace(self, layout=replace(self.layout, condition=condition))
 
     def of_part(self, part: FilePart) -> FilePart:
         """Return a part of all columns as a part of these."""

@@ -40,5 +40,5 @@ def partition_rows(spark: SparkSession, files: FileTable, config: TableConfig) -
 
 def _texts(files: FileTable, name: str) -> pa.ChunkedArray:
     """Return the values of a partition column as the log spells them; empty text is NULL."""
-    texts = pc.map_lookup(files.rows["partition_values"], name, "first")
+    texts = files.partition_texts(name)
     return pc.if_else(pc.equal(texts, ""), None, texts)

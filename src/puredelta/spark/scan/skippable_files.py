@@ -189,7 +189,7 @@ class SkippableFiles:
         ``conditions`` is one tree, over the physical names of the table's columns;
         ``bounds_tell_nan`` as in `prune`.
         """
-        predicate = self._predicate(conditions)
+        predicate = self.predicate(conditions)
         pruning = prune(
             self._files,
             self._config,
@@ -206,7 +206,13 @@ class SkippableFiles:
             return None
         return self._data_files(self._files.take(pa.array(places)), places)
 
-    def _predicate(self, conditions: Sequence[Node]) -> Predicate:
+    def stored_names(self) -> dict[str, str]:
+        """Return the names that columns have in data files, by their logical names."""
+        mode = self._config.column_mapping
+        return {field.name: physical_name(field, mode) for field in self._config.schema.fields}
+
+    def predicate(self, conditions: Sequence[Node]) -> Predicate:
+        """Return a tree of conditions over physical names as a predicate over logical ones."""
         mode = self._config.column_mapping
         types = to_spark(self._config.schema)
         by_name = {

@@ -59,6 +59,11 @@ ALLOW_AUTOMATIC_WIDENING = DeltaConf(
     default="always",
     effect="which types schema evolution widens: `always`, `same_family_type`, `never`",
 )
+ALTER_LOCATION_BYPASS = DeltaConf(
+    name="alterLocation.bypassSchemaCheck",
+    default="false",
+    effect="`ALTER TABLE ... SET LOCATION` takes a table of other columns",
+)
 CASTS_FOLLOW_ANSI_FLAG = DeltaConf(
     name="updateAndMergeCastingFollowsAnsiEnabledFlag",
     default="false",

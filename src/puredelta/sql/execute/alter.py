@@ -16,21 +16,23 @@ from puredelta.commands.alter.columns import (
 )
 from puredelta.commands.alter.constraints import add_check_constraint, drop_check_constraint
 from puredelta.commands.alter.drop_feature import drop_feature_support
+from puredelta.commands.alter.location import require_table_at
 from puredelta.commands.alter.properties import set_table_properties, unset_table_properties
 from puredelta.commands.alter.replace_columns import replace_table_columns
 from puredelta.commands.alter.sync_identity import sync_identity
 from puredelta.commands.definition.columns import COMMENT
+from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
 from puredelta.spark.catalog.catalog_entries import entry_name, follow_columns
 from puredelta.spark.resolve.sql_text import require_parsable
+from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.small_frames import no_rows
 from puredelta.spark.session.types import to_spark
 from puredelta.sql.parse.alter_statement import (
     AddCheck,
     AddColumns,
     AlterStatement,
-    Change,
     ChangeColumns,
     ClusterBy,
     ColumnAction,
@@ -40,16 +42,19 @@ from puredelta.sql.parse.alter_statement import (
     DropFeature,
     RenameColumn,
     ReplaceColumns,
+    SetLocation,
     SetProperties,
     SyncIdentity,
+    TableChange,
     UnsetProperties,
 )
 from puredelta.sql.relations.names import find_location, require_table, resolve_name
 from puredelta.sql.text.column_text import ColumnDefinition
+from puredelta.sql.text.table_name import TableName
 
 
 def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataFrame | None:
-    """Execute a change of a Delta table; None for any other table.
+    """Execute a change of a Delta table; None for any other table, and where Spark does the rest.
 
     Spark's parser judges the clauses it knows, so what is wrong with them is its own error.
 
@@ -64,6 +69,9 @@ def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataF
         return None
     if statement.known_to_spark:
         require_parsable(spark, text)
+    if isinstance(change, SetLocation):
+        _require_location(spark, table, location, change.location)
+        return None  # the catalog's entry is Spark's to change
     log = require_table(spark, location, table)
     entry = None if table.path is not None else entry_name(spark, table.parts)
     _apply(spark, log, change)
@@ -72,7 +80,18 @@ def alter(spark: SparkSession, statement: AlterStatement, *, text: str) -> DataF
     return no_rows(spark)
 
 
-def _apply(spark: SparkSession, log: TableLog, change: Change) -> None:
+def _require_location(spark: SparkSession, table: TableName, now: str, wanted: str) -> None:
+    if table.path is not None:
+        raise InvalidRequestError(
+            f"Cannot change the location of a path based table: {table}. Name a table of the "
+            "catalog.",
+            code=ErrorCode.CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER,
+            table=str(table),
+        )
+    require_table_at(spark, open_log(spark, now), open_log(spark, wanted))
+
+
+def _apply(spark: SparkSession, log: TableLog, change: TableChange) -> None:
     """Make one change of a table, in one commit; DROP FEATURE takes several."""
     match change:
         case SetProperties(properties):

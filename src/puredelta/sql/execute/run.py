@@ -14,6 +14,7 @@ from puredelta.sql.parse.explain_statement import ReadStatement
 from puredelta.sql.parse.immediate import Immediate, read_immediate
 from puredelta.sql.parse.parse import parse
 from puredelta.sql.parse.statement import RowStatement, SparkParsedStatement, ViewStatement
+from puredelta.sql.relations.computed_names import with_computed_names
 from puredelta.sql.relations.metadata_query import run_metadata_query
 from puredelta.sql.relations.parameters import Arguments, with_values
 from puredelta.sql.relations.query_tables import may_need_names, may_query_tables, with_views
@@ -53,6 +54,7 @@ def run_sql(
         ...     fields={"updates": updates},
         ... )  # doctest: +SKIP
     """
+    text, args = with_computed_names(spark, text, args)
     result = run_ours(spark, text, args=args, fields=fields)
     if result is not None:
         return result

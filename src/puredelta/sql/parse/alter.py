@@ -1,7 +1,6 @@
 """``ALTER TABLE ...`` and ``COMMENT ON TABLE ... IS ...``.
 
-Clauses that change no Delta table (``RENAME TO``, ``SET LOCATION``, partitions, serdes) are
-left to Spark.
+Clauses that change no Delta table (``RENAME TO``, partitions, serdes) are left to Spark.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from puredelta.sql.parse.alter_statement import (
     DropFeature,
     RenameColumn,
     ReplaceColumns,
+    SetLocation,
     SetProperties,
     SyncIdentity,
     UnsetProperties,
@@ -193,6 +193,7 @@ def _add_constraint(cursor: Cursor) -> AddCheck:
 
 _CLAUSES: Mapping[tuple[str, ...], _Reader] = MappingProxyType({
     ("SET", "TBLPROPERTIES"): lambda at: SetProperties(read_properties(at)),
+    ("SET", "LOCATION"): lambda at: SetLocation(read_text(at)),
     ("UNSET", "TBLPROPERTIES"): lambda at: UnsetProperties(
         if_exists=at.accept("IF", "EXISTS"), keys=read_property_keys(at)
     ),

@@ -114,9 +114,16 @@ class DropFeature:
     truncate_history: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class SetLocation:
+    """``SET LOCATION 'path'``."""
+
+    location: str
+
+
 ColumnsChange: TypeAlias = AddColumns | ChangeColumns | RenameColumn | DropColumns | ReplaceColumns
 
-Change: TypeAlias = (
+TableChange: TypeAlias = (
     SetProperties
     | UnsetProperties
     | ColumnsChange
@@ -126,6 +133,9 @@ Change: TypeAlias = (
     | ClusterBy
     | DropFeature
 )
+"""What is a commit of the table; DROP FEATURE makes several."""
+
+Change: TypeAlias = TableChange | SetLocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

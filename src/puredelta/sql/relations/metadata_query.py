@@ -25,7 +25,7 @@ from puredelta.spark.jvm.plans import (
     with_table_expressions,
 )
 from puredelta.spark.jvm.session_catalog import SESSION_CATALOG
-from puredelta.spark.scan.row_metadata import rows_with_row_ids
+from puredelta.spark.scan.row_tracking_scan import rows_with_row_ids
 from puredelta.spark.scan.table_rows import find_origin, table_rows
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.session import is_connect

@@ -32,8 +32,9 @@ from puredelta.worker.data_files.write_file import (
     row_groups,
     write_file,
 )
-from puredelta.worker.files import DataPath, fetched_ahead, label
+from puredelta.worker.files import DataPath, label
 from puredelta.worker.limits import LIMITS, LIMITS_CODEC, Limits
+from puredelta.worker.range_file import fetched_ahead
 from puredelta.worker.read_rows import (
     Mask,
     OnlySparkError,

@@ -6,6 +6,7 @@ otherwise is refused.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -14,10 +15,18 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from puredelta.worker.files import DataPath, fetched_ahead, label
+from puredelta.worker.files import DataPath, label
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.lookup.lookup_request import FileLookup
-from puredelta.worker.read_rows import Mask, OnlySparkError, OpenFile, dropped_rows, opened
+from puredelta.worker.range_file import fetched_ahead
+from puredelta.worker.read_rows import (
+    Mask,
+    OnlySparkError,
+    OpenFile,
+    dropped_rows,
+    opened,
+    ranges_of_columns,
+)
 from puredelta.worker.small_files.footer_file import FooterFile
 from puredelta.worker.small_files.footer_template import FooterTemplate
 from puredelta.worker.small_files.merged_parquet import MergedParquet
@@ -110,7 +119,8 @@ def read_ranges(
     Small files that are alike are decoded together, and therefore come later than others.
     """
     small = _SmallFiles(names, limits)
-    for file in fetched_ahead(files, lambda file: file.path):
+    ranges = functools.partial(ranges_of_columns, names)
+    for file in fetched_ahead(files, lambda file: file.path, ranges):
         merged = small.add(file)
         if merged is None:
             num_rows = 0

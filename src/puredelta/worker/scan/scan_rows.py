@@ -7,15 +7,16 @@ driver cuts files without having seen their footers.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from puredelta.worker.files import DataPath, fetched_ahead, label
+from puredelta.worker.files import DataPath, label
 from puredelta.worker.limits import LIMITS, Limits
+from puredelta.worker.range_file import fetched_ahead
 from puredelta.worker.read_rows import (
     LEGACY_INT96,
     OnlySparkError,
@@ -24,6 +25,7 @@ from puredelta.worker.read_rows import (
     read_batches,
 )
 from puredelta.worker.scan.columns import ColumnRules, as_stored
+from puredelta.worker.scan.row_groups import GroupStatistics
 from puredelta.worker.wire import Fields, codec_of
 
 _LEGACY_DATES = b"org.apache.spark.legacyDateTime"
@@ -46,6 +48,8 @@ class ScanLayout:
     case_sensitive: bool
     skips_missing: bool
     """Whether a file that is not there has no rows, and is no error."""
+    condition: Any = None
+    """A `Condition`: row groups without a row of which it is true may be left out."""
     limits: Limits = LIMITS
 
 
@@ -121,7 +125,11 @@ def _rows(layout: ScanLayout, part: FilePart, file: OpenFile) -> Iterator[pa.Rec
     places = [rules.find(field, present) for field in layout.data]
     names = [None if place is None else present[place].name for place in places]
     stored = {name for name in names if name is not None}
+    fields = [field.name for field in layout.data]
+    is_read = _group_filter(layout, file, dict(zip(fields, names, strict=True)), rules)
     for group, first_row, num_rows in groups_of(file, part):
+        if not is_read(group):
+            continue
         for at, batch in _read(file, group, num_rows, stored, layout.limits):
             columns = [
                 pa.nulls(batch.num_rows, field.type)
@@ -130,6 +138,18 @@ def _rows(layout: ScanLayout, part: FilePart, file: OpenFile) -> Iterator[pa.Rec
                 for field, name in zip(layout.data, names, strict=True)
             ]
             yield _completed(layout, part, columns, first_row + at, batch.num_rows)
+
+
+def _group_filter(
+    layout: ScanLayout, file: OpenFile, names: Mapping[str, str | None], rules: ColumnRules
+) -> Callable[[int], bool]:
+    """Return what says whether a row group is read."""
+    condition = layout.condition
+    # Bounds of another calendar are those of other days.
+    if condition is None or rules.hybrid_calendar:
+        return lambda _: True
+    groups = GroupStatistics.of(file, names)
+    return lambda group: groups.may_hold(group, condition)
 
 
 def _read(

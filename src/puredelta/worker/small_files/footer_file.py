@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 
-from puredelta.worker.files import DataPath, RangeFile
+from puredelta.worker.files import DataPath
+from puredelta.worker.range_file import RangeFile
 from puredelta.worker.small_files.thrift_compact import UnsupportedLayoutError
 
 MAGIC = b"PAR1"

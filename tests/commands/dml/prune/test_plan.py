@@ -325,7 +325,7 @@ def test_a_small_source_is_broadcast(
     statement = merge(condition(pairs=(PAIR,)), matched=(MATCHED_UPDATE,))
     plan = planned(statement, files, config, broadcast_bytes_max=limit)
     assert plan.broadcast_source is expected
-    assert "3 of 10 files are searched" in plan.describe()
+    assert "3 of 10 files searched" in plan.describe()
 
 
 def test_keys_are_looked_up(files: FileTable, config: TableConfig) -> None:

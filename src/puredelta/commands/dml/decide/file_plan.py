@@ -15,6 +15,7 @@ from puredelta.log.files.row_counts import physical_rows
 from puredelta.log.files.tombstones import remove_file
 from puredelta.protocol.actions.actions import Add, Remove
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.quantities import counted
 from puredelta.spark.rewrite.contract import RewriteOrder
 from puredelta.spark.session.row_bitmap import RowBitmap
 
@@ -55,7 +56,7 @@ class FilePlan:
     def describe(self) -> str:
         """Return it for the log."""
         return (
-            f"{len(self.rewritten)} files rewritten, {len(self.marked)} marked, "
+            f"{counted(len(self.rewritten), 'file')} rewritten, {len(self.marked)} marked, "
             f"{len(self.dropped)} dropped"
         )
 

@@ -6,8 +6,11 @@ from puredelta.commands.dml.decide.decide import Decision, strategy_of
 from puredelta.commands.dml.decide.file_plan import RewriteStrategy
 from puredelta.commands.dml.new_rows.new_rows import NewRows
 from puredelta.commands.dml.prune.plan import Search, SearchPlan
+from puredelta.commands.dml.search.positions import RowPositions
 from puredelta.commands.dml.source.context import StatementContext
+from puredelta.commands.dml.write import WrittenFiles
 from puredelta.commands.report.parts import Choice, JobCount, PruningStep, SelectedFiles
+from puredelta.spark.offload.workers import last_refusal
 from puredelta.spark.session import delta_conf
 from puredelta.spark.session.session import is_connect
 
@@ -51,11 +54,21 @@ def selected_files(context: StatementContext, plan: SearchPlan) -> SelectedFiles
 
 
 def choices(
-    context: StatementContext, plan: SearchPlan, new: NewRows | None = None, made_by: str = ""
+    context: StatementContext,
+    plan: SearchPlan,
+    new: NewRows | None = None,
+    *,
+    positions: RowPositions | None = None,
+    written: WrittenFiles | None = None,
 ) -> tuple[Choice, ...]:
-    """Return how source, target and new rows are read and written."""
-    made = [_source_choice(context), _search_choice(context, plan), _file_choice(context, plan)]
+    """Return how source, target and new rows are read and written, as far as that is known."""
+    made = [
+        _source_choice(context),
+        _search_choice(context, plan, positions),
+        _file_choice(context, plan, written),
+    ]
     if new is not None and new.frame is not None:
+        made_by = "" if written is None else written.made_by
         made.append(Choice(subject="new rows", chosen=new.describe(), reason=made_by))
     return tuple(made)
 
@@ -73,7 +86,9 @@ def _source_choice(context: StatementContext) -> Choice:
     return Choice(subject="source", chosen=chosen, reason=reason)
 
 
-def _search_choice(context: StatementContext, plan: SearchPlan) -> Choice:
+def _search_choice(
+    context: StatementContext, plan: SearchPlan, positions: RowPositions | None
+) -> Choice:
     if plan.search in (Search.NOTHING, Search.WHOLE_FILES, Search.TARGET_ONLY):
         return Choice(subject="search", chosen=plan.search.value)
     if plan.lookup is not None:
@@ -89,6 +104,11 @@ def _search_choice(context: StatementContext, plan: SearchPlan) -> Choice:
                 chosen=_joined(plan),
                 reason="spark.puredelta.workers.enabled is off",
             )
+        if positions is not None and positions.fallback is not None:
+            return Choice(subject="search", chosen=_joined(plan), reason=positions.fallback)
+        refused = last_refusal(context.spark) if positions is None else None
+        if refused is not None:
+            reason += f"; Spark joins if they refuse as they did before ({refused})"
         return Choice(subject="search", chosen=_LOOKED_UP, reason=reason)
     reason = "ON or a condition asks for more than equal keys of plain types"
     if context.statement.on.parts.pairs and context.source.is_known:
@@ -101,7 +121,9 @@ def _joined(plan: SearchPlan) -> str:
     return f"{plan.search.value}, {how}"
 
 
-def _file_choice(context: StatementContext, plan: SearchPlan) -> Choice:
+def _file_choice(
+    context: StatementContext, plan: SearchPlan, written: WrittenFiles | None
+) -> Choice:
     if plan.search is Search.WHOLE_FILES:
         return Choice(
             subject="touched files",
@@ -109,10 +131,11 @@ def _file_choice(context: StatementContext, plan: SearchPlan) -> Choice:
             reason="partition values decide, no data file is read",
         )
     strategy = strategy_of(context)
+    refused = None if written is None else written.copied.fallback
     return Choice(
         subject="touched files",
         chosen=f"other rows are {strategy.value}",
-        reason=_STRATEGY_REASONS[strategy],
+        reason=_STRATEGY_REASONS[strategy] + ("" if refused is None else f"; by Spark: {refused}"),
     )
 
 

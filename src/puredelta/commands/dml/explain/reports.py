@@ -99,7 +99,7 @@ def dry_report(trial: Trial, tried: Tried) -> Report:
             trial.clauses, decision.positions, inserts=tried.inserts, whole_files=whole
         ),
         selected=selected_files(context, plan),
-        choices=choices(context, plan, tried.new),
+        choices=choices(context, plan, tried.new, positions=decision.positions),
         rows=RowTotals(
             source=context.source.num_rows,
             inserted=sum(tried.inserts),
@@ -156,7 +156,7 @@ def executed_report(
             whole_files=_whole_files(plan),
         ),
         selected=selected_files(context, plan),
-        choices=choices(context, plan, new, written.made_by),
+        choices=choices(context, plan, new, positions=decision.positions, written=written),
         rows=RowTotals(
             source=rows.source,
             inserted=rows.inserted,

@@ -27,6 +27,7 @@ from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.skipping.pruning import Pruning, SkippedBy
 from puredelta.protocol.values.predicates import TRUE, Predicate
+from puredelta.quantities import counted
 from puredelta.spark.offload.key_lookup import KeyLookup
 
 Prune: TypeAlias = Callable[[FileTable, Predicate, FileStatistics], Pruning]
@@ -97,11 +98,12 @@ class SearchPlan:
 
     def describe(self) -> str:
         """Return one line for the log."""
-        skipped = ", ".join(some.describe() for some in self.skipped)
+        notes = [f"skipped: {', '.join(some.describe() for some in self.skipped) or 'none'}"]
+        if self.extra_candidates:
+            notes.append(f"only for NOT MATCHED BY SOURCE: {self.extra_candidates}")
         return (
-            f"{len(self.candidates)} of {self.num_files} files are searched "
-            f"(skipped: {skipped or 'none'}; only for NOT MATCHED BY SOURCE: "
-            f"{self.extra_candidates}); {self.search.value}, source {self._source_mode()}"
+            f"{len(self.candidates)} of {counted(self.num_files, 'file')} searched "
+            f"({'; '.join(notes)}); {self.search.value}, source {self._source_mode()}"
         )
 
     def _source_mode(self) -> str:

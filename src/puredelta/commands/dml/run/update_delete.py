@@ -31,7 +31,7 @@ def run_rows(
         command = start_statement(spark, log)
         outcome, report = execute_reported(command, spec, InputRows(target=target_rows))
         command.settings.reset_set_transaction(spark)
-        shown.report(outcome.metrics)
+        shown.report(outcome.metrics, note="\n".join(outcome.fallbacks))
     affected = outcome.affected
     counts = {"num_affected_rows": affected or 0}
     return with_report(count_row(spark, counts, exists=outcome.was_executed), report)

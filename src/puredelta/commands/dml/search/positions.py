@@ -31,6 +31,8 @@ class RowPositions:
     source_of: tuple[RowsByFile, ...] | None = None
     """Per MATCHED clause: the staged rows it fires with; ``None`` where they are not known or
     some staged row updates several target rows (M-74)."""
+    fallback: str | None = None
+    """Why Spark joined, where its Python workers were to look keys up."""
 
     def touched(self) -> dict[int, RowBitmap]:
         """Return the rows that leave their files, by candidate file."""

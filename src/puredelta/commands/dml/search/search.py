@@ -71,10 +71,12 @@ def search(
     if plan.search in (Search.NOTHING, Search.WHOLE_FILES):
         return no_positions(statement, context.source.num_rows)
     found = None if plan.lookup is None else look_up(context, plan, plan.lookup)
-    if isinstance(found, NotApplicable):
-        logger.info("Spark joins instead of looking keys up: %s", found.reason)
+    fallback = found.reason if isinstance(found, NotApplicable) else None
+    if fallback is not None:
+        logger.info("Spark joins instead of looking keys up: %s", fallback)
     words = found if isinstance(found, CountedWords) else joined_words(context, plan)
     on_target = words.select(NO_CLAUSE, *range(len(statement.matched)))
     if plan.checks_multiple_matches and len(repeated := on_target.repeated()):
         raise multiple_match_error(context, plan, repeated)
-    return positions_of(words, statement, finds_source_rows=plan.finds_source_rows)
+    found_rows = positions_of(words, statement, finds_source_rows=plan.finds_source_rows)
+    return replace(found_rows, fallback=fallback)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import BinaryIO, cast
@@ -38,6 +37,7 @@ from puredelta.store.base import (
     StoredDirectory,
     StoredFile,
     UnknownOutcomeError,
+    temporary_name,
 )
 from puredelta.store.ranged_file import END_BYTES, RangedFile
 from puredelta.store.read_ahead import ReadFiles, begin_reading, walk_in_order
@@ -237,7 +237,7 @@ class HadoopStore:
 
     def _renamed(self, path: str, content: bytes, *, overwrites: bool = False) -> PutOutcome:
         """Write aside, then rename. A rename without an answer is settled by what is left."""
-        temporary = _join(path.rpartition("/")[0], f".{uuid.uuid4().hex}.tmp")
+        temporary = _join(path.rpartition("/")[0], temporary_name())
         try:
             self._files.create(temporary, content, overwrites=False)
         except StorageError as error:

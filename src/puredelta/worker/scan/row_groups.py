@@ -1,0 +1,147 @@
+"""Which row groups of a data file a query can leave out, by the statistics in its footer.
+
+A condition is a tree of tuples, over columns by their names in the scan:
+
+* ``("all", conditions)`` and ``("any", conditions)``;
+* ``("null", name)`` and ``("value", name)``: is NULL, is not;
+* an operator, a name and a constant: ``=``, ``<``, ``<=``, ``>``, ``>=``, ``starts``;
+* ``("in", name, constants)``.
+
+Spark tests conditions once more, so that doubt keeps a row group.
+
+Traps this module knows:
+
+* NaN is the greatest value to Spark, and in no statistics: what may be greater than a floating
+  point number is not known.
+* Nanoseconds are cut to microseconds when they are read: such columns are not compared.
+* Bounds of strings may be cut, so that they are no UTF-8 any more: they are compared as bytes.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from puredelta.worker.read_rows import OpenFile
+
+Condition: TypeAlias = tuple[Any, ...]
+
+_EXACT = (bool, int, Decimal, float, str, bytes, dt.date, dt.datetime)
+_NUMBERS = frozenset({int, Decimal, float})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStatistics:
+    """The statistics of one file."""
+
+    file: OpenFile
+    leaves: Mapping[str, int | None]
+    """Where the columns of the scan are, by name; ``None``: the file lacks the column, so that it
+    is NULL. Columns of which nothing can be said are left out."""
+
+    @classmethod
+    def of(cls, file: OpenFile, names: Mapping[str, str | None]) -> GroupStatistics:
+        """Look columns up; ``names`` are those in the file, by those of the scan."""
+        leaves: dict[str, int | None] = {}
+        described = file.leaves()
+        for name, stored in names.items():
+            if stored is None:
+                leaves[name] = None
+                continue
+            places = file.leaves_of([stored])
+            if len(places) == 1 and _is_plain(described[places[0]], stored):
+                leaves[name] = places[0]
+        return cls(file=file, leaves=leaves)
+
+    def may_hold(self, group: int, condition: Condition) -> bool:
+        """Return whether the condition may be true of a row of a row group."""
+        kind, *rest = condition
+        if kind == "all":
+            return all(self.may_hold(group, part) for part in rest[0])
+        if kind == "any":
+            return any(self.may_hold(group, part) for part in rest[0])
+        name = rest[0]
+        if name not in self.leaves:
+            return True
+        leaf = self.leaves[name]
+        if leaf is None:
+            return bool(kind == "null")
+        described = self.file.metadata.row_group(group)
+        try:
+            return _may_hold(described.column(leaf).statistics, described.num_rows, kind, rest[1:])
+        # What statistics hold is up to whoever wrote the file.
+        except (TypeError, ValueError, OverflowError, ArithmeticError, pa.ArrowException):
+            return True
+
+
+def _is_plain(leaf: Any, name: str) -> bool:
+    """Return whether a leaf is a column, whose statistics are of the values that are read."""
+    if leaf.path != name or leaf.max_repetition_level or leaf.physical_type == "INT96":
+        return False
+    logical = str(leaf.logical_type)
+    return "nanoseconds" not in logical and leaf.logical_type.type not in ("FLOAT16", "INTERVAL")
+
+
+def _may_hold(statistics: Any, num_rows: int, kind: str, values: Sequence[Any]) -> bool:
+    if statistics is None:
+        return True
+    nulls = statistics.null_count if statistics.has_null_count else None
+    if kind == "null":
+        return nulls != 0
+    if nulls == num_rows:
+        return False
+    if kind == "value" or not statistics.has_min_max:
+        return True
+    (value,) = values
+    if kind == "in":
+        return any(_between(statistics, "=", one) for one in value)
+    return _between(statistics, kind, value)
+
+
+def _between(statistics: Any, kind: str, value: Any) -> bool:
+    """Return whether some value between the bounds may compare so with a constant."""
+    low: Any
+    high: Any
+    if isinstance(value, str):
+        if statistics.physical_type != "BYTE_ARRAY":
+            return True
+        value = value.encode()
+        low, high = _bytes_of(statistics.min_raw), _bytes_of(statistics.max_raw)
+    else:
+        low, high = statistics.min, statistics.max
+    if not _comparable(low, value) or not _comparable(high, value):
+        return True
+    if kind == "starts":
+        return bool(high >= value and (low <= value or low.startswith(value)))
+    if isinstance(low, float) and kind in (">", ">="):
+        return True
+    return _TESTS[kind](low, high, value)
+
+
+_TESTS: Mapping[str, Callable[[Any, Any, Any], bool]] = {
+    "=": lambda low, high, value: low <= value <= high,
+    "<": lambda low, _, value: low < value,
+    "<=": lambda low, _, value: low <= value,
+    ">": lambda _, high, value: high > value,
+    ">=": lambda _, high, value: high >= value,
+}
+
+
+def _bytes_of(bound: Any) -> bytes:
+    return bound.encode() if isinstance(bound, str) else bytes(bound)
+
+
+def _comparable(bound: Any, value: Any) -> bool:
+    """Return whether Python orders both as Spark does; NaN has no order here."""
+    one: Any = type(bound)
+    other: Any = type(value)
+    if one not in _EXACT or (one is not other and not {one, other} <= _NUMBERS):
+        return False
+    if bound != bound or value != value:  # noqa: PLR0124 - NaN
+        return False
+    return not isinstance(bound, dt.datetime) or (bound.tzinfo is None) == (value.tzinfo is None)
