@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 import puredelta
@@ -212,3 +212,13 @@ def test_names_that_a_clause_computes(database: SparkSession) -> None:
         spark.sql("SELECT * FROM IDENTIFIER('nowhere')").collect()
     with pytest.raises(AnalysisException, match="IDENTIFIER"):
         spark.sql("SELECT * FROM IDENTIFIER(rand())").collect()
+    with pytest.raises(AnalysisException, match="IDENTIFIER"):  # Spark wants a constant
+        spark.sql("SELECT * FROM IDENTIFIER((SELECT 'd'))").collect()
+    spark.sql("CREATE TABLE None (id INT) USING delta")
+    for nothing in ("SELECT * FROM IDENTIFIER(NULL)", "DELETE FROM IDENTIFIER(NULL)"):
+        with pytest.raises((AnalysisException, ParseException)):
+            spark.sql(nothing).collect()
+    for attack in ("d WHERE false", "d; DROP TABLE d", "d, other", "`d` x"):
+        with pytest.raises((AnalysisException, ParseException)):
+            spark.sql("DELETE FROM IDENTIFIER(:t)", args={"t": attack}).collect()
+    assert contents(spark.table("d")) == [(2, 2), (3, 4)]

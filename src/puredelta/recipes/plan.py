@@ -109,10 +109,7 @@ class MergePlan:
             options = ExecutionOptions(observe=_Watcher(self))
             outcome, report = execute_reported(command, self.spec, rows, options)
             command.settings.reset_set_transaction(spark)
-            shown.report(
-                {**outcome.metrics, **outcome.skipping},
-                note="\n".join((outcome.source, *outcome.fallbacks)),
-            )
+            shown.report({**outcome.metrics, **outcome.skipping}, note=outcome.note)
         counted = outcome.rows
         return ChangeResult(
             version=outcome.version,

@@ -19,6 +19,7 @@ from puredelta.sql.parse.alter_statement import (
     DropFeature,
     RenameColumn,
     ReplaceColumns,
+    SetLocation,
     SetProperties,
     SyncIdentity,
     UnsetProperties,
@@ -117,6 +118,13 @@ def test_comment_on_table(text: str, comment: str) -> None:
     assert parse(f"COMMENT ON TABLE a.b IS {text}") == AlterStatement(
         table=TableName(("a", "b")), change=SetProperties({"comment": comment})
     )
+
+
+def test_a_location() -> None:
+    statement = parse("ALTER TABLE t SET LOCATION '/x'")
+    assert isinstance(statement, AlterStatement)
+    assert statement.change == SetLocation("/x")
+    assert parse("ALTER TABLE t PARTITION (p = 1) SET LOCATION '/x'") is None
 
 
 def test_a_name_may_be_computed() -> None:

@@ -54,6 +54,11 @@ class Outcome:
         """Return the outcome of a statement that its application had executed before (M-92)."""
         return cls(version=None, rows=RowCounts(source=0), metrics={}, plan=None)
 
+    @property
+    def note(self) -> str:
+        """What the UI says: how the source was read, and what Spark did instead of workers."""
+        return "\n".join((self.source, *self.fallbacks))
+
     def describe(self) -> str:
         """Return one line for the log."""
         return "no version" if self.version is None else f"version {self.version}"

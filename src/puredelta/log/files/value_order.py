@@ -13,6 +13,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from puredelta.protocol.schema.types import (
@@ -138,6 +139,14 @@ def order_value(value: Any, data_type: DataType) -> Any | None:
             return value if isinstance(data_type, DecimalType) and value.is_finite() else None
         case _:
             return None
+
+
+def compares_as_stored(value: Any, data_type: DataType | None) -> bool:
+    """Return whether a constant is compared with a column's values as they are stored.
+
+    ``0.1`` beside a float may be the float's own nearest value or the double's.
+    """
+    return data_type != FLOAT or not isinstance(value, float) or float(np.float32(value)) == value
 
 
 def single_precision(value: float) -> float:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from puredelta.log.files.value_order import compares_as_stored
 from puredelta.protocol.schema.types import (
     BOOLEAN,
     DATE,
@@ -137,7 +137,8 @@ class Translation:
         if isinstance(right, Ref):
             other = self._column(right, kind)
         else:
-            _require_exact(left, right.value)
+            if not compares_as_stored(right.value, left.type):
+                raise _InexactError
             other = _value(right.value, kind)
         compared = _compared_floats if kind == pa.float64() else _compared
         if op is not CompareOp.NULL_SAFE_EQUAL:
@@ -187,12 +188,6 @@ def _compared_floats(op: CompareOp, one: Call, other: Call) -> Call:
             return "invert", _compared_floats(CompareOp.LESS, one, other)
         case CompareOp.NULL_SAFE_EQUAL:
             raise _InexactError
-
-
-def _require_exact(ref: Ref, value: Any) -> None:
-    """Refuse ``0.1`` beside a float: it may be the float's own nearest value or the double's."""
-    if ref.type == FLOAT and isinstance(value, float) and float(np.float32(value)) != value:
-        raise _InexactError
 
 
 def _combined(function: str, calls: list[Call], empty: Call) -> Call:

@@ -104,11 +104,10 @@ def pruning_arrow_scan(
         if conditions is not None:
             by_statistics = STATS_SKIPPING.flag(settings_of(spark))
             try:
-                some = files.files_for(conditions, by_statistics=by_statistics)
+                predicate = files.predicate(conditions)
+                some = files.files_for(predicate, by_statistics=by_statistics)
                 if by_statistics and _setting(spark, _ROW_GROUPS):
-                    condition = row_group_condition(
-                        files.predicate(conditions), files.stored_names()
-                    )
+                    condition = row_group_condition(predicate, files.stored_names())
             except Exception:  # doubt skips no file
                 logger.warning("All files are read: choosing some failed", exc_info=True)
         chosen = every if some is None else some

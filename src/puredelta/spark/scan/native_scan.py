@@ -76,7 +76,7 @@ def skipping_scan(spark: SparkSession, files: SkippableFiles, layout: ReadLayout
         def list_some(conditions: Nodes) -> ListedFiles | None:
             settings = settings_of(spark)
             some = files.files_for(
-                conditions,
+                files.predicate(conditions),
                 by_statistics=STATS_SKIPPING.flag(settings),
                 bounds_tell_nan=BOUNDS_TELL_NAN.flag(settings),
             )

@@ -8,20 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from puredelta.protocol.schema.types import (
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INTEGRAL,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    DataType,
-    DecimalType,
-)
+from puredelta.log.files.value_order import compares_as_stored, order_type
+from puredelta.protocol.schema.types import BINARY, STRING, DataType
 from puredelta.protocol.values.predicates import (
     And,
     Compare,
@@ -38,7 +26,6 @@ from puredelta.protocol.values.predicates import (
 from puredelta.worker.scan.row_groups import Condition
 
 _LISTED_MAX = 100
-_COMPARED = frozenset({*INTEGRAL, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ})
 
 
 def row_group_condition(predicate: Predicate, stored: Mapping[str, str]) -> Condition | None:
@@ -100,10 +87,6 @@ def _of(kind: str, ref: Ref, stored: Mapping[str, str], *values: Any) -> Conditi
 
 
 def _is_exact(kind: DataType | None, value: Any) -> bool:
-    """Return whether a constant is compared with values of a type as they are stored.
-
-    ``0.1`` beside a float may be the float's own nearest value or the double's.
-    """
-    if kind not in _COMPARED and not isinstance(kind, DecimalType):
-        return False
-    return not (kind == FLOAT and isinstance(value, float)) or float(np.float32(value)) == value
+    """Return whether workers compare a constant with values of a type as Spark does."""
+    is_compared = kind is not None and kind != BINARY and order_type(kind) is not None
+    return is_compared and compares_as_stored(value, kind)

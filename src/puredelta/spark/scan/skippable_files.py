@@ -182,14 +182,12 @@ class SkippableFiles:
         return self._data_files(self._files.take(places), np.array(places, np.int64))
 
     def files_for(
-        self, conditions: Sequence[Node], *, by_statistics: bool, bounds_tell_nan: bool = False
+        self, predicate: Predicate, *, by_statistics: bool, bounds_tell_nan: bool = False
     ) -> list[DataFile] | None:
-        """Return the files that may hold rows of which the conditions are true; None for all.
+        """Return the files that may hold rows of which the predicate is true; None for all.
 
-        ``conditions`` is one tree, over the physical names of the table's columns;
-        ``bounds_tell_nan`` as in `prune`.
+        ``predicate`` is that of `predicate`; ``bounds_tell_nan`` as in `prune`.
         """
-        predicate = self.predicate(conditions)
         pruning = prune(
             self._files,
             self._config,
@@ -212,7 +210,7 @@ class SkippableFiles:
         return {field.name: physical_name(field, mode) for field in self._config.schema.fields}
 
     def predicate(self, conditions: Sequence[Node]) -> Predicate:
-        """Return a tree of conditions over physical names as a predicate over logical ones."""
+        """Return conditions, one tree over the physical names of columns, over logical names."""
         mode = self._config.column_mapping
         types = to_spark(self._config.schema)
         by_name = {

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from puredelta.protocol.schema.sql_lexer import keywords
 from puredelta.spark.session.identifiers import quote_name
-from puredelta.sql.relations.names import find_location, find_name
+from puredelta.sql.relations.names import find_location, resolve_name
 from puredelta.sql.relations.parameters import Arguments, with_literals
 from puredelta.sql.text.cursor import Cursor, replaced
-from puredelta.sql.text.table_name import TableName
+from puredelta.sql.text.syntax_error import SqlSyntaxError
+from puredelta.sql.text.table_name import ComputedName, TableName
 
 _GLANCE = re.compile(r"\bIDENTIFIER\s*\(", re.IGNORECASE)
+_QUERY = re.compile(r"\bSELECT\b", re.IGNORECASE)
 _MAKES_TABLES = keywords("CREATE REPLACE")
 
 
@@ -32,20 +35,21 @@ def with_computed_names(
     """
     if _GLANCE.search(text) is None:
         return text, args
-    filled = text
-    if args is not None and not isinstance(args, Mapping):  # `?`: one may be inside of a name
-        filled = with_literals(spark, text, args)
-    found = list(_computed(spark, filled, args if isinstance(args, Mapping) else None))
+    if isinstance(args, Mapping):
+        filled, named = text, args
+    else:  # a `?` may be inside of a name
+        filled, named = with_literals(spark, text, args or ()), None
+    found = list(_computed(spark, filled, named or {}))
     if Cursor(filled).word not in _MAKES_TABLES and not any(
         find_location(spark, name) is not None for _, _, name in found
     ):
         return text, args
-    named = replaced(filled, ((start, end, quote_name(name.parts)) for start, end, name in found))
-    return named, args if isinstance(args, Mapping) else None
+    names = ((start, end, quote_name(name.parts)) for start, end, name in found)
+    return replaced(filled, names), named
 
 
 def _computed(
-    spark: SparkSession, text: str, args: Mapping[str, object] | None
+    spark: SparkSession, text: str, args: Mapping[str, Any]
 ) -> Iterator[tuple[int, int, TableName]]:
     """Yield where an ``IDENTIFIER(...)`` stands, and its name."""
     cursor = Cursor(text)
@@ -60,12 +64,10 @@ def _computed(
             yield start, cursor.end, name
 
 
-def _name_of(
-    spark: SparkSession, expression: str, args: Mapping[str, object] | None
-) -> TableName | None:
-    given = {} if args is None else {"args": dict(args)}
+def _name_of(spark: SparkSession, expression: str, args: Mapping[str, Any]) -> TableName | None:
+    if _QUERY.search(expression) is not None:
+        return None  # no constant
     try:
-        [row] = spark.sql(f"SELECT string({expression}) AS name", **given).collect()
-    except PySparkException:
+        return resolve_name(spark, ComputedName(with_literals(spark, expression, args)))
+    except (PySparkException, SqlSyntaxError):
         return None  # a variable of a script, a column, or wrong
-    return None if row["name"] is None else find_name(str(row["name"]))

@@ -36,13 +36,13 @@ def resolve_name(spark: SparkSession, reference: TableReference) -> TableName:
     """Return the name; ``IDENTIFIER(...)`` is computed by Spark.
 
     Raises:
-        SqlSyntaxError: what was computed is no name.
+        SqlSyntaxError: what was computed is no name, or NULL.
         pyspark.errors.PySparkException: it cannot be computed.
     """
     if not isinstance(reference, ComputedName):
         return reference
     [row] = spark.sql(f"SELECT string({reference.expression}) AS name").collect()
-    return parse_table_name(str(row["name"]))
+    return parse_table_name(row["name"] or "")
 
 
 def find_location(spark: SparkSession, name: TableName) -> str | None:

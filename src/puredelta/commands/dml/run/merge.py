@@ -37,10 +37,7 @@ def run_merge(
         rows = InputRows(target=target_rows, source=command.bind(source_rows))
         outcome, report = execute_reported(command, spec, rows)
         command.settings.reset_set_transaction(spark)
-        shown.report(
-            {**outcome.metrics, **outcome.skipping},
-            note="\n".join((outcome.source, *outcome.fallbacks)),
-        )
+        shown.report({**outcome.metrics, **outcome.skipping}, note=outcome.note)
     counted = outcome.rows
     counts = {
         "num_affected_rows": outcome.affected or 0,
