@@ -20,6 +20,9 @@ FIELDS = (
     "_metadata.default_row_commit_version",
     "_metadata.row_index",
     "_metadata.file_name",
+    "_metadata.file_path",
+    "_metadata.file_size",
+    "_metadata.file_modification_time",
 )
 STATEMENTS = (
     "UPDATE {table} SET p = 9 WHERE id IN (2, 7)",

@@ -10,8 +10,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import puredelta
+from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.jvm.frames import analyzed_plan
-from puredelta.spark.scan.table_rows import find_origin
+from puredelta.spark.scan.table_rows import find_origin, table_rows
+from puredelta.spark.session.fallback import NotApplicable
+from puredelta.spark.source.plain_scan import PlainScan, plain_scan
 from puredelta.tables import DeltaTable
 
 IDS = ("id", "_metadata.row_id", "_metadata.row_commit_version")
@@ -61,6 +64,46 @@ def test_nothing_shows_that_is_not_named(spark: SparkSession, path: str) -> None
     assert fields[-5:] == [
         "row_index", "row_id", "base_row_id", "default_row_commit_version", "row_commit_version"
     ]  # fmt: skip
+
+
+def test_what_is_not_named_costs_nothing(spark: SparkSession, path: str) -> None:
+    rows = puredelta.read(spark, path)
+    plain = rows.where("id = 3").select("id")
+    text = plain._jdf.queryExecution().executedPlan().toString()
+    assert "named_struct" not in text, text
+    with_name = rows.where("id = 3").select("_metadata.file_name")
+    assert len(with_name.collect()) == 1
+    assert len(with_name.inputFiles()) <= len(rows.inputFiles())
+
+
+def test_fields_of_files_are_those_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """But for blocks, which are not known; whatever the names of files and folders are."""
+    path = str(tmp_path / "odd %23 ä#?[x]{y}'&")
+    rows = spark.range(0, 6, 1, 2).withColumn("p", F.lit("a b/ü:%"))
+    puredelta.write(rows, path, partition_by=["p"], properties=TRACKED)
+    fields = ["file_path", "file_name", "file_size", "file_modification_time", "row_index"]
+    names = ["id", *(f"_metadata.{field}" for field in fields)]
+    snapshot = TableLog.open(path).snapshot()
+    expected = table_rows(spark, snapshot, time_travel=False).select(*names)
+    found = puredelta.read(spark, path)
+    assert sorted(found.select(*names).collect()) == sorted(expected.collect())
+    assert found.select("_metadata.file_block_start").distinct().collect() == [
+        Row(file_block_start=None)
+    ]
+
+
+def test_a_source_that_tracks_rows_is_read_in_place(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "source")
+    only_tracked = {"delta.enableRowTracking": "true"}
+    puredelta.write(spark.range(0, 6, 1, 2), path, properties=only_tracked)
+    rows = puredelta.read(spark, path)
+    found = plain_scan(spark, rows)
+    assert isinstance(found, PlainScan)
+    assert (len(found.files), [field.name for field in found.fields]) == (2, ["id"])
+    for hidden in ("_metadata.row_id", "_metadata"):
+        named = plain_scan(spark, rows.select("id", hidden))
+        assert isinstance(named, NotApplicable)
+        assert "is computed" in named.reason
 
 
 def test_sql_over_paths(spark: SparkSession, path: str) -> None:

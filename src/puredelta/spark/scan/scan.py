@@ -25,7 +25,13 @@ from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
 from puredelta.spark.scan.connect_scan import connect_scan
 from puredelta.spark.scan.data_file import DataFile, ReadLayout
 from puredelta.spark.scan.native_scan import native_scan, skipping_scan
-from puredelta.spark.scan.scan_columns import METADATA, ScanColumns, fields_of, metadata_text
+from puredelta.spark.scan.scan_columns import (
+    METADATA,
+    PARQUET_ROW_INDEX,
+    ScanColumns,
+    fields_of,
+    metadata_text,
+)
 from puredelta.spark.scan.skippable_files import SkippableFiles, data_files, is_for_spark
 from puredelta.spark.session.helper_columns import (
     FILE_ORDINAL,
@@ -217,7 +223,9 @@ def _read(
         return rows
     if not files and is_connect(spark):  # an empty relation there has no _metadata
         return rows.withColumn(ROW_INDEX, F.lit(0).cast("long"))
-    return rows.withColumn(ROW_INDEX, F.col("_metadata.row_index"))
+    has_own = PARQUET_ROW_INDEX in read.data_schema.names
+    row = PARQUET_ROW_INDEX if has_own else "_metadata.row_index"
+    return rows.withColumn(ROW_INDEX, F.col(row))
 
 
 def _strictness(*, strict: bool) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -20,6 +20,9 @@ from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.helper_columns import (
     BASE_ROW_ID,
     DEFAULT_COMMIT_VERSION,
+    FILE_PATH,
+    FILE_SIZE,
+    FILE_TIME,
     require_no_helper_names,
 )
 from puredelta.spark.session.types import (
@@ -33,15 +36,12 @@ from puredelta.spark.values.char_varchar import padded
 
 METADATA = "_metadata"
 """Spark's hidden column of a row of files: a struct of what is known of its file."""
-_FILE_METADATA = (
-    "file_path",
-    "file_name",
-    "file_size",
-    "file_block_start",
-    "file_block_length",
-    "file_modification_time",
-    "row_index",
-)
+PARQUET_ROW_INDEX = "_tmp_metadata_row_index"
+"""Under this name Spark's Parquet reader gives the physical row of its file as a column (long).
+
+It fills ``_metadata.row_index`` so. A column is read only if a query needs it, but the struct
+``_metadata`` of a plan is made for every row.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,16 +91,19 @@ class ScanColumns:
 
     def with_row_ids(self, tracked: RowTrackingColumns) -> ScanColumns:
         """Return them with the columns of which ids and commit versions of rows are made."""
-
-        def extended(schema: T.StructType, *names: str) -> T.StructType:
-            return T.StructType(
-                [*schema.fields, *(T.StructField(name, T.LongType()) for name in names)]
-            )
-
+        long, text = T.LongType(), T.StringType()
+        in_files = (tracked.row_id, tracked.row_commit_version, PARQUET_ROW_INDEX)
+        per_file = (
+            (BASE_ROW_ID, long),
+            (DEFAULT_COMMIT_VERSION, long),
+            (FILE_PATH, text),
+            (FILE_SIZE, long),
+            (FILE_TIME, long),
+        )
         return dataclasses.replace(
             self,
-            data_schema=extended(self.data_schema, tracked.row_id, tracked.row_commit_version),
-            partition_schema=extended(self.partition_schema, BASE_ROW_ID, DEFAULT_COMMIT_VERSION),
+            data_schema=_extended(self.data_schema, [(name, long) for name in in_files]),
+            partition_schema=_extended(self.partition_schema, per_file),
         )
 
     def select(self, rows: DataFrame, *helpers: str) -> DataFrame:
@@ -127,6 +130,10 @@ class ScanColumns:
                 yield column.alias(field.name, metadata=field.metadata)
             else:
                 yield column.alias(field.name)
+
+
+def _extended(schema: T.StructType, added: Iterable[tuple[str, T.DataType]]) -> T.StructType:
+    return T.StructType([*schema.fields, *(T.StructField(*column) for column in added)])
 
 
 def fields_of(schema: StructType, columns: Sequence[str] | None) -> Sequence[StructField]:
@@ -156,15 +163,23 @@ def fields_of(schema: StructType, columns: Sequence[str] | None) -> Sequence[Str
 
 
 def metadata_text(tracked: RowTrackingColumns) -> str:
-    """Return what `METADATA` is made of, over the columns of `ScanColumns.with_row_ids`."""
-    base, version = BASE_ROW_ID, DEFAULT_COMMIT_VERSION
-    row_id, row_version = quoted(tracked.row_id), quoted(tracked.row_commit_version)
-    added = {
-        "row_id": f"coalesce({row_id}, {base} + {METADATA}.row_index)",
-        "base_row_id": base,
-        "default_row_commit_version": version,
-        "row_commit_version": f"coalesce({row_version}, {version})",
+    """Return what `METADATA` is made of, over the columns of `ScanColumns.with_row_ids`.
+
+    Spark knows the block of a row only in ways that keep its filters from the files.
+    """
+    row_id, version = quoted(tracked.row_id), quoted(tracked.row_commit_version)
+    fields = {
+        "file_path": FILE_PATH,
+        "file_name": f"element_at(split({FILE_PATH}, '/'), -1)",
+        "file_size": FILE_SIZE,
+        "file_block_start": "CAST(NULL AS BIGINT)",
+        "file_block_length": "CAST(NULL AS BIGINT)",
+        "file_modification_time": f"timestamp_millis({FILE_TIME})",
+        "row_index": PARQUET_ROW_INDEX,
+        "row_id": f"coalesce({row_id}, {BASE_ROW_ID} + {PARQUET_ROW_INDEX})",
+        "base_row_id": BASE_ROW_ID,
+        "default_row_commit_version": DEFAULT_COMMIT_VERSION,
+        "row_commit_version": f"coalesce({version}, {DEFAULT_COMMIT_VERSION})",
     }
-    fields = {name: f"{METADATA}.{name}" for name in _FILE_METADATA} | added
     pairs = ", ".join(f"'{name}', {text}" for name, text in fields.items())
     return f"named_struct({pairs})"

@@ -7,11 +7,12 @@ over the same files share them, as long as Spark or Python holds one of the fram
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -36,8 +37,20 @@ from puredelta.spark.resolve.predicate_from_json import (
     class_name,
     predicate_of,
 )
-from puredelta.spark.scan.data_file import DataFile, is_odd_path, require_readable
-from puredelta.spark.session.helper_columns import BASE_ROW_ID, DEFAULT_COMMIT_VERSION, FILE_ORDINAL
+from puredelta.spark.scan.data_file import (
+    DataFile,
+    is_odd_path,
+    require_readable,
+    uri_in_java,
+)
+from puredelta.spark.session.helper_columns import (
+    BASE_ROW_ID,
+    DEFAULT_COMMIT_VERSION,
+    FILE_ORDINAL,
+    FILE_PATH,
+    FILE_SIZE,
+    FILE_TIME,
+)
 from puredelta.spark.session.types import to_spark
 
 logger = logging.getLogger(__name__)
@@ -46,6 +59,8 @@ _FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")
 _ROW_ID_COLUMNS = {
     BASE_ROW_ID: "base_row_id",
     DEFAULT_COMMIT_VERSION: "default_row_commit_version",
+    FILE_SIZE: "size_bytes",
+    FILE_TIME: "modified_ms",
 }
 _METADATA_FIELDS = frozenset(
     {
@@ -74,13 +89,13 @@ def data_files(
 ) -> list[DataFile]:
     """Return files as a scan reads them; ``ordinals`` are values of `FILE_ORDINAL`, by place.
 
-    ``with_row_ids`` adds values of `BASE_ROW_ID` and `DEFAULT_COMMIT_VERSION`.
+    ``with_row_ids`` adds values of the columns of which ``_metadata`` is made
+    (`puredelta.spark.scan.scan_columns.metadata_text`).
     """
     columns = [files.rows[name].to_pylist() for name in _FILE_COLUMNS]
-    numbers = _row_id_values(files) if with_row_ids else None
     root = short_uri(root_uri).rstrip("/")
     known = ordinals or {}
-    return [
+    found = [
         DataFile(
             # Most paths are plain, and there are many.
             uri=absolute_uri(root, path) if is_odd_path(path) else f"{root}/{path}",
@@ -89,16 +104,20 @@ def data_files(
             partition_values={
                 **dict(values or ()),
                 FILE_ORDINAL: str(known[n]) if n in known else None,
-                **(numbers[n] if numbers is not None else {}),
             },
         )
         for n, (path, size_bytes, modified_ms, values) in enumerate(zip(*columns, strict=True))
     ]
+    return list(_with_row_ids(found, files)) if with_row_ids else found
 
 
-def _row_id_values(files: FileTable) -> list[dict[str, str | None]]:
+def _with_row_ids(found: Sequence[DataFile], files: FileTable) -> Iterator[DataFile]:
     texts = [files.rows[name].cast(pa.string()).to_pylist() for name in _ROW_ID_COLUMNS.values()]
-    return [dict(zip(_ROW_ID_COLUMNS, values, strict=True)) for values in zip(*texts, strict=True)]
+    for file, *values in zip(found, *texts, strict=True):
+        known = dict(zip(_ROW_ID_COLUMNS, values, strict=True))
+        known[FILE_PATH] = uri_in_java(file.uri)
+        partition_values = {**file.partition_values, **known}
+        yield dataclasses.replace(file, partition_values=partition_values)
 
 
 def is_for_spark(spark: SparkSession, files: FileTable, root_uri: str) -> bool:
@@ -241,7 +260,7 @@ class SkippableFiles:
 
     def _digest(self) -> str:
         """Name what is read: equal digests mean equal files."""
-        numbers = tuple(_ROW_ID_COLUMNS.values()) if self._with_row_ids else ()
+        numbers = ("base_row_id", "default_row_commit_version") if self._with_row_ids else ()
         rows = self._files.rows.select(_FILE_COLUMNS + numbers).combine_chunks()
         columns = repr((self._config.schema, self._config.partition_columns, numbers))
         digest = hashlib.sha256(json.dumps([self._root_uri, len(self), columns]).encode())
