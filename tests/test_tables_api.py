@@ -28,7 +28,7 @@ from puredelta.commands.dml.spec.merge import (
 from puredelta.commands.write.options import SaveMode
 from puredelta.commands.write.write_table import WriteRequest, write_table
 from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
-from puredelta.log.replay import load
+from puredelta.log.replay import load, table_log
 from puredelta.log.replay.table_log import TableLog
 from puredelta.tables import (
     DeltaMergeBuilder,
@@ -310,6 +310,29 @@ def test_paths_without_a_table(spark: SparkSession, tmp_path: Path, name: str) -
     with pytest.raises(TableNotFoundError, match="is not a Delta table") as caught:
         DeltaTable.forPath(spark, str(tmp_path / name))
     assert caught.value.code is ErrorCode.MISSING_DELTA_TABLE
+
+
+def test_a_table_is_opened_by_one_listing(
+    spark: SparkSession, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def counted(real: Callable[..., object]) -> Callable[..., object]:
+        def ask(*arguments: object, **options: object) -> object:
+            asked.append(real.__name__)
+            return real(*arguments, **options)
+
+        return ask
+
+    for module in (table_log, load):
+        for name in ("read_checkpoint_hint", "list_log"):
+            monkeypatch.setattr(module, name, counted(getattr(module, name)))
+    table = DeltaTable.forPath(spark, path)
+    assert asked == ["read_checkpoint_hint", "list_log"]
+    asked.clear()
+    source = spark.range(1, 3).alias("s")
+    table.alias("t").merge(source, "t.id = s.id").whenMatchedDelete().execute()
+    assert asked == ["list_log"]
 
 
 def test_settings_that_are_no_file_systems_are_refused(spark: SparkSession, path: str) -> None:

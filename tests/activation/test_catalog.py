@@ -105,6 +105,51 @@ def test_a_location_of_its_own(database: SparkSession, tmp_path: Path) -> None:
     assert TableLog.open(path).exists()
 
 
+def test_a_relative_location_lies_below_that_of_the_database(
+    active: SparkSession, tmp_path: Path
+) -> None:
+    """As Spark has it for every format; relative to the working directory it is to nobody."""
+    spark, below = active, f"file:{tmp_path}/a b%20"
+    spark.sql(f"CREATE DATABASE below LOCATION '{tmp_path}/a b%20'")
+    location = "sub/%20 t"
+    made = {
+        "made": lambda: spark.sql(
+            f"CREATE TABLE below.made (id BIGINT) USING delta LOCATION '{location}'"
+        ),
+        "named": lambda: spark.sql(f"CREATE TABLE below.named USING delta LOCATION '{location}'"),
+        "selected": lambda: spark.sql(
+            "CREATE TABLE below.selected USING delta LOCATION './x/../s' AS SELECT 1L AS id"
+        ),
+        "saved": lambda: (
+            spark.range(1).write.format("delta").option("path", "saved").saveAsTable("below.saved")
+        ),
+        "built": lambda: (
+            DeltaTable.create(spark)
+            .tableName("below.built")
+            .location("built/b")
+            .addColumn("id", "BIGINT")
+            .execute()
+        ),
+    }
+    expected = [location, location, "s", "saved", "built/b"]
+    try:
+        for (name, action), place in zip(made.items(), expected, strict=True):
+            action()
+            detail = spark.sql(f"DESCRIBE DETAIL below.{name}").first()
+            assert detail is not None
+            assert detail["location"] == f"{below}/{place}"
+        spark.sql("REPLACE TABLE below.selected USING delta LOCATION 's' AS SELECT 2L AS id")
+        spark.sql("ALTER TABLE below.made SET LOCATION 's'")
+        assert contents(spark.table("below.made")) == [(2,)]
+        with pytest.raises(TableNotFoundError, match="a b%20/nothing is not a Delta table"):
+            spark.sql("ALTER TABLE below.made SET LOCATION 'nothing'")
+        with pytest.raises(InvalidRequestError) as relative:
+            spark.sql("CREATE TABLE below.cloned SHALLOW CLONE below.made LOCATION 'c'")
+        assert relative.value.code is ErrorCode.INVALID_CLONE_PATH
+    finally:
+        spark.sql("DROP DATABASE below CASCADE")
+
+
 def test_save_as_table_and_insert_into(database: SparkSession, tmp_path: Path) -> None:
     spark = database
     rows = spark.sql("SELECT id, id % 2 AS p FROM range(4)")

@@ -167,3 +167,27 @@ def test_a_frame_cached_by_name_follows_the_table(database: SparkSession) -> Non
     spark.sql("DELETE FROM shown WHERE id = 10")
     assert cached.count() == 3
     cached.unpersist()
+
+
+def test_properties_say_where_a_table_is_and_what_it_is(
+    active: SparkSession, tmp_path: Path
+) -> None:
+    spark, place = active, f"{tmp_path}/of its own"
+    writer = spark.range(2).writeTo("placed").using("delta")
+    writer = writer.tableProperty("location", place).tableProperty("comment", "said")
+    writer.tableProperty("kept", "1").create()
+    try:
+        detail = spark.sql("DESCRIBE DETAIL placed").first()
+        assert detail is not None
+        assert (detail.location, detail.description) == (f"file:{place}", "said")
+        assert detail.properties == {"kept": "1"}
+        writer.replace()
+        with pytest.raises(AnalysisException, match="doesn't match the specified location"):
+            writer.tableProperty("location", f"{tmp_path}/other").createOrReplace()
+        spark.sql("DROP TABLE placed")
+        assert puredelta.read(spark, place).count() == 2
+        of_path = spark.range(2).writeTo(f"delta.`{tmp_path}/path`").using("delta")
+        with pytest.raises(AnalysisException, match="two different locations"):
+            of_path.tableProperty("location", place).create()
+    finally:
+        spark.sql("DROP TABLE IF EXISTS placed")

@@ -27,6 +27,7 @@ def test_a_store_is_enough(tmp_path: Path) -> None:
     if not any(map(s3.is_installed, s3.SERVERS)):
         pytest.skip("no S3 server is installed: pip install 'moto[server]'")
     answers = answers_of("tests.cluster.store_alone", tmp_path, str(RUNS), seconds_max=1800)
+    print(answers)  # noqa: T201 - with -s
     assert answers["workers"] == [["one", False], ["two", False]]
     assert (answers["own disk"], answers["own disk left"]) == ("WRITE_FAILED", [])
     assert (answers["wrong"], answers["left"]) == ([], [])

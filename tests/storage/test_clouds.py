@@ -16,6 +16,7 @@ from tests.storage.test_commands import (  # noqa: F401 - collected here, on oth
     test_deletion_vectors_and_changes,
     test_files_are_compacted_cleaned_and_brought_back,
     test_rows_change,
+    test_versions_and_streams,
 )
 
 

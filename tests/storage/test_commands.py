@@ -92,6 +92,24 @@ def test_a_directory_is_converted(spark: SparkSession, place: Place, tmp_path: P
     assert puredelta.read(spark, t).filter("p = 1").count() == 5
 
 
+def test_versions_and_streams(spark: SparkSession, place: Place, tmp_path: Path) -> None:
+    source, target = place.new(), place.new("streamed")
+    for first, mode in ((0, "error"), (5, "append")):
+        puredelta.write(spark.range(first, first + 5), source, mode=mode)
+    assert puredelta.read(spark, source, version=0).count() == 5
+    puredelta.activate(spark)
+    try:
+        old = spark.read.format("delta").option("versionAsOf", 0).load(source)
+        assert (old.count(), spark.read.format("delta").load(source).count()) == (5, 10)
+        rows = spark.readStream.format("delta").load(source)
+        _streamed(rows, target, tmp_path / "c")
+        puredelta.write(spark.range(10, 11), source, mode="append")
+        _streamed(rows, target, tmp_path / "c")
+        assert _numbers(spark, target) == list(range(11))
+    finally:
+        puredelta.deactivate()
+
+
 def test_a_write_that_fails_leaves_nothing(spark: SparkSession, place: Place) -> None:
     t = place.new()
     puredelta.write(spark.range(4).selectExpr("id", "1 AS p"), t)
@@ -202,7 +220,8 @@ def test_a_stream_reads_and_writes_hdfs(
         puredelta.sql(own, f"DELETE FROM delta.`{source}` WHERE id < 3")
         feed = own.readStream.format("delta").option("readChangeFeed", "true")
         changes = feed.option("startingVersion", "2").load(source)
-        _streamed(changes.where("_change_type = 'delete'"), str(tmp_path / "d"), tmp_path / "e")
+        deleted = changes.where("_change_type = 'delete'")
+        _streamed(deleted, f"file:{tmp_path}/d", tmp_path / "e")
         assert _numbers(own, f"file:{tmp_path}/d") == [0, 1, 2]
     finally:
         puredelta.deactivate()

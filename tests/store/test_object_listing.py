@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import obstore
 import pytest
+from obstore.exceptions import GenericError
 from obstore.store import MemoryStore
 
 from puredelta.store import object_client as object_listing
@@ -35,13 +38,13 @@ def test_parts_are_the_whole(
         obstore.put(client, prefix + name, b"x")
     obstore.put(client, "u/other", b"x")
     asked: list[str] = []
-    pages = object_listing._pages
+    pages = object_listing.pages_below
 
     def counted(*given):
         asked.append(str(given))
         return pages(*given)
 
-    monkeypatch.setattr(object_listing, "_pages", counted)
+    monkeypatch.setattr(object_listing, "pages_below", counted)
     for parted in (True, False):
         asked.clear()
         found = list(list_below(client, prefix, lambda entry: entry["path"], parted=parted))
@@ -51,6 +54,39 @@ def test_parts_are_the_whole(
         assert parts == 1 if not parted else parts <= 1 + object_listing._LISTERS + 1
         if parted and len(names) == 200:
             assert parts > 2
+
+
+@pytest.mark.parametrize("ignores_offset", [False, True])
+def test_a_listing_that_breaks_off_goes_on(
+    monkeypatch: pytest.MonkeyPatch, ignores_offset: bool
+) -> None:
+    """obstore repeats requests, but no answer whose body does not come whole."""
+    monkeypatch.setattr(object_listing, "PAGE", 5)
+    monkeypatch.setattr(object_listing, "_WAIT_SECONDS", 0.0)
+    client, names = MemoryStore(), [f"t/{n:03d}" for n in range(23)]
+    for name in names:
+        obstore.put(client, name, b"x")
+    real, failures = obstore.list, iter([1, 0, 2, 9])
+
+    def breaking(*given: Any, offset: str | None, **more: Any) -> Iterator[Any]:
+        left = next(failures)
+        for page in real(*given, offset=None if ignores_offset else offset, **more):
+            if not left:
+                raise GenericError("Generic S3 error: Error getting list response body: HTTP error")
+            yield page
+            left -= 1
+
+    monkeypatch.setattr(obstore, "list", breaking)
+    pages = object_listing.pages_below(client, "t/", None)
+    assert [entry["path"] for page in pages for entry in page] == names
+    assert next(failures, None) is None
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise GenericError("Generic S3 error: 403")
+
+    monkeypatch.setattr(obstore, "list_with_delimiter", refused)
+    with pytest.raises(GenericError, match="403"):
+        object_listing.directory_of(client, "t/")
 
 
 def test_links_and_levels_of_a_tree_are_listed_side_by_side(

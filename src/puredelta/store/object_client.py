@@ -6,8 +6,10 @@ Every request has a time limit and is repeated with random, growing waits: see `
 from __future__ import annotations
 
 import itertools
+import random
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
@@ -18,6 +20,7 @@ from obstore import exceptions
 from obstore.store import from_url
 
 from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.store.access import object_access
 from puredelta.store.access.object_access import ObjectAccess
 from puredelta.store.base import StorageError, StoredFile, UnknownOutcomeError
 
@@ -123,6 +126,10 @@ PAGE = 1_000
 PAGES_ALONE = 4
 """Pages that are listed one after the other before a listing is parted."""
 _LISTERS = 16
+_BROKEN_OFF = "list response"
+"""What obstore calls the answer to a listing, where it could not read it to its end."""
+_WAIT_SECONDS = 0.05
+_WAIT_SECONDS_MAX = 5.0
 _LEVELS = 3
 """How deep directories are looked for."""
 
@@ -141,7 +148,7 @@ def list_below(
     that lies before it.
     """
     last = ""
-    for number, page in enumerate(_pages(client, prefix, None)):
+    for number, page in enumerate(pages_below(client, prefix, None)):
         yield from (made(entry) for entry in page if entry["path"] != prefix)
         last = page[-1]["path"] if page else last
         if parted and number + 1 == PAGES_ALONE:
@@ -163,7 +170,7 @@ def _parts(
 
 def _range(client: Any, prefix: str, after: str, last: str | None) -> Iterator[Entry]:
     """Yield the objects after one key, and up to another."""
-    for page in _pages(client, prefix, after):
+    for page in pages_below(client, prefix, after):
         wanted = [entry for entry in page if last is None or entry["path"] <= last]
         yield from wanted
         if len(wanted) < len(page):
@@ -174,7 +181,7 @@ def _directories_after(client: Any, prefix: str, key: str) -> list[str]:
     """Return some directories after a key, spread over all of them; none where there are few."""
     level = [prefix]
     for _ in range(_LEVELS):
-        listed = (obstore.list_with_delimiter(client, path or None) for path in level)
+        listed = (directory_of(client, path) for path in level)
         names = [name.rstrip("/") for found in listed for name in found["common_prefixes"]]
         level = sorted(name for name in names if name > key or key.startswith(f"{name}/"))
         if len(level) >= _LISTERS or not level:
@@ -183,8 +190,46 @@ def _directories_after(client: Any, prefix: str, key: str) -> list[str]:
     return later[:: -(-len(later) // _LISTERS) or 1]
 
 
-def _pages(client: Any, prefix: str, after: str | None) -> Iterator[Sequence[Entry]]:
-    return iter(obstore.list(client, prefix or None, offset=after, chunk_size=PAGE))
+def pages_below(client: Any, prefix: str, after: str | None) -> Iterator[Sequence[Entry]]:
+    """Yield what lies below a prefix after a key, page by page; goes on where an answer broke off.
+
+    Some stores ignore where a listing is to begin, so the first one may yield earlier keys, too.
+    """
+    seen, num_failures = "", 0
+    while True:
+        try:
+            start = seen or after
+            for page in obstore.list(client, prefix or None, offset=start, chunk_size=PAGE):
+                yield [entry for entry in page if entry["path"] > seen] if seen else page
+                seen, num_failures = max([seen, *(entry["path"] for entry in page[-1:])]), 0
+        except exceptions.BaseError as error:  # noqa: PERF203 - a request takes longer
+            num_failures += 1
+            _wait_or_raise(error, num_failures)
+        else:
+            return
+
+
+def repeated(listing: Callable[[], T]) -> T:
+    """Return a listing, which is asked for again where its answer broke off."""
+    for num_failures in itertools.count(1):
+        try:
+            return listing()
+        except exceptions.BaseError as error:  # noqa: PERF203 - a request takes longer
+            _wait_or_raise(error, num_failures)
+    raise AssertionError("unreachable: the last failure is raised")
+
+
+def _wait_or_raise(error: exceptions.BaseError, num_failures: int) -> None:
+    """Wait before a listing is repeated; obstore repeats requests, but no answer that broke off."""
+    if _BROKEN_OFF not in str(error) or num_failures > object_access.RETRIES_MAX:
+        raise error
+    longest = min(_WAIT_SECONDS * 2**num_failures, _WAIT_SECONDS_MAX)
+    time.sleep(random.uniform(0, longest))  # noqa: S311 - no secret
+
+
+def directory_of(client: Any, prefix: str) -> Any:
+    """Return the objects and the common prefixes right below a prefix."""
+    return repeated(lambda: obstore.list_with_delimiter(client, prefix or None))
 
 
 def marked(files: Iterator[StoredFile]) -> Iterator[tuple[StoredFile, bool]]:

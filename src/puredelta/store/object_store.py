@@ -37,8 +37,10 @@ from puredelta.store.object_client import (
     PAGE,
     UnsupportedRequestError,
     client_of,
+    directory_of,
     list_below,
     marked,
+    pages_below,
     translated,
 )
 from puredelta.store.ranged_file import END_BYTES, RangedFile
@@ -128,10 +130,10 @@ class ObjectStore:
             if start:
                 # An offset is exclusive, and some stores ignore it.
                 offset = f"{prefix}/{start[:-1]}" if prefix else start[:-1]
-                pages = obstore.list(self._client, prefix or None, offset=offset, chunk_size=PAGE)
+                pages = pages_below(self._client, prefix, offset)
                 found: Iterable[Any] = (entry for page in pages for entry in page)
             else:
-                found = obstore.list_with_delimiter(self._client, prefix or None)["objects"]
+                found = directory_of(self._client, prefix)["objects"]
             files = [self._stored(entry) for entry in found]
         here = directory.strip("/")
         wanted = (
@@ -269,7 +271,7 @@ class ObjectStore:
             raise ValueError("refusing to remove the root of a table")
         prefix = self._key(directory)
         with self._translated(directory):
-            found = [entry for page in obstore.list(self._client, prefix) for entry in page]
+            found = [e for page in pages_below(self._client, prefix, None) for e in page]
             keys = [entry["path"] for entry in found if entry["path"] != prefix]
             for first in range(0, len(keys), PAGE):
                 self._delete_all(keys[first : first + PAGE])
@@ -306,8 +308,7 @@ class ObjectStore:
                 with contextlib.suppress(FileNotFoundError):
                     obstore.head(self._client, key)
                     return True
-            pages = obstore.list(self._client, key or None, chunk_size=1)
-            return any(len(page) > 0 for page in pages)
+            return any(len(page) > 0 for page in pages_below(self._client, key, None))
 
     def _key(self, path: str) -> str:
         if path.startswith("/") or ".." in path.split("/"):

@@ -12,7 +12,8 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.resolve.table_attributes import renewed_identity, table_identity, with_identity
 from puredelta.spark.scan.table_rows import table_rows
-from puredelta.sql.relations.names import require_table
+from puredelta.spark.session.open_log import open_log
+from puredelta.sql.relations.names import missing_table
 
 
 class OpenTable:
@@ -50,8 +51,11 @@ class OpenTable:
         Raises:
             TableNotFoundError: there is no Delta table (DELTA_MISSING_DELTA_TABLE).
         """
-        log = require_table(spark, path, f"`{path}`", storage_options=storage_options)
-        snapshot = log.snapshot()
+        log = open_log(spark, path, storage_options=storage_options) if path else None
+        # One listing says whether there is a table, and what it is.
+        snapshot = None if log is None else log.find_snapshot()
+        if log is None or snapshot is None:
+            raise missing_table(log, f"`{path}`")
         columns = table_identity(spark, snapshot.config.schema)
         return cls(spark, log, columns, version=snapshot.version)
 

@@ -18,7 +18,7 @@ from puredelta.spark.session.open_log import file_system_options, open_log
 from puredelta.store.object_store import ObjectStore
 from puredelta.store.registry import Storage
 from puredelta.tables import DeltaTable
-from tests.commands.sessions import FakeSession
+from tests.commands.sessions import FakeSession, Settings
 
 HDFS = "hdfs://name-node:8020"
 
@@ -95,6 +95,34 @@ def test_a_path_means_what_spark_takes_it_for(spark: SparkSession, tmp_path: Pat
     path = str(tmp_path / "t")
     puredelta.write(other.range(3), f"file:{path}")
     assert puredelta.read(other, f"file:{path}").count() == 3
+
+
+def test_another_default_file_system_in_a_running_session_counts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    other, path = spark.newSession(), str(tmp_path / "t")
+    puredelta.write(other.range(1), path)
+    hadoop, key = other.sparkContext._jsc.hadoopConfiguration(), "fs.defaultFS"
+    was = hadoop.get(key)
+    hadoop.set(key, "hdfs://127.0.0.1:1")
+    try:
+        assert open_log(other, path).root_uri == f"hdfs://127.0.0.1:1{path}"
+        other.conf.set(key, "hdfs://127.0.0.1:2")
+        assert open_log(other, path).root_uri == f"hdfs://127.0.0.1:2{path}"
+    finally:
+        hadoop.set(key, was)
+    other.conf.unset(key)
+    assert open_log(other, path).root_uri == f"file:{path}"
+    other.conf.set("fs.default.name", "hdfs://127.0.0.1:3")
+    assert open_log(other, path).root_uri == f"hdfs://127.0.0.1:3{path}"
+
+
+def test_a_client_s_own_default_file_system_counts() -> None:
+    spark: Any = FakeSession()
+    assert open_log(spark, "/data/t").root_uri == "file:/data/t"
+    spark.conf = Settings({"fs.defaultFS": HDFS})
+    with pytest.raises(UnsupportedError, match=f"{HDFS}/data/t"):
+        open_log(spark, "/data/t")
 
 
 def test_keys_that_are_set_in_a_running_session_count(spark: SparkSession) -> None:

@@ -29,10 +29,13 @@ from puredelta.spark.resolve.table_attributes import table_identity
 from puredelta.spark.session.identifiers import parse_name
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.session import is_connect
+from puredelta.sql.execute.create import require_one_location
 from puredelta.sql.execute.tables import not_on_connect
 from puredelta.sql.relations.names import find_location, require_table
 from puredelta.sql.text.table_name import TableName
 
+# The property by which Spark states where a table is.
+_LOCATION = "location"
 _EVERY_ROW = "true"
 _REPLACE_WHERE = "replaceWhere"
 _REPLACEMENTS = frozenset({CreateMode.REPLACE, CreateMode.CREATE_OR_REPLACE})
@@ -112,6 +115,7 @@ def define(
     spark = table.rows.sparkSession
     options = write_options(captured)
     if name.path is not None:
+        require_one_location(spark, name.path, table.properties.get(_LOCATION))
         definition = _definition(spark, table)
         log = open_log(spark, name.path)
         first = FirstRows(rows=table.rows, options=options)
@@ -124,7 +128,7 @@ def define(
         return False
     made = NewTable(
         name=entry,
-        location=captured.option("path"),
+        location=captured.option("path") or table.properties.get(_LOCATION),
         definition=_definition(spark, table),
         rows=table.rows,
         options=options,

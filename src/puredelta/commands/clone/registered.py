@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from puredelta.commands.clone.clone_table import CloneRequest, clone_table
+from puredelta.commands.clone.clone_table import CloneRequest, clone_table, require_absolute
 from puredelta.commands.create.create_table import CreateMode
 from puredelta.commands.create.managed_entry import managed_entry
 from puredelta.commands.create.registered import require_replaceable
@@ -41,6 +41,8 @@ def clone_registered(
             such database.
         CatalogError: the clone at the location is made, and the catalog refuses its entry.
     """
+    if location is not None:
+        require_absolute(location)
     if is_taken(spark, name):
         if mode is CreateMode.CREATE:
             raise InvalidRequestError(

@@ -32,6 +32,7 @@ from puredelta.spark.catalog.catalog_entries import (
     register,
     register_written,
     require_possible,
+    stated_location,
 )
 from puredelta.spark.catalog.catalog_tables import find_table
 from puredelta.spark.jvm.session_catalog import CatalogTable
@@ -45,7 +46,10 @@ class NewTable:
 
     name: EntryName
     location: str | None
-    """None: where the session keeps tables of the database, or where the table is already."""
+    """None: where the session keeps tables of the database, or where the table is already.
+
+    A relative one lies below that of the database.
+    """
     definition: TableDefinition
     rows: DataFrame | None = None
     """Its first rows, which give it its columns, too."""
@@ -97,7 +101,7 @@ def _create_managed(spark: SparkSession, table: NewTable, mode: CreateMode) -> s
 
 
 def _create_at(spark: SparkSession, table: NewTable, location: str, mode: CreateMode) -> str:
-    log = open_log(spark, location)
+    log = open_log(spark, stated_location(spark, table.name, location))
     entry = _entry(table, is_known=False, is_managed=False)
     is_new, wrote = False, True
     if table.rows is not None or not log.exists():
@@ -118,7 +122,7 @@ def _create_at(spark: SparkSession, table: NewTable, location: str, mode: Create
 def _replace(spark: SparkSession, table: NewTable, mode: CreateMode) -> str:
     known = require_replaceable(spark, table.name)
     log = open_log(spark, known.location)
-    _require_same_location(table, known, log)
+    _require_same_location(spark, table, known, log)
     entry = _entry(table, is_known=True, is_managed=known.is_managed)
     _define(spark, log, table, mode, entry)
     follow_columns(spark, table.name, to_spark(log.snapshot().config.schema))
@@ -142,9 +146,11 @@ def require_replaceable(spark: SparkSession, name: EntryName) -> CatalogTable:
     return known
 
 
-def _require_same_location(table: NewTable, known: CatalogTable, log: TableLog) -> None:
+def _require_same_location(
+    spark: SparkSession, table: NewTable, known: CatalogTable, log: TableLog
+) -> None:
     wanted = table.location
-    if wanted is not None and not log.is_at(wanted):
+    if wanted is not None and not log.is_at(stated_location(spark, table.name, wanted)):
         raise InvalidRequestError(
             f"The location of the existing table {table.name} is {known.location}. It doesn't "
             f"match the specified location {wanted}.",

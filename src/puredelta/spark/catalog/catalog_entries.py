@@ -27,6 +27,7 @@ from puredelta.spark.jvm.classes import JVM_ERRORS
 from puredelta.spark.jvm.session_catalog import SESSION_CATALOG
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.types import quoted_text, struct_as_nullable, without_table_metadata
+from puredelta.store.registry import has_scheme
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +96,16 @@ def is_taken(spark: SparkSession, name: EntryName) -> bool:
 def default_location(spark: SparkSession, name: EntryName) -> str:
     """Return where a table that names no location belongs, as a decoded URI."""
     return session_catalog.default_location(spark, name.database, name.name)
+
+
+def stated_location(spark: SparkSession, name: EntryName, location: str) -> str:
+    """Return where a table is that is stated to be at a location.
+
+    As Spark has it of every format, a relative location is one below that of the database.
+    """
+    if not location or location.startswith("/") or has_scheme(location):
+        return location
+    return session_catalog.below_database(spark, name.database, location)
 
 
 def register(

@@ -103,6 +103,13 @@ def default_location(spark: SparkSession, database: str, name: str) -> str:
     )
 
 
+def below_database(spark: SparkSession, database: str, location: str) -> str:
+    """Return a relative location as one below that of a database, as a decoded URI."""
+    path = java_class(jvm_of(spark), "org.apache.hadoop.fs.Path")
+    some_table = path(default_location(spark, database, "t"))
+    return str(path(some_table.getParent(), location).toString())
+
+
 def update_entry_columns(
     spark: SparkSession, database: str, name: str, columns: T.StructType
 ) -> None:

@@ -11,6 +11,9 @@ from pyspark.sql import SparkSession
 
 from puredelta.spark.jvm.classes import has_jvm, java_class, jvm_of, session_of
 
+_DEFAULT_KEYS = ("fs.defaultFS", "fs.default.name")
+"""Where Hadoop reads the default file system, by its name of today and its old one."""
+_DEFAULTS: WeakKeyDictionary[SparkSession, tuple[tuple[str | None, ...], str]] = WeakKeyDictionary()
 _JSON_WRITERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
@@ -30,9 +33,16 @@ def default_file_system(spark: SparkSession) -> str | None:
     """Return where Spark looks for a path without a scheme, as a URI; ``None`` without a JVM."""
     if not has_jvm(spark):
         return None
-    conf = session_of(spark).sessionState().newHadoopConf()
-    uri = java_class(jvm_of(spark), "org.apache.hadoop.fs.FileSystem").getDefaultUri(conf)
-    return str(uri.toString())
+    session = session_of(spark)
+    hadoop, own = session.sparkContext().hadoopConfiguration(), session.conf()
+    said = (hadoop.get(_DEFAULT_KEYS[0]), *(own.get(key, None) for key in _DEFAULT_KEYS))
+    known = _DEFAULTS.get(spark)
+    if known is None or known[0] != said:
+        # The whole configuration is copied: ten times what the three settings cost.
+        conf = session.sessionState().newHadoopConf()
+        uri = java_class(jvm_of(spark), "org.apache.hadoop.fs.FileSystem").getDefaultUri(conf)
+        known = _DEFAULTS[spark] = said, str(uri.toString())
+    return known[1]
 
 
 def _json_writer(jvm: Any) -> Any:

@@ -26,11 +26,12 @@ from puredelta.store.registry import has_scheme
 T = TypeVar("T")
 
 _FILE_SYSTEM = ("fs.", "dfs.")
-_KEY = "spark.hadoop.fs.defaultFS"
+_SESSION_KEY = "fs.defaultFS"
+_KEY = f"spark.hadoop.{_SESSION_KEY}"
 _NOWHERE = "/puredelta-asks-for-the-default-file-system"
 _QUALIFIED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:[^\s]*)" + _NOWHERE)
 
-_defaults: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
+_server_defaults: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 
 
 def open_log(
@@ -41,7 +42,8 @@ def open_log(
 ) -> TableLog:
     """Open the log at a table location; the table need not exist yet.
 
-    The default file system is asked for once per session, and only for a location without scheme.
+    The default file system is asked for at every location without scheme: users set it in a
+    session that runs.
     ``storage_options`` are Hadoop's settings or obstore's options, which win over the session's.
 
     Raises:
@@ -70,9 +72,7 @@ def as_spark_means(spark: SparkSession, location: str) -> str:
     """
     if not location or has_scheme(location):
         return location
-    if spark not in _defaults:
-        _defaults[spark] = _default_of(spark)
-    default = _defaults[spark]
+    default = _default_of(spark)
     if default.partition(":")[0].lower() == "file":
         return location
     if not is_connect(spark):
@@ -89,9 +89,20 @@ def as_spark_means(spark: SparkSession, location: str) -> str:
 
 
 def _default_of(spark: SparkSession) -> str:
-    """Return the default file system; ``file:`` where nothing says otherwise."""
+    """Return the default file system of now; ``file:`` where nothing says otherwise.
+
+    Of a server only what the client's own session sets can change.
+    """
     if not is_connect(spark):
         return default_file_system(spark) or "file:"
+    if set_here := spark.conf.get(_SESSION_KEY, None):
+        return set_here
+    if spark not in _server_defaults:
+        _server_defaults[spark] = _server_default(spark)
+    return _server_defaults[spark]
+
+
+def _server_default(spark: SparkSession) -> str:
     if (known := spark.conf.get(_KEY, None)) is not None:
         return known
     try:  # a client sees nothing of Hadoop's own configuration but in what Spark says of a path

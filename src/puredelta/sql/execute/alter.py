@@ -24,7 +24,7 @@ from puredelta.commands.definition.columns import COMMENT
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.features.feature_usage import CURRENT_DEFAULT
-from puredelta.spark.catalog.catalog_entries import entry_name, follow_columns
+from puredelta.spark.catalog.catalog_entries import entry_name, follow_columns, stated_location
 from puredelta.spark.resolve.sql_text import require_parsable
 from puredelta.spark.session.open_log import open_log
 from puredelta.spark.session.small_frames import no_rows
@@ -88,7 +88,9 @@ def _require_location(spark: SparkSession, table: TableName, now: str, wanted: s
             code=ErrorCode.CANNOT_SET_LOCATION_ON_PATH_IDENTIFIER,
             table=str(table),
         )
-    require_table_at(spark, open_log(spark, now), open_log(spark, wanted))
+    entry = entry_name(spark, table.parts)
+    place = wanted if entry is None else stated_location(spark, entry, wanted)
+    require_table_at(spark, open_log(spark, now), open_log(spark, place))
 
 
 def _apply(spark: SparkSession, log: TableLog, change: TableChange) -> None:

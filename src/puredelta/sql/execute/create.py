@@ -50,7 +50,7 @@ def create(spark: SparkSession, statement: StatedTable) -> bool:
         table = NewTable(name=name, location=location, definition=definition, rows=rows)
         define_registered(spark, table, mode=mode)
     elif path is not None:
-        _require_one_location(spark, path, statement.location)
+        require_one_location(spark, path, statement.location)
         log, rows = open_log(spark, path), _rows(spark, statement)
         if rows is None:
             create_table(spark, log, definition, mode=mode)
@@ -114,7 +114,12 @@ def _require_possible(statement: StatedTable) -> None:
         )
 
 
-def _require_one_location(spark: SparkSession, path: str, location: str | None) -> None:
+def require_one_location(spark: SparkSession, path: str, location: str | None) -> None:
+    """Require a location that is stated beside a path to be the same place.
+
+    Raises:
+        InvalidRequestError: it is another one (DELTA_AMBIGUOUS_PATHS_IN_CREATE_TABLE).
+    """
     if location is not None and not open_log(spark, path).is_at(location):
         raise InvalidRequestError(
             f"CREATE TABLE contains two different locations: {path} and {location}. You can remove "

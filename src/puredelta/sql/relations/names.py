@@ -159,13 +159,18 @@ def require_table(
     """
     log = open_log(spark, location, storage_options=storage_options) if location else None
     if log is None or not log.exists():
-        hint = "" if log is None else _parquet_hint(log)
-        raise TableNotFoundError(
-            f"{name} is not a Delta table.{hint}",
-            code=ErrorCode.MISSING_DELTA_TABLE,
-            table=str(name),
-        )
+        raise missing_table(log, name)
     return log
+
+
+def missing_table(log: TableLog | None, name: object) -> TableNotFoundError:
+    """Return the error for a name, or for a place in a store, where no Delta table is."""
+    hint = "" if log is None else _parquet_hint(log)
+    return TableNotFoundError(
+        f"{name} is not a Delta table.{hint}",
+        code=ErrorCode.MISSING_DELTA_TABLE,
+        table=str(name),
+    )
 
 
 def _parquet_hint(log: TableLog) -> str:
