@@ -33,6 +33,11 @@ def test_columns_are_followed_through_projections() -> None:
 def test_a_column_from_elsewhere() -> None:
     assert isinstance(column_places([4, 5], [passed(_6=6)]), NotApplicable), "such as _metadata"
     assert isinstance(column_places([4, 5], [passed(_5=5), passed(_4=4)]), NotApplicable)
+    computed = PassedColumn(expr_id=7, below=None, name="x")
+    assert column_places([4], [passed(_4=4), [*passed(_4=4), computed]]) == (0,)
+    shown = column_places([4], [passed(_8=7), [*passed(_4=4), computed]])
+    assert isinstance(shown, NotApplicable)
+    assert shown.reason == "column x is computed"
 
 
 def test_ids_stand_at_the_end_of_attributes() -> None:

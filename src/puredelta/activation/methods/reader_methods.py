@@ -25,6 +25,7 @@ from puredelta.spark.catalog.relation_cache import (
     find_relations,
     named_relations,
     pinned_tables,
+    rows_with_row_ids_of,
 )
 from puredelta.spark.session.formats import FORMAT, is_delta
 from puredelta.spark.session.session import is_connect
@@ -76,6 +77,8 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
             if is_connect(spark):
                 return original(self, tableName)
             rows = find_stored_view_rows(spark, name.parts)
+            if rows is None:
+                rows = rows_with_row_ids_of(spark, name.parts)
             if rows is not None:
                 return rows
             with cached_relations(spark, [name.parts]):

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
-from puredelta.spark.scan.table_rows import table_rows
+from puredelta.spark.scan.row_tracking_scan import readable_rows
 from puredelta.spark.session.open_log import open_log
 
 TimestampArgument: TypeAlias = str | dt.datetime | dt.date
@@ -49,7 +49,7 @@ def read_table(
     log = open_log(spark, path, storage_options=storage_options)
     snapshot = snapshot_of(spark, log, version=version, timestamp=timestamp)
     chosen = version is not None or timestamp is not None
-    return table_rows(spark, snapshot, time_travel=chosen, where=where)
+    return readable_rows(spark, snapshot, time_travel=chosen, where=where)
 
 
 def find_snapshot(

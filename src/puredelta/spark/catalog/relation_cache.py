@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.spark.catalog.catalog_tables import find_relation
+from puredelta.spark.catalog.catalog_tables import find_relation, find_table
 from puredelta.spark.catalog.path_views import refresh_path_view
 from puredelta.spark.jvm.frames import analyzed_plan, frame_of
 from puredelta.spark.jvm.plans import Plan, RelationName, named_plan, parsed_plan, relation_names
@@ -28,6 +28,7 @@ from puredelta.spark.jvm.session_catalog import (
     RelationSlot,
     ViewEntry,
 )
+from puredelta.spark.scan.row_tracking_scan import rows_with_row_ids
 from puredelta.spark.scan.table_rows import set_origin, table_rows
 from puredelta.spark.session.open_log import open_log
 
@@ -92,6 +93,19 @@ def pinned_tables(spark: SparkSession, tables: Iterable[CatalogTable]) -> Iterat
         for table in tables:
             held.enter_context(_cached_relation(spark, table))
         yield
+
+
+def rows_with_row_ids_of(spark: SparkSession, name: RelationName) -> DataFrame | None:
+    """Return the rows of a Delta table of the catalog that tracks its rows; None for any other.
+
+    Only they have ids of rows in ``_metadata``.
+    """
+    table = find_table(spark, name)
+    if table is None:
+        return None
+    snapshot = open_log(spark, table.location).snapshot()
+    qualified = (SESSION_CATALOG, table.database, table.name)
+    return rows_with_row_ids(spark, snapshot, time_travel=False, name=qualified)
 
 
 def find_relations(spark: SparkSession, names: Iterable[RelationName]) -> NamedRelations:

@@ -109,8 +109,6 @@ class ScannedRelation:
             return f"its files are of the kind {_simple(kind)}"
         if (kind := _class_of(listing(relation.location()))) != f"{DATASOURCES}.InMemoryFileIndex":
             return f"its files are listed by {_simple(kind)}"
-        if relation.partitionSchema().length():
-            return "it has partition columns"
         return "it has buckets" if relation.bucketSpec().isDefined() else None
 
     def option_names(self) -> list[str]:
@@ -128,6 +126,10 @@ class ScannedRelation:
         schema = json.loads(self._relation.dataSchema().json())
         columns: list[dict[str, Any]] = schema["fields"]
         return columns
+
+    def num_partition_columns(self) -> int:
+        """Return how many columns follow those of the files."""
+        return int(self._relation.partitionSchema().length())
 
     def file_statuses(self, *, most: int) -> list[str] | int:
         """Return what the ``FileStatus`` of every file prints; their number if it is larger."""

@@ -6,6 +6,7 @@ Nothing here knows what a command is: plans go in, plans come out. Classic sessi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -183,6 +184,18 @@ def projected(expressions: Sequence[Expression], plan: Plan) -> Plan:
     return Plan(_operator(plan.java, "Project")(scala_seq(plan.java, java), plan.java))
 
 
+def with_last_column_hidden(plan: Plan) -> Plan:
+    """Return the plan without its last column, which a query may still name.
+
+    Spark resolves it as it does ``_metadata`` of files, and hides columns of natural joins so.
+    """
+    java = plan.java
+    project = _operator(java, "Project")(java.output().init(), java)
+    tag = java_constant(java, f"{CATALYST}.plans.logical.Project", "hiddenOutputTag")
+    project.setTagValue(tag, scala_seq(java, [java.output().last()]))
+    return Plan(project)
+
+
 def named_plan(name: str, plan: Plan, *, qualifier: Sequence[str] = ()) -> Plan:
     """Return the plan under a name, which may have parts before it (``catalog.db.name``)."""
     java = plan.java
@@ -221,6 +234,36 @@ def parsed_plan(spark: SparkSession, text: str) -> Plan:
 def relation_names(plan: Plan) -> tuple[RelationName, ...]:
     """Return every table name in a parsed plan that is not analyzed."""
     return tuple(dict.fromkeys(_relation_names(plan.java)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedPart:
+    """A name of a table or view in a parsed plan, with the alias that follows it."""
+
+    part: Plan
+    name: RelationName
+    alias: str | None
+
+
+def named_parts(plan: Plan) -> Iterator[NamedPart]:
+    """Yield every table name of a parsed plan, but for those of table expressions before it."""
+    for node in (plan, *plan.subqueries()):
+        if node is not plan:
+            yield from named_parts(node)
+        elif node.kind == "UnresolvedRelation":
+            yield NamedPart(part=node, name=text_items(node.java.multipartIdentifier()), alias=None)
+        elif node.kind == "SubqueryAlias" and node.child().kind == "UnresolvedRelation":
+            name = text_items(node.child().java.multipartIdentifier())
+            yield NamedPart(part=node, name=name, alias=str(node.java.alias()))
+        else:
+            for child in node.children():
+                yield from named_parts(child)
+
+
+def with_table_expressions(plan: Plan) -> Plan:
+    """Return a parsed plan in which the names of ``WITH`` stand for their queries."""
+    rule = scala_object(plan.java, f"{CATALYST}.analysis.CTESubstitution")
+    return Plan(rule.apply(plan.java))
 
 
 def _relation_names(node: Any) -> Iterator[RelationName]:

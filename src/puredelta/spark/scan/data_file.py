@@ -12,6 +12,7 @@ from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
 
 is_odd_path = re.compile(r"^/|[%:\\]|//|(?:^|/)\.{1,2}(?:/|$)").search
 """Tells a path of the log that is more than names below the table's root."""
+_QUOTED_BY_JAVA = re.compile(r"[^A-Za-z0-9_\-!.~'()*,;:$&+=/@\x80-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,15 @@ class ReadLayout:
     by_field_id: bool = False
     required: frozenset[str] = frozenset()
     """Columns that are NOT NULL: every row of every file has a value."""
+
+
+def uri_in_java(uri: str) -> str:
+    """Return a decoded URI as ``_metadata.file_path`` shows it: as Hadoop's ``Path.toUri`` does.
+
+    >>> uri_in_java("file:/data/my table/x%.parquet")
+    'file:/data/my%20table/x%25.parquet'
+    """
+    return _QUOTED_BY_JAVA.sub(lambda found: f"%{ord(found[0]):02X}", uri)
 
 
 def with_required(schema: T.StructType, required: Collection[str]) -> T.StructType:

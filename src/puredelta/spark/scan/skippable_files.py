@@ -7,11 +7,12 @@ over the same files share them, as long as Spark or Python holds one of the fram
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -36,13 +37,31 @@ from puredelta.spark.resolve.predicate_from_json import (
     class_name,
     predicate_of,
 )
-from puredelta.spark.scan.data_file import DataFile, is_odd_path, require_readable
-from puredelta.spark.session.helper_columns import FILE_ORDINAL
+from puredelta.spark.scan.data_file import (
+    DataFile,
+    is_odd_path,
+    require_readable,
+    uri_in_java,
+)
+from puredelta.spark.session.helper_columns import (
+    BASE_ROW_ID,
+    DEFAULT_COMMIT_VERSION,
+    FILE_ORDINAL,
+    FILE_PATH,
+    FILE_SIZE,
+    FILE_TIME,
+)
 from puredelta.spark.session.types import to_spark
 
 logger = logging.getLogger(__name__)
 
 _FILE_COLUMNS = ("path", "size_bytes", "modified_ms", "partition_values")
+_ROW_ID_COLUMNS = {
+    BASE_ROW_ID: "base_row_id",
+    DEFAULT_COMMIT_VERSION: "default_row_commit_version",
+    FILE_SIZE: "size_bytes",
+    FILE_TIME: "modified_ms",
+}
 _METADATA_FIELDS = frozenset(
     {
         "file_path",
@@ -62,13 +81,21 @@ _lock = threading.Lock()
 
 
 def data_files(
-    files: FileTable, root_uri: str, ordinals: Mapping[int, int] | None = None
+    files: FileTable,
+    root_uri: str,
+    ordinals: Mapping[int, int] | None = None,
+    *,
+    with_row_ids: bool = False,
 ) -> list[DataFile]:
-    """Return files as a scan reads them; ``ordinals`` are values of `FILE_ORDINAL`, by place."""
+    """Return files as a scan reads them; ``ordinals`` are values of `FILE_ORDINAL`, by place.
+
+    ``with_row_ids`` adds values of the columns of which ``_metadata`` is made
+    (`puredelta.spark.scan.scan_columns.metadata_text`).
+    """
     columns = [files.rows[name].to_pylist() for name in _FILE_COLUMNS]
     root = short_uri(root_uri).rstrip("/")
     known = ordinals or {}
-    return [
+    found = [
         DataFile(
             # Most paths are plain, and there are many.
             uri=absolute_uri(root, path) if is_odd_path(path) else f"{root}/{path}",
@@ -81,6 +108,16 @@ def data_files(
         )
         for n, (path, size_bytes, modified_ms, values) in enumerate(zip(*columns, strict=True))
     ]
+    return list(_with_row_ids(found, files)) if with_row_ids else found
+
+
+def _with_row_ids(found: Sequence[DataFile], files: FileTable) -> Iterator[DataFile]:
+    texts = [files.rows[name].cast(pa.string()).to_pylist() for name in _ROW_ID_COLUMNS.values()]
+    for file, *values in zip(found, *texts, strict=True):
+        known = dict(zip(_ROW_ID_COLUMNS, values, strict=True))
+        known[FILE_PATH] = uri_in_java(file.uri)
+        partition_values = {**file.partition_values, **known}
+        yield dataclasses.replace(file, partition_values=partition_values)
 
 
 def is_for_spark(spark: SparkSession, files: FileTable, root_uri: str) -> bool:
@@ -93,8 +130,13 @@ def is_for_spark(spark: SparkSession, files: FileTable, root_uri: str) -> bool:
 class SkippableFiles:
     """The files of one version of a table; threads may share it."""
 
-    def __init__(self, snapshot: Snapshot, *, numbered: Sequence[int]) -> None:
-        """``numbered`` are the places of files that have their place as `FILE_ORDINAL`."""
+    def __init__(
+        self, snapshot: Snapshot, *, numbered: Sequence[int], with_row_ids: bool = False
+    ) -> None:
+        """``numbered`` are the places of files that have their place as `FILE_ORDINAL`;
+        ``with_row_ids`` as in `data_files`.
+        """
+        self._with_row_ids = with_row_ids
         self._files = snapshot.files
         self._config = snapshot.config
         self._root_uri = snapshot.root_uri
@@ -104,13 +146,15 @@ class SkippableFiles:
         self.identity = self._digest()
 
     @classmethod
-    def of(cls, snapshot: Snapshot, *, numbered: Sequence[int] = ()) -> SkippableFiles:
+    def of(
+        cls, snapshot: Snapshot, *, numbered: Sequence[int] = (), with_row_ids: bool = False
+    ) -> SkippableFiles:
         """Return the files of a version, shared with other frames of it.
 
         Raises:
             UnsupportedError, CorruptTableError: see `require_readable`.
         """
-        files = cls(snapshot, numbered=numbered)
+        files = cls(snapshot, numbered=numbered, with_row_ids=with_row_ids)
         if files._may_be_unreadable():
             require_readable(files.every_file())
         with _lock:
@@ -206,7 +250,7 @@ class SkippableFiles:
     def _data_files(self, files: FileTable, places: np.ndarray[Any, Any]) -> list[DataFile]:
         numbered = np.flatnonzero(self._numbered[places])
         ordinals = {int(n): int(places[n]) for n in numbered}
-        return data_files(files, self._root_uri, ordinals)
+        return data_files(files, self._root_uri, ordinals, with_row_ids=self._with_row_ids)
 
     def _may_be_unreadable(self) -> bool:
         rows = self._files.rows
@@ -216,8 +260,9 @@ class SkippableFiles:
 
     def _digest(self) -> str:
         """Name what is read: equal digests mean equal files."""
-        rows = self._files.rows.select(_FILE_COLUMNS).combine_chunks()
-        columns = repr((self._config.schema, self._config.partition_columns))
+        numbers = ("base_row_id", "default_row_commit_version") if self._with_row_ids else ()
+        rows = self._files.rows.select(_FILE_COLUMNS + numbers).combine_chunks()
+        columns = repr((self._config.schema, self._config.partition_columns, numbers))
         digest = hashlib.sha256(json.dumps([self._root_uri, len(self), columns]).encode())
         for batch in rows.to_batches():
             digest.update(batch.serialize())

@@ -36,6 +36,18 @@ ROW_ID = "__puredelta_row_id"
 ROW_COMMIT_VERSION = "__puredelta_row_commit_version"
 """The version in which such a table last changed a row (long)."""
 
+BASE_ROW_ID = "__puredelta_base_row_id"
+"""The row id of the first row of a file, as the log has it (long)."""
+
+DEFAULT_COMMIT_VERSION = "__puredelta_default_commit_version"
+"""The commit version of rows of a file that have none of their own (long)."""
+
+FILE_SIZE = "__puredelta_file_size"
+"""The bytes of a file, as the log has them (long)."""
+
+FILE_TIME = "__puredelta_file_time"
+"""When a file was written, as the log has it: milliseconds since 1970 (long)."""
+
 CHANGE = "__puredelta_change"
 """What a row of the change data feed tells; NULL in a row of the table (string)."""
 

@@ -122,22 +122,27 @@ def _fields(relation: ScannedRelation, chain: _Chain) -> tuple[T.StructField, ..
     """Return the column of the files that each column of a plan over a scan shows."""
     columns = relation.data_columns()
     ids = expr_ids(chain.scan.output_texts())
-    if ids is None or len(ids) != len(columns):
+    if ids is None or len(ids) != len(columns) + relation.num_partition_columns():
         return NotApplicable(reason="it shows more than its files have")
     projections = _passed_columns(chain.projections)
     if isinstance(projections, NotApplicable):
         return projections
     places = column_places(ids, projections)
-    return places if isinstance(places, NotApplicable) else declared_fields(columns, places)
+    if isinstance(places, NotApplicable):
+        return places
+    if any(place >= len(columns) for place in places):
+        return NotApplicable(reason="it has partition columns")
+    return declared_fields(columns, places)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassedColumn:
-    """One column of a projection, which passes a column below it on."""
+    """One column of a projection, which passes a column below it on or computes one."""
 
     expr_id: int
-    below: int
-    """The expression id of the column below."""
+    below: int | None
+    """The expression id of the column below; None for a computed one."""
+    name: str = ""
 
 
 def column_places(
@@ -149,11 +154,21 @@ def column_places(
     """
     places = {expr_id: place for place, expr_id in enumerate(relation)}
     output = tuple(relation)
+    computed: dict[int, str] = {}
     for projection in reversed(list(projections)):
-        if any(column.below not in places for column in projection):
-            return NotApplicable(reason="it shows more than its files have")
-        places = {column.expr_id: places[column.below] for column in projection}
-        output = tuple(column.expr_id for column in projection)
+        shown: dict[int, int] = {}
+        for column in projection:
+            if column.below is None:
+                computed[column.expr_id] = column.name
+            elif column.below in places:
+                shown[column.expr_id] = places[column.below]
+            elif column.below in computed:
+                computed[column.expr_id] = computed[column.below]
+            else:
+                return NotApplicable(reason="it shows more than its files have")
+        places, output = shown, tuple(column.expr_id for column in projection)
+    if above := [computed[expr_id] for expr_id in output if expr_id in computed]:
+        return NotApplicable(reason=f"column {above[0]} is computed")
     return tuple(places[expr_id] for expr_id in output)
 
 
@@ -164,10 +179,12 @@ def _passed_columns(projections: Iterable[Plan]) -> list[list[PassedColumn]] | N
         expressions, projection = plan.projections(), []
         output = zip(expressions.texts(), plan.output_texts(), strict=True)
         for n, (text, named) in enumerate(output):
-            ids = _passed_ids(expressions, n, text, named)
-            if ids is None:
+            own = expr_ids([named])
+            if own is None:
                 return NotApplicable(reason=f"column {name_of(named)} is computed")
-            projection.append(PassedColumn(expr_id=ids[0], below=ids[1]))
+            ids = _passed_ids(expressions, n, text, named)
+            below = None if ids is None else ids[1]
+            projection.append(PassedColumn(expr_id=own[0], below=below, name=name_of(named)))
         found.append(projection)
     return found
 

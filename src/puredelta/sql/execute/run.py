@@ -15,6 +15,7 @@ from puredelta.sql.parse.immediate import Immediate, read_immediate
 from puredelta.sql.parse.parse import parse
 from puredelta.sql.parse.statement import RowStatement, SparkParsedStatement, ViewStatement
 from puredelta.sql.relations.computed_names import with_computed_names
+from puredelta.sql.relations.metadata_query import run_metadata_query
 from puredelta.sql.relations.parameters import Arguments, with_values
 from puredelta.sql.relations.query_tables import may_need_names, may_query_tables, with_views
 from puredelta.sql.relations.stored_views import names_stored_view, with_stored_views
@@ -89,6 +90,8 @@ def run_ours(
             statement = statement if filled == text else parse(filled)
             if statement is not None:
                 result = execute(spark, statement, text=filled, views=views)
+    if result is None and not (args or fields):
+        result = run_metadata_query(spark, text)
     if result is None and may_query_tables(text):
         return run_query(spark, text, args=args, fields=fields)
     return result

@@ -1,0 +1,185 @@
+"""What a scan reads from files, and the columns of the table that it makes of that."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.features.column_mapping import physical_name, physical_schema
+from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.schema.char_varchar import Limits
+from puredelta.protocol.schema.types import VOID, StructField, StructType
+from puredelta.protocol.table.row_tracking import RowTrackingColumns
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.helper_columns import (
+    BASE_ROW_ID,
+    DEFAULT_COMMIT_VERSION,
+    FILE_PATH,
+    FILE_SIZE,
+    FILE_TIME,
+    require_no_helper_names,
+)
+from puredelta.spark.session.types import (
+    as_nullable,
+    holds_struct,
+    quoted,
+    to_spark,
+    without_table_metadata,
+)
+from puredelta.spark.values.char_varchar import padded
+
+METADATA = "_metadata"
+"""Spark's hidden column of a row of files: a struct of what is known of its file."""
+PARQUET_ROW_INDEX = "_tmp_metadata_row_index"
+"""Under this name Spark's Parquet reader gives the physical row of its file as a column (long).
+
+It fills ``_metadata.row_index`` so. A column is read only if a query needs it, but the struct
+``_metadata`` of a plan is made for every row.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanColumns:
+    """What is read from the files, and what is made of it."""
+
+    data_schema: T.StructType
+    """Physical names."""
+    partition_schema: T.StructType
+    """Physical names, the keys of ``partitionValues``."""
+    wanted: T.StructType
+    """The columns asked for, as the user knows them."""
+    sources: tuple[str | None, ...]
+    """For each of them the physical name, ``None`` for one that is always NULL."""
+    is_mapped: bool
+    """Whether names inside of structs are physical, too."""
+    required: frozenset[str] = frozenset()
+    """Physical names of columns that are NOT NULL; a table cannot make one so later."""
+    padded: Mapping[str, Limits] = dataclasses.field(default_factory=dict)
+    """The columns with a ``char(n)``, which is read filled up with blanks (M-106)."""
+    by_field_id: bool = False
+    """Whether columns are found in files by their id, not by name."""
+
+    @classmethod
+    def of(
+        cls, config: TableConfig, fields: Sequence[StructField], padded: Mapping[str, Limits]
+    ) -> ScanColumns:
+        """Return what is read for some columns of a table; ``padded`` has those with a char(n)."""
+        mode = config.column_mapping
+        partitioned = frozenset(config.partition_columns)
+        # Parquet has no type for a column that is always NULL (M-56).
+        stored = [f for f in fields if f.type != VOID]
+        data = StructType(tuple(f for f in stored if f.name not in partitioned))
+        partitions = StructType(tuple(f for f in stored if f.name in partitioned))
+        return cls(
+            data_schema=to_spark(
+                physical_schema(data, mode, field_ids=mode is ColumnMappingMode.ID)
+            ),
+            partition_schema=to_spark(physical_schema(partitions, mode)),
+            wanted=without_table_metadata(to_spark(StructType(tuple(fields)))),
+            sources=tuple(None if f.type == VOID else physical_name(f, mode) for f in fields),
+            is_mapped=mode is not ColumnMappingMode.NONE,
+            required=frozenset(physical_name(f, mode) for f in stored if not f.nullable),
+            padded=padded,
+            by_field_id=mode is ColumnMappingMode.ID,
+        )
+
+    def with_row_ids(self, tracked: RowTrackingColumns) -> ScanColumns:
+        """Return them with the columns of which ids and commit versions of rows are made."""
+        long, text = T.LongType(), T.StringType()
+        in_files = (tracked.row_id, tracked.row_commit_version, PARQUET_ROW_INDEX)
+        per_file = (
+            (BASE_ROW_ID, long),
+            (DEFAULT_COMMIT_VERSION, long),
+            (FILE_PATH, text),
+            (FILE_SIZE, long),
+            (FILE_TIME, long),
+        )
+        return dataclasses.replace(
+            self,
+            data_schema=_extended(self.data_schema, [(name, long) for name in in_files]),
+            partition_schema=_extended(self.partition_schema, per_file),
+        )
+
+    def select(self, rows: DataFrame, *helpers: str) -> DataFrame:
+        """Make the columns asked for out of what was read, and keep these helper columns."""
+        read = [*self.data_schema.names, *self.partition_schema.names]
+        simple = not self.is_mapped and None not in self.sources
+        if any(f.metadata for f in self.wanted.fields) or not simple:
+            return rows.select(*self._columns(), *helpers)
+        if self.wanted.names == read == rows.columns:
+            return rows
+        # A Column costs many round trips to the JVM, an expression one.
+        return rows.selectExpr(*map(quoted, [*self.wanted.names, *helpers]))
+
+    def _columns(self) -> Iterator[Column]:
+        """A flat column is a plain alias, so that filters reach Parquet through it; in one that
+        holds structs the nested names change by a cast, position by position.
+        """
+        for source, field in zip(self.sources, self.wanted.fields, strict=True):
+            column = F.lit(None) if source is None else F.col(quoted(source))
+            if self.is_mapped and holds_struct(field.dataType):
+                column = column.cast(as_nullable(field.dataType))
+            column = padded(self.padded.get(field.name), column, field.dataType)
+            if field.metadata:
+                yield column.alias(field.name, metadata=field.metadata)
+            else:
+                yield column.alias(field.name)
+
+
+def _extended(schema: T.StructType, added: Iterable[tuple[str, T.DataType]]) -> T.StructType:
+    return T.StructType([*schema.fields, *(T.StructField(*column) for column in added)])
+
+
+def fields_of(schema: StructType, columns: Sequence[str] | None) -> Sequence[StructField]:
+    """Return the columns of a table that are asked for, all of them for None.
+
+    Raises:
+        InvalidRequestError: the table has no columns, or not the one asked for.
+    """
+    require_no_helper_names(schema.names)
+    if columns is None:
+        if not schema.fields:
+            raise InvalidRequestError(
+                "You are trying to read a Delta table that does not have any columns. "
+                "Write some new data with the option `mergeSchema = true` to be able to read "
+                "the table.",
+                code=ErrorCode.READ_TABLE_WITHOUT_COLUMNS,
+            )
+        return schema.fields
+    by_name = {f.name: f for f in schema.fields}
+    if unknown := [name for name in columns if name not in by_name]:
+        raise InvalidRequestError(
+            f"The table has no column {unknown[0]!r}, only {list(schema.names)}.",
+            code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
+            column=unknown[0],
+        )
+    return [by_name[name] for name in columns]
+
+
+def metadata_text(tracked: RowTrackingColumns) -> str:
+    """Return what `METADATA` is made of, over the columns of `ScanColumns.with_row_ids`.
+
+    Spark knows the block of a row only in ways that keep its filters from the files.
+    """
+    row_id, version = quoted(tracked.row_id), quoted(tracked.row_commit_version)
+    fields = {
+        "file_path": FILE_PATH,
+        "file_name": f"element_at(split({FILE_PATH}, '/'), -1)",
+        "file_size": FILE_SIZE,
+        "file_block_start": "CAST(NULL AS BIGINT)",
+        "file_block_length": "CAST(NULL AS BIGINT)",
+        "file_modification_time": f"timestamp_millis({FILE_TIME})",
+        "row_index": PARQUET_ROW_INDEX,
+        "row_id": f"coalesce({row_id}, {BASE_ROW_ID} + {PARQUET_ROW_INDEX})",
+        "base_row_id": BASE_ROW_ID,
+        "default_row_commit_version": DEFAULT_COMMIT_VERSION,
+        "row_commit_version": f"coalesce({version}, {DEFAULT_COMMIT_VERSION})",
+    }
+    pairs = ", ".join(f"'{name}', {text}" for name, text in fields.items())
+    return f"named_struct({pairs})"
