@@ -20,7 +20,7 @@ PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile \
 	-o tmp_path_retention_count=1 -o tmp_path_retention_policy=failed
 
 BENCHES := bench-growth bench-trickle bench-writers bench-store bench-log bench-profile
-.PHONY: bench-streams browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults upserts storage cluster clients trials thorough bench $(BENCHES) lock wheel clean
+.PHONY: bench-streams bench-queries browser docs release-check help demo test test-newest test-oldest check fix fuzz reference differential record simulate simulate-mutants simulate-processes faults upserts storage cluster clients trials thorough bench $(BENCHES) lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -110,6 +110,9 @@ $(BENCHES): dev-env reference-env
 
 bench-streams: reference-env ## Measure streams beside delta-spark: five million rows into a table, and merged batch by batch
 	@$(JAVA) $(REFERENCE)/bin/python -m benchmarks.streams
+
+bench-queries: reference-env ## Measure queries beside delta-spark: ten of the kind of TPC-DS, and one file of 10,000
+	@$(JAVA) $(REFERENCE)/bin/python -m benchmarks.queries
 
 browser: dev-env ## Drive the report in headless Chromium (CHROMIUM=/usr/bin/chromium)
 	@$(DEV)/bin/python -m pytest -q -m browser tests/inspection
