@@ -10,6 +10,7 @@ from puredelta.commands.alter.drop_feature import drop_feature_support
 from puredelta.commands.alter.properties import (
     add_feature_support,
     set_table_properties,
+    unset_table_properties,
     upgrade_protocol_versions,
 )
 from puredelta.errors import DeltaError, ErrorCode
@@ -125,7 +126,6 @@ def test_rows_are_tracked_no_more_step_by_step() -> None:
         ("delta.appendOnly", False, ErrorCode.FEATURE_DROP_FEATURE_IS_DELTA_PROPERTY),
         ("v2Checkpoint", False, ErrorCode.FEATURE_DROP_FEATURE_NOT_PRESENT),
         ("appendOnly", False, ErrorCode.FEATURE_DROP_NONREMOVABLE_FEATURE),
-        ("columnMapping", False, ErrorCode.FEATURE_DROP_NONREMOVABLE_FEATURE),
         ("domainMetadata", False, ErrorCode.FEATURE_DROP_DEPENDENT_FEATURE),
         ("checkConstraints", False, ErrorCode.CANNOT_DROP_CHECK_CONSTRAINT_FEATURE),
         ("checkConstraints", True, ErrorCode.FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED),
@@ -145,3 +145,38 @@ def test_features_that_cannot_be_dropped(feature: str, truncate: bool, code: Err
         drop_feature_support(SPARK, log, feature, truncate_history=truncate)
     assert error.value.code is code
     assert log.latest_version() == 0
+
+
+def drop_with_truncation(log: TableLog, feature: str) -> ErrorCode | None:
+    try:
+        drop_feature_support(SPARK, log, feature, truncate_history=True)
+    except DeltaError as error:
+        return error.code
+    return None
+
+
+@pytest.mark.parametrize("feature", ["typeWidening", "columnMapping"])
+def test_history_is_truncated_once_no_old_version_uses_the_feature(feature: str) -> None:
+    store = MemoryStore()
+    switch = {
+        "typeWidening": {"delta.enableTypeWidening": "true"},
+        "columnMapping": {"delta.columnMapping.mode": "name"},
+    }
+    kept = "delta.dropFeatureTruncateHistory.retentionDuration"
+    log = create_table(store, protocol=PLAIN)
+    keeps = {kept: "interval 9999999 hours", "delta.enableExpiredLogCleanup": "false"}
+    set_table_properties(SPARK, log, {**switch[feature], **keeps})
+    assert drop_with_truncation(log, feature) is ErrorCode.FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD
+    assert drop_with_truncation(log, feature) is ErrorCode.FEATURE_DROP_HISTORICAL_VERSIONS_EXIST
+    taken = "UNSET TBLPROPERTIES" if feature == "typeWidening" else "REMOVE COLUMN MAPPING"
+    assert operations(log)[2:] == [taken, "Empty Commit", "Empty Commit"]
+    assert sorted(list_log(store).checkpoints) == [3, 4]
+    assert log.snapshot().config.supports(feature)
+    unset_table_properties(SPARK, log, [kept])  # the files of this store are older than a day
+    assert drop_with_truncation(log, feature) is None
+    assert log.snapshot().protocol == PLAIN
+    assert operations(log)[-1] == "DROP FEATURE"
+    info = log.history(limit=1)[0].commit_info
+    assert info is not None
+    assert info.operation_parameters == {"featureName": feature, "truncateHistory": True}
+    assert min(list_log(store).commits) > 2

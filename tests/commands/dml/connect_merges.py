@@ -77,6 +77,7 @@ def main(directory: Path) -> None:
         ]
     answers["changes"] = changes(spark, directory / "changes")
     answers["with_features"] = with_features(spark, directory / "with_features")
+    answers["dropped_features"] = dropped_features(spark, directory / "dropped_features")
     answers["filled_columns"] = filled_columns(spark, directory / "filled_columns")
     answers["refused"] = refused(spark, directory / "refused")
     answers["moments"] = moments(spark, directory / "moments")
@@ -162,6 +163,23 @@ def filled_columns(spark: SparkSession, root: Path) -> list[object]:
     )
     mark = log.snapshot().config.identity_columns["id"].high_water_mark
     return [*(list(row) for row in table.toDF().sort("k").collect()), mark]
+
+
+def dropped_features(spark: SparkSession, root: Path) -> list[object]:
+    """Column mapping and widened types leave the files; rows keep their ids."""
+    features = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
+    rows = [(n, f"v{n}", "a") for n in (1, 2, 3)]
+    log = make_table(spark, root, rows, properties={**features, **TRACKING})
+    ids = tracked_rows(spark, log)
+    for change in (
+        "ALTER COLUMN k TYPE BIGINT",
+        "RENAME COLUMN v TO w",
+        "DROP FEATURE typeWidening",
+        "DROP FEATURE columnMapping",
+    ):
+        puredelta.sql(spark, f"ALTER TABLE delta.`{root}` {change}")
+    left = [list(row) for row in puredelta.read(spark, log.root_uri).sort("k").collect()]
+    return [left, tracked_rows(spark, log) == ids]
 
 
 def refused(spark: SparkSession, root: Path) -> list[object]:

@@ -60,6 +60,10 @@ def test_a_table_with_a_change_data_feed_and_row_ids(answers: dict[str, Any]) ->
     assert answers["with_features"] == [True, [[1, 1], [2, 0]], True]
 
 
+def test_features_are_dropped(answers: dict[str, Any]) -> None:
+    assert answers["dropped_features"] == [[[n, f"v{n}", "a"] for n in (1, 2, 3)], True]
+
+
 def test_m100_to_m106_columns_that_fill_themselves(answers: dict[str, Any]) -> None:
     assert answers["filled_columns"] == [
         [10, 0, 2, 0, "x "],

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+import puredelta
 from puredelta.tables import DeltaTable
 
 deltalake = pytest.importorskip("deltalake")
@@ -51,6 +52,25 @@ def test_delta_rs_reads_what_merges_leave(
     others = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path))
     found = pa.table(others.execute("select * from t order by id").read_all())
     assert found.to_pylist() == expected
+
+
+def test_delta_rs_reads_a_table_that_has_dropped_its_features(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    features = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
+    rows = spark.sql("SELECT smallint(id) id, concat('v', id) v, id % 2 p FROM range(9)")
+    puredelta.write(rows, path, mode="append", properties=features, partition_by=["p"])
+    for change in (
+        "RENAME COLUMN v TO w",
+        "ALTER COLUMN id TYPE BIGINT",
+        "DROP FEATURE typeWidening",
+        "DROP FEATURE columnMapping",
+    ):
+        puredelta.sql(spark, f"ALTER TABLE delta.`{path}` {change}")
+    others = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path))
+    found = pa.table(others.execute("select id, w, p from t where id > 4 order by id").read_all())
+    assert found.to_pylist() == [{"id": n, "w": f"v{n}", "p": n % 2} for n in range(5, 9)]
 
 
 def merge_range(spark: SparkSession, table: DeltaTable, low: int, high: int) -> None:

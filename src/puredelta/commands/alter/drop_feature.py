@@ -1,13 +1,14 @@
 """DROP FEATURE: a table stops supporting a feature (``DeltaTable.dropFeatureSupport``).
 
-It takes several commits. The first ones remove what uses the feature; files with deletion vectors
-are written anew. For a feature that readers must know, three empty commits follow, each with a
-checkpoint, so that no reader needs an older version. The last commit removes the feature from the
-protocol and protects the checkpoints.
+It takes several commits. The first ones remove what uses the feature; files with deletion vectors,
+with narrower types, or with the names of column mapping are written anew. For a feature that
+readers must know, three empty commits follow, each with a checkpoint, so that no reader needs an
+older version. The last commit removes the feature from the protocol and protects the checkpoints.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pyarrow.compute as pc
@@ -17,6 +18,7 @@ from puredelta.commands.alter.change import commit_change, next_change, start_ch
 from puredelta.commands.alter.droppable_features import (
     CHECKPOINT_PROTECTION,
     CHECKPOINT_PROTECTION_PROPERTY,
+    COLUMN_MAPPING,
     DELETION_VECTORS,
     REMOVALS,
     Removal,
@@ -24,6 +26,9 @@ from puredelta.commands.alter.droppable_features import (
     require_droppable,
     settings_to_change,
 )
+from puredelta.commands.alter.remove_mapping import has_mapping, remove_column_mapping
+from puredelta.commands.alter.remove_widening import remove_type_widening
+from puredelta.commands.alter.truncate_history import partly_dropped, require_history_without
 from puredelta.commands.command import Command, next_command
 from puredelta.commands.finish import finish
 from puredelta.commands.optimize.reorg import purge
@@ -70,9 +75,11 @@ def drop_feature_support(
         InvalidRequestError: the table does not support it (FEATURE_DROP_FEATURE_NOT_PRESENT),
             another feature needs it, it can never be dropped
             (FEATURE_DROP_NONREMOVABLE_FEATURE), or something in the table uses it and only
-            the user can say what becomes of that.
-        UnsupportedError: files would have to be rewritten for another reason than deletion
-            vectors, or history truncated, which is not implemented.
+            the user can say what becomes of that. With ``truncate_history``: older versions use
+            it (FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD after what took it out of use,
+            FEATURE_DROP_HISTORICAL_VERSIONS_EXIST).
+        UnsupportedError: history would have to be truncated for a feature of which traces in
+            older versions cannot be told.
         ConflictError: another writer changed the table meanwhile; run it again.
     """
     command = start_change(spark, log)
@@ -80,27 +87,33 @@ def drop_feature_support(
     if name == CHECKPOINT_PROTECTION:
         return _drop_protection(command)
     removal = REMOVALS[name]
-    if name != DELETION_VECTORS:
+    clean_up = _CLEAN_UPS.get(name)
+    if clean_up is None:
         removal.require(command.snapshot)
-    _switch_off(command, removal)
-    if name == ROW_TRACKING:
-        while _take_row_ids(next_change(command)):
-            pass
-    if name == DELETION_VECTORS:
-        purge(next_command(command, Capability.MERGE))
-        _keep_vector_files(next_change(command))
+    changed = _switch_off(command, removal)
+    if clean_up is not None:
+        changed = bool(clean_up(command)) or changed
+    if truncate_history:
+        _put_barrier(next_change(command), name)
+        if changed:
+            raise partly_dropped(command, name)
+        following = next_change(command)
+        removal.require(following.snapshot)
+        require_history_without(following, name)
+        return _downgrade(following, name, replace(removal, protects_history=False), truncates=True)
     if removal.protects_history:
         for _ in range(BARRIER_CHECKPOINTS):
             _put_barrier(next_change(command), name)
     return _downgrade(next_change(command), name, removal)
 
 
-def _switch_off(command: Command, removal: Removal) -> None:
+def _switch_off(command: Command, removal: Removal) -> bool:
+    """Set and unset properties in a commit; return whether that was needed."""
     snapshot = command.snapshot
     changed = settings_to_change(removal, snapshot)
     gone = keys_to_unset(removal, snapshot)
     if not changed and not gone:
-        return
+        return False
     kept = {k: v for k, v in snapshot.metadata.configuration.items() if k not in gone}
     operation = (
         unset_properties([*gone, *changed], if_exists=True)
@@ -110,6 +123,25 @@ def _switch_off(command: Command, removal: Removal) -> None:
     metadata = replace(snapshot.metadata, configuration={**kept, **changed})
     config = TableConfig.of(snapshot.protocol, metadata)
     commit_change(command, config, operation=operation)
+    return True
+
+
+def _take_vectors(command: Command) -> None:
+    purge(next_command(command, Capability.MERGE))
+    _keep_vector_files(next_change(command))
+
+
+def _take_mapping(command: Command) -> bool:
+    following = next_command(command, Capability.MERGE)
+    mapped = has_mapping(following.snapshot.config)
+    if mapped:
+        remove_column_mapping(following, keeps_property=False)
+    return mapped
+
+
+def _take_all_row_ids(command: Command) -> None:
+    while _take_row_ids(next_change(command)):
+        pass
 
 
 def _take_row_ids(command: Command) -> bool:
@@ -127,6 +159,16 @@ def _take_row_ids(command: Command) -> bool:
 
 def _without_row_ids(add: Add) -> Add:
     return replace(add, data_change=False, base_row_id=None, default_row_commit_version=None)
+
+
+_CLEAN_UPS: Mapping[str, Callable[[Command], object]] = {
+    COLUMN_MAPPING: _take_mapping,
+    DELETION_VECTORS: _take_vectors,
+    ROW_TRACKING: _take_all_row_ids,
+    "typeWidening": remove_type_widening,
+    "typeWidening-preview": remove_type_widening,
+}
+"""What takes a feature out of a table, after it was switched off."""
 
 
 def _keep_vector_files(command: Command) -> None:
@@ -156,7 +198,7 @@ def _put_barrier(command: Command, name: str) -> None:
         )
 
 
-def _downgrade(command: Command, name: str, removal: Removal) -> int:
+def _downgrade(command: Command, name: str, removal: Removal, *, truncates: bool = False) -> int:
     """Check everything once more, against the version the commit is based on, and commit."""
     snapshot = command.snapshot
     removal.require(snapshot)
@@ -184,7 +226,7 @@ def _downgrade(command: Command, name: str, removal: Removal) -> int:
     command.transaction.read_files(None, snapshot.files)
     request = CommitRequest(
         actions=actions,
-        operation=drop_feature(name, truncate_history=False),
+        operation=drop_feature(name, truncate_history=truncates),
         is_blind_append=False,
     )
     wish = CheckpointWish.ALWAYS if removal.protects_history else CheckpointWish.AT_INTERVAL

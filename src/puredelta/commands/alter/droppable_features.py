@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from puredelta.commands.alter.remove_mapping import has_mapping
+from puredelta.commands.alter.remove_widening import widened_fields
+from puredelta.commands.alter.truncate_history import USES
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.features.feature_registry import FEATURES_BY_NAME
-from puredelta.protocol.features.feature_usage import TYPE_CHANGES
 from puredelta.protocol.features.property_checks import is_delta_property
 from puredelta.protocol.features.protocol_changes import dependents
-from puredelta.protocol.schema.traversal import all_fields
 from puredelta.protocol.table.row_tracking import ROW_TRACKING
 
+COLUMN_MAPPING = "columnMapping"
 DELETION_VECTORS = "deletionVectors"
 CHECKPOINT_PROTECTION = "checkpointProtection"
 CHECKPOINT_PROTECTION_PROPERTY = "delta.requireCheckpointProtectionBeforeVersion"
@@ -59,23 +61,26 @@ def _require_no_constraints(snapshot: Snapshot) -> None:
 def _require_no_vectors(snapshot: Snapshot) -> None:
     vectors = snapshot.files.rows["deletion_vector"]
     if carrying := len(vectors) - vectors.null_count:
-        raise InvalidRequestError(
-            f"Cannot drop {DELETION_VECTORS} because a concurrent transaction gave {carrying} "
-            "file(s) deletion vectors. Please try the operation again.",
-            code=ErrorCode.FEATURE_DROP_CONFLICT_REVALIDATION_FAIL,
-            feature=DELETION_VECTORS,
-        )
+        raise _used_again(DELETION_VECTORS, f"gave {carrying} file(s) deletion vectors")
 
 
 def _require_no_widened_columns(snapshot: Snapshot) -> None:
-    widened = [f.name for f in all_fields(snapshot.config.schema) if TYPE_CHANGES in f.metadata]
-    if widened:
-        raise UnsupportedError(
-            f"Columns of the table were widened ({', '.join(widened)}); files with the old types "
-            "would have to be rewritten, which is not implemented.",
-            code=ErrorCode.OPERATION_NOT_ALLOWED,
-            columns=tuple(widened),
-        )
+    if widened_fields(snapshot.config):
+        raise _used_again("typeWidening", "changed the type of a column")
+
+
+def _require_no_mapping(snapshot: Snapshot) -> None:
+    if has_mapping(snapshot.config):
+        raise _used_again(COLUMN_MAPPING, "switched column mapping on")
+
+
+def _used_again(name: str, what: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"Cannot drop {name} because a concurrent transaction {what}. Please try the operation "
+        "again.",
+        code=ErrorCode.FEATURE_DROP_CONFLICT_REVALIDATION_FAIL,
+        feature=name,
+    )
 
 
 def _require_no_domains(snapshot: Snapshot) -> None:
@@ -95,6 +100,7 @@ _TYPE_WIDENING = Removal(
 )
 
 REMOVALS = {
+    COLUMN_MAPPING: Removal(protects_history=True, require=_require_no_mapping),
     "checkConstraints": Removal(require=_require_no_constraints),
     DELETION_VECTORS: Removal(
         protects_history=True,
@@ -129,20 +135,11 @@ REMOVALS = {
     "vacuumProtocolCheck": Removal(protects_history=True),
 }
 
-NEEDS_REWRITE = {"columnMapping": "every file would have to be rewritten under the logical names"}
-"""Features that delta-spark drops by rewriting the table."""
-
 
 def require_droppable(snapshot: Snapshot, name: str, *, truncate_history: bool) -> None:
     """Check that a feature is there, may go, and nothing else needs it."""
     if not snapshot.config.supports(name):
         raise _not_there(name)
-    if name in NEEDS_REWRITE:
-        raise UnsupportedError(
-            f"Cannot drop {name}: {NEEDS_REWRITE[name]}, which is not implemented.",
-            code=ErrorCode.FEATURE_DROP_NONREMOVABLE_FEATURE,
-            feature=name,
-        )
     if name not in REMOVALS and name != CHECKPOINT_PROTECTION:
         raise InvalidRequestError(
             f"Cannot drop {name} because dropping this feature is not supported.",
@@ -200,6 +197,8 @@ def _require_truncation(name: str, *, truncate_history: bool) -> None:
             code=ErrorCode.FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED,
             feature=name,
         )
+    if name in USES:
+        return
     raise UnsupportedError(
         f"Dropping {name} by truncating history is not implemented. Drop it without: the versions "
         "before are put behind protected checkpoints instead.",

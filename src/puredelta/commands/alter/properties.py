@@ -11,7 +11,9 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from puredelta.commands.alter.change import changed_config, commit_change, next_change, start_change
+from puredelta.commands.alter.remove_mapping import MAPPING_MODE, remove_column_mapping
 from puredelta.commands.alter.row_id_backfill import give_row_ids
+from puredelta.commands.command import Command, next_command
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.files.clock import IdSource, random_id
 from puredelta.log.replay.table_log import TableLog
@@ -20,6 +22,7 @@ from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import set_properties as set_operation
 from puredelta.protocol.actions.table_operations import unset_properties as unset_operation
 from puredelta.protocol.features.column_mapping import MAX_COLUMN_ID, map_existing_columns
+from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
@@ -46,7 +49,6 @@ from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
 
 COMMENT = "comment"
 
-_MAPPING_MODE = "delta.columnMapping.mode"
 _ENABLE_ROW_TRACKING = "delta.enableRowTracking"
 _ONLY_ROW_TRACKING_TAG = "rowTrackingEnablementOnly"
 
@@ -61,8 +63,9 @@ def set_table_properties(
     """Set properties of a table; return the version made.
 
     ``comment`` is the table's description, ``delta.feature.<name>`` and the version keys
-    change the protocol alone. Switching row tracking on gives ids to the rows there are,
-    in commits before. ``operation`` is what the history says instead of SET TBLPROPERTIES.
+    change the protocol alone. Switching row tracking on gives ids to the rows there are, and
+    the mapping mode ``none`` writes all files anew, in commits before. ``operation`` is what the
+    history says instead of SET TBLPROPERTIES.
 
     Raises:
         InvalidRequestError: a property is none of a table's, or not set this way.
@@ -72,6 +75,11 @@ def set_table_properties(
     command = start_change(spark, log)
     arbitrary = ALLOW_ARBITRARY_PROPERTIES.flag(command.session.settings)
     wanted = checked_settings(properties, allow_arbitrary=arbitrary)
+    if _is_off(wanted.get(MAPPING_MODE)) and _is_mapped(command):
+        version = _unmapped(command, wanted, keeps_property=True)
+        if len(wanted) == 1:
+            return version
+        command = next_change(command)
     if wanted.get(_ENABLE_ROW_TRACKING, "").lower() == "true":
         _ = with_settings(command.snapshot.config, wanted)  # refused before anything is written
         give_row_ids(command)
@@ -94,8 +102,8 @@ def unset_table_properties(
 
     Raises:
         InvalidRequestError: one is not set and ``if_exists`` is false
-            (UNSET_NON_EXISTENT_PROPERTY), or column mapping would go
-            (UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE).
+            (UNSET_NON_EXISTENT_PROPERTY), or column mapping would go and a name needs it
+            (INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING).
         ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
@@ -110,6 +118,13 @@ def unset_table_properties(
             code=ErrorCode.UNSET_NON_EXISTENT_PROPERTY,
             property=missing[0],
         )
+    if MAPPING_MODE in names and _is_mapped(command):
+        version = _unmapped(command, {}, keeps_property=False)
+        if len(names) == 1:
+            return version
+        command = next_change(command)
+        snapshot = command.snapshot
+        before = snapshot.metadata.configuration
     rest = {key: value for key, value in before.items() if key not in names}
     _require_mapping_change(snapshot.config.column_mapping, TableProperties.of(rest))
     metadata = replace(
@@ -119,6 +134,22 @@ def unset_table_properties(
     )
     after = changed_config(snapshot.config, metadata)
     return commit_change(command, after, operation=unset_operation(names, if_exists=True))
+
+
+def _is_off(mode: str | None) -> bool:
+    return mode is not None and mode.lower() == ColumnMappingMode.NONE.value
+
+
+def _is_mapped(command: Command) -> bool:
+    return command.snapshot.config.column_mapping is not ColumnMappingMode.NONE
+
+
+def _unmapped(command: Command, others: Mapping[str, str], *, keeps_property: bool) -> int:
+    """Take column mapping off a table, in a commit before that of the other properties."""
+    rest = {key: value for key, value in others.items() if key != MAPPING_MODE}
+    _ = with_settings(command.snapshot.config, rest)  # refused before anything is written
+    following = next_command(command, Capability.MERGE)
+    return remove_column_mapping(following, keeps_property=keeps_property)
 
 
 def upgrade_protocol_versions(
@@ -233,7 +264,7 @@ def _with_mapping(config: TableConfig, metadata: Metadata) -> Metadata:
 
 
 def _require_mapping_change(before: ColumnMappingMode, after: TableProperties) -> None:
-    """Only ``none`` to ``name`` leaves the files as they are."""
+    """Only ``none`` to ``name`` leaves the files as they are; to ``none`` was done before."""
     wanted = after.column_mapping_mode
     allowed = wanted is before or (
         before is ColumnMappingMode.NONE and wanted is ColumnMappingMode.NAME
@@ -241,7 +272,7 @@ def _require_mapping_change(before: ColumnMappingMode, after: TableProperties) -
     if not allowed:
         raise InvalidRequestError(
             f"Changing column mapping mode from '{before.value}' to '{wanted.value}' is not "
-            "supported: the files of the table would have to be rewritten.",
+            "supported.",
             code=ErrorCode.UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE,
             old_mode=before.value,
             new_mode=wanted.value,

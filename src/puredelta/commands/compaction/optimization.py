@@ -26,6 +26,8 @@ from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.features.properties import ALL_COLUMNS_INDEXED
 from puredelta.protocol.table.clustering import clustering_columns
 from puredelta.protocol.table.row_tracking import tracked_columns
+from puredelta.protocol.table.stats import without_statistics
+from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.table.z_cubes import LIQUID, ZCube
 from puredelta.protocol.values.predicates import FALSE
 from puredelta.spark.session import delta_conf
@@ -71,7 +73,7 @@ class Optimization:
         with discarded_on_failure(discard_files):
             adds = tuple(self._written_to(written))
             if delta_conf.NUM_RECORDS_VALIDATION.flag(command.session.settings):
-                _require_all_rows(self.bins, written)
+                require_all_rows(self.bins, written)
         old = [add for each in self.bins for add in each.files]
         removes = tuple(remove_file(add, data_change=False) for add in old)
         command.transaction.read_files(FALSE, FileTable.of(old))
@@ -95,7 +97,7 @@ class Optimization:
                 self.command.snapshot,
                 bins,
                 order=self.order,
-                collects_statistics=delta_conf.STATS_COLLECT.flag(self.command.session.settings),
+                into=described_as_wanted(self.command, self.command.snapshot.config),
             )
             results.append(result)
             yield from self._marked(result.adds)
@@ -145,6 +147,12 @@ class Optimization:
         )
 
 
+def described_as_wanted(command: Command, config: TableConfig) -> TableConfig:
+    """Return a table whose new files get statistics if the session wants them."""
+    collects = delta_conf.STATS_COLLECT.flag(command.session.settings)
+    return config if collects else without_statistics(config)
+
+
 def compactable_files(snapshot: Snapshot, files: FileTable) -> FileTable:
     """Leave out files that were clustered: combining them would undo that.
 
@@ -160,7 +168,7 @@ def _discard_all(results: Sequence[WriteResult], store: Store) -> None:
         discard(result, store)
 
 
-def _require_all_rows(bins: Sequence[Bin], written: Sequence[WriteResult]) -> None:
+def require_all_rows(bins: Sequence[Bin], written: Sequence[WriteResult]) -> None:
     """Refuse other rows than the files have, where the log knows their number."""
     counts = [logical_rows(add) for each in bins for add in each.files]
     known = [count for count in counts if count is not None]

@@ -30,6 +30,7 @@ UNFINISHED_AGE_MIN = timedelta(days=1)
 """A younger sidecar or temporary file may belong to what is being written."""
 
 _MILLISECOND = timedelta(milliseconds=1)
+_MINUTE_MS = 60_000
 _CHECKPOINTS = (ClassicCheckpoint, MultiPartCheckpoint, V2Checkpoint)
 
 
@@ -44,10 +45,26 @@ def clean_up_log(store: Store, properties: TableProperties, *, now_ms: int) -> i
     _remove_temporaries(store, now_ms=now_ms)
     if not properties.enable_expired_log_cleanup:
         return 0
+    return _remove_before(store, properties, cutoff_time(now_ms, properties.log_retention), now_ms)
+
+
+def truncate_log(store: Store, properties: TableProperties, *, now_ms: int) -> int:
+    """Remove log files beyond ``delta.dropFeatureTruncateHistory.retentionDuration``.
+
+    For DROP FEATURE: the time counts by the minute, and the table's own clean-up may be off.
+
+    Raises:
+        StorageError, PermissionError: a file could not be removed; others may be already.
+    """
+    begin_ms = now_ms - properties.truncated_log_retention // _MILLISECOND
+    return _remove_before(store, properties, begin_ms - begin_ms % _MINUTE_MS, now_ms)
+
+
+def _remove_before(store: Store, properties: TableProperties, cutoff_ms: int, now_ms: int) -> int:
     expired = find_expired(
         tuple(store.list_from(LOG_DIRECTORY)),
         list_log(store),
-        cutoff_ms=cutoff_time(now_ms, properties.log_retention),
+        cutoff_ms=cutoff_ms,
         protected_before=properties.require_checkpoint_protection_before_version,
     )
     for file in expired:

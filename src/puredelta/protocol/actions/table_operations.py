@@ -311,6 +311,26 @@ def reorg(*, predicates: Sequence[str] = ()) -> Operation:
     return Operation(name="REORG", parameters=parameters)
 
 
+REMOVE_COLUMN_MAPPING = Operation(name="REMOVE COLUMN MAPPING")
+
+
+def drop_type_changes(fields: Sequence[tuple[str, StructField]]) -> Operation:
+    """Describe the commit of DROP FEATURE that forgets how types were changed.
+
+    ``fields`` are those that had such a record, by their dotted paths, with it.
+    """
+    described = [
+        {
+            "name": path,
+            "type": encode_type(field.type),
+            "nullable": field.nullable,
+            "metadata": dict(field.metadata),
+        }
+        for path, field in fields
+    ]
+    return Operation(name="DROP FEATURE", parameters={"columns": json_text(described)})
+
+
 def _millis(duration: timedelta) -> int:
     return duration // timedelta(milliseconds=1)
 

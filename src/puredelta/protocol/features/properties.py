@@ -265,6 +265,11 @@ class TableProperties:
         "delta.setTransactionRetentionDuration", parse_interval, None
     )
     symlink_manifests: ClassVar = _switch("delta.compatibility.symlinkFormatManifest.enabled")
+    truncated_log_retention: ClassVar = _Property(
+        "delta.dropFeatureTruncateHistory.retentionDuration",
+        parse_interval,
+        default=timedelta(hours=24),
+    )
     write_partition_columns_to_parquet: ClassVar = _Property(
         "delta.writePartitionColumnsToParquet", _flag, default=True
     )

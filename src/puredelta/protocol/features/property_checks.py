@@ -43,7 +43,6 @@ _UNTYPED_KEYS = (
     "delta.coordinatedCommits.commitCoordinator-preview",
     "delta.coordinatedCommits.commitCoordinatorConf-preview",
     "delta.coordinatedCommits.tableConf-preview",
-    "delta.dropFeatureTruncateHistory.retentionDuration",
     "delta.enableChangeDataCapture",
     "delta.enableFullRetentionRollback",
     "delta.ignoreIcebergBucketPartition",

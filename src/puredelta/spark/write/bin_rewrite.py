@@ -21,7 +21,7 @@ from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.features.column_mapping import PHYSICAL_NAME
 from puredelta.protocol.schema.types import INTEGER, StructField, StructType
 from puredelta.protocol.table.row_tracking import tracked_columns
-from puredelta.protocol.table.stats import without_statistics
+from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.scan.row_tracking_scan import hidden_row_columns, tracked_scan
 from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.helper_columns import BIN, CURVE_PLACE, FILE_ORDINAL, ROW_INDEX
@@ -42,16 +42,19 @@ def rewrite_bins(
     bins: Sequence[Bin],
     *,
     order: CurveOrder | None = None,
-    collects_statistics: bool = True,
+    into: TableConfig | None = None,
 ) -> WriteResult:
     """Write the rows of every bin into new files; the caller commits or discards them.
+
+    ``into`` is the table that the files are for, if not as it is in the snapshot: the same
+    columns, under other names inside files or without statistics.
 
     Runs one Spark job of two stages; with ``order`` another one before it, which samples.
 
     Raises:
         DeltaError: the storage refused (WRITE_FAILED); every file is removed again.
     """
-    config = snapshot.config
+    config = snapshot.config if into is None else into
     binned = _Binned(snapshot=snapshot, bins=bins, column=f"bin-{random_id()}")
     keys = partition_keys(sum(each.num_ranges for each in bins))
     if order is None:
@@ -69,7 +72,7 @@ def rewrite_bins(
     return write_rows(
         sorted_rows.select(*(F.col(quoted(name)) for name in config.schema.names), *hidden),
         store=store,
-        config=config if collects_statistics else without_statistics(config),
+        config=config,
         options=JobOptions(enforce_constraints=False, keeps_order=True, hidden=hidden),
     )
 
