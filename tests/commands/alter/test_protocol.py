@@ -129,7 +129,7 @@ def test_rows_are_tracked_no_more_step_by_step() -> None:
         ("domainMetadata", False, ErrorCode.FEATURE_DROP_DEPENDENT_FEATURE),
         ("checkConstraints", False, ErrorCode.CANNOT_DROP_CHECK_CONSTRAINT_FEATURE),
         ("checkConstraints", True, ErrorCode.FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED),
-        ("deletionVectors", True, ErrorCode.OPERATION_NOT_ALLOWED),
+        ("vacuumProtocolCheck", True, ErrorCode.OPERATION_NOT_ALLOWED),
     ],
 )
 def test_features_that_cannot_be_dropped(feature: str, truncate: bool, code: ErrorCode) -> None:
@@ -137,7 +137,7 @@ def test_features_that_cannot_be_dropped(feature: str, truncate: bool, code: Err
         MemoryStore(),
         protocol=feature_protocol(
             *("columnMapping", "checkConstraints", "clustering", "domainMetadata"),
-            readers=("deletionVectors", "columnMapping"),
+            readers=("deletionVectors", "columnMapping", "vacuumProtocolCheck"),
         ),
         delta__constraints__c="id > 0",
     )
@@ -155,20 +155,25 @@ def drop_with_truncation(log: TableLog, feature: str) -> ErrorCode | None:
     return None
 
 
-@pytest.mark.parametrize("feature", ["typeWidening", "columnMapping"])
-def test_history_is_truncated_once_no_old_version_uses_the_feature(feature: str) -> None:
+@pytest.mark.parametrize(
+    ("feature", "switch", "taken"),
+    [
+        ("typeWidening", {"delta.enableTypeWidening": "true"}, "UNSET TBLPROPERTIES"),
+        ("columnMapping", {"delta.columnMapping.mode": "name"}, "REMOVE COLUMN MAPPING"),
+        ("deletionVectors", {"delta.enableDeletionVectors": "true"}, "UNSET TBLPROPERTIES"),
+        ("v2Checkpoint", {"delta.checkpointPolicy": "v2"}, "SET TBLPROPERTIES"),
+    ],
+)
+def test_history_is_truncated_once_no_old_version_uses_the_feature(
+    feature: str, switch: dict[str, str], taken: str
+) -> None:
     store = MemoryStore()
-    switch = {
-        "typeWidening": {"delta.enableTypeWidening": "true"},
-        "columnMapping": {"delta.columnMapping.mode": "name"},
-    }
     kept = "delta.dropFeatureTruncateHistory.retentionDuration"
     log = create_table(store, protocol=PLAIN)
     keeps = {kept: "interval 9999999 hours", "delta.enableExpiredLogCleanup": "false"}
-    set_table_properties(SPARK, log, {**switch[feature], **keeps})
+    set_table_properties(SPARK, log, {**switch, **keeps})
     assert drop_with_truncation(log, feature) is ErrorCode.FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD
     assert drop_with_truncation(log, feature) is ErrorCode.FEATURE_DROP_HISTORICAL_VERSIONS_EXIST
-    taken = "UNSET TBLPROPERTIES" if feature == "typeWidening" else "REMOVE COLUMN MAPPING"
     assert operations(log)[2:] == [taken, "Empty Commit", "Empty Commit"]
     assert sorted(list_log(store).checkpoints) == [3, 4]
     assert log.snapshot().config.supports(feature)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +210,29 @@ def test_dropping_type_widening_rewrites_what_has_other_types(
     assert not snapshot.config.supports("typeWidening")
     assert texts_of(spark, log) == rows_before
     assert tracked_rows(spark, log) == ids
+
+
+def test_vectors_leave_once_no_version_that_can_be_read_has_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log = make(spark, tmp_path, **VECTORS)
+    DeltaTable.forPath(spark, str(tmp_path)).delete("k = 2")
+    rows, drop = rows_of(spark, log), "DROP FEATURE deletionVectors TRUNCATE HISTORY"
+    with pytest.raises(DeltaError) as first:
+        sql(spark, tmp_path, drop)
+    assert first.value.code is ErrorCode.FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD
+    assert [add.deletion_vector for add in log.snapshot().files.adds()] == [None] * 4
+    with pytest.raises(DeltaError) as second:
+        sql(spark, tmp_path, drop)
+    assert second.value.code is ErrorCode.FEATURE_DROP_HISTORICAL_VERSIONS_EXIST
+    old = time.time() - 3 * 24 * 3600
+    for file in (tmp_path / "_delta_log").iterdir():
+        os.utime(file, (old, old))
+    sql(spark, tmp_path, drop)
+    assert not log.snapshot().config.supports("deletionVectors")
+    assert rows_of(spark, log) == rows
+    with pytest.raises(DeltaError):
+        rows_of(spark, log, 1)
 
 
 def texts_of(spark: SparkSession, log: TableLog) -> list[str]:

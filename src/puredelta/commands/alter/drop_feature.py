@@ -79,7 +79,7 @@ def drop_feature_support(
             it (FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD after what took it out of use,
             FEATURE_DROP_HISTORICAL_VERSIONS_EXIST).
         UnsupportedError: history would have to be truncated for a feature of which traces in
-            older versions cannot be told.
+            older versions cannot be told (``vacuumProtocolCheck``).
         ConflictError: another writer changed the table meanwhile; run it again.
     """
     command = start_change(spark, log)
@@ -126,9 +126,13 @@ def _switch_off(command: Command, removal: Removal) -> bool:
     return True
 
 
-def _take_vectors(command: Command) -> None:
-    purge(next_command(command, Capability.MERGE))
+def _take_vectors(command: Command) -> bool:
+    following = next_command(command, Capability.MERGE)
+    files = following.snapshot.files
+    num_with_vectors = len(files) - int(files.rows["deletion_vector"].null_count)
+    purge(following)
     _keep_vector_files(next_change(command))
+    return num_with_vectors > 0
 
 
 def _take_mapping(command: Command) -> bool:

@@ -7,17 +7,25 @@ removes them from the log, and the feature from the protocol.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping
 
 from puredelta.commands.command import Command
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.checkpoint.cleanup import truncate_log
-from puredelta.log.replay.segment import list_log
+from puredelta.log.replay.segment import CheckpointFiles, list_log
 from puredelta.log.replay.table_log import TableLog
-from puredelta.protocol.actions.actions import Metadata
+from puredelta.protocol.actions.actions import Action, Add, Metadata, Remove
+from puredelta.protocol.actions.log_paths import V2Checkpoint, parse_log_name
 from puredelta.protocol.features.column_mapping import FIELD_ID, PHYSICAL_NAME
 from puredelta.protocol.features.feature_usage import TYPE_CHANGES
-from puredelta.protocol.features.properties import ColumnMappingMode, TableProperties
+from puredelta.protocol.features.properties import (
+    CheckpointPolicy,
+    ColumnMappingMode,
+    TableProperties,
+)
+
+V2_CHECKPOINT = "v2Checkpoint"
 
 
 def _uses_mapping(metadata: Metadata) -> bool:
@@ -33,12 +41,30 @@ def _uses_widening(metadata: Metadata) -> bool:
     return enabled or f'"{TYPE_CHANGES}"' in metadata.schema_string
 
 
-USES: Mapping[str, Callable[[Metadata], bool]] = {
-    "columnMapping": _uses_mapping,
-    "typeWidening": _uses_widening,
-    "typeWidening-preview": _uses_widening,
+def _uses_vectors(action: Action) -> bool:
+    if isinstance(action, Add | Remove):
+        return action.deletion_vector is not None
+    return isinstance(action, Metadata) and (
+        TableProperties.of(action.configuration).enable_deletion_vectors
+    )
+
+
+def _uses_v2_checkpoints(metadata: Metadata) -> bool:
+    return TableProperties.of(metadata.configuration).checkpoint_policy is CheckpointPolicy.V2
+
+
+def _of_metadata(uses: Callable[[Metadata], bool]) -> Callable[[Action], bool]:
+    return lambda action: isinstance(action, Metadata) and uses(action)
+
+
+USES: Mapping[str, Callable[[Action], bool]] = {
+    "columnMapping": _of_metadata(_uses_mapping),
+    "deletionVectors": _uses_vectors,
+    "typeWidening": _of_metadata(_uses_widening),
+    "typeWidening-preview": _of_metadata(_uses_widening),
+    V2_CHECKPOINT: _of_metadata(_uses_v2_checkpoints),
 }
-"""Features whose traces in older versions can be told, all of them by the metadata."""
+"""Features whose traces in older versions can be told, by the actions of their commits."""
 
 
 def require_history_without(command: Command, name: str) -> None:
@@ -49,7 +75,7 @@ def require_history_without(command: Command, name: str) -> None:
     """
     log, properties = command.log, command.snapshot.config.properties
     truncate_log(log.store, properties, now_ms=command.clock())
-    if _history_uses(log, command.snapshot.version, USES[name]):
+    if _history_uses(log, command.snapshot.version, name):
         raise InvalidRequestError(
             f"Cannot drop {name} because the Delta log contains historical versions that use the "
             f"feature. Please wait until the history retention period {_periods(command)} has "
@@ -82,14 +108,27 @@ def _periods(command: Command) -> str:
     )
 
 
-def _history_uses(log: TableLog, version: int, uses: Callable[[Metadata], bool]) -> bool:
-    """Look at the oldest version that can be read, and at every commit since."""
-    listing = list_log(log.store)
-    oldest = 0 if 0 in listing.commits else min(listing.checkpoints, default=version)
-    if uses(log.snapshot(version=oldest).metadata):
+def _history_uses(log: TableLog, version: int, name: str) -> bool:
+    """Look at the oldest version that can be read, and at every commit since.
+
+    Its tombstones do not count: who does not know the feature does not need them.
+    """
+    listing, uses = list_log(log.store), USES[name]
+    if name == V2_CHECKPOINT and any(map(_is_v2, listing.checkpoints.values())):
+        return True
+    earliest = listing.earliest_version
+    oldest = version if earliest is None else earliest
+    snapshot = log.snapshot(version=oldest)
+    if uses(snapshot.metadata) or any(map(uses, snapshot.files.adds())):
         return True
     return any(
-        isinstance(action, Metadata) and uses(action)
+        uses(action)
         for commit in log.read_commits(oldest, through=version)
         for action in commit.actions
     )
+
+
+def _is_v2(checkpoint: CheckpointFiles) -> bool:
+    """Tell by its name; one with a classic name was written under the policy ``v2``."""
+    names = (posixpath.basename(file.path) for file in checkpoint.files)
+    return any(isinstance(parse_log_name(name), V2Checkpoint) for name in names)
