@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from unittest.mock import patch
 
 import pytest
 from pyspark.sql import SparkSession
+
+from puredelta.log.replay.table_log import TableLog
 
 
 @pytest.fixture
@@ -40,3 +43,15 @@ def test_tables_of_the_catalog(database: SparkSession) -> None:
     cached.unpersist()
     spark.sql("DELETE FROM tracked WHERE id = 7")
     assert spark.sql("SELECT min(_metadata.row_id) FROM tracked").first()[0] == 1
+
+
+def test_a_name_reads_its_log_once(database: SparkSession) -> None:
+    spark, read = database, TableLog.snapshot
+    for name, tracked in (("plain", "false"), ("with_ids", "true")):
+        spark.sql(
+            f"CREATE TABLE {name} (id BIGINT) USING delta "
+            f"TBLPROPERTIES ('delta.enableRowTracking' = '{tracked}')"
+        )
+        with patch.object(TableLog, "snapshot", autospec=True, side_effect=read) as reads:
+            assert spark.table(name).columns == ["id"]
+        assert reads.call_count == 1, name

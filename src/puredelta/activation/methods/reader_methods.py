@@ -21,11 +21,10 @@ from puredelta.activation.methods.patches import Make, Method
 from puredelta.activation.source.data_source import STORAGE_OPTION
 from puredelta.spark.catalog.relation_cache import (
     NamedRelations,
-    cached_relations,
     find_relations,
     named_relations,
     pinned_tables,
-    rows_with_row_ids_of,
+    rows_of_name,
 )
 from puredelta.spark.session.formats import FORMAT, is_delta
 from puredelta.spark.session.session import is_connect
@@ -77,12 +76,9 @@ def delta_table(session: Callable[[Any], SparkSession]) -> Make:
             if is_connect(spark):
                 return original(self, tableName)
             rows = find_stored_view_rows(spark, name.parts)
-            if rows is None:
-                rows = rows_with_row_ids_of(spark, name.parts)
             if rows is not None:
                 return rows
-            with cached_relations(spark, [name.parts]):
-                return original(self, tableName)
+            return rows_of_name(spark, name.parts, lambda: original(self, tableName))
 
         return call
 

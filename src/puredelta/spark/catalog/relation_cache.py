@@ -11,13 +11,14 @@ fail; they cannot read anything wrong. Classic sessions only.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.log.replay.snapshot import Snapshot
 from puredelta.spark.catalog.catalog_tables import find_relation, find_table
 from puredelta.spark.catalog.path_views import refresh_path_view
 from puredelta.spark.jvm.frames import analyzed_plan, frame_of
@@ -91,21 +92,32 @@ def pinned_tables(spark: SparkSession, tables: Iterable[CatalogTable]) -> Iterat
     """Let an analysis inside the context see the newest version of these; see above."""
     with ExitStack() as held:
         for table in tables:
-            held.enter_context(_cached_relation(spark, table))
+            snapshot = open_log(spark, table.location).snapshot()
+            held.enter_context(_cached_snapshot(spark, table, snapshot))
         yield
 
 
-def rows_with_row_ids_of(spark: SparkSession, name: RelationName) -> DataFrame | None:
-    """Return the rows of a Delta table of the catalog that tracks its rows; None for any other.
+def rows_of_name(
+    spark: SparkSession, name: RelationName, by_spark: Callable[[], DataFrame]
+) -> DataFrame:
+    """Return the rows of a table or view of the catalog, which ``by_spark`` asks Spark for.
 
-    Only they have ids of rows in ``_metadata``.
+    A Delta table that tracks its rows has ids of rows in ``_metadata``. The log is read once.
+
+    Raises:
+        TableNotFoundError: the catalog has a Delta table, and its location has none.
     """
     table = find_table(spark, name)
     if table is None:
-        return None
+        with cached_relations(spark, [name]):
+            return by_spark()
     snapshot = open_log(spark, table.location).snapshot()
     qualified = (SESSION_CATALOG, table.database, table.name)
-    return rows_with_row_ids(spark, snapshot, time_travel=False, name=qualified)
+    rows = rows_with_row_ids(spark, snapshot, time_travel=False, name=qualified)
+    if rows is not None:
+        return rows
+    with _cached_snapshot(spark, table, snapshot):
+        return by_spark()
 
 
 def find_relations(spark: SparkSession, names: Iterable[RelationName]) -> NamedRelations:
@@ -136,8 +148,9 @@ def as_seen_from(namespace: Sequence[str], name: RelationName) -> RelationName:
 
 
 @contextmanager
-def _cached_relation(spark: SparkSession, table: CatalogTable) -> Iterator[None]:
-    snapshot = open_log(spark, table.location).snapshot()
+def _cached_snapshot(
+    spark: SparkSession, table: CatalogTable, snapshot: Snapshot
+) -> Iterator[None]:
     rows = table_rows(spark, snapshot, time_travel=False)
     plan = named_plan(table.name, analyzed_plan(rows))
     set_origin(plan, snapshot)
