@@ -209,16 +209,6 @@ def pages_below(client: Any, prefix: str, after: str | None) -> Iterator[Sequenc
             return
 
 
-def repeated(listing: Callable[[], T]) -> T:
-    """Return a listing, which is asked for again where its answer broke off."""
-    for num_failures in itertools.count(1):
-        try:
-            return listing()
-        except exceptions.BaseError as error:  # noqa: PERF203 - a request takes longer
-            _wait_or_raise(error, num_failures)
-    raise AssertionError("unreachable: the last failure is raised")
-
-
 def _wait_or_raise(error: exceptions.BaseError, num_failures: int) -> None:
     """Wait before a listing is repeated; obstore repeats requests, but no answer that broke off."""
     if _BROKEN_OFF not in str(error) or num_failures > object_access.RETRIES_MAX:
@@ -228,8 +218,14 @@ def _wait_or_raise(error: exceptions.BaseError, num_failures: int) -> None:
 
 
 def directory_of(client: Any, prefix: str) -> Any:
-    """Return the objects and the common prefixes right below a prefix."""
-    return repeated(lambda: obstore.list_with_delimiter(client, prefix or None))
+    """Return the objects and the common prefixes right below a prefix; asks again as above."""
+    num_failures = 0
+    while True:
+        try:
+            return obstore.list_with_delimiter(client, prefix or None)
+        except exceptions.BaseError as error:  # noqa: PERF203 - a request takes longer
+            num_failures += 1
+            _wait_or_raise(error, num_failures)
 
 
 def marked(files: Iterator[StoredFile]) -> Iterator[tuple[StoredFile, bool]]:
