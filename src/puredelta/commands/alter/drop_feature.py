@@ -23,6 +23,7 @@ from puredelta.commands.alter.droppable_features import (
     REMOVALS,
     Removal,
     keys_to_unset,
+    num_with_vectors,
     require_droppable,
     settings_to_change,
 )
@@ -128,16 +129,15 @@ def _switch_off(command: Command, removal: Removal) -> bool:
 
 def _take_vectors(command: Command) -> bool:
     following = next_command(command, Capability.MERGE)
-    files = following.snapshot.files
-    num_with_vectors = len(files) - int(files.rows["deletion_vector"].null_count)
+    had_vectors = num_with_vectors(following.snapshot) > 0
     purge(following)
     _keep_vector_files(next_change(command))
-    return num_with_vectors > 0
+    return had_vectors
 
 
 def _take_mapping(command: Command) -> bool:
     following = next_command(command, Capability.MERGE)
-    mapped = has_mapping(following.snapshot.config)
+    mapped = has_mapping(following.snapshot.metadata)
     if mapped:
         remove_column_mapping(following, keeps_property=False)
     return mapped

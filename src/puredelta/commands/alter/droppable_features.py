@@ -58,9 +58,14 @@ def _require_no_constraints(snapshot: Snapshot) -> None:
         )
 
 
-def _require_no_vectors(snapshot: Snapshot) -> None:
+def num_with_vectors(snapshot: Snapshot) -> int:
+    """Return how many files have a deletion vector."""
     vectors = snapshot.files.rows["deletion_vector"]
-    if carrying := len(vectors) - vectors.null_count:
+    return len(vectors) - int(vectors.null_count)
+
+
+def _require_no_vectors(snapshot: Snapshot) -> None:
+    if carrying := num_with_vectors(snapshot):
         raise _used_again(DELETION_VECTORS, f"gave {carrying} file(s) deletion vectors")
 
 
@@ -70,7 +75,7 @@ def _require_no_widened_columns(snapshot: Snapshot) -> None:
 
 
 def _require_no_mapping(snapshot: Snapshot) -> None:
-    if has_mapping(snapshot.config):
+    if has_mapping(snapshot.metadata):
         raise _used_again(COLUMN_MAPPING, "switched column mapping on")
 
 

@@ -21,11 +21,11 @@ from puredelta.log.commit.row_ids import PRESERVED_TAG
 from puredelta.log.files.tombstones import remove_file
 from puredelta.log.maintenance.file_bins import plan_rewrite
 from puredelta.log.replay.snapshot import Snapshot
-from puredelta.protocol.actions.actions import DomainMetadata
+from puredelta.protocol.actions.actions import DomainMetadata, Metadata
 from puredelta.protocol.actions.table_operations import REMOVE_COLUMN_MAPPING
 from puredelta.protocol.features.column_mapping import MAX_COLUMN_ID, without_mapping
-from puredelta.protocol.features.properties import ColumnMappingMode
-from puredelta.protocol.schema.schema_json import encode_schema
+from puredelta.protocol.features.properties import ColumnMappingMode, TableProperties
+from puredelta.protocol.schema.schema_json import encode_schema, parse_schema
 from puredelta.protocol.schema.traversal import fields_by_path
 from puredelta.protocol.table.clustering import clustering_columns, clustering_domain
 from puredelta.protocol.table.row_tracking import tracked_columns
@@ -87,12 +87,11 @@ def remove_column_mapping(command: Command, *, keeps_property: bool) -> int:
     return finish(command, request, discard=discard_files).version
 
 
-def has_mapping(config: TableConfig) -> bool:
+def has_mapping(metadata: Metadata) -> bool:
     """Tell whether files of a table have other names than its columns, or may get them."""
-    return (
-        config.column_mapping is not ColumnMappingMode.NONE
-        or without_mapping(config.schema) != config.schema
-    )
+    mode = TableProperties.of(metadata.configuration).column_mapping_mode
+    schema = parse_schema(metadata.schema_string)
+    return mode is not ColumnMappingMode.NONE or without_mapping(schema) != schema
 
 
 def _without_mapping(config: TableConfig, *, keeps_property: bool) -> TableConfig:

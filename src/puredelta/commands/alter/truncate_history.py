@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Mapping
 
+from puredelta.commands.alter.remove_mapping import has_mapping
 from puredelta.commands.command import Command
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.checkpoint.cleanup import truncate_log
@@ -17,23 +18,10 @@ from puredelta.log.replay.segment import CheckpointFiles, list_log
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Action, Add, Metadata, Remove
 from puredelta.protocol.actions.log_paths import V2Checkpoint, parse_log_name
-from puredelta.protocol.features.column_mapping import FIELD_ID, PHYSICAL_NAME
 from puredelta.protocol.features.feature_usage import TYPE_CHANGES
-from puredelta.protocol.features.properties import (
-    CheckpointPolicy,
-    ColumnMappingMode,
-    TableProperties,
-)
+from puredelta.protocol.features.properties import CheckpointPolicy, TableProperties
 
 V2_CHECKPOINT = "v2Checkpoint"
-
-
-def _uses_mapping(metadata: Metadata) -> bool:
-    mode = TableProperties.of(metadata.configuration).column_mapping_mode
-    keys = (PHYSICAL_NAME, FIELD_ID)
-    return mode is not ColumnMappingMode.NONE or any(
-        f'"{k}"' in metadata.schema_string for k in keys
-    )
 
 
 def _uses_widening(metadata: Metadata) -> bool:
@@ -58,7 +46,7 @@ def _of_metadata(uses: Callable[[Metadata], bool]) -> Callable[[Action], bool]:
 
 
 USES: Mapping[str, Callable[[Action], bool]] = {
-    "columnMapping": _of_metadata(_uses_mapping),
+    "columnMapping": _of_metadata(has_mapping),
     "deletionVectors": _uses_vectors,
     "typeWidening": _of_metadata(_uses_widening),
     "typeWidening-preview": _of_metadata(_uses_widening),
