@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from puredelta.spark.jvm.cache_manager import FrameCache
-from puredelta.spark.jvm.expressions import expr_ids, name_of
+from puredelta.spark.jvm.expressions import Expression, expr_ids, name_of
 from puredelta.spark.jvm.file_relation import SCAN_CLASS, ScannedRelation
 from puredelta.spark.jvm.frames import analyzed_plan, is_of_session
-from puredelta.spark.jvm.plans import Plan, Projections
+from puredelta.spark.jvm.plans import Plan
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.scan.scan import TABLE_OPTIONS
 from puredelta.spark.session.fallback import NotApplicable
@@ -182,21 +182,17 @@ def _passed_columns(projections: Iterable[Plan]) -> list[list[PassedColumn]] | N
             own = expr_ids([named])
             if own is None:
                 return NotApplicable(reason=f"column {name_of(named)} is computed")
-            ids = _passed_ids(expressions, n, text, named)
-            below = None if ids is None else ids[1]
+            below = own[0] if text == named else _id_below(expressions[n], text, named)
             projection.append(PassedColumn(expr_id=own[0], below=below, name=name_of(named)))
         found.append(projection)
     return found
 
 
-def _passed_ids(expressions: Projections, n: int, text: str, named: str) -> list[int] | None:
-    """Return the id of the n-th expression and of the attribute that it passes on as it is.
+def _id_below(expression: Expression, text: str, named: str) -> int | None:
+    """Return the id of the attribute that an expression passes on as it is.
 
-    ``text`` is what it prints, ``named`` what its attribute does: the same if that is all.
+    ``text`` is what it prints, ``named`` what its attribute does.
     """
-    if text == named:
-        return expr_ids([named, named])
-    expression = expressions[n]
     if expression.kind != "Alias":
         return None
     child, below = expression.child(), text.removesuffix(f" AS {named}")
@@ -205,7 +201,8 @@ def _passed_ids(expressions: Projections, n: int, text: str, named: str) -> list
     if kind == "Cast" and child.has_type_of(child.child()):
         child = child.child()
         below, kind = child.text(), child.kind
-    return expr_ids([named, below]) if kind == "AttributeReference" else None
+    ids = expr_ids([below]) if kind == "AttributeReference" else None
+    return None if ids is None else ids[0]
 
 
 def declared_fields(
