@@ -17,7 +17,6 @@ from pyspark.sql import types as T
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.vectors.read import read_positions
-from puredelta.protocol.table.row_tracking import RowTrackingColumns
 from puredelta.spark.data_files.data_io import DataIo, data_io
 from puredelta.spark.data_files.data_paths import DataPaths
 from puredelta.spark.scan.arrow_scan import arrow_scan, pruning_arrow_scan
@@ -25,22 +24,11 @@ from puredelta.spark.scan.bitmaps import rows_by_file, rows_outside
 from puredelta.spark.scan.connect_scan import connect_scan
 from puredelta.spark.scan.data_file import DataFile, ReadLayout
 from puredelta.spark.scan.native_scan import native_scan, skipping_scan
-from puredelta.spark.scan.scan_columns import (
-    METADATA,
-    PARQUET_ROW_INDEX,
-    ScanColumns,
-    fields_of,
-    metadata_text,
-)
+from puredelta.spark.scan.scan_columns import PARQUET_ROW_INDEX, ScanColumns, fields_of
 from puredelta.spark.scan.skippable_files import SkippableFiles, data_files, is_for_spark
-from puredelta.spark.session.helper_columns import (
-    FILE_ORDINAL,
-    ROW_INDEX,
-)
+from puredelta.spark.session.helper_columns import BASE_ROW_ID, FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.session import is_connect
-from puredelta.spark.session.types import (
-    without_table_metadata,
-)
+from puredelta.spark.session.types import without_table_metadata
 from puredelta.spark.values.char_varchar import read_limits
 from puredelta.store.base import Store
 from puredelta.store.registry import open_store
@@ -52,7 +40,8 @@ TIME_TRAVEL_OPTION = "puredelta.timeTravel"
 files are the same to its cache only if they mean the same version for the same reason."""
 TABLE_OPTIONS = frozenset({"puredelta.table", "puredelta.version", "puredelta.timetravel"})
 """Their names, as Spark compares them: a relation that has them reads a version of a table."""
-_POSITION = (FILE_ORDINAL, ROW_INDEX)
+POSITION = (FILE_ORDINAL, ROW_INDEX)
+"""Where a row lies: the columns that `scan` adds for it."""
 _SKIPPABLE_MIN = 2
 """Asking costs a query a few milliseconds, about as much as opening a file."""
 _NO_FILE_MAY_BE_MISSING = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
@@ -86,72 +75,61 @@ def scan(
         >>> scan(spark, log.snapshot(), columns=["id"]).count()  # doctest: +SKIP
         1200
     """
-    chosen = snapshot.files if files is None else files
+    read = read_columns(spark, snapshot, columns)
+    rows = physical_rows(
+        spark, snapshot, files, read, with_position=with_position, time_travel=time_travel
+    )
+    return read.select(rows, *(POSITION if with_position else ()))
+
+
+def read_columns(
+    spark: SparkSession, snapshot: Snapshot, columns: Sequence[str] | None
+) -> ScanColumns:
+    """Return what is read for columns of a table, all of them for None; errors as `scan`."""
     config = snapshot.config
-    read = ScanColumns.of(config, fields_of(config.schema, columns), read_limits(spark, config))
+    return ScanColumns.of(config, fields_of(config.schema, columns), read_limits(spark, config))
+
+
+def physical_rows(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    files: FileTable | None,
+    read: ScanColumns,
+    *,
+    with_position: bool = False,
+    time_travel: bool = False,
+) -> DataFrame:
+    """Return the columns of ``read`` as they are in files, of rows that are not deleted.
+
+    The rest as in `scan`.
+    """
+    chosen = snapshot.files if files is None else files
     deleted = read_positions(chosen, snapshot.root_uri, open_at=snapshot.open_at)
     read_files: Sequence[DataFile] | SkippableFiles
+    with_row_ids = BASE_ROW_ID in read.partition_schema.names
     may_skip = files is None and not with_position and not is_connect(spark)
     if may_skip and (
         len(chosen) >= _SKIPPABLE_MIN or not is_for_spark(spark, chosen, snapshot.root_uri)
     ):
-        read_files = SkippableFiles.of(snapshot, numbered=list(deleted))
+        read_files = SkippableFiles.of(snapshot, numbered=list(deleted), with_row_ids=with_row_ids)
     else:
-        ordinals = range(len(chosen)) if with_position else deleted
-        read_files = data_files(chosen, snapshot.root_uri, {n: n for n in ordinals})
+        ordinals = {n: n for n in (range(len(chosen)) if with_position else deleted)}
+        read_files = data_files(chosen, snapshot.root_uri, ordinals, with_row_ids=with_row_ids)
     rows = _read(
         spark,
         read_files,
         read,
         has_ordinal=with_position or bool(deleted),
         options={
-            **_table_options(snapshot, time_travel=time_travel),
+            TABLE_OPTION: snapshot.root_uri,
+            VERSION_OPTION: str(snapshot.version),
+            TIME_TRAVEL_OPTION: str(time_travel).lower(),
             **_strictness(strict=with_position),
         },
         open_at=snapshot.open_at,
     )
-    if deleted:  # without deletion vectors a table stays one pure scan
-        rows = rows_outside(rows, rows_by_file(deleted))
-    return read.select(rows, *(_POSITION if with_position else ()))
-
-
-def scan_with_metadata(
-    spark: SparkSession, snapshot: Snapshot, tracked: RowTrackingColumns, *, time_travel: bool
-) -> DataFrame:
-    """Return all rows of a table that tracks them, and `METADATA` as the last column.
-
-    It has what Spark says of files, and what delta-spark adds: ``row_id``, ``base_row_id``,
-    ``default_row_commit_version`` and ``row_commit_version``. Classic sessions, and files that
-    Spark itself reads; else as `scan`.
-    """
-    config, files = snapshot.config, snapshot.files
-    read = ScanColumns.of(config, fields_of(config.schema, None), read_limits(spark, config))
-    deleted = read_positions(files, snapshot.root_uri, open_at=snapshot.open_at)
-    read_files: Sequence[DataFile] | SkippableFiles
-    if len(files) >= _SKIPPABLE_MIN:
-        read_files = SkippableFiles.of(snapshot, numbered=list(deleted), with_row_ids=True)
-    else:
-        ordinals = {n: n for n in deleted}
-        read_files = data_files(files, snapshot.root_uri, ordinals, with_row_ids=True)
-    rows = _read(
-        spark,
-        read_files,
-        read.with_row_ids(tracked),
-        has_ordinal=bool(deleted),
-        options=_table_options(snapshot, time_travel=time_travel),
-        open_at=snapshot.open_at,
-    )
-    if deleted:
-        rows = rows_outside(rows, rows_by_file(deleted))
-    return read.select(rows.withColumn(METADATA, F.expr(metadata_text(tracked))), METADATA)
-
-
-def _table_options(snapshot: Snapshot, *, time_travel: bool) -> dict[str, str]:
-    return {
-        TABLE_OPTION: snapshot.root_uri,
-        VERSION_OPTION: str(snapshot.version),
-        TIME_TRAVEL_OPTION: str(time_travel).lower(),
-    }
+    # Without deletion vectors a table stays one pure scan.
+    return rows_outside(rows, rows_by_file(deleted)) if deleted else rows
 
 
 def scan_parquet(
@@ -187,7 +165,7 @@ def scan_parquet(
         options=_strictness(strict=True),
         open_at=open_at,
     )
-    return read.select(rows, *(_POSITION if with_position else ()))
+    return read.select(rows, *(POSITION if with_position else ()))
 
 
 def _read(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -91,18 +91,24 @@ class ScanColumns:
 
     def with_row_ids(self, tracked: RowTrackingColumns) -> ScanColumns:
         """Return them with the columns of which ids and commit versions of rows are made."""
-        long, text = T.LongType(), T.StringType()
-        in_files = (tracked.row_id, tracked.row_commit_version, PARQUET_ROW_INDEX)
-        per_file = (
-            (BASE_ROW_ID, long),
-            (DEFAULT_COMMIT_VERSION, long),
-            (FILE_PATH, text),
-            (FILE_SIZE, long),
-            (FILE_TIME, long),
+        return self._with(
+            {tracked.row_id: T.LongType(), tracked.row_commit_version: T.LongType()},
+            {BASE_ROW_ID: T.LongType(), DEFAULT_COMMIT_VERSION: T.LongType()},
         )
+
+    def with_file_fields(self) -> ScanColumns:
+        """Return them with the other columns that `metadata_text` is made of."""
+        return self._with(
+            {PARQUET_ROW_INDEX: T.LongType()},
+            {FILE_PATH: T.StringType(), FILE_SIZE: T.LongType(), FILE_TIME: T.LongType()},
+        )
+
+    def _with(
+        self, in_files: Mapping[str, T.DataType], per_file: Mapping[str, T.DataType]
+    ) -> ScanColumns:
         return dataclasses.replace(
             self,
-            data_schema=_extended(self.data_schema, [(name, long) for name in in_files]),
+            data_schema=_extended(self.data_schema, in_files),
             partition_schema=_extended(self.partition_schema, per_file),
         )
 
@@ -132,8 +138,8 @@ class ScanColumns:
                 yield column.alias(field.name)
 
 
-def _extended(schema: T.StructType, added: Iterable[tuple[str, T.DataType]]) -> T.StructType:
-    return T.StructType([*schema.fields, *(T.StructField(*column) for column in added)])
+def _extended(schema: T.StructType, added: Mapping[str, T.DataType]) -> T.StructType:
+    return T.StructType([*schema.fields, *(T.StructField(*column) for column in added.items())])
 
 
 def fields_of(schema: StructType, columns: Sequence[str] | None) -> Sequence[StructField]:
@@ -162,12 +168,22 @@ def fields_of(schema: StructType, columns: Sequence[str] | None) -> Sequence[Str
     return [by_name[name] for name in columns]
 
 
-def metadata_text(tracked: RowTrackingColumns) -> str:
-    """Return what `METADATA` is made of, over the columns of `ScanColumns.with_row_ids`.
+def row_id_text(tracked: RowTrackingColumns, row_index: str) -> str:
+    """Return the id of a row as SQL; ``row_index`` is the column of its place in its file."""
+    return f"coalesce({quoted(tracked.row_id)}, {BASE_ROW_ID} + {row_index})"
 
-    Spark knows the block of a row only in ways that keep its filters from the files.
+
+def commit_version_text(tracked: RowTrackingColumns) -> str:
+    """Return the version that last changed a row, as SQL."""
+    return f"coalesce({quoted(tracked.row_commit_version)}, {DEFAULT_COMMIT_VERSION})"
+
+
+def metadata_text(tracked: RowTrackingColumns) -> str:
+    """Return what `METADATA` is made of, as SQL over columns of a scan.
+
+    They are those of `ScanColumns.with_row_ids` and `ScanColumns.with_file_fields`. Spark knows
+    the block of a row only in ways that keep its filters from the files.
     """
-    row_id, version = quoted(tracked.row_id), quoted(tracked.row_commit_version)
     fields = {
         "file_path": FILE_PATH,
         "file_name": f"element_at(split({FILE_PATH}, '/'), -1)",
@@ -176,10 +192,10 @@ def metadata_text(tracked: RowTrackingColumns) -> str:
         "file_block_length": "CAST(NULL AS BIGINT)",
         "file_modification_time": f"timestamp_millis({FILE_TIME})",
         "row_index": PARQUET_ROW_INDEX,
-        "row_id": f"coalesce({row_id}, {BASE_ROW_ID} + {PARQUET_ROW_INDEX})",
+        "row_id": row_id_text(tracked, PARQUET_ROW_INDEX),
         "base_row_id": BASE_ROW_ID,
         "default_row_commit_version": DEFAULT_COMMIT_VERSION,
-        "row_commit_version": f"coalesce({version}, {DEFAULT_COMMIT_VERSION})",
+        "row_commit_version": commit_version_text(tracked),
     }
     pairs = ", ".join(f"'{name}', {text}" for name, text in fields.items())
     return f"named_struct({pairs})"
