@@ -136,6 +136,18 @@ def test_tables_without_tracking_have_what_spark_knows(spark: SparkSession, tmp_
         puredelta.read(spark, path).select("_metadata.row_id")
 
 
+def test_a_column_of_the_name_that_spark_keeps_for_row_indexes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark fills such a column with row indexes, whatever files hold; other columns are read."""
+    path = str(tmp_path / "t")
+    rows = spark.range(3).selectExpr("id", "id * 10 AS _tmp_metadata_row_index")
+    puredelta.write(rows, path, properties=TRACKED)
+    found = puredelta.read(spark, path)
+    assert found.columns == rows.columns
+    assert sorted(row.id for row in found.select("id").collect()) == [0, 1, 2]
+
+
 def test_mapped_and_partitioned_tables(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     properties = TRACKED | {"delta.columnMapping.mode": "name"}

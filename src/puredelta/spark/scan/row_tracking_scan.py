@@ -27,6 +27,7 @@ from puredelta.spark.jvm.plans import named_plan, with_last_column_hidden
 from puredelta.spark.scan.scan import POSITION, physical_rows, read_columns
 from puredelta.spark.scan.scan_columns import (
     METADATA,
+    PARQUET_ROW_INDEX,
     commit_version_text,
     metadata_text,
     row_id_text,
@@ -103,7 +104,8 @@ def _readable_columns(spark: SparkSession, snapshot: Snapshot) -> RowTrackingCol
     if is_connect(spark) or not (names.get(ROW_ID_COLUMN) and names.get(ROW_COMMIT_VERSION_COLUMN)):
         return None
     tracked = tracked_columns(config)
-    has_own = config.schema.find_ignoring_case(METADATA) is not None
+    taken = (METADATA, PARQUET_ROW_INDEX)
+    has_own = any(config.schema.find_ignoring_case(name) is not None for name in taken)
     if tracked is None or has_own or not config.schema.fields:
         return None
     return tracked if is_for_spark(spark, snapshot.files, snapshot.root_uri) else None
