@@ -65,10 +65,9 @@ def _rows_of(store: Store, add: Add, config: TableConfig) -> list[tuple[int, str
     with _opened(store, unquote(add.path)) as file:
         table = pq.ParquetFile(file).read()
     stored = {f.name: physical_name(f, config.column_mapping) for f in config.schema.fields}
-    ids = table[stored["id"]].to_pylist()
-    value = add.partition_values.get(stored["v"])
-    has_values = stored["v"] in table.column_names
-    values = table[stored["v"]].to_pylist() if has_values else [value] * len(ids)
+    ids, v = table[stored.get("id", "id")].to_pylist(), stored.get("v", "v")
+    value = add.partition_values.get(v)
+    values = table[v].to_pylist() if v in table.column_names else [value] * len(ids)
     hidden: set[int] = set()
     if (vector := add.deletion_vector) is not None:
         with _opened(store, str(vector_path(vector))) as file:

@@ -47,7 +47,7 @@ def _interrupt(*options: str) -> str:
 
 @pytest.mark.spark
 def test_an_interrupt_leaves_the_old_table_or_the_new_one() -> None:
-    told = _interrupt("--commands", "merge", "optimize", "--moments", "2")
+    told = _interrupt("--commands", "merge", "--moments", "2")
     assert "0 violations" in told
 
 
