@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import puredelta
 from puredelta.errors import DeltaError, ErrorCode
+from puredelta.spark.jvm.streams.tracking_location import require_under
 from puredelta.tables import DeltaTable
 
 Batches = list[tuple[tuple[str, ...], list[tuple[Any, ...]]]]
@@ -51,6 +53,7 @@ def table(active: SparkSession, tmp_path: Path) -> str:
     return path
 
 
+@pytest.mark.smoke
 def test_rename_drop_and_widening(active: SparkSession, tmp_path: Path, table: str) -> None:
     spark, name, checkpoint = active, f"delta.`{table}`", tmp_path / "c"
     assert run(followed(spark, table, checkpoint), checkpoint) == (
@@ -137,15 +140,19 @@ def test_a_merge_of_each_batch_by_a_query_that_waits(
 
 
 def test_where_a_log_may_be(active: SparkSession, tmp_path: Path, table: str) -> None:
-    spark, checkpoint, elsewhere = active, tmp_path / "c", tmp_path / "elsewhere"
+    spark, checkpoint, elsewhere = active, tmp_path / "c ü%20", tmp_path / "elsewhere"
     outside = "DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT"
-    for place in (elsewhere, tmp_path / "c-2", checkpoint / ".." / "elsewhere"):
+    for place in (elsewhere, tmp_path / "c ü%20-2", checkpoint / ".." / "elsewhere"):
         assert outside in run(followed(spark, table, place), checkpoint)[1]
     assert not elsewhere.exists(), "nothing was written"
+    with pytest.raises(DeltaError, match=outside):
+        require_under(spark, "nowhere://a/b", "file:/c")
+    require_under(spark, "file:///c/d", "file:/c/")
+    assert run(followed(spark, table, checkpoint), checkpoint)[1] == ""
     key = "spark.databricks.delta.streaming.allowSchemaLocationOutsideCheckpointLocation"
     spark.conf.set(key, "true")
     try:
-        assert run(followed(spark, table, elsewhere), checkpoint)[1] == ""
+        assert run(followed(spark, table, elsewhere), tmp_path / "d")[1] == ""
     finally:
         spark.conf.unset(key)
     assert len(list(elsewhere.glob("_schema_log_*/0"))) == 1
@@ -203,3 +210,33 @@ def test_a_damaged_log_is_told_when_the_stream_is_made(
     with pytest.raises(DeltaError) as told:
         followed(active, table, checkpoint)
     assert told.value.code is ErrorCode.STREAMING_SCHEMA_LOG_DESERIALIZE_FAILED
+
+
+def test_a_table_that_was_made_anew(active: SparkSession, tmp_path: Path, table: str) -> None:
+    """Its checkpoint is that of another table, and no log of schemas begins."""
+    checkpoint = tmp_path / "c"
+    assert run(followed(active, table, checkpoint), checkpoint)[1] == ""
+    shutil.rmtree(table)
+    puredelta.write(active.range(3), table)
+    why = run(followed(active, table, checkpoint), checkpoint)[1]
+    assert "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE" in why
+    assert len(list(checkpoint.glob("_schema_log_*"))) == 1
+
+
+def test_without_the_log_again(active: SparkSession, tmp_path: Path, table: str) -> None:
+    """A checkpoint that stands at a change goes on without a log, in the columns of now."""
+    name, checkpoint = f"delta.`{table}`", tmp_path / "c"
+    assert run(followed(active, table, checkpoint), checkpoint)[1] == ""
+    active.sql(f"ALTER TABLE {name} ADD COLUMN n INT")
+    active.sql(f"INSERT INTO {name} VALUES (2, 'b', 3)")
+    assert "METADATA_EVOLUTION" in run(followed(active, table, checkpoint), checkpoint)[1]
+    plain = active.readStream.format("delta").load(table)
+    assert run(plain, checkpoint) == ([(("id", "v", "n"), [(2, "b", 3)])], "")
+
+
+def test_the_python_source_keeps_no_log(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    puredelta.write(spark.range(3), path)
+    found, why = run(followed(spark, path, tmp_path / "c"), tmp_path / "c")
+    assert not found
+    assert "schemaTrackingLocation is not supported" in why
