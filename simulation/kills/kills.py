@@ -17,14 +17,24 @@ from puredelta.log.commit.environment import Phase
 from puredelta.store.local import LocalStore
 from simulation.kills.drivers import kill_within_job, run_copy, was_killed
 from simulation.kills.points import Points, noted, watched
-from simulation.sweep.commands import EVERY, Subject
+from simulation.sweep.commands import EVERY
 from simulation.sweep.injection import Killed
 from simulation.sweep.judge import State, broken_rules, state_of
+from simulation.sweep.subject import Subject
 from simulation.sweep.use_again import catalog_rules, use_again
 
 WITHIN_JOB = "within a job that writes data files"
 _RACED = (Phase.LOST_RACE, Phase.REBASED)
-_WRITES = ("merge", "update", "delete", "insert", "create", "optimize")
+_WRITES = (
+    "merge",
+    "update",
+    "delete",
+    "insert",
+    "create",
+    "optimize",
+    "drop mapping",
+    "drop widening",
+)
 """Commands whose driver is killed together with its JVM in the middle of a job."""
 
 

@@ -17,6 +17,8 @@ from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.deletion_vector import decode_block, vector_path, vector_range
+from puredelta.protocol.features.column_mapping import physical_name
+from puredelta.protocol.table.table_config import TableConfig
 from puredelta.store.base import Store
 from puredelta.store.registry import has_scheme
 
@@ -33,6 +35,8 @@ class State:
     """How often each row is there."""
     commits: Mapping[str, bytes]
     """The commit files, by name."""
+    features: frozenset[str] = frozenset()
+    """The features of which the table says that it supports them."""
 
 
 def state_of(store: Store) -> State:
@@ -52,16 +56,18 @@ def state_of(store: Store) -> State:
     snapshot = log.snapshot()
     rows: Counter[tuple[int, str]] = Counter()
     for add in snapshot.files.adds():
-        rows.update(_rows_of(store, add))
-    return State(version=snapshot.version, rows=rows, commits=commits)
+        rows.update(_rows_of(store, add, snapshot.config))
+    features = snapshot.config.supported_features
+    return State(version=snapshot.version, rows=rows, commits=commits, features=features)
 
 
-def _rows_of(store: Store, add: Add) -> list[tuple[int, str]]:
+def _rows_of(store: Store, add: Add, config: TableConfig) -> list[tuple[int, str]]:
     with _opened(store, unquote(add.path)) as file:
         table = pq.ParquetFile(file).read()
-    ids = table["id"].to_pylist()
-    value = add.partition_values.get("v")
-    values = table["v"].to_pylist() if "v" in table.column_names else [value] * len(ids)
+    stored = {f.name: physical_name(f, config.column_mapping) for f in config.schema.fields}
+    ids, v = table[stored.get("id", "id")].to_pylist(), stored.get("v", "v")
+    value = add.partition_values.get(v)
+    values = table[v].to_pylist() if v in table.column_names else [value] * len(ids)
     hidden: set[int] = set()
     if (vector := add.deletion_vector) is not None:
         with _opened(store, str(vector_path(vector))) as file:
@@ -108,6 +114,8 @@ def broken_rules(
         found.append(f"acknowledged, and the table is at {now.version}, not {after.version}")
     if failed is None and now.rows != after.rows:
         found.append(_difference("acknowledged, and rows are others", after, now))
+    if failed is None and now.features != after.features:
+        found.append(f"acknowledged, and the features are {sorted(now.features)}")
     if failed is not None and known and now.rows != before.rows:
         found.append(_difference(f"failed ({failed!r:.200}), and rows changed", before, now))
     if now.rows not in (before.rows, after.rows):

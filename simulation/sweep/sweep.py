@@ -12,10 +12,11 @@ from pyspark.sql import SparkSession
 
 from puredelta.errors import CommitUnknownError
 from puredelta.store.local import LocalStore
-from simulation.sweep.commands import EVERY, Subject
+from simulation.sweep.commands import EVERY
 from simulation.sweep.injection import Injector, Killed, Kind, Place, injected, places
 from simulation.sweep.judge import State, broken_rules, state_of
 from simulation.sweep.session import forget_driver
+from simulation.sweep.subject import Subject
 from simulation.sweep.use_again import catalog_rules, use_again
 
 

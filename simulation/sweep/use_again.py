@@ -15,9 +15,9 @@ from puredelta.errors import InvalidRequestError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.catalog.catalog_tables import find_table
 from puredelta.store.local import LocalStore
-from simulation.sweep.commands import Subject
 from simulation.sweep.injection import Killed
 from simulation.sweep.judge import State, rubbish, state_of
+from simulation.sweep.subject import Subject
 
 _TASKS_END_WITHIN_S = 60.0
 _RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
@@ -53,7 +53,7 @@ def use_again(
 
     CREATE TABLE refuses a place with files, as delta-spark does, and Spark's catalog one with a
     directory: after a kill somebody has to remove what lies there. A conversion whose entry was
-    not changed is finished by another one.
+    not changed is finished by another one, and so is the dropping of a feature.
     """
     store = LocalStore(root / "table")
     if now.version < 0:
@@ -67,6 +67,11 @@ def use_again(
             return [*found, "the table has other rows under its name"]
         now = state_of(store)
     log = TableLog(store)
+    if subject.drops in now.features:
+        subject.run(spark, str(root))
+        then = state_of(store)
+        if then.rows != now.rows or then.features != after.features:
+            return ["a second try makes another table"]
     _let_tasks_end(spark)
     spark.conf.set(_RETENTION_CHECK, "false")
     try:

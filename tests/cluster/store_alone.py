@@ -1,7 +1,7 @@
 """What `test_cluster` asks of a cluster that shares nothing but an object store.
 
-Run as a program of its own: ``store_alone.py DIRECTORY RUNS``. No worker sees the driver's folder,
-nor the sources of puredelta. The answers are one JSON object on the last line.
+Run as a program of its own: ``store_alone.py DIRECTORY RUNS SERVER``. No worker sees the driver's
+folder, nor the sources of puredelta. The answers are one JSON object on the last line.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ cloudpickle.register_pickle_by_value(killed_executors)  # type: ignore[no-untype
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
 STATEMENTS = ("append", "merge", "merge", "optimize", "delete")
+_DELAYS_S = (0.0, 0.1, 0.3, 0.8, 1.5)
+_ATTEMPTS = 3
+"""A kill may come after the last task of a statement: then another one is tried."""
 _SERVERS = ("versitygw", "minio", "moto")
 _CHANGING = {
     "spark.dynamicAllocation.enabled": "true",
@@ -105,11 +108,24 @@ def workers(spark: SparkSession) -> list[Any]:
     return sorted({(name, has) for parts, has in names for name in ("one", "two") if name in parts})
 
 
-def main(directory: Path, runs: int) -> dict[str, Any]:
+def _statements(work: Workload, runs: int) -> None:
+    """Run statements until so many executors died with tasks of theirs."""
+    delays, kills = Random(7), work.killer.kills
+    for number in range(_ATTEMPTS * runs):
+        name, delay_s = STATEMENTS[number % len(STATEMENTS)], delays.choice(_DELAYS_S)
+        began, before = time.monotonic(), len(kills)
+        work.run(name, delay_s)
+        took = f"{name}, kill after {delay_s} s, {time.monotonic() - began:.0f} s"
+        print(f"{took}: {kills[before:]}", file=sys.stderr, flush=True)  # noqa: T201 - how far it is
+        if len(kills) == runs:
+            break
+
+
+def main(directory: Path, runs: int, server: str) -> dict[str, Any]:
     driver = directory / "driver"
     driver.mkdir()
     answers: dict[str, Any] = {}
-    name = next(name for name in _SERVERS if s3.is_installed(name))
+    name = server or next(name for name in _SERVERS if s3.is_installed(name))
     hidden = [driver, *installed()]
     with (
         s3.s3_server(name, directory / "s3") as endpoint,
@@ -128,16 +144,11 @@ def main(directory: Path, runs: int) -> dict[str, Any]:
         answers["own disk left"] = [str(path) for path in driver.rglob("*.parquet")]
         killer = Killer(spark)
         work = Workload(spark, f"s3a://{s3.BUCKET}/table", killer)
-        delays = Random(7)
-        for run in range(runs):
-            began = time.monotonic()
-            work.run(STATEMENTS[run % len(STATEMENTS)], delays.choice((0.0, 0.2, 0.6, 1.5)))
-            took = time.monotonic() - began
-            print(f"{took:.0f} s", file=sys.stderr, flush=True)  # noqa: T201 - how far it is
-        answers |= {"killed": killer.killed, "wrong": work.wrong, "left": work.left()}
+        _statements(work, runs)
+        answers |= {"kills": killer.kills, "wrong": work.wrong, "left": work.left()}
         spark.stop()
     return answers
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]))))  # noqa: T201 - the answers
+    print(json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])))  # noqa: T201 - the answers

@@ -13,7 +13,9 @@ from tests.servers.cluster import can_hide_folders
 
 pytestmark = pytest.mark.cluster
 RUNS = int(os.environ.get("PUREDELTA_RUNS", "20"))
-"""Statements, in each of which an executor is killed."""
+"""Statements, in each of which an executor is killed while it runs tasks."""
+SERVER = os.environ.get("PUREDELTA_S3_SERVER", "")
+"""The server to start, or the first that is installed."""
 
 
 @pytest.fixture(autouse=True)
@@ -26,12 +28,12 @@ def test_a_store_is_enough(tmp_path: Path) -> None:
     """No worker sees the driver's folder, nor has it puredelta; executors are killed."""
     if not any(map(s3.is_installed, s3.SERVERS)):
         pytest.skip("no S3 server is installed: pip install 'moto[server]'")
-    answers = answers_of("tests.cluster.store_alone", tmp_path, str(RUNS), seconds_max=1800)
+    answers = answers_of("tests.cluster.store_alone", tmp_path, str(RUNS), SERVER, seconds_max=1800)
     print(answers)  # noqa: T201 - with -s
     assert answers["workers"] == [["one", False], ["two", False]]
     assert (answers["own disk"], answers["own disk left"]) == ("WRITE_FAILED", [])
     assert (answers["wrong"], answers["left"]) == ([], [])
-    assert answers["killed"] >= RUNS // 2
+    assert len(answers["kills"]) == RUNS
 
 
 def test_workers_without_pyarrow(tmp_path: Path) -> None:

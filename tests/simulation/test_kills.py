@@ -25,7 +25,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.store.local import LocalStore
 from simulation.kills.kills import Kills, Trial
 from simulation.kills.points import Points, kind_of, newest_commit, noted, watched
-from simulation.sweep.commands import Subject
+from simulation.sweep.subject import Subject
 from simulation.sweep.sweep import Sweep
 from tests.commands.sessions import FakeSession, Settings
 from tests.log.tables import WRITE, Client, add, create_table, remove

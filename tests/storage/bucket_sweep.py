@@ -26,8 +26,9 @@ from puredelta.spark.session.delta_conf import IO
 from puredelta.spark.write.write_session import temporary_settings
 from puredelta.store.base import Store
 from puredelta.tables import DeltaTable
-from simulation.sweep.commands import COMMANDS, Subject
+from simulation.sweep.commands import COMMANDS
 from simulation.sweep.judge import State, broken_rules, rubbish, state_of
+from simulation.sweep.subject import Subject
 from tests.servers import s3
 from tests.servers.proxy import Fault, Proxy, Request
 
@@ -56,8 +57,8 @@ IMPATIENT_S3A = {
 WAYS: Mapping[DataIo, Mapping[str, str]] = {DataIo.ARROW: {}, DataIo.SPARK: IMPATIENT_S3A}
 """Settings of the two ways to data files."""
 SUBJECTS: Mapping[str, Subject] = {
-    **{name: subject for name, subject in COMMANDS.items() if name != "clean-up"},
     # Objects cannot be made to look old.
+    **{n: each for n, each in COMMANDS.items() if n not in ("clean-up", "truncate history")},
     "vacuum": replace(
         COMMANDS["vacuum"],
         run=lambda spark, root: DeltaTable.forPath(spark, f"{root}/table").vacuum(0),

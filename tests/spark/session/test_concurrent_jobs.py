@@ -55,14 +55,12 @@ def test_a_failure_cancels_the_other_and_is_the_error_raised(
     assert status.getJobInfo(job).status == "FAILED"
 
 
-def test_an_interrupted_wait_cancels_the_other(tmp_path: Path) -> None:
-    """As by Ctrl-C, in a process whose main thread waits."""
-    assert answers_of("tests.spark.session.interrupted_wait", tmp_path) == {
-        "raised": "KeyboardInterrupt",
-        "active jobs": 0,
-        "left threads": 0,
-        "left tags": 0,
-    }
+def test_an_interrupt_cancels_what_runs(tmp_path: Path) -> None:
+    """As by Ctrl-C, in a process whose main thread waits, or is in a call into the JVM."""
+    answers = answers_of("tests.spark.session.interrupted_wait", tmp_path)
+    nothing_left = {"active jobs": 0, "left threads": 0, "left tags": 0}
+    assert answers["waiting"] == {"raised": "KeyboardInterrupt", **nothing_left}
+    assert answers["calling"] == {"raised": "KeyboardInterrupt", **nothing_left}
 
 
 def _never_return(number: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import signal
 import sys
@@ -51,46 +52,77 @@ def session() -> SparkSession:
 
 @dataclass(slots=True)
 class Killer:
-    """Kills an executor while tasks of a statement run."""
+    """Kills an executor while it runs tasks of a statement."""
 
     spark: SparkSession
-    killed: int = 0
+    kills: list[str] = field(default_factory=list)
+    """Of each kill that took tasks with it, the job's call and how many tasks there were."""
     done: threading.Event = field(default_factory=threading.Event)
 
     def during(self, action: Callable[[], object], delay_s: float) -> None:
-        """Run a statement; kill an executor once, some time after its first task has begun."""
+        """Run a statement; kill an executor that runs its tasks once, some time after the first.
+
+        A kill that comes after the last task is not counted.
+        """
         self.done.clear()
-        thread = threading.Thread(target=self._kill, args=(delay_s,))
+        failed_before, found = self._failed_tasks(), list[str]()
+        thread = threading.Thread(target=lambda: found.append(self._kill(delay_s)))
         thread.start()
         try:
             action()
         finally:
             self.done.set()
             thread.join()
+        if found[0] and (failed := self._failed_tasks() - failed_before):
+            self.kills.append(f"{found[0]}, {failed} tasks lost")
 
-    def _kill(self, delay_s: float) -> None:
-        tracker = self.spark.sparkContext.statusTracker()
-        while not self.done.is_set():
-            running = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
-            if any(info is not None and info.numActiveTasks for info in running):
-                break
-            time.sleep(0.01)
-        if not self.done.wait(delay_s) and (executors := executor_pids()):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(executors[self.killed % len(executors)], signal.SIGKILL)
-                self.killed += 1
+    def _kill(self, delay_s: float) -> str:
+        began = math.inf
+        while not self.done.wait(0.01):
+            running = self._running()
+            if running and began == math.inf:
+                began = time.monotonic()
+            for executor in running if time.monotonic() - began >= delay_s else ():
+                if (pid := executor_pids().get(executor)) is not None:
+                    call = self._call()
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                        return f"executor {executor} in {call}"
+        return ""
+
+    def _running(self) -> list[str]:
+        """Return the executors that run tasks, the busiest first."""
+        found = _listed(self._status().executorList(True))
+        busy = [(each.activeTasks(), each.id()) for each in found if each.activeTasks()]
+        return [name for _, name in sorted(busy, reverse=True)]
+
+    def _call(self) -> str:
+        return ", ".join(stage.name() for stage in _listed(self._status().activeStages()))
+
+    def _failed_tasks(self) -> int:
+        self.spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        jobs = _listed(self._status().jobsList(None))
+        return sum(job.numFailedTasks() for job in jobs)
+
+    def _status(self) -> Any:
+        return self.spark.sparkContext._jsc.sc().statusStore()
 
 
-def executor_pids() -> list[int]:
-    """Return the processes of this user's executors that descend from this one."""
-    parents, executors = {}, []
+def _listed(sequence: Any) -> list[Any]:
+    return [sequence.apply(number) for number in range(sequence.size())]
+
+
+def executor_pids() -> dict[str, int]:
+    """Return the processes of this user's executors that descend from this one, by their ids."""
+    parents, executors = {}, {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             pid = int(stat.parent.name)
             parents[pid] = int(stat.read_text().rpartition(") ")[2].split()[1])
-            if b"CoarseGrainedExecutorBackend" in (stat.parent / "cmdline").read_bytes():
-                executors.append(pid)
-    return sorted(pid for pid in executors if _descends(pid, parents))
+            words = (stat.parent / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            if any("CoarseGrainedExecutorBackend" in word for word in words):
+                executors[pid] = words[words.index("--executor-id") + 1]
+    return {name: pid for pid, name in executors.items() if _descends(pid, parents)}
 
 
 def _descends(pid: int, parents: dict[int, int]) -> bool:
@@ -180,7 +212,7 @@ def main(directory: Path) -> dict[str, Any]:
         work.run(name, delay_s)
     left = work.left()
     spark.stop()
-    return {"killed": killer.killed, "wrong": work.wrong, "left": left}
+    return {"kills": killer.kills, "wrong": work.wrong, "left": left}
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.spark.catalog.catalog_tables import find_relation, find_table
 from puredelta.spark.catalog.path_views import refresh_path_view
+from puredelta.spark.jvm.classes import insist
 from puredelta.spark.jvm.frames import analyzed_plan, frame_of
 from puredelta.spark.jvm.plans import Plan, RelationName, named_plan, parsed_plan, relation_names
 from puredelta.spark.jvm.session_catalog import (
@@ -159,14 +160,15 @@ def _cached_snapshot(
     with _lock:
         cached = _cached.setdefault(key, _CachedRelation(0, -1))
         cached.holders += 1
-        if snapshot.version >= cached.version:  # never back to a version that was replaced
-            cached.version = snapshot.version
-            slot.fill(plan)
     try:
+        with _lock:
+            if snapshot.version >= cached.version:  # never back to a version that was replaced
+                cached.version = snapshot.version
+                slot.fill(plan)
         yield
     finally:
         with _lock:
             cached.holders -= 1
             if not cached.holders:
                 del _cached[key]
-                slot.clear()
+                insist(slot.clear)

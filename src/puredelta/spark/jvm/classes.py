@@ -7,8 +7,8 @@ calls themselves. Wherever a function here takes a ``jvm``, any object of that J
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from py4j.java_gateway import JavaClass, JavaMember
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -16,9 +16,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+Answer = TypeVar("Answer")
+
 CATALYST = "org.apache.spark.sql.catalyst"
 JVM_ERRORS = (Py4JError, PySparkException)
 """What a call into the JVM raises; PySpark knows the classes of some errors."""
+_TRIES_MAX = 3
 _PROXY_NAMES: dict[Any, Any] = {}
 """By connection to a JVM: a map with weak keys, which compares them by identity."""
 _CLASSES: dict[Any, dict[str, KnownClass]] = {}
@@ -215,3 +218,23 @@ def text_option(option: Any) -> str | None:
 def text_map(mapping: Any) -> Mapping[str, str]:
     """Return a Scala ``Map`` of texts."""
     return {str(pair._1()): str(pair._2()) for pair in seq_items(mapping.toSeq())}
+
+
+def insist(call: Callable[[], Answer], tries: int = _TRIES_MAX) -> Answer:
+    """Return what a call of clean-up returns, which is made again where its connection was lost.
+
+    It is one that may be made twice. When somebody interrupts a call (Ctrl-C), Py4J closes its
+    connection, and asks the JVM to close it, too. The JVM may close the one that is opened next
+    instead: then the next call fails.
+
+    Raises:
+        Py4JError: there is no JVM any more, or it refuses.
+    """
+    try:
+        return call()
+    except Py4JJavaError:
+        raise
+    except Py4JError:
+        if tries <= 1:
+            raise
+    return insist(call, tries - 1)

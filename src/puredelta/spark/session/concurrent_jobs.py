@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,10 @@ from typing import Generic, TypeVar
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
+from puredelta.spark.jvm.classes import JVM_ERRORS, insist
 from puredelta.spark.session.session import is_connect
+
+logger = logging.getLogger(__name__)
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -93,7 +97,11 @@ def _run(work: _Work[T], cancel: Callable[[], None]) -> None:
 
 @contextmanager
 def tagged_jobs(spark: SparkSession) -> Iterator[str]:
-    """Give all jobs started inside, and in threads that inherit from here, a tag of their own."""
+    """Give all jobs started inside, and in threads that inherit from here, a tag of their own.
+
+    Those that run still when something fails inside, such as an interrupt of a call into the JVM,
+    are cancelled.
+    """
     tag = f"puredelta-{uuid.uuid4()}"
     if is_connect(spark):
         spark.addTag(tag)
@@ -101,11 +109,26 @@ def tagged_jobs(spark: SparkSession) -> Iterator[str]:
         spark.sparkContext.addJobTag(tag)
     try:
         yield tag
+    except BaseException:
+        _quietly(lambda: _cancel(spark, tag))
+        raise
     finally:
-        if is_connect(spark):
-            spark.removeTag(tag)
-        else:
-            spark.sparkContext.removeJobTag(tag)
+        _quietly(lambda: _untag(spark, tag))
+
+
+def _quietly(end: Callable[[], None]) -> None:
+    """Do what must hide no other error."""
+    try:
+        insist(end)
+    except (*JVM_ERRORS, OSError) as failure:
+        logger.warning("Jobs of a statement could not be ended: %s", failure)
+
+
+def _untag(spark: SparkSession, tag: str) -> None:
+    if is_connect(spark):
+        spark.removeTag(tag)
+    else:
+        spark.sparkContext.removeJobTag(tag)
 
 
 def _cancel(spark: SparkSession, tag: str) -> None:

@@ -11,9 +11,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.spark.jvm.classes import insist
 from puredelta.spark.jvm.frames import logical_plan, rebound
 from puredelta.spark.session.session import is_connect
 
@@ -63,13 +65,17 @@ def _is_observed(rows: DataFrame) -> bool:
 def temporary_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Set what a session is asked to do, and put back what there was."""
     before = {key: spark.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
     try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
         yield
     finally:
         for key, old in before.items():
-            if old is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, old)
+            insist(partial(_put_back, spark, key, old))
+
+
+def _put_back(spark: SparkSession, key: str, value: str | None) -> None:
+    if value is None:
+        spark.conf.unset(key)
+    else:
+        spark.conf.set(key, value)
