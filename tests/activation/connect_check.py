@@ -40,7 +40,14 @@ def _through_the_doors(spark: SparkSession, name: str, other: str) -> Any:
         lambda: stream.writeStream.format("delta").start(other),
         lambda: puredelta.DeltaTable.create(spark).tableName("n").addColumn("a", "INT").execute(),
     ]
-    return [found, [_error_class(call) for call in refused]]
+    reader = spark.readStream.format("delta")
+    streams: list[Callable[[], Any]] = [
+        lambda: reader.option("schemaTrackingLocation", "/c").load(other),
+        lambda: spark.readStream.option("schemaLocation", "/c").table(f"delta.`{other}`"),
+        lambda: spark.readStream.load(other, "delta", startingVersion="soon"),
+        lambda: spark.readStream.load(other, "delta", startingTimestamp="2020-01-01"),
+    ]
+    return [found, [_error_class(call) for call in refused], [_error_class(c) for c in streams]]
 
 
 def _error_class(call: Callable[[], Any]) -> str:

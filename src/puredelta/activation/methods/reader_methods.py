@@ -95,8 +95,8 @@ def delta_stream_load(original: Method) -> Method:
         schema: Any = None,
         **options: Any,
     ) -> Any:
-        captured, spark = CapturedOptions.of(self), vars(self).get("_spark")
-        if spark is None or not is_delta(spark, format, captured.format):
+        captured, spark = CapturedOptions.of(self), session_behind(self)
+        if not is_delta(spark, format, captured.format):
             return original(self, path, format, schema, **options)
         if not is_connect(spark):
             has_schema = captured.has_schema or schema is not None
@@ -125,8 +125,8 @@ def delta_stream_table(original: Method) -> Method:
     """``spark.readStream.table(name)``."""
 
     def call(self: Any, tableName: Any) -> Any:
-        name, spark = table_name(tableName), vars(self).get("_spark")
-        location = None if name is None or spark is None else find_location(spark, name)
+        name = table_name(tableName)
+        location = None if name is None else find_location(session_behind(self), name)
         if location is None:
             return original(self, tableName)
         return self.format(FORMAT).load(location)
