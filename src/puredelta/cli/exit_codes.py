@@ -33,9 +33,9 @@ class ExitCode(IntEnum):
 
 def code_of(error: BaseException) -> ExitCode:
     """Return the exit code of an exception."""
+    if is_interrupted(error):
+        return ExitCode.INTERRUPTED
     match error:
-        case KeyboardInterrupt():
-            return ExitCode.INTERRUPTED
         case ConflictError():
             return ExitCode.CONFLICT
         case TableNotFoundError() | FileNotFoundError():
@@ -44,3 +44,13 @@ def code_of(error: BaseException) -> ExitCode:
             return ExitCode.USAGE
         case _:
             return ExitCode.FAILED
+
+
+def is_interrupted(error: BaseException) -> bool:
+    """Whether it was Ctrl-C, or a failure while Ctrl-C was handled: Py4J may lose a connection."""
+    behind: BaseException | None = error
+    while behind is not None:
+        if isinstance(behind, KeyboardInterrupt):
+            return True
+        behind = behind.__context__
+    return False

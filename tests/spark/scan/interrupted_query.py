@@ -16,6 +16,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 import puredelta
+from puredelta.cli.exit_codes import is_interrupted
 from puredelta.spark.scan.skippable_files import SkippableFiles
 
 
@@ -42,7 +43,7 @@ def main(path: str) -> dict[str, object]:
     except (KeyboardInterrupt, Py4JNetworkError) as failure:
         # Py4J asks the JVM to close the interrupted connection, and the JVM may close the next one
         # with it. Spark's own clean-up after the interrupt then fails, on a plain Parquet file too.
-        raised = type(_first_of(failure)).__name__
+        raised = "KeyboardInterrupt" if is_interrupted(failure) else type(failure).__name__
     SkippableFiles.files_for = original  # type: ignore[method-assign]
     time.sleep(1)
     rows = spark.read.format("delta").load(path)
@@ -56,13 +57,6 @@ def main(path: str) -> dict[str, object]:
     }
     spark.stop()
     return found
-
-
-def _first_of(failure: BaseException) -> BaseException:
-    """The failure during whose handling all others happened."""
-    while failure.__context__ is not None:
-        failure = failure.__context__
-    return failure
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ _QUIET = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
+_PY4J_MODULES = frozenset({"java_gateway", "clientserver"})
+"""Py4J logs by the root logger; the names of its modules tell."""
 
 
 @contextmanager
@@ -29,6 +32,8 @@ def spark_session(context: Context, title: str) -> Iterator[SparkSession]:
     other failure of it does: files that it wrote are removed again.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if not context.verbose:
+        _log_without_py4j()
     with Progress(context.output.stderr, title) as progress:
         progress.phase("starting Spark")
         spark = _started(context)
@@ -43,6 +48,13 @@ def spark_session(context: Context, title: str) -> Iterator[SparkSession]:
             progress.stop()
             with suppress(Exception, KeyboardInterrupt):
                 spark.stop()
+
+
+def _log_without_py4j() -> None:
+    """Warnings go to stderr, but not the traceback that Py4J logs for every interrupted call."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(lambda record: record.module not in _PY4J_MODULES)
 
 
 def _started(context: Context) -> SparkSession:
