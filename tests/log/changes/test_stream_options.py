@@ -54,8 +54,6 @@ def test_values_that_mean_nothing(name: str, value: str) -> None:
     ("name", "value", "code"),
     [
         ("withEventTimeOrder", "true", ErrorCode.OPERATION_NOT_ALLOWED),
-        ("schemaTrackingLocation", "/c", ErrorCode.OPERATION_NOT_ALLOWED),
-        ("schemaLocation", "/c", ErrorCode.OPERATION_NOT_ALLOWED),
         ("versionAsOf", "1", ErrorCode.UNSUPPORTED_TIME_TRAVEL_VIEWS),
     ],
 )
@@ -74,3 +72,36 @@ def test_a_batch_takes_a_file_at_least() -> None:
     assert not together.admits_together([1])
     fits = Admission(ReadLimits(max_files=3))
     assert [fits.admits_together([1] * n) for n in (2, 2, 0)] == [True, False, True]
+
+
+def test_a_log_of_schemas() -> None:
+    assert parsed().tracking is None
+    parsed().require_untracked()
+    chosen = parsed(
+        schemaLocation="/c", allowSourceColumnDrop="Always", allowSourceColumnRename="3"
+    )
+    assert chosen.tracking is not None
+    assert chosen.tracking.directory("id") == "/c/_schema_log_id"
+    assert chosen.tracking.allowed == {
+        "allowSourceColumnDrop": "always",
+        "allowSourceColumnRename": "3",
+    }
+    with pytest.raises(DeltaError, match="schemaTrackingLocation") as refused:
+        chosen.require_untracked()
+    assert refused.value.code is ErrorCode.OPERATION_NOT_ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("schemaTrackingLocation", " "),
+        ("failOnDataLoss", "false"),
+        ("allowSourceColumnRename", "true"),
+        ("streamingSourceTrackingId", "a/../../../b"),
+        ("streamingSourceTrackingId", ""),
+    ],
+)
+def test_logs_of_schemas_that_cannot_be(name: str, value: str) -> None:
+    with pytest.raises(DeltaError, match=name) as refused:
+        parsed(**{"schemaTrackingLocation": "/c", name: value})
+    assert refused.value.code is ErrorCode.INVALID_WRITE_OPTION

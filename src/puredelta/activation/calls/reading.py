@@ -100,6 +100,7 @@ def prepare_stream(spark: SparkSession, captured: CapturedOptions) -> str | None
         InvalidRequestError, UnsupportedError: see `StreamOptions.parse`.
     """
     chosen = StreamOptions.parse(captured.option, lambda text: resolve_timestamp(spark, text))
+    chosen.require_untracked()
     start = chosen.settings.start
     if start.timestamp_ms is None:
         return None

@@ -79,11 +79,13 @@ class DeltaSource(DataSource):
             UnsupportedError: the table needs what only an activated session has.
             InvalidRequestError: a version or time is chosen, which a stream cannot have, or a
                 schema was given.
+            UnsupportedError: a log of schemas is asked for.
         """
         options = StreamOptions.parse(
             lambda name: _text(self.options.get(name)),
             lambda text: _moment_ms(text, option="startingTimestamp"),
         )
+        options.require_untracked()
         snapshot = self._snapshot()
         rows = self._required_rows(snapshot, schema)
         table = StreamedTable.of(snapshot)

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from puredelta.activation.session import activate
 from puredelta.cli.context import Context
 from puredelta.cli.session.progress import Progress
+from puredelta.spark.session.delta_conf import PROGRESS
 from puredelta.spark.session.session import is_connect
 
 _QUIET = {
@@ -39,7 +40,8 @@ def spark_session(context: Context, title: str) -> Iterator[SparkSession]:
         spark = _started(context)
         activate(spark)
         storage = {f"spark.puredelta.storage.{k}": v for k, v in context.storage_options.items()}
-        for key, value in storage.items():
+        own_line = {} if PROGRESS.key in context.conf else {PROGRESS.key: "off"}  # one is enough
+        for key, value in (own_line | storage).items():
             spark.conf.set(key, value)
         progress.watch(None if is_connect(spark) else spark)
         try:

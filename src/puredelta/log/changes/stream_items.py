@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from puredelta.log.changes.stream_limits import Admission
-from puredelta.log.changes.stream_offset import BEFORE_FIRST
+from puredelta.log.changes.stream_offset import BEFORE_FIRST, SCHEMA_BARRIER
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.commit_files import Commit
 from puredelta.log.replay.snapshot import Snapshot
@@ -21,7 +21,7 @@ ItemAction: TypeAlias = Add | Remove | AddChangeFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamItem:
-    """A place in a commit: before its first file, or at a file of it."""
+    """A place in a commit: before its first file, at a file of it, or where the columns change."""
 
     version: int
     index: int
@@ -33,6 +33,11 @@ class StreamItem:
     def place(self) -> tuple[int, int]:
         """Version and index."""
         return self.version, self.index
+
+    @property
+    def is_barrier(self) -> bool:
+        """Whether the stream has to be restarted behind this place, in other columns."""
+        return self.index == SCHEMA_BARRIER
 
     @property
     def size_bytes(self) -> int:
@@ -54,6 +59,18 @@ def count_actions(version: int, actions: Sequence[ItemAction]) -> tuple[StreamIt
             for n, action in enumerate(actions)
         ),
     )
+
+
+def with_barrier(items: Sequence[StreamItem]) -> tuple[StreamItem, ...]:
+    """Return the places of a commit that changes the columns: before its files is a barrier."""
+    version = items[0].version
+    return (items[0], StreamItem(version=version, index=SCHEMA_BARRIER), *items[1:])
+
+
+def through_barrier(items: Sequence[StreamItem]) -> Sequence[StreamItem]:
+    """Return the places up to and with the barrier, if there is one."""
+    end = next((n for n, item in enumerate(items) if item.is_barrier), None)
+    return items if end is None else items[: end + 1]
 
 
 def admitted_one_by_one(

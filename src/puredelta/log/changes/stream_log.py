@@ -13,18 +13,32 @@ from typing import Any, Protocol, TypeGuard
 
 import pyarrow as pa
 
-from puredelta.errors import CorruptTableError, DeltaError, ErrorCode, TableNotFoundError
-from puredelta.log.changes.stream_items import InitialFiles, ItemAction, StreamBatch, StreamItem
+from puredelta.errors import TableNotFoundError
+from puredelta.log.changes.stream_errors import commit_missing, start_gone
+from puredelta.log.changes.stream_items import (
+    InitialFiles,
+    ItemAction,
+    StreamBatch,
+    StreamItem,
+    through_barrier,
+    with_barrier,
+)
 from puredelta.log.changes.stream_limits import EVERYTHING, Admission, ReadLimits
-from puredelta.log.changes.stream_offset import BEFORE_FIRST, StreamOffset, parse_offset
-from puredelta.log.changes.stream_schema import StreamedTable, metadata_of
+from puredelta.log.changes.stream_metadata import MetadataInForce
+from puredelta.log.changes.stream_offset import (
+    AFTER_BARRIER,
+    BEFORE_FIRST,
+    SCHEMA_BARRIER,
+    StreamOffset,
+    parse_offset,
+)
+from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.changes.stream_start import StreamStart, newest_version
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.commit_files import Commit
 from puredelta.log.replay.table_log import TableLog
+from puredelta.log.tracking.stream_tracking import StreamTracking
 from puredelta.protocol.actions.actions import Metadata
-from puredelta.protocol.features.properties import ColumnMappingMode
-from puredelta.protocol.table.read_compatibility import TableShape
 
 _KEPT_ACTIONS_MAX = 50_000
 _WHOLE_TABLE = StreamStart()
@@ -67,15 +81,21 @@ class StreamSettings:
 class StreamLog:
     """The log as one stream reads it. One query at a time uses it, from any thread."""
 
-    def __init__(self, log: TableLog, streamed: Streamed, settings: StreamSettings) -> None:
+    def __init__(
+        self,
+        log: TableLog,
+        streamed: Streamed,
+        settings: StreamSettings,
+        tracking: StreamTracking | None = None,
+    ) -> None:
         self.log = log
         self.streamed = streamed
+        self.tracking = tracking
         self._settings = settings
         self._first: int | None = None
         """Where the stream begins, once that is known; for the whole table it never is."""
         self._initial: InitialFiles | None = None
-        self._in_force: tuple[int, Metadata] | None = None
-        """The metadata at a version, the last that was looked at."""
+        self._in_force = MetadataInForce(log, streamed.table, streamed.require_metadata)
         self._kept: dict[int, Commit] = {}
         """What the last search read: a batch of it comes next."""
 
@@ -122,7 +142,14 @@ class StreamLog:
             CorruptTableError: a commit is missing (DELTA_MISSING_FILES_UNEXPECTED_VERSION).
         """
         is_first = start is None or _is_beginning(start)
+        if start is not None and start.index == SCHEMA_BARRIER:
+            # Another place, so that Spark says that everything before it is done.
+            return self._at(start.version, AFTER_BARRIER)
+        if start is not None and start.index == AFTER_BARRIER:
+            self.complete(start)
         begin = self.beginning() if start is None else start
+        if self.tracking is not None and start is None:
+            self.tracking.start_at(begin.version)
         if is_first and begin.is_initial and bound is not None:
             begin = self._at(bound.version - 1, is_initial=True)
         admission = Admission(limits)
@@ -139,6 +166,9 @@ class StreamLog:
 
     def batch(self, start: StreamOffset | None, end: StreamOffset) -> StreamBatch:
         """Return what comes between two offsets; errors as `latest`."""
+        if self.tracking is not None:
+            last = end.version - 1 if end.index == BEFORE_FIRST else end.version
+            self.tracking.start_within(self._begin_of(start, end).version, last)
         is_same = start is not None and start.place == end.place
         if is_same and start is not None and start.is_initial == end.is_initial:
             return StreamBatch.nothing()
@@ -151,6 +181,15 @@ class StreamLog:
             after = self._at(begin.version + 1)
         commits = [] if end.is_initial else list(self._commits_between(after, end))
         return StreamBatch(initial=files, initial_snapshot=snapshot, commits=commits)
+
+    def complete(self, end: StreamOffset) -> None:
+        """Take note that everything up to an offset is done.
+
+        Raises:
+            InvalidRequestError: the columns change there (see `StreamTracking.follow`).
+        """
+        if self.tracking is not None and end.index in {SCHEMA_BARRIER, AFTER_BARRIER}:
+            self.tracking.follow(end.version)
 
     # --- positions
 
@@ -189,9 +228,10 @@ class StreamLog:
             try:
                 snapshot = self.log.snapshot(version=version)
             except TableNotFoundError as error:
-                raise self._gone(version, str(error)) from error
-            self.streamed.require_metadata(snapshot.metadata, version)
-            self._in_force = (version, snapshot.metadata)
+                raise start_gone(self.log.root_uri, version, str(error)) from error
+            if self.tracking is not None:
+                self.tracking.require_initial(snapshot)
+            self._in_force.require_state(snapshot.metadata, version)
             known = self._initial = InitialFiles.of(snapshot)
         return known
 
@@ -220,16 +260,19 @@ class StreamLog:
         end, kept, num_kept = begin, dict[int, Commit](), 0
         for commit in self._read(begin.version):
             items = self._items(commit)
-            left = [i for i in items if i.place > begin.place and _is_within(i, bound)]
+            left = through_barrier(
+                [i for i in items if i.place > begin.place and _is_within(i, bound)]
+            )
             taken, is_all = self.streamed.admitted(left, admission)
             num_kept += len(commit.actions)
             if num_kept <= _KEPT_ACTIONS_MAX:
                 kept[commit.version] = commit
-            if is_all and (bound is None or bound.version > commit.version):
+            is_stopped = bool(taken) and taken[-1].is_barrier
+            if is_all and not is_stopped and (bound is None or bound.version > commit.version):
                 end = self._at(commit.version + 1)
             elif taken:
                 end = self._at(commit.version, taken[-1].index)
-            if not (is_all and admission.has_room):
+            if is_stopped or not (is_all and admission.has_room):
                 break
             if bound is not None and bound.version <= commit.version:
                 break
@@ -252,37 +295,10 @@ class StreamLog:
         return action is not None and (exclude is None or exclude.search(action.path) is None)
 
     def _items(self, commit: Commit) -> tuple[StreamItem, ...]:
-        self._require_metadata(commit)
-        return self.streamed.items(commit)
-
-    def _require_metadata(self, commit: Commit) -> None:
-        """Check what is in force at a commit: its own metadata, or that before it."""
-        own, known = metadata_of(commit), self._in_force
-        self.streamed.table.require_supported(commit)
-        for metadata in own:
-            self.streamed.require_metadata(metadata, commit.version)
-            self._in_force = (commit.version, metadata)
-        if own:
-            return
-        if known is not None and known[0] in {commit.version - 1, commit.version}:
-            self._in_force = (commit.version, known[1])
-            return
-        found = self._metadata_at(commit.version)
-        if found is not None:
-            self.streamed.require_metadata(found, commit.version)
-            self._in_force = (commit.version, found)
-
-    def _metadata_at(self, version: int) -> Metadata | None:
-        table = self.streamed.table
-        if version == table.version:
-            return table.metadata
-        try:
-            return self.log.snapshot(version=version).metadata
-        except DeltaError:
-            # Its checkpoint may be gone. Names then tell nothing under column mapping.
-            if TableShape.of(table.metadata).column_mapping is not ColumnMappingMode.NONE:
-                raise
-            return None
+        self._in_force.require_commit(commit)
+        items = self.streamed.items(commit)
+        is_change = self.tracking is not None and self.tracking.is_change(commit)
+        return with_barrier(items) if is_change else items
 
     def _read(self, first: int, *, through: int | None = None) -> Iterator[Commit]:
         """Yield the commits from a version on, those that the last search read from memory."""
@@ -294,30 +310,9 @@ class StreamLog:
             return
         for commit in self.log.read_commits_left(version, through=through):
             if commit.version > version and self._settings.fails_on_data_loss:
-                raise self._missing(version, commit.version)
+                raise commit_missing(self.log.root_uri, version, commit.version)
             yield commit
             version = commit.version + 1
-
-    def _missing(self, wanted: int, found: int) -> CorruptTableError:
-        return CorruptTableError(
-            f"The stream from your Delta table was expecting to process data from version "
-            f"{wanted}, but the earliest available version in the _delta_log directory is {found}. "
-            "The files in the transaction log may have been deleted due to log cleanup. Begin with "
-            "a fresh checkpoint directory, or set the option 'failOnDataLoss' to 'false' to "
-            f"continue, which loses the rows between. The table is {self.log.root_uri}.",
-            code=ErrorCode.MISSING_FILES_UNEXPECTED_VERSION,
-            version=wanted,
-            earliest=found,
-        )
-
-    def _gone(self, version: int, why: str) -> CorruptTableError:
-        return CorruptTableError(
-            f"If you never deleted it, it's likely your query is lagging behind: version {version} "
-            f"of {self.log.root_uri}, with which the stream began, cannot be read now ({why}). "
-            "Please delete its checkpoint to restart from scratch.",
-            code=ErrorCode.LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE,
-            version=version,
-        )
 
 
 def _is_within(item: StreamItem, bound: StreamOffset | None) -> bool:

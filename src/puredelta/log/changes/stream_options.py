@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.changes.stream_changes import ChangeStream
@@ -13,15 +13,36 @@ from puredelta.log.changes.stream_limits import ReadLimits
 from puredelta.log.changes.stream_log import Streamed, StreamSettings
 from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.changes.stream_start import StreamStart
+from puredelta.log.tracking.allowed_changes import ALWAYS, OPTIONS
 
 _SIZE = re.compile(r"\s*([0-9]+)\s*([a-z]*)\s*", re.IGNORECASE)
 _UNITS = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 _UNITS |= {f"{unit}b": power for unit, power in _UNITS.items() if unit not in {"", "b"}}
+_NAME = re.compile(r"[^/\\\x00-\x1f]+")
 _CHANGES = ("readChangeFeed", "readChangeData")
 _TRACKING = ("schemaTrackingLocation", "schemaLocation")
 
 Option = Callable[[str], str | None]
 """Gives the text of an option by name, whatever its case; None if it was not given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackingOptions:
+    """Where a stream keeps its log of schemas, and which changes it may follow."""
+
+    location: str
+    source_id: str | None = None
+    """Tells two streams over one table in one query apart."""
+    allowed: Mapping[str, str] = field(default_factory=dict)
+
+    def directory(self, table_id: str) -> str:
+        """Return the directory of the log for a table.
+
+        >>> TrackingOptions(location="/c/", source_id="b").directory("7")
+        '/c/_schema_log_7_b'
+        """
+        suffix = "" if self.source_id is None else f"_{self.source_id}"
+        return f"{self.location.rstrip('/')}/_schema_log_{table_id}{suffix}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +53,8 @@ class StreamOptions:
     rules: StreamRules
     limits: ReadLimits
     reads_changes: bool
+    tracking: TrackingOptions | None = None
+    """None: no log of schemas is kept, and changes of columns end the stream."""
 
     @classmethod
     def parse(cls, option: Option, millis: Callable[[str], int]) -> StreamOptions:
@@ -45,13 +68,14 @@ class StreamOptions:
         """
         _require_known(option)
         ignores_all = _flag(option, "ignoreFileDeletion")
+        fails_on_data_loss = _flag(option, "failOnDataLoss", default=True)
         return cls(
             settings=StreamSettings(
                 start=StreamStart.parse(
                     option("startingVersion"), option("startingTimestamp"), millis
                 ),
                 exclude=_pattern(option, "excludeRegex"),
-                fails_on_data_loss=_flag(option, "failOnDataLoss", default=True),
+                fails_on_data_loss=fails_on_data_loss,
             ),
             rules=StreamRules(
                 ignore_deletes=_flag(option, "ignoreDeletes") or ignores_all,
@@ -62,7 +86,24 @@ class StreamOptions:
                 _count(option, "maxFilesPerTrigger"), _size(option, "maxBytesPerTrigger")
             ),
             reads_changes=any(_flag(option, name) for name in _CHANGES),
+            tracking=_tracking(option, fails_on_data_loss=fails_on_data_loss),
         )
+
+    def require_untracked(self) -> None:
+        """Refuse a log of schemas, which only the native streams of classic sessions keep.
+
+        Raises:
+            UnsupportedError: the options ask for one.
+        """
+        if self.tracking is not None:
+            raise UnsupportedError(
+                f"{_TRACKING[0]} is not supported by the Python data source, which serves Spark "
+                "Connect: Spark does not tell it which batches are done. Use a classic session, or "
+                "leave the option out. A column that is added needs a restart of the query only; "
+                "after a rename, a drop or a change of a type begin with a fresh checkpoint "
+                "directory and startingVersion behind the change.",
+                code=ErrorCode.OPERATION_NOT_ALLOWED,
+            )
 
     def streamed(self, table: StreamedTable) -> Streamed:
         """Return what the options ask for of a table.
@@ -90,15 +131,28 @@ def _require_known(option: Option) -> None:
             "time, or sort what is there with a batch query first.",
             code=ErrorCode.OPERATION_NOT_ALLOWED,
         )
-    for name in _TRACKING:
-        if option(name) is not None:
-            raise UnsupportedError(
-                f"{name} is not supported: no log of schemas is kept. Leave the option out. A "
-                "column that is added needs a restart of the query only; after a rename, a drop "
-                "or a change of a type begin with a fresh checkpoint directory and "
-                "startingVersion behind the change.",
-                code=ErrorCode.OPERATION_NOT_ALLOWED,
-            )
+
+
+def _tracking(option: Option, *, fails_on_data_loss: bool) -> TrackingOptions | None:
+    location = next((text for name in _TRACKING if (text := option(name)) is not None), None)
+    if location is None:
+        return None
+    if not location.strip():
+        raise _illegal(_TRACKING[0], location, "must be a location under that of the checkpoint")
+    if not fails_on_data_loss:
+        raise _illegal(
+            "failOnDataLoss",
+            "false",
+            f"{_TRACKING[0]} cannot tolerate missing commit files, which may change the schema",
+        )
+    allowed = {name: text.strip().lower() for name in OPTIONS if (text := option(name)) is not None}
+    for name, text in allowed.items():
+        if text != ALWAYS and not text.isdecimal():
+            raise _illegal(name, text, f"must be '{ALWAYS}' or the version of a change")
+    source_id = option("streamingSourceTrackingId")
+    if source_id is not None and not _NAME.fullmatch(source_id):
+        raise _illegal("streamingSourceTrackingId", source_id, "must be a name without a slash")
+    return TrackingOptions(location=location, source_id=source_id, allowed=allowed)
 
 
 def _illegal(name: str, value: str, explanation: str) -> InvalidRequestError:

@@ -26,11 +26,18 @@ class StreamedTable:
     root_uri: str
     version: int
     metadata: Metadata
+    follows_changes: bool = False
+    """Whether a log of schemas stops the stream before every change of the columns."""
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> StreamedTable:
+    def of(cls, snapshot: Snapshot, *, follows_changes: bool = False) -> StreamedTable:
         """Return the part of a snapshot that a stream needs."""
-        return cls(root_uri=snapshot.root_uri, version=snapshot.version, metadata=snapshot.metadata)
+        return cls(
+            root_uri=snapshot.root_uri,
+            version=snapshot.version,
+            metadata=snapshot.metadata,
+            follows_changes=follows_changes,
+        )
 
     def require_supported(self, commit: Commit) -> None:
         """Refuse a commit after which nobody here can read the table.
@@ -52,14 +59,17 @@ class StreamedTable:
                 (DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG), or changed in
                 another way (DELTA_SCHEMA_CHANGED_WITH_VERSION).
         """
+        if self.follows_changes:
+            return
         stored, read = TableShape.of(metadata), TableShape.of(self.metadata)
         older, newer = (stored, read) if version <= self.version else (read, stored)
         if not keeps_mapping(older, newer):
             raise InvalidRequestError(
                 f"Streaming read is not supported on tables with read-incompatible schema changes "
                 f"(a renamed or dropped column): the stream reads {_text(self.metadata)}, version "
-                f"{version} has {_text(metadata)}. Restart the query with a fresh checkpoint "
-                "directory, from a version behind the change or without one.",
+                f"{version} has {_text(metadata)}. Please provide a 'schemaTrackingLocation' to "
+                "enable non-additive schema evolution for Delta stream processing, or begin with a "
+                "fresh checkpoint directory, from a version behind the change or without one.",
                 code=ErrorCode.STREAMING_INCOMPATIBLE_SCHEMA_CHANGE,
                 version=version,
                 path=self.root_uri,

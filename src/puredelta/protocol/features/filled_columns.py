@@ -22,6 +22,16 @@ from puredelta.protocol.features.feature_usage import (
 )
 from puredelta.protocol.schema.types import StructField, StructType
 
+_OF_WRITERS = frozenset(
+    {
+        CURRENT_DEFAULT,
+        GENERATION_EXPRESSION,
+        IDENTITY_ALLOWS_EXPLICIT,
+        IDENTITY_HIGH_WATER_MARK,
+        IDENTITY_START,
+        IDENTITY_STEP,
+    }
+)
 _LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
 
 
@@ -130,6 +140,21 @@ def without_high_water_marks(schema: StructType) -> StructType:
             dataclasses.replace(
                 f,
                 metadata={k: v for k, v in f.metadata.items() if k != IDENTITY_HIGH_WATER_MARK},
+            )
+            for f in schema.fields
+        )
+    )
+
+
+def without_writer_metadata(schema: StructType) -> StructType:
+    """Return the schema without what only writers of its columns need to know.
+
+    Defaults, expressions and identities are left out, whose high water marks change all the time.
+    """
+    return StructType(
+        tuple(
+            dataclasses.replace(
+                f, metadata={k: v for k, v in f.metadata.items() if k not in _OF_WRITERS}
             )
             for f in schema.fields
         )

@@ -18,9 +18,13 @@ from puredelta.log.changes.stream_offset import StreamOffset
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.features.column_mapping import physical_name
+from puredelta.spark.jvm.streams.queries import RunningQuery
 from puredelta.spark.jvm.streams.source import stream_frame
+from puredelta.spark.jvm.streams.tracking_location import require_under
 from puredelta.spark.scan.change_scan import scan_changes
 from puredelta.spark.scan.scan import scan
+from puredelta.spark.session.delta_conf import TRACKING_OUTSIDE_CHECKPOINT
+from puredelta.spark.session.session import settings_of
 
 
 def stream_rows(
@@ -60,6 +64,7 @@ class TableStream:
         self._bound_lock = threading.Lock()
         self._is_bounded = False
         self._bound: StreamOffset | None = None
+        self._source_path: str | None = None
 
     @property
     def description(self) -> str:
@@ -70,6 +75,33 @@ class TableStream:
     def default_limits(self) -> ReadLimits:
         """How much a batch takes."""
         return self._limits
+
+    @property
+    def tracking_location(self) -> str | None:
+        """Where the log of schemas is, if there is one."""
+        tracking = self._stream.tracking
+        return None if tracking is None else tracking.location
+
+    def begin(self, query: RunningQuery, source_path: str) -> None:
+        """Begin a query that keeps a log of schemas; the next questions are those of the same.
+
+        Raises:
+            InvalidRequestError: the log lies elsewhere
+                (DELTA_STREAMING_SCHEMA_LOCATION_NOT_UNDER_CHECKPOINT), or see
+                `StreamTracking.begin`.
+        """
+        tracking = self._stream.tracking
+        if tracking is None or source_path == self._source_path:
+            return
+        settings = settings_of(self._spark)
+        if not TRACKING_OUTSIDE_CHECKPOINT.flag(settings):
+            require_under(self._spark, tracking.location, query.checkpoint)
+        tracking.begin(source_path, settings)
+        self._source_path = source_path
+
+    def complete(self, end: str) -> None:
+        """Take note that rows are done with; errors as `StreamLog.complete`."""
+        self._stream.complete(self._stream.offset(end))
 
     def latest_offset(self, start: str | None, limits: ReadLimits) -> str | None:
         """Return the end of the next batch; errors as `StreamLog.latest`."""
@@ -99,6 +131,7 @@ class TableStream:
         """Let the next query begin anew."""
         with self._bound_lock:
             self._is_bounded, self._bound = False, None
+        self._source_path = None
         self._stream.forget_start()
 
     def _bound_from(self, start: StreamOffset | None) -> StreamOffset | None:

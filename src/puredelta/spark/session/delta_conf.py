@@ -265,6 +265,35 @@ HISTORY_METRICS = DeltaConf(
     effect="commits carry `operationMetrics`",
 )
 
+# streams
+
+TRACKING_OUTSIDE_CHECKPOINT = DeltaConf(
+    name="streaming.allowSchemaLocationOutsideCheckpointLocation",
+    default="false",
+    effect="`schemaTrackingLocation` may lie anywhere, not only under the checkpoint of the query",
+)
+ALLOW_RENAME = DeltaConf(
+    name="streaming.allowSourceColumnRename",
+    default=None,
+    effect="`always`: streams with `schemaTrackingLocation` go on after a column was renamed; "
+    "followed by `.ckpt_` and the number in the error, for one stream, or for a version of it",
+)
+ALLOW_DROP = DeltaConf(
+    name="streaming.allowSourceColumnDrop",
+    default=None,
+    effect="the same after a column was dropped",
+)
+ALLOW_RENAME_AND_DROP = DeltaConf(
+    name="streaming.allowSourceColumnRenameAndDrop",
+    default=None,
+    effect="the same after either",
+)
+ALLOW_TYPE_CHANGE = DeltaConf(
+    name="streaming.allowSourceColumnTypeChange",
+    default=None,
+    effect="the same after a type became wider",
+)
+
 # CONVERT TO DELTA
 
 USE_METADATA_LOG = DeltaConf(

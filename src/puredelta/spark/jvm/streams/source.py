@@ -14,12 +14,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
+from weakref import WeakValueDictionary
 
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from puredelta.log.changes.stream_limits import EVERYTHING, ReadLimits
+from puredelta.log.tracking.schema_log import location_conflict
 from puredelta.spark.jvm.classes import (
     CATALYST,
     gateway_of,
@@ -37,6 +39,7 @@ from puredelta.spark.jvm.classes import (
 from puredelta.spark.jvm.frames import frame_of
 from puredelta.spark.jvm.plans import Plan
 from puredelta.spark.jvm.streams.batches import streaming_batch
+from puredelta.spark.jvm.streams.queries import RunningQuery, running_queries
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 _CONNECTOR = "org.apache.spark.sql.connector.read.streaming"
@@ -44,6 +47,7 @@ _INTERFACES = (f"{_STREAMING}.Source", f"{_CONNECTOR}.SupportsTriggerAvailableNo
 _CALLERS_MAX = 16
 _numbers = itertools.count(1)
 _callers_by_jvm: dict[Any, Any] = {}
+_sources_by_name: WeakValueDictionary[str, StreamSource] = WeakValueDictionary()
 
 
 class StreamSource(Protocol):
@@ -60,6 +64,19 @@ class StreamSource(Protocol):
     @property
     def default_limits(self) -> ReadLimits:
         """How much a batch takes, unless the trigger takes everything."""
+        ...
+
+    @property
+    def tracking_location(self) -> str | None:
+        """The place in storage that no other stream may have; None if it has none."""
+        ...
+
+    def begin(self, query: RunningQuery, source_path: str) -> None:
+        """A query asks, which may be the same as before. Only with a tracking location."""
+        ...
+
+    def complete(self, end: str) -> None:
+        """A query is done with everything up to an offset."""
         ...
 
     def latest_offset(self, start: str | None, limits: ReadLimits) -> str | None:
@@ -143,10 +160,12 @@ class _Handler:
         self._spark = spark
         self._source = source
         self._schema = schema
+        _sources_by_name[self.name] = source
         self._offset_class = _first_class(spark, "runtime.SerializedOffset", "SerializedOffset")
         self._answers: dict[str, Callable[[Any], Any]] = {
             "schema": self._schema_of,
             "getBatch": self._batch,
+            "commit": self._complete,
             "latestOffset": self._latest,
             "getDefaultReadLimit": self._default_limit,
             "prepareForTriggerAvailableNow": self._prepare,
@@ -158,7 +177,7 @@ class _Handler:
         }
 
     def invoke(self, _proxy: Any, method: Any, arguments: Any) -> Any:
-        """Answer a call; ``commit`` and what is not known here have nothing to say."""
+        """Answer a call; what is not known here has nothing to say."""
         name = str(method.getName())
         try:
             answer = self._answers.get(name)
@@ -170,12 +189,29 @@ class _Handler:
     def _schema_of(self, _: Any) -> Any:
         return java_type(jvm_of(self._spark), self._schema)
 
+    def _begin(self) -> None:
+        """Tell a source that has a place of its own which query asks."""
+        location = self._source.tracking_location
+        if location is None:
+            return
+        mine = [query for query in running_queries(self._spark) if _has(query, location)]
+        names = [name for query in mine for name in query.sources if _location(name) == location]
+        if len(mine) != 1 or names != [self.name]:
+            raise location_conflict(location)
+        self._source.begin(mine[0], mine[0].source_path(self.name))
+
+    def _complete(self, given: Any) -> None:
+        self._begin()
+        self._source.complete(str(given[0].json()))
+
     def _batch(self, given: Any) -> Any:
+        self._begin()
         start = given[0]
         first = str(start.get().json()) if start.isDefined() else None
         return streaming_batch(self._source.batch(first, str(given[1].json())))
 
     def _latest(self, given: Any) -> Any:
+        self._begin()
         start, limit = given[0], given[1]
         first = None if start is None else str(start.json())
         found = self._source.latest_offset(first, _limits(limit))
@@ -200,6 +236,15 @@ class _Handler:
         """What Py4J makes of it in the JVM."""
 
         implements: ClassVar = ["java.lang.reflect.InvocationHandler"]
+
+
+def _location(name: str | None) -> str | None:
+    source = None if name is None else _sources_by_name.get(name)
+    return None if source is None else source.tracking_location
+
+
+def _has(query: RunningQuery, location: str) -> bool:
+    return any(_location(name) == location for name in query.sources)
 
 
 def _read_limit(spark: SparkSession, limits: ReadLimits) -> Any:

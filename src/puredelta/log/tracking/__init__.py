@@ -1,0 +1,1 @@
+"""The log of schemas of a stream, by which it follows renamed, dropped and wider columns."""
