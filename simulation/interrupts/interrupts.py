@@ -25,7 +25,7 @@ from simulation.sweep.judge import State, broken_rules, rubbish, state_of
 from simulation.sweep.subject import Subject
 from simulation.sweep.use_again import catalog_rules, use_again
 
-COMMANDS = ("merge", "merge, vectors", "update", "optimize", "convert")
+COMMANDS = ("merge", "merge, vectors", "update", "optimize", "convert", "drop mapping")
 """What is interrupted unless others are asked for."""
 JOBS_END_WITHIN_S = 5.0
 """Tasks of a job that was cancelled may need a moment."""
@@ -52,7 +52,7 @@ class Interrupts:
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """By command, and what was raised or that the signal came too late."""
         self.left: Counter[str] = Counter()
-        """Files that waited for VACUUM, by command."""
+        """Files of statements that changed nothing, which waited for VACUUM, by command."""
         self.violations: list[str] = []
         self._handlers: Mapping[str, Any] = {
             "Spark's handler": signal.getsignal(signal.SIGINT),
@@ -110,10 +110,13 @@ class Interrupts:
         rules += catalog_rules(self._spark, subject, now, failed)
         rules += [f"{what} is left" for what in sorted(self._traces() - known)]
         if now.version >= 0:
-            self.left[subject_name(subject)] += len(rubbish(store, TableLog(store).snapshot()))
             rules += self._queried(root, now)
+        if 0 <= now.version == found.before.version:
+            known_files = rubbish(LocalStore(found.template / "table"), TableLog(store).snapshot())
+            left = set(rubbish(store, TableLog(store).snapshot())) - set(known_files)
+            self.left[subject_name(subject)] += len(left)
         rules += use_again(self._spark, subject, root, now, found.after)
-        if not rules and 0 <= now.version == found.before.version:
+        if not rules and subject.drops is None and 0 <= now.version == found.before.version:
             subject.run(self._spark, str(root))
         if state_of(store).rows != found.after.rows:
             rules.append("repeated, the statement makes other rows")

@@ -53,7 +53,14 @@ WIDENING = [
     "ALTER TABLE {t} ALTER COLUMN s.x TYPE BIGINT",
     "INSERT INTO {t} VALUES (70001, named_struct('x', 1L << 40), 7.125, 5000)",
 ]
-TABLES = {"columnMapping": MAPPING, "typeWidening": WIDENING}
+CHECKED = [
+    (
+        "CREATE TABLE {t} (k BIGINT) USING delta "
+        "TBLPROPERTIES ('delta.feature.vacuumProtocolCheck' = 'supported')"
+    ),
+    "INSERT INTO {t} SELECT * FROM range(0, 20, 1, 2)",
+]
+TABLES = {"columnMapping": MAPPING, "typeWidening": WIDENING, "vacuumProtocolCheck": CHECKED}
 CASES = {
     "mapping by name": ("columnMapping", "name", ["DROP FEATURE columnMapping"]),
     "mapping by id": ("columnMapping", "id", ["DROP FEATURE columnMapping"]),
@@ -68,6 +75,11 @@ CASES = {
         ["UNSET TBLPROPERTIES ('delta.columnMapping.mode')", "DROP FEATURE columnMapping"],
     ),
     "widening": ("typeWidening", "none", ["DROP FEATURE typeWidening"]),
+    "check before a vacuum": (
+        "vacuumProtocolCheck",
+        "none",
+        ["DROP FEATURE vacuumProtocolCheck TRUNCATE HISTORY"],
+    ),
     "widening of a mapped table": ("typeWidening", "name", ["DROP FEATURE typeWidening"]),
 }
 

@@ -129,7 +129,6 @@ def test_rows_are_tracked_no_more_step_by_step() -> None:
         ("domainMetadata", False, ErrorCode.FEATURE_DROP_DEPENDENT_FEATURE),
         ("checkConstraints", False, ErrorCode.CANNOT_DROP_CHECK_CONSTRAINT_FEATURE),
         ("checkConstraints", True, ErrorCode.FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED),
-        ("vacuumProtocolCheck", True, ErrorCode.OPERATION_NOT_ALLOWED),
     ],
 )
 def test_features_that_cannot_be_dropped(feature: str, truncate: bool, code: ErrorCode) -> None:
@@ -153,6 +152,14 @@ def drop_with_truncation(log: TableLog, feature: str) -> ErrorCode | None:
     except DeltaError as error:
         return error.code
     return None
+
+
+def test_no_version_uses_the_check_before_a_vacuum() -> None:
+    supported = feature_protocol(readers=("vacuumProtocolCheck",))
+    log = create_table(MemoryStore(), protocol=supported)
+    assert drop_with_truncation(log, "vacuumProtocolCheck") is None
+    assert operations(log)[-2:] == ["Empty Commit", "DROP FEATURE"]
+    assert not log.snapshot().config.supports("vacuumProtocolCheck")
 
 
 @pytest.mark.parametrize(

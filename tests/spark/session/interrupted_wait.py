@@ -14,6 +14,8 @@ from collections.abc import Callable
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
+from puredelta.cli.exit_codes import is_interrupted
+from puredelta.spark.jvm.classes import insist
 from puredelta.spark.session.concurrent_jobs import run_concurrently, tagged_jobs
 
 _SECONDS_MAX = 60.0
@@ -58,9 +60,9 @@ def _after(session: SparkSession, call: Callable[[], object]) -> dict[str, objec
         call()
     except (KeyboardInterrupt, Py4JNetworkError) as failure:
         # PySpark's own clean-up may fail after it.
-        raised = type(_first_of(failure)).__name__
+        raised = "KeyboardInterrupt" if is_interrupted(failure) else type(failure).__name__
     until = time.monotonic() + _ENDS_WITHIN_S
-    while status.getActiveJobsIds() and time.monotonic() < until:
+    while insist(status.getActiveJobsIds) and time.monotonic() < until:
         time.sleep(0.01)
     names = [thread.name for thread in threading.enumerate()]
     return {
@@ -69,12 +71,6 @@ def _after(session: SparkSession, call: Callable[[], object]) -> dict[str, objec
         "left threads": names.count("puredelta-background"),
         "left tags": len(context.getJobTags()),
     }
-
-
-def _first_of(failure: BaseException) -> BaseException:
-    while failure.__context__ is not None:
-        failure = failure.__context__
-    return failure
 
 
 def _never_return(number: int) -> int:

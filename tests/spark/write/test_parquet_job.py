@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import threading
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import InheritableThread
 from pyspark.sql import functions as F
 
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
@@ -257,3 +260,42 @@ def test_other_failures_pass_unchanged():
     with pytest.raises(RuntimeError) as caught, named_failures("file:/t/job"):
         raise failure
     assert caught.value is failure
+
+
+def test_an_interrupt_ends_the_job_before_its_files_are_removed(spark, tmp_path, monkeypatch):
+    """Else its tasks write on, into the directory that was removed."""
+    status, active = spark.sparkContext.statusTracker(), []
+    endless = spark.sparkContext.parallelize(range(2), 2).map(_never_return)
+
+    def wait_for_ever():
+        with contextlib.suppress(Py4JJavaError):
+            endless.count()
+
+    def interrupted(*_):
+        InheritableThread(target=wait_for_ever, session=spark).start()
+        until = time.monotonic() + 30
+        while not status.getActiveJobsIds() and time.monotonic() < until:
+            time.sleep(0.01)
+        (tmp_path / "job").mkdir()
+        raise KeyboardInterrupt
+
+    def delete_tree(store, path):
+        until = time.monotonic() + 5
+        while status.getActiveJobsIds() and time.monotonic() < until:
+            time.sleep(0.01)
+        active.append(status.getActiveJobsIds())
+        original(store, path)
+
+    original = LocalStore.delete_tree
+    monkeypatch.setattr(LocalStore, "delete_tree", delete_tree)
+    monkeypatch.setattr(parquet_job, "_write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        job(spark.range(3), LocalStore(tmp_path))
+    spark.sparkContext.cancelAllJobs()
+    assert active == [[]]
+    assert everything(tmp_path) == []
+
+
+def _never_return(number):
+    time.sleep(600)
+    return number

@@ -79,8 +79,6 @@ def drop_feature_support(
             the user can say what becomes of that. With ``truncate_history``: older versions use
             it (FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD after what took it out of use,
             FEATURE_DROP_HISTORICAL_VERSIONS_EXIST).
-        UnsupportedError: history would have to be truncated for a feature of which traces in
-            older versions cannot be told (``vacuumProtocolCheck``).
         ConflictError: another writer changed the table meanwhile; run it again.
     """
     command = start_change(spark, log)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from puredelta.commands.alter.remove_mapping import has_mapping
 from puredelta.commands.alter.remove_widening import widened_fields
-from puredelta.commands.alter.truncate_history import USES
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.features.feature_registry import FEATURES_BY_NAME
@@ -194,22 +193,12 @@ def _require_truncation(name: str, *, truncate_history: bool) -> None:
                 code=ErrorCode.FEATURE_DROP_CHECKPOINT_PROTECTION_NEEDS_TRUNCATION,
             )
         return
-    if not truncate_history:
-        return
-    if not REMOVALS[name].protects_history:
+    if truncate_history and not REMOVALS[name].protects_history:
         raise InvalidRequestError(
             f"The particular feature does not require history truncation: {name}.",
             code=ErrorCode.FEATURE_DROP_HISTORY_TRUNCATION_NOT_ALLOWED,
             feature=name,
         )
-    if name in USES:
-        return
-    raise UnsupportedError(
-        f"Dropping {name} by truncating history is not implemented. Drop it without: the versions "
-        "before are put behind protected checkpoints instead.",
-        code=ErrorCode.OPERATION_NOT_ALLOWED,
-        feature=name,
-    )
 
 
 def settings_to_change(removal: Removal, snapshot: Snapshot) -> dict[str, str]:

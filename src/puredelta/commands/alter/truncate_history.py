@@ -41,6 +41,11 @@ def _uses_v2_checkpoints(metadata: Metadata) -> bool:
     return TableProperties.of(metadata.configuration).checkpoint_policy is CheckpointPolicy.V2
 
 
+def _never(_: Action) -> bool:
+    """What the feature asks for is done by who vacuums, and leaves no trace."""
+    return False
+
+
 def _of_metadata(uses: Callable[[Metadata], bool]) -> Callable[[Action], bool]:
     return lambda action: isinstance(action, Metadata) and uses(action)
 
@@ -51,8 +56,9 @@ USES: Mapping[str, Callable[[Action], bool]] = {
     "typeWidening": _of_metadata(_uses_widening),
     "typeWidening-preview": _of_metadata(_uses_widening),
     V2_CHECKPOINT: _of_metadata(_uses_v2_checkpoints),
+    "vacuumProtocolCheck": _never,
 }
-"""Features whose traces in older versions can be told, by the actions of their commits."""
+"""Whether an action of an older version uses a feature."""
 
 
 def require_history_without(command: Command, name: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from puredelta.commands.definition.dependent_rules import require_same_types
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.protocol.features.column_mapping import MAX_COLUMN_ID, assign_columns
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.features.protocol_changes import required_protocol
@@ -29,7 +29,8 @@ from puredelta.protocol.table.schema_checks import require_valid_schema
 from puredelta.protocol.table.schema_merge import merge_schemas
 from puredelta.protocol.table.table_config import TableConfig
 
-_KNOWN_TO_FEATURES = ("string", "variant", "geometry", "geography")
+_GEOSPATIAL = ("geometry", "geography")
+_KNOWN_TO_FEATURES = ("string", "variant")
 """Whether a table may have one of these is decided by its features."""
 
 
@@ -97,18 +98,26 @@ def require_storable_types(schema: StructType) -> None:
 
     Raises:
         InvalidRequestError: an interval, for example (UNSUPPORTED_DATA_TYPES).
+        UnsupportedError: it has one, which is not implemented (GEOSPATIAL_NOT_SUPPORTED).
     """
-    wrong = [
-        f"{'.'.join(path)}: {name}"
+    others = {
+        f"{'.'.join(path)}: {name}": name.startswith(_GEOSPATIAL)
         for path, name in primitive_names(schema)
         if name not in PRIMITIVE_NAMES and not name.startswith(_KNOWN_TO_FEATURES)
-    ]
+    }
+    wrong = [column for column, is_geospatial in others.items() if not is_geospatial]
     if wrong:
         raise InvalidRequestError(
             f"Found columns using unsupported data types: [{', '.join(wrong)}]. Cast them to a "
             "type that Delta tables have.",
             code=ErrorCode.UNSUPPORTED_DATA_TYPES,
             columns=tuple(wrong),
+        )
+    if others:
+        raise UnsupportedError(
+            f"Geospatial types are not supported: {', '.join(others)}. "
+            "Store ST_AsBinary of the values in a column of type BINARY.",
+            code=ErrorCode.GEOSPATIAL_NOT_SUPPORTED,
         )
 
 

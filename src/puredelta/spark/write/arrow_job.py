@@ -22,6 +22,7 @@ from puredelta.protocol.values.partition_escape import escape_partition_text
 from puredelta.spark.data_files.data_paths import DataPaths, unreachable
 from puredelta.spark.data_files.worker_code import streamed
 from puredelta.spark.session.arrow_types import arrow_schema
+from puredelta.spark.session.concurrent_jobs import tagged_jobs
 from puredelta.spark.session.types import quoted
 from puredelta.spark.write.answered_files import keep_answered
 from puredelta.spark.write.file_options import SESSION_FILES, FileOptions
@@ -105,7 +106,8 @@ def run_arrow_job(rows: DataFrame, job: ArrowJob) -> dict[str, FileAnswer]:
     trees = [tree for tree in (job.directory, job.changes_directory) if tree is not None]
     with removed_on_failure(trees, job.store), named_failures(job.location):
         job.store.name_rule()  # before rows are written that no commit could name
-        found = streamed(rows, write_stream, WRITE_ORDERS.encode(order), _ANSWERS).toArrow()
+        with tagged_jobs(rows.sparkSession):
+            found = streamed(rows, write_stream, WRITE_ORDERS.encode(order), _ANSWERS).toArrow()
         answers = [
             FILE_ANSWERS.decode(pickle.loads(packed))  # noqa: S301 - our own
             for packed in found["answer"].to_pylist()

@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.spark.jvm.classes import JVM_ERRORS
 from puredelta.spark.jvm.counted_write import CountedWrite
+from puredelta.spark.session.concurrent_jobs import tagged_jobs
 from puredelta.spark.session.session import is_connect, runs_here
 from puredelta.spark.values.row_errors import decode_row_error
 from puredelta.store.base import StorageError, Store, StoredFile
@@ -108,7 +109,8 @@ def run_parquet_job(
     with removed_on_failure([directory], store), named_failures(location):
         store.name_rule()  # before rows are written that no commit could name
         whole = {**_WRITER_OPTIONS, **(options or {})}
-        reported_rows = _write(rows, location, whole, partition_columns)
+        with tagged_jobs(rows.sparkSession):
+            reported_rows = _write(rows, location, whole, partition_columns)
         files = (file for file in store.walk(directory) if _is_data_file(file.name))
         return ParquetJob(
             files=tuple(sorted(files, key=lambda file: file.path)),
