@@ -30,7 +30,9 @@ def test_the_code_knows_no_other_setting() -> None:
     used = {
         name.rstrip(".")
         for path in SOURCES.rglob("*.py")
-        for name in re.findall(re.escape(PREFIX) + r"([A-Za-z.]+[A-Za-z])", path.read_text())
+        for name in re.findall(
+            re.escape(PREFIX) + r"([A-Za-z.]+[A-Za-z])(?![A-Za-z.])", path.read_text()
+        )
     }
     known = {name.rstrip(".") for name in NAMES}
     assert {n for n in used if not n.startswith("properties.defaults")} <= known

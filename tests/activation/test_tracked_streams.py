@@ -182,14 +182,16 @@ def test_two_streams_over_one_table(active: SparkSession, tmp_path: Path, table:
 
 def test_one_frame_in_two_queries(active: SparkSession, tmp_path: Path, table: str) -> None:
     """They would share one log: the second one ends, and the first one may go on."""
-    checkpoint, waits = tmp_path / "c", threading.Event()
+    checkpoint, runs, waits = tmp_path / "c", threading.Event(), threading.Event()
     rows = followed(active, table, checkpoint)
 
     def take(_: DataFrame, __: int) -> None:
+        runs.set()
         waits.wait(60)
 
     writer = rows.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))
     query = writer.start()
+    assert runs.wait(60)
     try:
         why = run(rows, checkpoint / "inside")[1]
         assert "DELTA_STREAMING_SCHEMA_LOCATION" in why

@@ -60,7 +60,7 @@ class _Part:
 def find_changes(older: StructType, newer: StructType) -> SchemaChanges:
     """Compare two schemas of a table.
 
-    >>> from puredelta.protocol.schema.types import INTEGER, LONG
+    >>> from puredelta.protocol.schema.types import INTEGER, LONG, StructField, StructType
     >>> before, after = (StructType((StructField("a", kind),)) for kind in (INTEGER, LONG))
     >>> find_changes(before, after).widened
     (FieldDifference(before="'a': INT", after='BIGINT'),)
