@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import threading
 import time
@@ -21,6 +20,7 @@ from puredelta.spark.jvm.classes import insist
 from puredelta.store.local import LocalStore
 from simulation.interrupts.ctrl_c import interrupted
 from simulation.sweep.commands import EVERY
+from simulation.sweep.copies import Copies
 from simulation.sweep.judge import State, broken_rules, rubbish, state_of
 from simulation.sweep.subject import Subject
 from simulation.sweep.use_again import catalog_rules, use_again
@@ -47,8 +47,8 @@ class Interrupts:
     """Random moments of some statements, tried on copies of small tables with one session."""
 
     def __init__(self, spark: SparkSession, directory: Path, *, seed: int = 0) -> None:
-        self._spark, self._directory, self._random = spark, directory, Random(seed)
-        self._number = 0
+        self._spark, self._random = spark, Random(seed)
+        self._copies = Copies(spark, directory)
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """By command, and what was raised or that the signal came too late."""
         self.left: Counter[str] = Counter()
@@ -81,7 +81,7 @@ class Interrupts:
 
     def _unharmed(self, name: str) -> Found:
         subject = EVERY[name]
-        template = self._directory / "templates" / name.replace(", ", "-")
+        template = self._copies.template_of(name)
         template.mkdir(parents=True)
         subject.prepare(self._spark, template)
         before = state_of(LocalStore(template / "table"))
@@ -90,16 +90,16 @@ class Interrupts:
         return Found(template=template, before=before, after=after, seconds=seconds)
 
     def _timed(self, subject: Subject, template: Path) -> tuple[float, State]:
-        root = self._copy(subject, template)
+        root = self._copies.enter(subject, template)
         began = time.monotonic()
         subject.run(self._spark, str(root))
         seconds = time.monotonic() - began
         after = state_of(LocalStore(root / "table"))
-        self._forget(subject, root)
+        self._copies.forget(subject, root)
         return seconds, after
 
     def _try(self, subject: Subject, found: Found, delay_s: float) -> tuple[str, list[str]]:
-        root = self._copy(subject, found.template)
+        root = self._copies.enter(subject, found.template)
         known = self._traces()
         sent, failed = interrupted(lambda: subject.run(self._spark, str(root)), delay_s)
         rules = [] if failed is None or sent else [f"it failed by itself: {failed!r:.300}"]
@@ -120,7 +120,7 @@ class Interrupts:
             subject.run(self._spark, str(root))
         if state_of(store).rows != found.after.rows:
             rules.append("repeated, the statement makes other rows")
-        self._forget(subject, root)
+        self._copies.forget(subject, root)
         return type(failed).__name__ if failed is not None else "too late", rules
 
     def _queried(self, root: Path, now: State) -> list[str]:
@@ -148,18 +148,6 @@ class Interrupts:
             *(f"view {name}" for name in views),
             *(f"tag {tag}" for tag in self._spark.sparkContext.getJobTags()),
         }
-
-    def _copy(self, subject: Subject, template: Path) -> Path:
-        self._number += 1
-        root = self._directory / "runs" / str(self._number)
-        shutil.copytree(template, root)
-        subject.enter(self._spark, root)
-        return root
-
-    def _forget(self, subject: Subject, root: Path) -> None:
-        if subject.table is not None:
-            self._spark.sql(f"DROP TABLE IF EXISTS {subject.table}")
-        shutil.rmtree(root)
 
     def lines_of(self, name: str) -> Iterator[str]:
         """Yield what a command has to say."""

@@ -18,6 +18,7 @@ from puredelta.store.local import LocalStore
 from simulation.kills.drivers import kill_within_job, run_copy, was_killed
 from simulation.kills.points import Points, noted, watched
 from simulation.sweep.commands import EVERY
+from simulation.sweep.copies import Copies
 from simulation.sweep.injection import Killed
 from simulation.sweep.judge import State, broken_rules, state_of
 from simulation.sweep.subject import Subject
@@ -67,7 +68,7 @@ class Kills:
         self, spark: SparkSession, directory: Path, subjects: Mapping[str, Subject] = EVERY
     ) -> None:
         self._spark, self._directory, self._subjects = spark, directory, subjects
-        self._number = 0
+        self._copies = Copies(spark, directory)
         self.killed: Counter[str] = Counter()
         """Drivers, by command."""
         self.by_point: Counter[str] = Counter()
@@ -101,11 +102,11 @@ class Kills:
     def unharmed(self, name: str) -> Found:
         """Run a command on a copy of its table, and return what becomes of it."""
         subject = self._subjects[name]
-        template = self._directory / "templates" / name.replace(", ", "-")
+        template = self._copies.template_of(name)
         template.mkdir(parents=True)
         subject.prepare(self._spark, template)
         before = state_of(LocalStore(template / "table"))
-        root = self._copy(subject, template)
+        root = self._copies.enter(subject, template)
         points = self._reached(subject, root, rival=False)
         after = state_of(LocalStore(root / "table"))
         self._forget(subject, root)
@@ -113,7 +114,7 @@ class Kills:
 
     def _raced(self, subject: Subject, found: Found) -> Mapping[str, int]:
         """Return the points that only a commit reaches which another one comes before."""
-        root = self._copy(subject, found.template)
+        root = self._copies.enter(subject, found.template)
         points = self._reached(subject, root, rival=True)
         self._forget(subject, root)
         names = {f"phase {phase.name}" for phase in _RACED}
@@ -145,7 +146,7 @@ class Kills:
     def at_point(self, name: str, found: Found, trial: Trial) -> list[str]:
         """Kill a driver at a point, and return what is wrong with the table."""
         subject = self._subjects[name]
-        root = self._copy(subject, found.template)
+        root = self._copies.enter(subject, found.template)
         status, failure = self._driver(subject, root, fatal=trial.point, rival=trial.has_rival)
         if not was_killed(status):
             return [f"the driver was not killed: it ended with {status} {failure[-300:]}"]
@@ -160,7 +161,7 @@ class Kills:
         return rules or self._used_again(subject, found, root, now)
 
     def _within_job(self, name: str, subject: Subject, found: Found) -> list[str]:
-        root = self._copy(subject, found.template)
+        root = self._copies.enter(subject, found.template)
         arguments = [name, str(root)]
         log = self._directory / "victims.log"
         if not kill_within_job("simulation.kills.victim", arguments, root, log):
@@ -177,17 +178,8 @@ class Kills:
         self._forget(subject, root)
         return rules
 
-    def _copy(self, subject: Subject, template: Path) -> Path:
-        self._number += 1
-        root = self._directory / "runs" / str(self._number)
-        shutil.copytree(template, root)
-        subject.enter(self._spark, root)
-        return root
-
     def _forget(self, subject: Subject, root: Path) -> None:
-        if subject.table is not None:
-            self._spark.sql(f"DROP TABLE IF EXISTS {subject.table}")
-        shutil.rmtree(root)
+        self._copies.forget(subject, root)
         root.with_suffix(".notes").unlink(missing_ok=True)
 
     def line_of(self, name: str) -> str:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from puredelta.errors import CommitUnknownError
 from puredelta.store.local import LocalStore
 from simulation.sweep.commands import EVERY
+from simulation.sweep.copies import Copies
 from simulation.sweep.injection import Injector, Killed, Kind, Place, injected, places
 from simulation.sweep.judge import State, broken_rules, state_of
 from simulation.sweep.session import forget_driver
@@ -35,9 +36,9 @@ class Sweep:
         until: float,
         subjects: Mapping[str, Subject] = EVERY,
     ) -> None:
-        self._spark, self._directory, self._until = spark, directory, until
+        self._spark, self._until = spark, until
         self._subjects = subjects
-        self._number = 0
+        self._copies = Copies(spark, directory)
         self.num_points: dict[str, int] = {}
         """How many points there are, by command."""
         self.tried: Counter[tuple[str, Place, Kind]] = Counter()
@@ -49,7 +50,7 @@ class Sweep:
     def run(self, name: str, *, every: int = 1) -> None:
         """Try the points of a command: all, or each so-manieth."""
         subject = self._subjects[name]
-        template = self._directory / "templates" / name.replace(", ", "-")
+        template = self._copies.template_of(name)
         template.mkdir(parents=True)
         subject.prepare(self._spark, template)
         before = state_of(_store(template))
@@ -70,7 +71,7 @@ class Sweep:
             self.violations += [f"{label}: {rule}" for rule in found]
 
     def _unharmed(self, subject: Subject, template: Path) -> tuple[Injector, State]:
-        root = self._copy(template)
+        root = self._copies.make(template)
         injector = Injector(str(root))
         subject.enter(self._spark, root)
         with injected(injector, root.with_suffix(".workers")):
@@ -87,7 +88,7 @@ class Sweep:
         point: tuple[Place, int, Kind],
     ) -> list[str]:
         before, after = states
-        root = self._copy(template)
+        root = self._copies.make(template)
         place, nth, kind = point
         injector = Injector(str(root), place, nth, kind)
         failed: BaseException | None = None
@@ -110,16 +111,8 @@ class Sweep:
         self._forget(subject, root)
         return found
 
-    def _copy(self, template: Path) -> Path:
-        self._number += 1
-        root = self._directory / "runs" / str(self._number)
-        shutil.copytree(template, root)
-        return root
-
     def _forget(self, subject: Subject, root: Path) -> None:
-        if subject.table is not None:
-            self._spark.sql(f"DROP TABLE IF EXISTS {subject.table}")
-        shutil.rmtree(root)
+        self._copies.forget(subject, root)
         shutil.rmtree(root.with_suffix(".workers"))
 
     def lines_of(self, name: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from puredelta.cli.context import Context
 from puredelta.cli.declared import DeclaredCommand
-from puredelta.cli.exit_codes import ExitCode, code_of, is_interrupted
+from puredelta.cli.exit_codes import ExitCode, code_of
 from puredelta.errors import DeltaError
 
 
@@ -34,7 +34,7 @@ def _failed(context: Context, error: BaseException) -> ExitCode:
     code = code_of(error)
     if context.verbose:
         traceback.print_exception(error)
-    if is_interrupted(error):
+    if code is ExitCode.INTERRUPTED:
         text = (
             "Interrupted. A statement that had not committed has changed nothing; "
             "puredelta history TABLE shows what was committed."

@@ -175,7 +175,7 @@ def commit_time(commit: Commit, times: Mapping[int, int]) -> int:
 
 def last_metadata(commits: Sequence[Commit]) -> Metadata | None:
     """Return the newest metadata action of the commits, None if there is none."""
-    found = [a for commit in commits for a in commit.actions if isinstance(a, Metadata)]
+    found = [metadata for commit in commits for metadata in commit.metadata]
     return found[-1] if found else None
 
 
@@ -196,11 +196,10 @@ def require_readable_range(
     start, end = commits[0].version, commits[-1].version
     require_feed(start_metadata, start, start=start, end=end)
     for commit in commits:
-        for action in commit.actions:
-            if isinstance(action, Metadata):
-                require_feed(action, commit.version, start=start, end=end)
-                if read is not None and commit.version > start:
-                    _require_readable(action, commit.version, read, start=start, end=end)
+        for metadata in commit.metadata:
+            require_feed(metadata, commit.version, start=start, end=end)
+            if read is not None and commit.version > start:
+                _require_readable(metadata, commit.version, read, start=start, end=end)
     if read is not None and not _is_readable(start_metadata, start, read):
         raise InvalidRequestError(
             f"Retrieving table changes between version {start} and {end} failed because of an "

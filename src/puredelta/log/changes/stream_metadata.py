@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from puredelta.errors import DeltaError
-from puredelta.log.changes.stream_schema import StreamedTable, metadata_of
+from puredelta.log.changes.stream_schema import StreamedTable
 from puredelta.log.replay.commit_files import Commit
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.actions import Metadata
@@ -31,7 +31,7 @@ class MetadataInForce:
 
     def require_commit(self, commit: Commit) -> None:
         """Check what is in force at a commit: its own metadata, or that before it."""
-        own, known = metadata_of(commit), self._known
+        own, known = commit.metadata, self._known
         self._table.require_supported(commit)
         for metadata in own:
             self.require_state(metadata, commit.version)

@@ -6,7 +6,6 @@ commit may lack columns; nothing else may differ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from puredelta.errors import ErrorCode, InvalidRequestError
@@ -84,11 +83,6 @@ class StreamedTable:
                 version=version,
                 path=self.root_uri,
             )
-
-
-def metadata_of(commit: Commit) -> Sequence[Metadata]:
-    """Return the metadata actions of a commit: one or none in a valid log."""
-    return [action for action in commit.actions if isinstance(action, Metadata)]
 
 
 def _text(metadata: Metadata) -> str:

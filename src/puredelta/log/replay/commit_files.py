@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.protocol.actions.action_json import parse_action
-from puredelta.protocol.actions.actions import Action, CommitInfo
+from puredelta.protocol.actions.actions import Action, CommitInfo, Metadata
 from puredelta.store.base import Store
 
 _COMMIT_INFO_KEY = b'"commitInfo"'
@@ -25,6 +25,11 @@ class Commit:
     def commit_info(self) -> CommitInfo | None:
         """Provenance; by protocol the first action where in-commit timestamps are enabled."""
         return next((a for a in self.actions if isinstance(a, CommitInfo)), None)
+
+    @property
+    def metadata(self) -> tuple[Metadata, ...]:
+        """The metadata actions: one or none in a valid log."""
+        return tuple(a for a in self.actions if isinstance(a, Metadata))
 
 
 def read_actions(store: Store, path: str) -> list[Action]:

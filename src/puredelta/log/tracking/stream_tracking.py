@@ -123,7 +123,7 @@ class StreamTracking:
         metadata, protocol = state.metadata, state.protocol
         states = [metadata]
         for commit in self._log.commits_after(first, through=last) if last > first else ():
-            states += _metadata(commit)[-1:]
+            states += commit.metadata[-1:]
             for newer in _protocols(commit):
                 if not supported_features(protocol) <= supported_features(newer):
                     raise no_common_state(self.location, first, last)
@@ -138,7 +138,7 @@ class StreamTracking:
         """Return whether a stream has to stop before the files of a commit."""
         if commit.version <= self._known_version:
             return False
-        metadata, protocols = _metadata(commit), _protocols(commit)
+        metadata, protocols = commit.metadata, _protocols(commit)
         return any(self._differs(m, None) for m in metadata) or any(
             p != self._read.protocol for p in protocols
         )
@@ -152,7 +152,7 @@ class StreamTracking:
         """
         for commit in self._log.commits_after(version - 1, through=version):
             if self.is_change(commit):
-                metadata = next(iter(_metadata(commit)), self._read.metadata)
+                metadata = next(iter(commit.metadata), self._read.metadata)
                 protocol = next(iter(_protocols(commit)), self._read.protocol)
                 entry = self._entry(metadata, protocol, version)
                 self._schema_log = self._schema_log.with_entry(entry)
@@ -197,7 +197,7 @@ def _merged(log: TableLog, current: TrackedSchema) -> TrackedSchema | None:
     """Return the state after the changes that follow without a row between; None without any."""
     merged, expected = current, current.version
     for commit in log.read_commits_left(current.version):
-        metadata, protocols = _metadata(commit), _protocols(commit)
+        metadata, protocols = commit.metadata, _protocols(commit)
         has_files = any(isinstance(a, Add | Remove | AddChangeFile) for a in commit.actions)
         if commit.version != expected or has_files or not (metadata or protocols):
             break
@@ -207,10 +207,6 @@ def _merged(log: TableLog, current: TrackedSchema) -> TrackedSchema | None:
             )
         expected += 1
     return None if merged is current else merged
-
-
-def _metadata(commit: Commit) -> Sequence[Metadata]:
-    return [action for action in commit.actions if isinstance(action, Metadata)]
 
 
 def _protocols(commit: Commit) -> Sequence[Protocol]:

@@ -40,7 +40,7 @@ class TrackedSchema:
 
     @classmethod
     def of(
-        cls, metadata: Metadata, protocol: Protocol, version: int, source_path: str
+        cls, metadata: Metadata, protocol: Protocol | None, version: int, source_path: str
     ) -> TrackedSchema:
         """Return the entry for what two actions say."""
         schema = parse_schema(metadata.schema_string)
@@ -69,16 +69,11 @@ class TrackedSchema:
         self, version: int, metadata: Metadata | None, protocol: Protocol | None
     ) -> TrackedSchema:
         """Return the state after the actions of a later commit."""
-        changed = replace(self, version=version, protocol=protocol or self.protocol)
+        protocol = protocol or self.protocol
         if metadata is None:
-            return changed
-        schema = parse_schema(metadata.schema_string)
-        return replace(
-            changed,
-            schema=schema,
-            partition_schema=_partition_schema(schema, metadata.partition_columns),
-            configuration=metadata.configuration,
-        )
+            return replace(self, version=version, protocol=protocol)
+        changed = TrackedSchema.of(metadata, protocol, version, self.source_path)
+        return replace(changed, table_id=self.table_id, previous=self.previous)
 
     def text(self) -> str:
         """Return the content of the entry's file."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from puredelta.errors import CorruptTableError, DeltaError, ErrorCode
@@ -135,15 +136,7 @@ def with_high_water_marks(schema: StructType, marks: Mapping[str, int]) -> Struc
 
 def without_high_water_marks(schema: StructType) -> StructType:
     """Return the schema without high water marks, which every generated value changes."""
-    return StructType(
-        tuple(
-            dataclasses.replace(
-                f,
-                metadata={k: v for k, v in f.metadata.items() if k != IDENTITY_HIGH_WATER_MARK},
-            )
-            for f in schema.fields
-        )
-    )
+    return _without(schema, {IDENTITY_HIGH_WATER_MARK})
 
 
 def without_writer_metadata(schema: StructType) -> StructType:
@@ -151,11 +144,13 @@ def without_writer_metadata(schema: StructType) -> StructType:
 
     Defaults, expressions and identities are left out, whose high water marks change all the time.
     """
+    return _without(schema, _OF_WRITERS)
+
+
+def _without(schema: StructType, keys: AbstractSet[str]) -> StructType:
     return StructType(
         tuple(
-            dataclasses.replace(
-                f, metadata={k: v for k, v in f.metadata.items() if k not in _OF_WRITERS}
-            )
+            dataclasses.replace(f, metadata={k: v for k, v in f.metadata.items() if k not in keys})
             for f in schema.fields
         )
     )
