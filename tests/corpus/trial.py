@@ -1,11 +1,11 @@
-"""A recorded statement that is tried before it is executed: both must say the same."""
+"""A statement that is tried before it is executed: both must say the same."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 import puredelta
 from puredelta import DeltaTable, Report, last_report
 from puredelta.errors import DeltaError, ErrorCode
+from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.write.write_session import temporary_settings
 from tests.corpus.case import Case
 from tests.corpus.conftest import explain
@@ -27,10 +28,15 @@ NO_DELTA_TABLE = "UNSUPPORTED_FEATURE.TABLE_OPERATION"
 
 @dataclass(frozen=True)
 class Tried:
-    """A request of puredelta's public API, of whatever makes one."""
+    """A statement in puredelta's public API, of whatever makes one."""
 
     dry_run: Callable[[], Report]
     preview: Callable[[], DataFrame]
+    execute: Callable[[], object]
+    has_feed: bool = False
+    """Whether the table records its changes."""
+    is_repeatable: bool = True
+    """Whether its new rows are the same when they are made again."""
 
 
 def require_same(run: Run, case: Case) -> str:
@@ -50,11 +56,22 @@ def _compared(run: Run, case: Case, path: str, source: DataFrame | None) -> str:
     tried = tried_of(run.spark, case, path, source)
     if tried is None:
         return "no statement that is tried"
-    before, version = files_below(path), run.place.last_commit(path)[0]
+    tried = replace(
+        tried,
+        has_feed=case.has_feed,
+        is_repeatable="rand(" not in str(case) and "uuid(" not in str(case),
+    )
+    return require_same_of(run.spark, path, tried)
+
+
+def require_same_of(spark: SparkSession, path: str, tried: Tried) -> str:
+    """Try and execute a statement on the table at a path, and say how far they were compared."""
+    log = TableLog.open(path)
+    before, version = files_below(path), log.latest_version()
     report, refusal = _outcome(tried.dry_run)
     preview, unseen = _outcome(lambda: encode_rows(tried.preview().drop("_clause")))
     assert files_below(path) == before, "something was left"
-    _, error = _outcome(lambda: _execute(run, case, path, source))
+    _, error = _outcome(tried.execute)
     if error is not None:
         assert refusal is not None, f"the dry run did not see {error}"
         if explain(error)["class"] == NO_DELTA_TABLE:
@@ -67,14 +84,12 @@ def _compared(run: Run, case: Case, path: str, source: DataFrame | None) -> str:
     done = last_report()
     assert done is not None
     require_alike(report, done)
-    last = run.place.last_commit(path)[0]
-    if last == version or not case.has_feed:
+    if log.latest_version() == version or not tried.has_feed:
         return "counts"
-    feed = run.engine.changes(path, version + 1).drop("_commit_version", "_commit_timestamp")
-    if "rand(" not in str(case) and "uuid(" not in str(case):
-        assert preview == encode_rows(
-            feed.select(*puredelta.read(run.spark, path).columns, "_change_type")
-        )
+    if tried.is_repeatable:
+        feed = puredelta.read_changes(spark, path, starting_version=version + 1)
+        columns = puredelta.read(spark, path).columns
+        assert preview == encode_rows(feed.select(*columns, "_change_type"))
     return "counts and change feed"
 
 
@@ -101,6 +116,7 @@ def tried_of(spark: SparkSession, case: Case, path: str, source: DataFrame | Non
         return Tried(
             dry_run=lambda: puredelta.dry_run(spark, text),
             preview=lambda: puredelta.preview(spark, text, PREVIEW_MAX),
+            execute=lambda: puredelta.sql(spark, text),
         )
     assert case.calls is not None
     names = [name for name, *_ in case.calls]
@@ -121,14 +137,10 @@ def tried_of(spark: SparkSession, case: Case, path: str, source: DataFrame | Non
         return at
 
     return Tried(
-        dry_run=lambda: request().dry_run(), preview=lambda: request().preview(PREVIEW_MAX)
+        dry_run=lambda: request().dry_run(),
+        preview=lambda: request().preview(PREVIEW_MAX),
+        execute=lambda: request().execute(),
     )
-
-
-def _execute(run: Run, case: Case, path: str, source: DataFrame | None) -> None:
-    answer = run._execute(case, path, source)
-    if answer is not None:
-        answer.collect()
 
 
 def _outcome(call: Callable[[], Any]) -> tuple[Any, Exception | None]:

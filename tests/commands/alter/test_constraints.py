@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ import puredelta
 from puredelta.commands.alter.constraints import add_check_constraint
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.jvm.classes import insist
+from simulation.interrupts.ctrl_c import interrupted
 
 
 def test_a_constraint_holds_for_old_and_new_rows(spark: SparkSession, tmp_path: Path) -> None:
@@ -37,3 +41,22 @@ def test_a_constraint_holds_for_old_and_new_rows(spark: SparkSession, tmp_path: 
     with pytest.raises(DeltaError) as error:
         add_check_constraint(spark, log, "POSITIVE", "a > -1")
     assert error.value.code is ErrorCode.CONSTRAINT_ALREADY_EXISTS
+
+
+def test_an_interrupt_ends_the_job_that_checks_the_rows(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    known = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, known))
+    puredelta.write(spark.range(60_000).coalesce(1), tmp_path)
+    log = TableLog.open(str(tmp_path))
+    slow = "length(repeat(string(id), 100000)) > 0"
+    sent, failed = interrupted(lambda: add_check_constraint(spark, log, "slow", slow), 1.5)
+    assert sent
+    assert failed is not None
+    tracker = spark.sparkContext.statusTracker()
+    ends = time.monotonic() + 3
+    while insist(tracker.getActiveJobsIds) and time.monotonic() < ends:
+        time.sleep(0.1)
+    assert not tracker.getActiveJobsIds()
+    assert log.latest_version() == 0

@@ -17,6 +17,7 @@ from puredelta.protocol.features.feature_usage import IDENTITY_HIGH_WATER_MARK
 from puredelta.protocol.features.filled_columns import Identity, identities
 from puredelta.protocol.schema.schema_edit import FieldPath, find_field
 from puredelta.spark.scan.scan import scan
+from puredelta.spark.session.concurrent_jobs import tagged_jobs
 from puredelta.spark.session.identifiers import quote_name
 
 
@@ -71,5 +72,6 @@ def synced_mark(identity: Identity, last: int) -> int | None:
 def _last_value(spark: SparkSession, snapshot: Snapshot, identity: Identity) -> int | None:
     column = F.col(quote_name([identity.column]))
     furthest = F.max(column) if identity.step > 0 else F.min(column)
-    row = scan(spark, snapshot, columns=[identity.column]).agg(furthest.alias("last")).first()
+    with tagged_jobs(spark):
+        row = scan(spark, snapshot, columns=[identity.column]).agg(furthest.alias("last")).first()
     return None if row is None or row["last"] is None else int(row["last"])
