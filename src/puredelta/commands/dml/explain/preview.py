@@ -10,7 +10,6 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -21,6 +20,7 @@ from puredelta.commands.dml.decide.row_plan import FiredUpdate
 from puredelta.commands.dml.explain.clauses import ClauseKind
 from puredelta.commands.dml.explain.inserts import count_inserts
 from puredelta.commands.dml.explain.shares import fair_shares, first_rows
+from puredelta.commands.dml.explain.shown_rows import held, union_of
 from puredelta.commands.dml.explain.trial import Trial, tried_statement
 from puredelta.commands.dml.new_rows.frame import (
     FIRST_INSERT,
@@ -49,13 +49,6 @@ from puredelta.spark.write.writer import stored_rows
 
 CLAUSE_COLUMN = "_clause"
 PREVIEW_ROWS = 20
-_KINDS_IN_ORDER = [
-    ChangeType.DELETE,
-    ChangeType.UPDATE_PREIMAGE,
-    ChangeType.UPDATE_POSTIMAGE,
-    ChangeType.INSERT,
-]
-_RANK = "__puredelta_rank"
 
 
 def preview_statement(
@@ -117,13 +110,13 @@ class _Preview:
         parts = list(self._parts())
         if not parts:
             return context.spark.createDataFrame([], whole)
-        rows = context.statement.timestamp.bind(functools.reduce(DataFrame.unionAll, parts))
+        rows = context.statement.timestamp.bind(union_of(parts, context.statement.config))
         bound = (
             context.command.bind(rows, only_subqueries=True)
             if context.statement.has_subqueries
             else rows
         )
-        return _held(bound, whole)
+        return held(bound, whole)
 
     def _parts(self) -> Iterator[DataFrame]:
         statement, positions = self.trial.context.statement, self.decision.positions
@@ -281,14 +274,3 @@ def _labelled(rows: DataFrame, kind: ChangeType, numbers: Mapping[int, int]) -> 
         F.col(FILE_ORDINAL).cast("int").alias(FILE_ORDINAL),
         F.col(ROW_INDEX).cast("long").alias(ROW_INDEX),
     )
-
-
-def _held(rows: DataFrame, schema: T.StructType) -> DataFrame:
-    """Compute the rows and keep them with the driver, both sides of an update together."""
-    rank = F.lit(len(_KINDS_IN_ORDER))
-    for number, kind in enumerate(_KINDS_IN_ORDER):
-        rank = F.when(F.col(CHANGE) == kind.value, F.lit(number)).otherwise(rank)
-    found: pa.Table = rows.withColumn(_RANK, rank).toArrow()
-    order = [(name, "ascending") for name in (CLAUSE, FILE_ORDINAL, ROW_INDEX, _RANK)]
-    kept = found.sort_by(order).drop_columns([FILE_ORDINAL, ROW_INDEX, _RANK])
-    return rows.sparkSession.createDataFrame(kept.rename_columns(schema.names), schema)
