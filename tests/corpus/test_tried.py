@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from puredelta.spark.write.write_session import temporary_settings
@@ -17,8 +18,9 @@ from tests.merge_cases.recorded import RecordedCase, graded_cases
 from tests.reference.random_cases import random_case
 
 SAMPLE = 4
-RANDOM = range(1_000, 1_300)
-"""Seeds of statements that nobody recorded: a dry run has to agree with the execution alone."""
+RANDOM = range(1_000, 1_310)
+"""Seeds of statements that nobody recorded: a dry run has to agree with the execution alone. A few
+have a source that Spark refuses to make."""
 _CASES = all_cases()
 _FED = [case for case in _CASES if case.has_feed and "error" not in case.expected_here]
 _SAMPLE = _FED[:: max(1, len(_FED) // SAMPLE)][:SAMPLE]
@@ -38,7 +40,11 @@ def test_every_case_is_tried(case: Case, run: Run) -> None:
 @pytest.mark.trials
 @pytest.mark.parametrize("seed", RANDOM)
 def test_every_random_statement_is_tried(seed: int, run: Run) -> None:
-    require_same(run, _with_feed(random_case(run.spark, seed)))
+    try:
+        case = random_case(run.spark, seed)
+    except PySparkException as refusal:
+        pytest.skip(f"no source: {refusal.getCondition()}")
+    require_same(run, _with_feed(case))
 
 
 def _with_feed(case: Case) -> Case:

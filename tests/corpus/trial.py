@@ -15,6 +15,7 @@ import puredelta
 from puredelta import DeltaTable, Report, last_report
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.log.replay.table_log import TableLog
+from puredelta.spark.session.types import quoted
 from puredelta.spark.write.write_session import temporary_settings
 from tests.corpus.case import Case
 from tests.corpus.conftest import explain
@@ -88,7 +89,7 @@ def require_same_of(spark: SparkSession, path: str, tried: Tried) -> str:
         return "counts"
     if tried.is_repeatable:
         feed = puredelta.read_changes(spark, path, starting_version=version + 1)
-        columns = puredelta.read(spark, path).columns
+        columns = [quoted(name) for name in puredelta.read(spark, path).columns]
         assert preview == encode_rows(feed.select(*columns, "_change_type"))
     return "counts and change feed"
 
