@@ -13,7 +13,10 @@ from pyspark.sql import types as T
 
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.protocol.schema.schema_json import encode_schema, parse_schema
-from puredelta.protocol.schema.types import DataType, StructField, StructType
+from puredelta.protocol.schema.spatial import SpatialName
+from puredelta.protocol.schema.traversal import map_primitives
+from puredelta.protocol.schema.types import DataType, PrimitiveType, StructField, StructType
+from puredelta.spark.session.spatial_types import HAVE_SPATIAL_TYPES, require_known_spatial_types
 
 _TABLE_METADATA = (
     "delta.columnMapping.",
@@ -34,13 +37,26 @@ def to_spark(schema: StructType) -> T.StructType:
     Raises:
         UnsupportedError: this PySpark does not know one of the types.
     """
+    if not HAVE_SPATIAL_TYPES:
+        require_known_spatial_types(schema)
     try:
-        return T.StructType.fromJson(json.loads(encode_schema(schema)))
+        return T.StructType.fromJson(json.loads(encode_schema(_in_words_of_spark(schema))))
     except (PySparkException, AssertionError) as unknown:
+        require_known_spatial_types(schema)
         raise UnsupportedError(
             f"This version of PySpark cannot represent the schema {schema}: {unknown}",
             code=ErrorCode.UNSUPPORTED_DATA_TYPES,
         ) from unknown
+
+
+def _in_words_of_spark(schema: StructType) -> StructType:
+    """Return the schema with geometries and geographies as Spark names them."""
+    return map_primitives(schema, _spatial_in_words_of_spark)
+
+
+def _spatial_in_words_of_spark(kind: PrimitiveType) -> PrimitiveType:
+    spatial = SpatialName.parse(kind.name)
+    return kind if spatial is None else PrimitiveType(spatial.spark_name)
 
 
 def to_spark_type(data_type: DataType) -> T.DataType:
