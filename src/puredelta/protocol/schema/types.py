@@ -100,6 +100,16 @@ class StructType:
 DataType: TypeAlias = PrimitiveType | DecimalType | ArrayType | MapType | StructType
 """Closed union: ``match`` over it ends in ``assert_never``."""
 
+
+def is_spatial(data_type: DataType) -> bool:
+    """Return whether the values are geometries or geographies: they have no order.
+
+    >>> is_spatial(PrimitiveType("geometry(OGC:CRS84)")), is_spatial(PrimitiveType("binary"))
+    (True, False)
+    """
+    return isinstance(data_type, PrimitiveType) and SpatialName.parse(data_type.name) is not None
+
+
 STRING = PrimitiveType("string")
 LONG = PrimitiveType("long")
 INTEGER = PrimitiveType("integer")
