@@ -30,6 +30,9 @@ _TABLE_METADATA = (
 """Keys that steer the table's own columns. On the column of a frame they mean nothing, and they
 would steer any table that the frame is written to."""
 
+_SHOWN = 2000
+"""Characters of a schema in a message."""
+
 
 def to_spark(schema: StructType) -> T.StructType:
     """Return the schema as PySpark's type, nullability and field metadata included.
@@ -44,7 +47,8 @@ def to_spark(schema: StructType) -> T.StructType:
     except (PySparkException, AssertionError) as unknown:
         require_known_spatial_types(schema)
         raise UnsupportedError(
-            f"This version of PySpark cannot represent the schema {schema}: {unknown}",
+            f"This version of PySpark cannot represent the schema {str(schema)[:_SHOWN]}: "
+            f"{str(unknown)[:_SHOWN]}",
             code=ErrorCode.UNSUPPORTED_DATA_TYPES,
         ) from unknown
 
