@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from puredelta.api import read, read_changes, sql, write
@@ -316,7 +316,7 @@ def test_types_that_spark_does_not_know_are_refused(
     with pytest.raises(UnsupportedError) as error:
         read(spark, path).collect()
     assert len(error.value.message) < 10_000
-    with pytest.raises(DeltaError):
+    with pytest.raises((DeltaError, AnalysisException)):
         DeltaTable.forPath(spark, path).update("id = 1", {"g": "NULL"})
     assert TableLog.open(path).snapshot().version == 0
 
@@ -341,7 +341,7 @@ def test_a_value_that_is_no_geometry_fails_and_can_be_deleted(
     write_geometries(Path(path, "a.parquet"), [*POINTS, b"junk"], crs="EPSG:3857")
     DeltaTable.convertToDelta(spark, f"parquet.`{path}`")
     assert read(spark, path).where("id = 2").select("id").count() == 1
-    with pytest.raises(PySparkException):
+    with pytest.raises(Exception, match="WKB_PARSE_ERROR"):  # of Spark's task, by Py4J
         read(spark, path).collect()
     sql(
         spark,
