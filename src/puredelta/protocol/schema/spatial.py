@@ -85,10 +85,17 @@ class SpatialName:
         return self.base, self.crs if srid is None else srid, self.algorithm
 
     @property
+    def spark_crs(self) -> str:
+        """How Spark names the system; one that this module does not know stays as it is."""
+        srid = self.srid
+        if srid is None:
+            return self.crs.upper() if self.is_mixed else self.crs
+        return _SPARK_CRS[srid]
+
+    @property
     def spark_name(self) -> str:
-        """How Spark's JSON names it; a system that this module does not know stays as it is."""
-        crs = self.crs.upper() if self.is_mixed else _SPARK_CRS.get(self.srid, self.crs)  # type: ignore[arg-type]
-        return self._with(crs, self.algorithm and self.algorithm.upper())
+        """How Spark's JSON names it."""
+        return self._with(self.spark_crs, self.algorithm and self.algorithm.upper())
 
     @property
     def catalog_name(self) -> str:
