@@ -14,6 +14,7 @@ from puredelta.api import read, read_changes, sql, write
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import StructType
+from puredelta.spark.write.write_session import temporary_settings
 from puredelta.tables import DeltaTable
 from tests.commands.spatial.geometries import (
     at,
@@ -101,6 +102,28 @@ def test_rows_are_written_changed_and_read(spark: SparkSession, path: str, vecto
     ]
     counts = read(spark, path).selectExpr("count(*)", "count(g)", "min(id)", "max(id)").first()
     assert tuple(counts or ()) == (6, 3, 1, 6)
+
+
+@pytest.mark.parametrize(("writer", "reader"), [("spark", "arrow"), ("arrow", "spark")])
+def test_arrow_carries_what_spark_does(
+    spark: SparkSession, path: str, writer: str, reader: str
+) -> None:
+    with temporary_settings(spark, {"spark.puredelta.io": writer}):
+        write(places(spark, 0, 6), path)
+        expected = shown(spark, path)
+    with temporary_settings(spark, {"spark.puredelta.io": reader}):
+        assert shown(spark, path) == expected
+        assert read(spark, path).where("g IS NULL").count() == 2
+        source = places(spark, 5, 8, x=2).alias("s")
+        merge = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
+        merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+        DeltaTable.forPath(spark, path).update("id = 1", {"g": "NULL"})
+    with temporary_settings(spark, {"spark.puredelta.io": writer}):
+        rows = shown(spark, path)
+    assert [row[1] for row in rows] == [None, None, 1, None, 1, 2, None, 2]
+    kinds = {(column, kind.replace("crs=OGC:CRS84", "crs=")) for column, kind in STORED}
+    written = logical_types(path)
+    assert {(column, kind.replace("crs=OGC:CRS84", "crs=")) for column, kind in written} == kinds
 
 
 def test_null_counts_are_kept_and_no_bounds(spark: SparkSession, path: str) -> None:

@@ -23,7 +23,7 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
-from puredelta.worker.spatial import spatial_type
+from puredelta.worker.scan.spatial import spatial_type
 
 _COLLATED = "string collate "
 

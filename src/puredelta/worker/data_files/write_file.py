@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from puredelta.worker.files import DataPath, NewFile, joined
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.read_rows import Mask, OnlySparkError
-from puredelta.worker.spatial import parquet_schema, plain_schema
+from puredelta.worker.scan.spatial import parquet_schema, plain_schema
 from puredelta.worker.wire import codec_of
 
 OUT_OF_REACH = (FileNotFoundError, PermissionError, NotADirectoryError)

@@ -30,7 +30,7 @@ from puredelta.worker.data_files.write_file import (
 from puredelta.worker.files import DataPath, joined, make_directory
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.scan.columns import ColumnRules, as_stored
-from puredelta.worker.spatial import plain_schema
+from puredelta.worker.scan.spatial import plain_schema
 from puredelta.worker.wire import Fields, codec_of
 
 _RULES = ColumnRules(case_sensitive=True)

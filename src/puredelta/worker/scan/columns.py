@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from puredelta.worker.read_rows import OnlySparkError, require_one_calendar
-from puredelta.worker.spatial import from_binary, is_spatial, to_binary
+from puredelta.worker.scan.spatial import from_binary, is_spatial, to_binary
 
 FIELD_ID = b"PARQUET:field_id"
 

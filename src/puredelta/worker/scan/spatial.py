@@ -62,8 +62,8 @@ def from_binary(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 def to_binary(column: pa.Array) -> pa.Array:
     """Return what Spark hands over as well-known binary."""
-    values = column.field(1)
-    return pc.if_else(column.is_null(), None, values) if column.null_count else values
+    values: pa.Array = column.flatten()[1]  # NULL where the struct is
+    return values
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
