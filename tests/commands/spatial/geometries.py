@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,10 @@ def shown(spark: SparkSession, path: str, **version: Any) -> list[tuple[Any, ...
 
 
 def logical_types(path: str) -> set[tuple[str, str]]:
-    """Return the columns of all data files with the logical types that are no texts."""
+    """Return the columns of all data files with the logical types that are no texts.
+
+    The default system may have no name in a file.
+    """
     files = (f for f in Path(path).rglob("*.parquet") if "_delta_log" not in f.parts)
     columns = (
         schema.column(i)
@@ -69,7 +73,7 @@ def logical_types(path: str) -> set[tuple[str, str]]:
         for i in range(len(schema))
     )
     return {
-        (column.path, str(column.logical_type))
+        (column.path, re.sub(r"crs=(?=[,)])", "crs=OGC:CRS84", str(column.logical_type)))
         for column in columns
         if column.physical_type == "BYTE_ARRAY" and str(column.logical_type) != "String"
     }
