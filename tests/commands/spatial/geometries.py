@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.api import read
-from puredelta.spark.session.spatial_types import HAVE_SPATIAL_TYPES
+from puredelta.spark.session.types import HAVE_SPATIAL_TYPES
 
 needs_spatial_types = pytest.mark.skipif(
     not HAVE_SPATIAL_TYPES, reason="PySpark 4.2 and pyarrow 20 have columns of geometries"

@@ -11,7 +11,7 @@ from puredelta.api import read, write
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.schema.types import PrimitiveType, StructField, StructType
-from puredelta.spark.session import spatial_types, types
+from puredelta.spark.session import types
 from puredelta.tables import DeltaTable
 from tests.commands.spatial.geometries import respell
 
@@ -19,8 +19,7 @@ from tests.commands.spatial.geometries import respell
 def test_what_reads_or_writes_the_columns_says_what_has_them(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (spatial_types, types):
-        monkeypatch.setattr(module, "HAVE_SPATIAL_TYPES", False)
+    monkeypatch.setattr(types, "HAVE_SPATIAL_TYPES", False)
     path = str(tmp_path / "t")
     properties = {"delta.feature.geospatial": "supported"}
     write(spark.sql("SELECT 1 id, X'01' g"), path, properties=properties)

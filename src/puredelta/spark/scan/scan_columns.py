@@ -25,11 +25,11 @@ from puredelta.spark.session.helper_columns import (
     FILE_TIME,
     require_no_helper_names,
 )
-from puredelta.spark.session.spatial_types import require_known_spatial_types
 from puredelta.spark.session.types import (
     as_nullable,
     holds_struct,
     quoted,
+    require_known_spatial_types,
     to_spark,
     without_table_metadata,
 )

@@ -1,7 +1,7 @@
 """Geometries and geographies in Arrow, inside a Spark worker.
 
 Spark hands them to its workers, and takes them back, as structs of a number (SRID) and well-known
-binary; Parquet has the binary alone, in columns of a type that names the reference system.
+binary; Parquet has the binary alone, in columns of a type that names the system of coordinates.
 
 Traps this module knows:
 
