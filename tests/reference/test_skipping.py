@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import puredelta
+from puredelta.spark.write.write_session import temporary_settings
 from tests.spark.scan.skipping_cases import PARTITIONED_BY, conditions, files_read, many_types
 
 pytestmark = [pytest.mark.reference, pytest.mark.spark]
@@ -50,3 +51,46 @@ def test_x_70_no_query_reads_more_files(
         print(f"\n{layout}: {num_ours} files read here, {num_theirs} by delta-spark")  # noqa: T201
     assert worse == {}
     assert num_ours <= num_theirs
+
+
+_BELOW = ("= {}", "< {}", "<= {}", "<=> {}", "IN ({}, 3.5)")
+"""What NaN is not among, so that bounds that leave it out tell all."""
+_ABOVE = ("> {}", ">= {}", "<> {}", "BETWEEN 7 AND {}")
+"""What NaN may be among, also in a part of the condition."""
+_CONSTANTS = ("-5", "0", "29.5", "60.125", "119", "1e3")
+
+
+@pytest.mark.parametrize("tells_nan", ["false", "true"])
+def test_x_70_conditions_on_numbers_without_nan(
+    spark: SparkSession, tmp_path: Path, tells_nan: str
+) -> None:
+    path = str(tmp_path / "t")
+    rows = many_types(spark).selectExpr(
+        "id",
+        "cast(id / 4 AS float) fl",
+        "id * 1.5D - 90 do",
+        "named_struct('x', IF(id % 3 = 0, NULL, id / 2)) st",
+    )
+    puredelta.write(rows, path)
+    tests = (*_BELOW, *(_ABOVE if tells_nan == "true" else ()))
+    wanted = [
+        f"{column} {test.format(constant)}"
+        for column in ("fl", "do", "st.x")
+        for test in tests
+        for constant in _CONSTANTS
+    ]
+    worse = {}
+    with temporary_settings(spark, {"spark.puredelta.boundsTellNaN": tells_nan}):
+        ours = puredelta.read(spark, path)
+        theirs = spark.read.format("delta").load(path)
+        for condition in wanted:
+            read = files_read(ours.where(condition))
+            they_read = len(theirs.where(condition).inputFiles())
+            if read > they_read:
+                worse[condition] = (read, they_read)
+        for condition in wanted[:: len(_CONSTANTS)]:
+            found = [
+                f.where(condition).select("id").orderBy("id").collect() for f in (ours, theirs)
+            ]
+            assert found[0] == found[1], condition
+    assert worse == {}

@@ -35,6 +35,8 @@ LEGACY_INT96 = b"org.apache.spark.legacyINT96"
 _UNFAITHFUL_TYPES = frozenset(
     {"ENUM", "BSON", "JSON", "INTERVAL", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
 )
+_WITHOUT_NAME = frozenset({"UNDEFINED", "UNKNOWN"})
+"""What an Arrow calls types that it only knows by halves: 20 to 25 do geometries, for example."""
 _CALENDARS_AGREE_DAYS = -25_567
 """1900-01-01: long after the last country changed its calendar, and before zones had rules."""
 _DAY_US = 86_400_000_000
@@ -204,12 +206,16 @@ def unfaithful(source: OpenFile) -> str | None:
     leaves = source.leaves()
     for leaf in leaves:
         kind = leaf.logical_type.type
-        if kind in _UNFAITHFUL_TYPES:
+        if kind in _UNFAITHFUL_TYPES or (kind in _WITHOUT_NAME and not _is_null_type(leaf)):
             return f"column {leaf.path} has logical type {kind}"
     marks = source.metadata.metadata or {}
     if LEGACY_INT96 in marks and any(leaf.physical_type == "INT96" for leaf in leaves):
         return "INT96 timestamps in the hybrid calendar"
     return None
+
+
+def _is_null_type(leaf: Any) -> bool:
+    return '"Null"' in leaf.logical_type.to_json()
 
 
 def require_one_calendar(column: pa.Array) -> None:

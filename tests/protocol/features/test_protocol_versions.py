@@ -24,6 +24,7 @@ from puredelta.protocol.schema.types import (
     LONG,
     TIMESTAMP_NTZ,
     ArrayType,
+    DataType,
     MapType,
     PrimitiveType,
     StructField,
@@ -245,16 +246,18 @@ def test_unknown_reader_features_are_refused_by_name() -> None:
     assert caught.value.details["features"] == ("a-new", "b-new")
 
 
+@pytest.mark.parametrize("capability", list(Capability))
 @pytest.mark.parametrize(
-    ("name", "schema"),
+    "type_",
     [
-        ("geospatial", column("v", PrimitiveType("geometry(OGC:CRS84)"))),
-        ("geospatial", column("v", MapType(LONG, ArrayType(PrimitiveType("geography(4326)"))))),
+        PrimitiveType("geometry(OGC:CRS84)"),
+        MapType(LONG, ArrayType(PrimitiveType("geography(OGC:CRS84, spherical)"))),
     ],
 )
-def test_a_column_of_a_type_we_do_not_read_is_named(name: str, schema: StructType) -> None:
-    with pytest.raises(UnsupportedError, match=f"{name} .used by column v"):
-        check(Capability.READ, listing(name), schema)
+def test_columns_of_geometries_are_read_and_written(
+    capability: Capability, type_: DataType
+) -> None:
+    check(capability, listing("geospatial"), column("v", type_))
 
 
 @pytest.mark.parametrize("capability", list(Capability))

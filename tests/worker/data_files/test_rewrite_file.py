@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from puredelta.worker.data_files.rewrite_file import (
 )
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
 from puredelta.worker.limits import LIMITS, LIMITS_CODEC, Limits
+from puredelta.worker.read_rows import OpenFile
 
 ROWS = 1000
 DROPPED = [0, 1, 63, 64, 500, 999]
@@ -392,3 +394,27 @@ def test_rows_of_a_group_keep_their_ids(tmp_path: Path) -> None:
         pq.write_table(pa.table({"id": [1, 2, 3]}), path)
     (answer,) = rewrite_together([tracking(p, [1], base=100 * n) for n, p in enumerate(paths)])
     assert kept(answer, tmp_path)["_id"].to_pylist() == [0, 2, 100, 102]
+
+
+@pytest.mark.parametrize(
+    ("kind", "described", "reason"),
+    [
+        ("UNKNOWN", '{"Type": "Geometry", "crs": "EPSG:3857"}', "logical type UNKNOWN"),
+        ("UNDEFINED", '{"Type": "Undefined"}', "logical type UNDEFINED"),
+        ("UNKNOWN", '{"Type": "Null"}', None),
+    ],
+)
+def test_a_type_that_this_arrow_only_half_knows_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    described: str,
+    reason: str | None,
+) -> None:
+    source = tmp_path / "old.parquet"
+    pq.write_table(pa.table({"g": [b"1", b"2"]}), source)
+    logical = SimpleNamespace(type=kind, to_json=lambda: described)
+    leaf = SimpleNamespace(path="g", physical_type="BYTE_ARRAY", logical_type=logical)
+    monkeypatch.setattr(OpenFile, "leaves", lambda _: [leaf])
+    refusal = rewritten(order(source, [0])).refusal
+    assert (refusal is None) if reason is None else reason in (refusal or "")

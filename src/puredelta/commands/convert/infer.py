@@ -16,6 +16,7 @@ from puredelta.commands.convert.parquet_schema import UnknownShapeError, schema_
 from puredelta.commands.convert.settings import ParquetTypes
 from puredelta.errors import DeltaError, ErrorCode, InvalidRequestError
 from puredelta.protocol.schema.schema_json import parse_type, simple_string
+from puredelta.protocol.schema.spatial import SpatialName
 from puredelta.protocol.schema.traversal import all_fields, as_nullable, map_fields, primitive_names
 from puredelta.protocol.schema.types import PRIMITIVE_NAMES, VARIANT, StructField, StructType
 from puredelta.protocol.table.schema_merge import merge_schemas
@@ -192,5 +193,10 @@ def _foreign_types(field: StructField) -> list[str]:
     collations = [f.metadata.get(_COLLATIONS, {}) for f in (field, *all_fields(field.type))]
     return [
         *(f"string collate {name}" for known in collations for name in known.values()),
-        *(name for _, name in primitive_names(field.type) if name not in _DELTA_TYPES),
+        *(name for _, name in primitive_names(field.type) if not _is_delta_type(name)),
     ]
+
+
+def _is_delta_type(name: str) -> bool:
+    spatial = SpatialName.parse(name)
+    return name in _DELTA_TYPES or (spatial is not None and not spatial.is_mixed)

@@ -17,6 +17,7 @@ from puredelta.protocol.features.column_mapping import MAX_COLUMN_ID, assign_col
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.features.protocol_changes import required_protocol
 from puredelta.protocol.schema.schema_json import encode_schema, simple_string
+from puredelta.protocol.schema.spatial import SpatialName
 from puredelta.protocol.schema.traversal import primitive_names, shape
 from puredelta.protocol.schema.types import (
     PRIMITIVE_NAMES,
@@ -29,8 +30,7 @@ from puredelta.protocol.table.schema_checks import require_valid_schema
 from puredelta.protocol.table.schema_merge import merge_schemas
 from puredelta.protocol.table.table_config import TableConfig
 
-_GEOSPATIAL = ("geometry", "geography")
-_KNOWN_TO_FEATURES = ("string", "variant")
+_KNOWN_TO_FEATURES = ("string", "variant", "geometry", "geography")
 """Whether a table may have one of these is decided by its features."""
 
 
@@ -98,14 +98,14 @@ def require_storable_types(schema: StructType) -> None:
 
     Raises:
         InvalidRequestError: an interval, for example (UNSUPPORTED_DATA_TYPES).
-        UnsupportedError: it has one, which is not implemented (GEOSPATIAL_NOT_SUPPORTED).
+        UnsupportedError: geometries of many reference systems (GEOSPATIAL_NOT_SUPPORTED).
     """
-    others = {
-        f"{'.'.join(path)}: {name}": name.startswith(_GEOSPATIAL)
-        for path, name in primitive_names(schema)
+    found = [(f"{'.'.join(path)}: {name}", name) for path, name in primitive_names(schema)]
+    wrong = [
+        column
+        for column, name in found
         if name not in PRIMITIVE_NAMES and not name.startswith(_KNOWN_TO_FEATURES)
-    }
-    wrong = [column for column, is_geospatial in others.items() if not is_geospatial]
+    ]
     if wrong:
         raise InvalidRequestError(
             f"Found columns using unsupported data types: [{', '.join(wrong)}]. Cast them to a "
@@ -113,12 +113,20 @@ def require_storable_types(schema: StructType) -> None:
             code=ErrorCode.UNSUPPORTED_DATA_TYPES,
             columns=tuple(wrong),
         )
-    if others:
+    mixed = [column for column, name in found if _is_mixed(name)]
+    if mixed:
         raise UnsupportedError(
-            f"Geospatial types are not supported: {', '.join(others)}. "
-            "Store ST_AsBinary of the values in a column of type BINARY.",
+            "A column of a table has one coordinate reference system, but every value of these "
+            f"has its own: {', '.join(mixed)}. Give all values the same, for example by "
+            "`ST_SetSrid(value, 4326)`, or store ST_AsBinary and ST_Srid of them.",
             code=ErrorCode.GEOSPATIAL_NOT_SUPPORTED,
+            columns=tuple(mixed),
         )
+
+
+def _is_mixed(name: str) -> bool:
+    spatial = SpatialName.parse(name)
+    return spatial is not None and spatial.is_mixed
 
 
 def with_canonical_names(rows: StructType, table: StructType) -> StructType:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.features.properties import parse_columns
-from puredelta.protocol.schema.types import DataType, StructField, StructType
+from puredelta.protocol.schema.types import DataType, StructField, StructType, is_spatial
 from puredelta.protocol.table.stats import indexed_columns
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.delta_conf import Z_ORDER_STATS_CHECK
@@ -40,7 +40,7 @@ def resolve_z_columns(
                 column=name,
             )
         path, kind = _find(name, config.data_schema, case_sensitive=case_sensitive)
-        if not any(leaf[: len(path)] == path for leaf in indexed):
+        if is_spatial(kind) or not any(leaf[: len(path)] == path for leaf in indexed):
             without.append(name)
         found.append((path, kind))
     if without and checks_statistics:

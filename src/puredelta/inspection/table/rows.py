@@ -18,6 +18,7 @@ from puredelta.protocol.schema.types import (
     MapType,
     PrimitiveType,
     StructType,
+    is_spatial,
 )
 
 _BATCH_ROWS_MAX = 4_096
@@ -71,6 +72,8 @@ def _arrow_type(data_type: DataType, column: str) -> pa.DataType:
             return pa.list_(_arrow_type(element, column))
         case MapType(key, value):
             return pa.map_(_arrow_type(key, column), _arrow_type(value, column))
+        case PrimitiveType() if is_spatial(data_type):
+            return pa.binary()  # well-known binary
         case PrimitiveType() | DecimalType():
             stored = stored_type(data_type)
             if stored is None:

@@ -116,7 +116,7 @@ def _writer(name: str, support: Support, **row: object) -> Feature:
 
 _CATALOG = "commits of this table go through a catalog, which a log on storage alone cannot see"
 _ICEBERG = "files and metadata would have to keep Iceberg's rules, which is not implemented"
-_GEO = "columns of geometry and geography types are not implemented"
+_GEO = "with PySpark 4.2 or newer, which has the types"
 _REDIRECT = "the table redirects to another place, which is not implemented"
 
 _HAS_VARIANT = usage.when_types_are("variant")
@@ -293,10 +293,10 @@ FEATURES: tuple[Feature, ...] = (
     *(
         _writer(
             name,
-            inactive(_GEO),
+            yes(_GEO),
             reader=True,
             enabled_by=enabled_by,
-            read=inactive(_GEO),
+            read=yes(_GEO),
             used=_HAS_GEO,
         )
         for name, enabled_by in (

@@ -14,6 +14,7 @@ from typing_extensions import assert_never
 
 from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
 from puredelta.protocol.json_text import parse_json
+from puredelta.protocol.schema.spatial import SpatialName
 from puredelta.protocol.schema.types import (
     ArrayType,
     DataType,
@@ -123,7 +124,8 @@ def simple_string(data_type: DataType) -> str:
     """
     match data_type:
         case PrimitiveType(name):
-            return _SIMPLE_NAMES.get(name, name)
+            spatial = SpatialName.parse(name)
+            return _SIMPLE_NAMES.get(name, name) if spatial is None else spatial.catalog_name
         case DecimalType(precision, scale):
             return f"decimal({precision},{scale})"
         case ArrayType(element):
@@ -142,6 +144,9 @@ def _parse_name(name: str) -> DataType:
         if not 0 < precision <= DECIMAL_PRECISION_MAX or scale > precision:
             raise _broken(f"a decimal has at most {DECIMAL_PRECISION_MAX} digits", name)
         return DecimalType(precision, scale)
+    spatial = SpatialName.parse(name)
+    if spatial is not None:
+        return PrimitiveType(spatial.name)
     return _ALIASES.get(name) or PrimitiveType(name)
 
 

@@ -146,6 +146,39 @@ def map_fields(data_type: DataType, change: Callable[[StructField], StructField]
             assert_never(data_type)
 
 
+@overload
+def map_primitives(
+    data_type: StructType, change: Callable[[PrimitiveType], DataType]
+) -> StructType: ...
+
+
+@overload
+def map_primitives(
+    data_type: DataType, change: Callable[[PrimitiveType], DataType]
+) -> DataType: ...
+
+
+def map_primitives(data_type: DataType, change: Callable[[PrimitiveType], DataType]) -> DataType:
+    """Return the type with every primitive type inside it changed."""
+    match data_type:
+        case StructType(fields):
+            return StructType(
+                tuple(replace(f, type=map_primitives(f.type, change)) for f in fields)
+            )
+        case ArrayType(element, contains_null):
+            return ArrayType(map_primitives(element, change), contains_null)
+        case MapType(key, value, contains_null):
+            return MapType(
+                map_primitives(key, change), map_primitives(value, change), contains_null
+            )
+        case PrimitiveType():
+            return change(data_type)
+        case DecimalType():
+            return data_type
+        case _:
+            assert_never(data_type)
+
+
 def as_nullable(data_type: DataType) -> DataType:
     """Return the type with every field, element and value allowed to be null."""
     match data_type:

@@ -9,16 +9,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from puredelta.protocol.schema.spatial import SpatialName
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PrimitiveType:
     """A type that is written as one word: ``string``, ``long``, ``timestamp_ntz``, ...
 
     An unknown name (``variant``, ``geometry(...)``) is kept unchanged; the features of the table
-    decide whether it may be used.
+    decide whether it may be used. Types are equal by their names, those of geometry and geography
+    by what the names mean: ``geometry(srid:3857)`` equals ``geometry(EPSG:3857)``.
     """
 
     name: str
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with another type by meaning."""
+        if not isinstance(other, PrimitiveType):
+            return NotImplemented
+        return self.name == other.name or (
+            self.name.startswith("geo") and _meaning(self.name) == _meaning(other.name)
+        )
+
+    def __hash__(self) -> int:
+        """Hash the meaning."""
+        return hash(_meaning(self.name) if self.name.startswith("geo") else self.name)
+
+
+def _meaning(name: str) -> object:
+    spatial = SpatialName.parse(name)
+    return name if spatial is None else spatial.meaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +99,16 @@ class StructType:
 
 DataType: TypeAlias = PrimitiveType | DecimalType | ArrayType | MapType | StructType
 """Closed union: ``match`` over it ends in ``assert_never``."""
+
+
+def is_spatial(data_type: DataType) -> bool:
+    """Return whether the values are geometries or geographies: they have no order.
+
+    >>> is_spatial(PrimitiveType("geometry(OGC:CRS84)")), is_spatial(PrimitiveType("binary"))
+    (True, False)
+    """
+    return isinstance(data_type, PrimitiveType) and SpatialName.parse(data_type.name) is not None
+
 
 STRING = PrimitiveType("string")
 LONG = PrimitiveType("long")

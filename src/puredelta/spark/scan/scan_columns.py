@@ -29,6 +29,7 @@ from puredelta.spark.session.types import (
     as_nullable,
     holds_struct,
     quoted,
+    require_known_spatial_types,
     to_spark,
     without_table_metadata,
 )
@@ -69,7 +70,12 @@ class ScanColumns:
     def of(
         cls, config: TableConfig, fields: Sequence[StructField], padded: Mapping[str, Limits]
     ) -> ScanColumns:
-        """Return what is read for some columns of a table; ``padded`` has those with a char(n)."""
+        """Return what is read for some columns of a table; ``padded`` has those with a char(n).
+
+        Raises:
+            UnsupportedError: this PySpark does not know one of the types.
+        """
+        require_known_spatial_types(StructType(tuple(fields)))
         mode = config.column_mapping
         partitioned = frozenset(config.partition_columns)
         # Parquet has no type for a column that is always NULL (M-56).

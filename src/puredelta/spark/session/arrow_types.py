@@ -12,6 +12,7 @@ from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.files.stored_types import stored_type
 from puredelta.protocol.features.column_mapping import PARQUET_FIELD_ID
 from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.spatial import SpatialName
 from puredelta.protocol.schema.types import (
     VOID,
     ArrayType,
@@ -22,6 +23,7 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
+from puredelta.worker.scan.spatial import spatial_type
 
 _COLLATED = "string collate "
 
@@ -53,13 +55,25 @@ def _arrow_type(data_type: DataType) -> pa.DataType:
             return pa.string()
         case _ if data_type == VOID:
             return pa.null()
+        case PrimitiveType(name) if (spatial := SpatialName.parse(name)) is not None:
+            return _spatial_type(spatial)
         case DecimalType() | PrimitiveType():
             if (found := stored_type(data_type)) is not None:
                 return found
-            raise UnsupportedError(
-                f"Arrow cannot hold values of type {simple_string(data_type)}, and Spark itself "
-                "has no way to the storage of this table.",
-                code=ErrorCode.UNSUPPORTED_DATA_TYPES,
-            )
+            raise _not_in_arrow(simple_string(data_type), ErrorCode.UNSUPPORTED_DATA_TYPES)
         case _:
             assert_never(data_type)
+
+
+def _spatial_type(spatial: SpatialName) -> pa.DataType:
+    if spatial.srid is None or spatial.algorithm not in (None, "spherical"):
+        raise _not_in_arrow(spatial.name, ErrorCode.GEOSPATIAL_NOT_SUPPORTED)
+    return spatial_type(spatial.base, spatial.srid, spatial.spark_crs)
+
+
+def _not_in_arrow(name: str, code: ErrorCode) -> UnsupportedError:
+    return UnsupportedError(
+        f"Arrow cannot hold values of type {name}, and Spark itself has no way to the storage of "
+        "this table.",
+        code=code,
+    )

@@ -2,18 +2,23 @@
 
 Both sides write the same JSON (protocol section "Schema Serialization Format"), so schemas are
 converted by way of that text: collations, intervals and types younger than this library survive.
+Geometries and geographies alone have other names there.
 """
 
 from __future__ import annotations
 
 import json
 
+import pyarrow as pa
+import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.protocol.schema.schema_json import encode_schema, parse_schema
-from puredelta.protocol.schema.types import DataType, StructField, StructType
+from puredelta.protocol.schema.spatial import SpatialName
+from puredelta.protocol.schema.traversal import map_primitives, primitive_names
+from puredelta.protocol.schema.types import DataType, PrimitiveType, StructField, StructType
 
 _TABLE_METADATA = (
     "delta.columnMapping.",
@@ -27,6 +32,18 @@ _TABLE_METADATA = (
 """Keys that steer the table's own columns. On the column of a frame they mean nothing, and they
 would steer any table that the frame is written to."""
 
+_SHOWN = 2000
+"""Characters of a schema in a message."""
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2])
+
+
+HAVE_SPATIAL_TYPES = _release(pyspark.__version__) >= (4, 2) and _release(pa.__version__) >= (20, 0)
+"""Whether Spark stores the types in Parquet (4.1 has their names alone), and Arrow, which reads
+the statistics of new files, opens such files."""
+
 
 def to_spark(schema: StructType) -> T.StructType:
     """Return the schema as PySpark's type, nullability and field metadata included.
@@ -34,11 +51,15 @@ def to_spark(schema: StructType) -> T.StructType:
     Raises:
         UnsupportedError: this PySpark does not know one of the types.
     """
+    if not HAVE_SPATIAL_TYPES:
+        require_known_spatial_types(schema)
     try:
-        return T.StructType.fromJson(json.loads(encode_schema(schema)))
+        return T.StructType.fromJson(json.loads(encode_schema(_in_words_of_spark(schema))))
     except (PySparkException, AssertionError) as unknown:
+        require_known_spatial_types(schema)
         raise UnsupportedError(
-            f"This version of PySpark cannot represent the schema {schema}: {unknown}",
+            f"This version of PySpark cannot represent the schema {str(schema)[:_SHOWN]}: "
+            f"{str(unknown)[:_SHOWN]}",
             code=ErrorCode.UNSUPPORTED_DATA_TYPES,
         ) from unknown
 
@@ -152,3 +173,57 @@ def _without_table_metadata(data_type: T.DataType) -> T.DataType:
             )
         case _:
             return data_type
+
+
+# --- geometries and geographies -------------------------------------------------------------
+
+
+def require_known_spatial_types(schema: StructType) -> None:
+    """Check that this PySpark can read and write the columns of geometries and geographies.
+
+    Raises:
+        UnsupportedError: it, or Arrow, is older than the types, or it does not know the system of
+            coordinates or the algorithm (GEOSPATIAL_NOT_SUPPORTED).
+    """
+    found = [(path, SpatialName.parse(name)) for path, name in primitive_names(schema)]
+    spatial = [(".".join(path), kind) for path, kind in found if kind is not None]
+    if not spatial:
+        return
+    if not HAVE_SPATIAL_TYPES:
+        listed = ", ".join(f"{path}: {kind.name}" for path, kind in spatial)
+        raise UnsupportedError(
+            "Columns of geometry and geography need PySpark 4.2 and pyarrow 20, or newer; here "
+            f"are PySpark {pyspark.__version__} and pyarrow {pa.__version__}: {listed}. Use newer "
+            "ones for this table, or leave these columns out of a new one.",
+            code=ErrorCode.GEOSPATIAL_NOT_SUPPORTED,
+        )
+    unknown = [(path, kind) for path, kind in spatial if not _is_known(kind)]
+    if unknown:
+        listed = ", ".join(f"{path}: {kind.name}" for path, kind in unknown)
+        raise UnsupportedError(
+            f"PySpark {pyspark.__version__} does not know the coordinate system or "
+            f"the algorithm of these columns: {listed}. It knows SRID 0, 3857 and 4326 "
+            "(OGC:CRS84), and the algorithm spherical.",
+            code=ErrorCode.GEOSPATIAL_NOT_SUPPORTED,
+        )
+
+
+def _is_known(kind: SpatialName) -> bool:
+    if kind.is_mixed:
+        return False
+    field = {"name": "value", "type": kind.spark_name, "nullable": True, "metadata": {}}
+    try:
+        T.StructField.fromJson(field)
+    except (PySparkException, AssertionError, ValueError):
+        return False
+    return True
+
+
+def _in_words_of_spark(schema: StructType) -> StructType:
+    """Return the schema with geometries and geographies as Spark names them."""
+    return map_primitives(schema, _spatial_in_words_of_spark)
+
+
+def _spatial_in_words_of_spark(kind: PrimitiveType) -> PrimitiveType:
+    spatial = SpatialName.parse(kind.name)
+    return kind if spatial is None else PrimitiveType(spatial.spark_name)

@@ -7,7 +7,7 @@ row. A row that breaks a rule ends the job with delta-spark's error, which names
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column
@@ -16,7 +16,16 @@ from pyspark.sql import functions as F
 from puredelta.errors import ErrorCode
 from puredelta.protocol.schema.char_varchar import Limited, parse_limits
 from puredelta.protocol.schema.expression_names import referenced_paths
-from puredelta.protocol.schema.types import STRING, ArrayType, DataType, MapType, StructType
+from puredelta.protocol.schema.schema_json import simple_string
+from puredelta.protocol.schema.traversal import find_fields, types_by_path
+from puredelta.protocol.schema.types import (
+    STRING,
+    ArrayType,
+    DataType,
+    MapType,
+    StructType,
+    is_spatial,
+)
 from puredelta.protocol.table.stored_expressions import in_brackets
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.session.types import quoted
@@ -198,7 +207,7 @@ def _length_rule(name: str, text: str) -> str:
 def _expression_check(name: str, sql: str, config: TableConfig) -> Check:
     """NULL violates a constraint as FALSE does, unlike in SQL (M-104)."""
     violated = ~F.coalesce(F.expr(in_brackets(sql)), _false())
-    shown = referenced_paths(sql, config.schema)
+    shown = _texts(config.schema, referenced_paths(sql, config.schema))
     return _rule_check(violated, f"{name} ({sql})", shown, constraintName=name, expression=sql)
 
 
@@ -207,20 +216,19 @@ def _generation_check(column: str, sql: str, config: TableConfig) -> Check:
     expected = generated_value(config, column)
     if any(f.name == column and f.type == STRING for f in config.partition_schema.fields):
         expected = F.nullif(expected, F.lit(""))  # M-108
-    violated = ~F.col(quoted(column)).eqNullSafe(expected)
+    given = F.col(quoted(column))
+    if is_spatial(_type_at(config.schema, (column,))):
+        given, expected = _binary(given), _binary(expected)
+    violated = ~given.eqNullSafe(expected)
     kind, rule = "Generated Column", f"({column} <=> ({sql}))"
     shown = [(column,), *referenced_paths(sql, config.schema)]
-    return _rule_check(violated, f"{kind} {rule}", shown, constraintName=kind, expression=rule)
+    texts = _texts(config.schema, shown)
+    return _rule_check(violated, f"{kind} {rule}", texts, constraintName=kind, expression=rule)
 
 
-def _rule_check(
-    violated: Column, rule: str, shown: Sequence[Sequence[str]], **details: str
-) -> Check:
-    """Return a check whose error shows the row's values at some paths."""
-    values = [
-        F.concat(F.lit(f"\n - {'.'.join(path)} : "), _value_text(_path_column(path)))
-        for path in shown
-    ]
+def _rule_check(violated: Column, rule: str, shown: Mapping[str, Column], **details: str) -> Check:
+    """Return a check whose error shows the row's values, given as texts by their names."""
+    values = [F.concat(F.lit(f"\n - {name} : "), text) for name, text in shown.items()]
     message = F.lit(f"CHECK constraint {rule} violated by row with values:")
     return Check(
         violated,
@@ -230,6 +238,29 @@ def _rule_check(
             {name: F.lit(text) for name, text in details.items()},
         ),
     )
+
+
+def _texts(schema: StructType, paths: Sequence[Sequence[str]]) -> dict[str, Column]:
+    """Return the values at some paths as texts: geometries, which have none, as binary."""
+    shown = {}
+    for path in paths:
+        column, kind = _path_column(path), _type_at(schema, path)
+        if is_spatial(kind):
+            column = F.hex(_binary(column))
+        elif any(is_spatial(inner) for _, inner in types_by_path(kind)):
+            column = F.when(column.isNotNull(), F.lit(f"a {simple_string(kind)}"))
+        shown[".".join(path)] = _value_text(column)
+    return shown
+
+
+def _type_at(schema: StructType, path: Sequence[str]) -> DataType:
+    fields = find_fields(schema, path, ignores_case=True)
+    return fields[-1].type if fields else STRING
+
+
+def _binary(column: Column) -> Column:
+    """Return geometries or geographies as well-known binary, which can be compared."""
+    return F.call_function("st_asbinary", column)
 
 
 def _value_text(column: Column) -> Column:

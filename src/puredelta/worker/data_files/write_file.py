@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 from puredelta.worker.files import DataPath, NewFile, joined
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.read_rows import Mask, OnlySparkError
+from puredelta.worker.scan.spatial import parquet_schema, plain_schema
 from puredelta.worker.wire import codec_of
 
 OUT_OF_REACH = (FileNotFoundError, PermissionError, NotADirectoryError)
@@ -125,17 +126,19 @@ def _written(
     footers: list[pq.FileMetaData] = []
     nan_columns: set[tuple[str, ...]] = set()
     num_rows = 0
+    plain, stored = plain_schema(schema), parquet_schema(schema)
     writer: pq.ParquetWriter | None = None
     try:
         for table in tables:
-            rows = table.cast(schema) if table.schema != schema else table
+            rows = table.cast(plain) if table.schema != plain else table
             if writer is None:
                 chosen = options(rows)
                 writer = pq.ParquetWriter(
-                    target.sink(), schema, metadata_collector=footers, **chosen
+                    target.sink(), stored, metadata_collector=footers, **chosen
                 )
             nan_columns.update(_columns_with_nan(rows))
-            writer.write_table(rows, row_group_size=rows.num_rows)
+            written = rows if stored is plain else rows.cast(stored)
+            writer.write_table(written, row_group_size=rows.num_rows)
             num_rows += rows.num_rows
     finally:
         if writer is not None:

@@ -30,6 +30,7 @@ from puredelta.worker.data_files.write_file import (
 from puredelta.worker.files import DataPath, joined, make_directory
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.scan.columns import ColumnRules, as_stored
+from puredelta.worker.scan.spatial import plain_schema
 from puredelta.worker.wire import Fields, codec_of
 
 _RULES = ColumnRules(case_sensitive=True)
@@ -44,7 +45,7 @@ class WriteOrder:
     """How the rows of every task of one job are written."""
 
     schema: pa.Schema
-    """Of the files: the first columns of a batch."""
+    """Of the first columns of a batch; files hold geometries in types of their own."""
     directory: DataPath
     changes_directory: DataPath | None
     """Where change files go; ``None``: there are none."""
@@ -130,11 +131,12 @@ def _runs(
 
 
 def _stored(order: WriteOrder, batch: pa.RecordBatch) -> pa.RecordBatch:
+    schema = plain_schema(order.schema)
     columns = [
         as_stored(column, field.type, _RULES)
-        for column, field in zip(batch.columns, order.schema, strict=False)
+        for column, field in zip(batch.columns, schema, strict=False)
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=order.schema)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _same_values(columns: list[pa.Array], num_rows: int) -> Iterator[tuple[_Key, int, int]]:

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from puredelta.worker.read_rows import OnlySparkError, require_one_calendar
+from puredelta.worker.scan.spatial import from_binary, is_spatial, to_binary
 
 FIELD_ID = b"PARQUET:field_id"
 
@@ -64,6 +65,10 @@ def as_stored(column: pa.Array, wanted: pa.DataType, rules: ColumnRules) -> pa.A
         column = column.cast(column.type.value_type)
     if column.type == wanted and not rules.hybrid_calendar:
         return column
+    if is_spatial(wanted) and pa.types.is_binary(column.type):
+        return from_binary(column, wanted)
+    if is_spatial(column.type) and pa.types.is_binary(wanted):
+        return to_binary(column)
     for is_kind, convert in _NESTED.items():
         if is_kind(wanted):
             if not is_kind(column.type):
