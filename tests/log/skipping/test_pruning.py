@@ -316,6 +316,20 @@ def test_nan_lies_above_every_bound_x67_c51b() -> None:
         assert kept(data_type, '{"minValues":{"c":NaN}}', compare(data_type, "<", 1.0))
 
 
+@pytest.mark.parametrize("data_type", [FLOAT, DOUBLE])
+def test_x_67_nan_is_not_between_two_numbers(data_type: DataType) -> None:
+    stats, above = bounds(1.5, 2.5), compare(data_type, ">=", 3.0)
+    assert kept(data_type, stats, above)
+    for below in (compare(data_type, "<=", 9.0), compare(data_type, "<", 9)):
+        assert not kept(data_type, stats, And((above, below)))
+        assert not kept(data_type, stats, And((below, above)))
+        assert kept(data_type, stats, Not(And((above, below))))
+        assert kept(data_type, bounds(1.5, 3.0), And((above, below)))
+    assert kept(data_type, stats, And((above, compare(data_type, "<=", NAN))))
+    assert kept(data_type, stats, And((above, compare(data_type, ">", 2.0))))
+    assert kept(data_type, stats, And((above, Not(compare(data_type, "<=", 9.0)))))
+
+
 def test_signed_zeros_are_equal() -> None:
     assert kept(DOUBLE, bounds(0.0, 0.0), compare(DOUBLE, "=", -0.0))
     assert kept(DOUBLE, bounds(-0.0, -0.0), compare(DOUBLE, ">=", 0.0))

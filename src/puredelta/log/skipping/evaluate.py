@@ -7,10 +7,11 @@ a bound is unknown, both answers are yes.
 
 from __future__ import annotations
 
+import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,9 @@ from puredelta.protocol.values.predicates import (
     StartsWith,
 )
 
+_AT_MOST = frozenset({CompareOp.LESS, CompareOp.LESS_OR_EQUAL})
+_AT_LEAST = frozenset({CompareOp.GREATER, CompareOp.GREATER_OR_EQUAL})
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MightMatch:
@@ -57,9 +61,10 @@ def might_match(predicate: Predicate, files: FileBounds) -> MightMatch:
     match predicate:
         case And(parts):
             some = [might_match(p, files) for p in parts]
-            return MightMatch(
-                _all([p.true for p in some], files), _any([p.false for p in some], files)
-            )
+            true = [p.true for p in some]
+            if numbers := columns_of_numbers(parts):
+                true = [might_be_true(p, files, numbers) for p in parts]
+            return MightMatch(_all(true, files), _any([p.false for p in some], files))
         case Or(parts):
             some = [might_match(p, files) for p in parts]
             return MightMatch(
@@ -137,6 +142,39 @@ def _compare(predicate: Compare, files: FileBounds) -> MightMatch:
             return _compare_bounds(op, column, limits)
         case _:
             return _unknown(files)
+
+
+def columns_of_numbers(conjuncts: Sequence[Predicate]) -> frozenset[Ref]:
+    """Return the columns that are not NaN in a row for which all conjuncts are TRUE.
+
+    NaN is above every number: ``x >= 1 AND x <= 2`` is TRUE for none, though its first part is.
+    """
+    return frozenset(
+        part.left
+        for part in conjuncts
+        if isinstance(part, Compare)
+        and part.op in _AT_MOST
+        and isinstance(part.left, Ref)
+        and isinstance(part.right, Const)
+        and _is_number(part.right.value)
+    )
+
+
+def might_be_true(conjunct: Predicate, files: FileBounds, numbers: frozenset[Ref]) -> Mask:
+    """Return for every file whether a row that has no NaN in ``numbers`` might fulfil this."""
+    match conjunct:
+        case Compare(op, Ref() as ref, Const(value)) if op in _AT_LEAST and ref in numbers:
+            column = files.find(ref)
+            if column is not None:
+                only = replace(column, might_be_nan=_always(files, answer=False))
+                return _compare_bounds(op, only, thresholds(value, column.data_type)).true
+        case _:
+            pass
+    return might_match(conjunct, files).true
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not math.isnan(value)
 
 
 def _any_value(column: Bounds) -> MightMatch:

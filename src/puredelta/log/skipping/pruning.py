@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from puredelta.log.files.file_statistics import NOTHING_PARSED, FileStatistics
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.skipping.derived import derived_conditions
-from puredelta.log.skipping.evaluate import might_match
+from puredelta.log.skipping.evaluate import columns_of_numbers, might_be_true
 from puredelta.log.skipping.file_bounds import FileBounds
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.predicates import Predicate, Ref, conjuncts, references
@@ -103,8 +103,9 @@ def prune(
         bounds = FileBounds(
             left, config, _comparable(refs, config), known, bounds_tell_nan=bounds_tell_nan
         )
+        numbers = columns_of_numbers(parts)
         for conjunct in some:
-            gone = kept[positions] & ~might_match(conjunct, bounds).true
+            gone = kept[positions] & ~might_be_true(conjunct, bounds, numbers)
             if num_files := int(np.count_nonzero(gone)):
                 size_bytes = pc.sum(sizes.filter(pa.array(gone))).as_py()
                 skipped.append(SkippedFiles(conjunct, by, num_files, size_bytes or 0))
