@@ -50,7 +50,7 @@ def newest_values(
         ]
     )
     again = F.lag(SEQUENCE).over(in_order).eqNullSafe(F.col(SEQUENCE))
-    is_null = holds_null(F.col(SEQUENCE), rows.schema[SEQUENCE].dataType)
+    is_null = F.expr(holds_null(SEQUENCE, rows.schema[SEQUENCE].dataType))
     deleted, at = F.col(IS_DELETE), F.col(SEQUENCE)
     marked = rows.withColumns(
         {

@@ -18,7 +18,7 @@ from puredelta.commands.dml.source.context import StatementContext
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.recipes.arguments import names_of, refused
 from puredelta.recipes.target import resolved
-from puredelta.recipes.values import all_of, holds_null, is_true, same
+from puredelta.recipes.values import holds_null, is_true, same_as_next
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.identifiers import quote
 from puredelta.spark.source.plain_scan import plain_scan
@@ -94,25 +94,17 @@ def latest_rows(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
 
     A NULL sequence is refused, and so are two different rows that share the greatest one.
     """
-    by_key = Window.partitionBy(*map(quote, keys))
-    latest_first = by_key.orderBy(F.col(SEQUENCE).desc())
-    content = [f for f in rows.schema.fields if f.name not in keys]
-    is_null = holds_null(F.col(SEQUENCE), rows.schema[SEQUENCE].dataType)
-    differs = ~all_of(
-        [
-            same(F.lead(quote(f.name)).over(latest_first), F.col(quote(f.name)), f.dataType)
-            for f in content
-            if f.name != SEQUENCE
-        ]
-    )
-    ties = F.lead(SEQUENCE).over(latest_first).eqNullSafe(F.col(SEQUENCE)) & differs
-    first = F.rank().over(latest_first) == 1
-    ranked = rows.withColumns(
-        {
-            _RANK: F.row_number().over(latest_first),
-            BAD: F.when(is_null, 1).when(first & ties, 2).otherwise(0),
-        }
-    ).withColumn(BAD, F.max(BAD).over(by_key))
+    by_key = f"PARTITION BY {', '.join(map(quote, keys))}"
+    latest_first = f"OVER ({by_key} ORDER BY {SEQUENCE} DESC)"
+    content = [f for f in rows.schema.fields if f.name not in (*keys, SEQUENCE)]
+    same = (same_as_next(f.name, f.dataType, latest_first) for f in content)
+    tie = f"lead({SEQUENCE}) {latest_first} <=> {SEQUENCE} AND NOT ({' AND '.join(same) or 'true'})"
+    is_null = holds_null(SEQUENCE, rows.schema[SEQUENCE].dataType)
+    bad = f"CASE WHEN {is_null} THEN 1 WHEN rank() {latest_first} = 1 AND {tie} THEN 2 ELSE 0 END"
+    # Text: every part of an expression that is built costs calls into the JVM.
+    ranked = rows.selectExpr(
+        "*", f"row_number() {latest_first} AS {_RANK}", f"{bad} AS {BAD}"
+    ).withColumn(BAD, F.expr(f"max({BAD}) OVER ({by_key})"))
     kept = ranked.where(F.col(_RANK) == 1)
     return guarded(kept, keys[0], sequence_guards(keys)).drop(_RANK, BAD)
 

@@ -43,6 +43,7 @@ from puredelta.recipes.truncation import (
     after_stored_truncates,
     truncate_events,
 )
+from puredelta.recipes.values import equal_is_same
 from puredelta.spark.session.identifiers import quote
 
 ROW_SEQUENCE = "__SEQUENCE"
@@ -113,7 +114,7 @@ class StateRecipe:
             changed = _merged(target, names, more, truncates=truncates)
         else:
             newest = latest_rows(events, keys).withColumnRenamed(IS_DELETE, DELETED)
-            changed = _replaced(target, names, more)
+            changed = _replaced(target, [*names, *_keys_alike(target, newest, keys)], more)
         newest = newest.withColumnRenamed(SEQUENCE, ROW_SEQUENCE)
         truncate = None if truncated is None else truncated.newest
         if self.null_keeps:
@@ -197,6 +198,16 @@ def _merged(
     same = " AND ".join(f"{known.column(name)} <=> ({values[name]})" for name in state)
     values[DELETED] = is_deleted_text(values[ROW_SEQUENCE], values[DELETED_AT])
     return Matched(_update(target, values, more), f"NOT ({same})" if target.has(SET_AT) else None)
+
+
+def _keys_alike(target: RecipeTable, newest: DataFrame, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the keys where setting them, too, changes nothing.
+
+    An update that sets every column makes its row of the source's row alone: nothing is joined.
+    """
+    kinds = {field.name: field.dataType for field in newest.schema.fields}
+    are_alike = all(equal_is_same(target.type_of(key), kinds[key]) for key in keys)
+    return keys if are_alike else ()
 
 
 def _replaced(target: RecipeTable, names: Sequence[str], more: Sequence[str]) -> Matched:

@@ -117,7 +117,7 @@ def _distinct(known: DataFrame, shape: TimelineShape) -> DataFrame:
     content = [*shape.data, _field(IS_DELETE, T.BooleanType())]
     alike = all_of([same(before(f.name), F.col(quote(f.name)), f.dataType) for f in content])
     tie = (F.col(_ORDER) == _NEW) & (before(_ORDER) == _NEW) & again & ~alike
-    is_null = holds_null(F.col(SEQUENCE), shape.sequence)
+    is_null = F.expr(holds_null(SEQUENCE, shape.sequence))
     marked = known.withColumns(
         {_SKIPPED: again, BAD: F.when(is_null, 1).when(tie, 2).otherwise(0)}
     ).withColumn(BAD, F.max(BAD).over(by_key))

@@ -32,20 +32,9 @@ from puredelta.recipes.source_rows import (
     shown,
 )
 from puredelta.recipes.target import RecipeTable, resolved
-from puredelta.recipes.values import is_true, same_text
+from puredelta.recipes.values import equal_is_same, is_true, same_text
 from puredelta.spark.session.identifiers import quote
 from puredelta.spark.values.row_errors import row_error
-
-_EQUAL_AND_DIFFERENT = (
-    T.FloatType,
-    T.DoubleType,
-    T.StringType,
-    T.CharType,
-    T.VarcharType,
-    T.StructType,
-    T.ArrayType,
-)
-"""Types of which equal values may be different ones: -0.0, other cases of a collation, blanks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,12 +121,9 @@ class UpsertRecipe:
         """
         if not updated:
             return None
-        equal_is_same = all(
-            target.type_of(key) == kinds[key] and not isinstance(kinds[key], _EQUAL_AND_DIFFERENT)
-            for key in keys
-        )
+        are_same = all(equal_is_same(target.type_of(key), kinds[key]) for key in keys)
         whole = set(target.schema.names) == {*keys, *updated}
-        if whole and equal_is_same and not self.settings.evolve_schema:
+        if whole and are_same and not self.settings.evolve_schema:
             return Update(Star.STAR)
         return set_to_source(*updated)
 

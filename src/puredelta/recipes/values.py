@@ -15,6 +15,16 @@ from puredelta.spark.session.identifiers import quote
 from puredelta.spark.session.types import as_nullable
 
 _NOT_COMPARABLE = frozenset({"map", "variant"})
+_EQUAL_AND_DIFFERENT = (
+    T.FloatType,
+    T.DoubleType,
+    T.StringType,
+    T.CharType,
+    T.VarcharType,
+    T.StructType,
+    T.ArrayType,
+)
+"""Types of which equal values may be different ones: -0.0, other cases of a collation, blanks."""
 _KEY_BOUNDS = (T.IntegralType, T.StringType, T.DateType, T.TimestampType, T.DecimalType)
 
 
@@ -41,6 +51,19 @@ def same(one: Column, two: Column, kind: T.DataType) -> Column:
     return one.eqNullSafe(two)
 
 
+def same_as_next(name: str, kind: T.DataType, window: str) -> str:
+    """Return SQL that tells whether the next row of a window has the same value, as `same`."""
+    one, two = f"lead({quote(name)}) {window}", quote(name)
+    if _holds(kind, _NOT_COMPARABLE):
+        return f"to_json(struct({one} AS v)) <=> to_json(struct({two} AS v))"
+    return f"{one} <=> {two}"
+
+
+def equal_is_same(target: T.DataType | None, source: T.DataType) -> bool:
+    """Tell whether values of a table and a source that are equal cannot be told apart."""
+    return target == source and not isinstance(source, _EQUAL_AND_DIFFERENT)
+
+
 def all_of(conditions: Sequence[Column]) -> Column:
     """Return whether all conditions are true; of none it is so."""
     return reduce(and_, conditions, F.lit(True))  # noqa: FBT003
@@ -59,12 +82,12 @@ def is_true(condition: str | Column | None) -> Column:
     return F.coalesce(column.cast("boolean"), F.lit(False))  # noqa: FBT003
 
 
-def holds_null(value: Column, kind: T.DataType) -> Column:
-    """Return whether a value is NULL, or a struct with a field that is."""
+def holds_null(value: str, kind: T.DataType) -> str:
+    """Return SQL that tells whether a value is NULL, or a struct with a field that is."""
     if not isinstance(kind, T.StructType):
-        return value.isNull()
-    fields = [holds_null(value.getField(f.name), f.dataType) for f in kind.fields]
-    return value.isNull() | any_of(fields)
+        return f"{value} IS NULL"
+    fields = [holds_null(f"{value}.{quote(f.name)}", f.dataType) for f in kind.fields]
+    return f"({' OR '.join([f'{value} IS NULL', *fields])})"
 
 
 def has_bounds(kind: T.DataType) -> bool:
