@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 import puredelta
 from puredelta import DeltaTable
+from puredelta.tables import DeltaMergeBuilder
 
 ROUNDS = 4
 COLUMNS = ["id", "name", "amount", "day", "note", "seq"]
@@ -61,12 +62,12 @@ def measure(spark: SparkSession, root: Path, rows: int, changes: int) -> None:
     pairs: dict[str, tuple[Path, Statement, Statement]] = {
         "upsert": (
             plain,
-            lambda t: bare(spark, t, source),
+            lambda t: upserting(spark, t, source).execute(),
             lambda t: puredelta.upsert(t, source, "id"),
         ),
         "upsert, latest": (
             plain,
-            lambda t: bare(spark, t, newest(source)),
+            lambda t: upserting(spark, t, newest(source)).execute(),
             lambda t: puredelta.upsert(t, source, "id", order_by="seq"),
         ),
         "sync within a scope": (
@@ -119,14 +120,14 @@ def content(ids: DataFrame, seq: int) -> DataFrame:
     )
 
 
-def bare(spark: SparkSession, table: str, source: DataFrame) -> None:
-    (
+def upserting(spark: SparkSession, table: str, source: DataFrame) -> DeltaMergeBuilder:
+    """Return the MERGE of every handbook, to be executed or to go on with."""
+    return (
         DeltaTable.forPath(spark, table)
         .alias("t")
         .merge(source.alias("s"), "t.id = s.id")
         .whenMatchedUpdateAll()
         .whenNotMatchedInsertAll()
-        .execute()
     )
 
 
@@ -138,15 +139,8 @@ def newest(source: DataFrame) -> DataFrame:
 
 
 def bare_sync(spark: SparkSession, table: str, source: DataFrame) -> None:
-    (
-        DeltaTable.forPath(spark, table)
-        .alias("t")
-        .merge(source.alias("s"), "t.id = s.id")
-        .whenMatchedUpdateAll()
-        .whenNotMatchedInsertAll()
-        .whenNotMatchedBySourceDelete("t.id < 0 OR t.seq = 1")
-        .execute()
-    )
+    deletes = "t.id < 0 OR t.seq = 1"
+    upserting(spark, table, source).whenNotMatchedBySourceDelete(deletes).execute()
 
 
 def bare_state(spark: SparkSession, table: str, source: DataFrame) -> None:

@@ -10,7 +10,14 @@ from pyspark.sql import SparkSession
 
 from puredelta.api import read, write
 from puredelta.tables import DeltaTable
-from tests.commands.spatial.geometries import at, logical_types, on_earth, places, shown
+from tests.commands.spatial.geometries import (
+    at,
+    logical_types,
+    merge_places,
+    on_earth,
+    places,
+    shown,
+)
 
 
 def main(directory: Path) -> None:
@@ -19,13 +26,7 @@ def main(directory: Path) -> None:
     path = str(directory / "t")
     write(places(spark, 0, 6), path, properties={"delta.enableDeletionVectors": "true"})
     table = DeltaTable.forPath(spark, path)
-    (
-        table.alias("t")
-        .merge(places(spark, 4, 7, x=2).alias("s"), "t.id = s.id")
-        .whenMatchedUpdateAll()
-        .whenNotMatchedInsertAll()
-        .execute()
-    )
+    merge_places(table, places(spark, 4, 7, x=2))
     table.update("id = 1", {"g": "NULL"})
     table.delete("id = 0")
     more = spark.range(9, 10).selectExpr("id", f"{at(2, 2)} g", f"{on_earth(2, 2)} y")

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.api import read
 from puredelta.spark.session.types import HAVE_SPATIAL_TYPES
+from puredelta.tables import DeltaTable
 
 needs_spatial_types = pytest.mark.skipif(
     not HAVE_SPATIAL_TYPES, reason="PySpark 4.2 and pyarrow 20 have columns of geometries"
@@ -43,6 +44,17 @@ def places(spark: SparkSession, first: int, end: int, x: int = 1) -> DataFrame:
         f"if(id % 3 = 0, NULL, {at(x, 2)}) g",
         f"{on_earth(x, 2)} y",
         f"named_struct('a', array({at(x, 1, 0)}, NULL), 'm', map('k', {on_earth(x, 1)})) n",
+    )
+
+
+def merge_places(table: DeltaTable, rows: DataFrame) -> None:
+    """Update the rows of `places` whose ids are there, and insert the others."""
+    (
+        table.alias("t")
+        .merge(rows.alias("s"), "t.id = s.id")
+        .whenMatchedUpdateAll()
+        .whenNotMatchedInsertAll()
+        .execute()
     )
 
 

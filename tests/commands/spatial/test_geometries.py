@@ -19,6 +19,7 @@ from puredelta.tables import DeltaTable
 from tests.commands.spatial.geometries import (
     at,
     logical_types,
+    merge_places,
     needs_spatial_types,
     on_earth,
     places,
@@ -72,13 +73,7 @@ def test_rows_are_written_changed_and_read(spark: SparkSession, path: str, vecto
     assert types_of(path)["y"] == "geography(OGC:CRS84, spherical)"
     assert types_of(path)["n"]["fields"][0]["type"]["elementType"] == "geometry(srid:0)"
     table = DeltaTable.forPath(spark, path)
-    (
-        table.alias("t")
-        .merge(places(spark, 4, 7, x=2).alias("s"), "t.id = s.id")
-        .whenMatchedUpdateAll()
-        .whenNotMatchedInsertAll()
-        .execute()
-    )
+    merge_places(table, places(spark, 4, 7, x=2))
     table.update("id = 1", {"g": "NULL"})
     table.update("id = 2", {"g": at(2, 2)})
     table.delete("id = 0")
