@@ -9,6 +9,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -43,6 +44,7 @@ from puredelta.protocol.values.predicates import (
 )
 from puredelta.spark.offload.arrow_predicate import ALWAYS, NEVER, Translation
 from puredelta.worker.lookup.conditions import Pairs
+from tests.worker.lookup.columns import HeldColumns
 
 ID, KEY = Ref(Side.TARGET, ("id",), LONG), Ref(Side.SOURCE, ("s0",), INTEGER)
 NAME = Ref(Side.TARGET, ("name",), STRING)
@@ -213,5 +215,8 @@ def truths(predicate: Predicate, pairs: list[tuple[float | None, float | None]])
     call = Translation().call(predicate)
     assert call is not None
     sides = [pa.array([pair[side] for pair in pairs], pa.float64()) for side in (0, 1)]
-    both = Pairs(target=[sides[0]], source=[sides[1]], count=len(pairs))
+    rows = np.arange(len(pairs))
+    both = Pairs(
+        target=HeldColumns(sides[:1]), target_rows=rows, source=sides[1:], source_rows=rows
+    )
     return both.is_true(call).tolist()

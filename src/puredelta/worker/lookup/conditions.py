@@ -6,9 +6,10 @@ Conditions are calls of Arrow's functions that answer as Spark would
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -40,62 +41,128 @@ class ResidualConditions:
     source_columns: tuple[tuple[str, pa.DataType], ...]
 
 
+class TargetColumns(Protocol):
+    """Columns of target rows. They are read when a condition asks for them."""
+
+    def take(self, place: int, rows: Numbers) -> pa.Array:
+        """Return the values of one column in some rows, which ascend."""
+
+    def cost(self, place: int, rows: Numbers) -> int:
+        """Return about how many bytes `take` would have to decode."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """The columns that conditions read, of target rows and the source rows they are paired with.
+    """Target rows, ascending, and the source rows they are paired with.
 
-    Unmatched target rows are pairs without source columns.
+    Unmatched target rows are pairs without source rows.
     """
 
-    target: Sequence[pa.Array]
-    source: Sequence[pa.Array]
-    count: int
+    target: TargetColumns
+    target_rows: Numbers
+    source: Sequence[pa.Array] = ()
+    """The columns that conditions read."""
+    source_rows: Numbers | None = None
 
-    @classmethod
-    def of(
-        cls,
-        target: Sequence[pa.Array],
-        target_rows: Numbers,
-        source: Sequence[pa.Array],
-        source_rows: Numbers,
-    ) -> Pairs:
-        """Take rows of both sides that run parallel."""
-        return cls(
-            target=_taken(target, target_rows),
-            source=_taken(source, source_rows),
-            count=len(target_rows),
-        )
-
-    @classmethod
-    def unmatched(cls, target: Sequence[pa.Array], rows: Numbers) -> Pairs:
-        """Take rows of the target alone."""
-        return cls(target=_taken(target, rows), source=(), count=len(rows))
+    def only(self, places: Numbers) -> Pairs:
+        """Return some of the pairs, by ascending places."""
+        if len(places) == len(self.target_rows):
+            return self
+        source_rows = None if self.source_rows is None else self.source_rows[places]
+        return replace(self, target_rows=self.target_rows[places], source_rows=source_rows)
 
     def is_true(self, condition: Call) -> Mask:
         """Return for which pairs a condition is true, not NULL."""
-        result = _evaluated(condition, {"target": self.target, "source": self.source})
-        if isinstance(result, pa.Scalar):
-            return np.full(self.count, result.as_py() is True)
-        flags: Mask = result.fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003
+        flags: Mask = np.zeros(len(self.target_rows), np.bool_)
+        flags[self._where(condition, np.arange(len(flags)))] = True
         return flags
 
     def first_true(self, conditions: Sequence[Call]) -> Numbers:
         """Return the place of the first condition that is true of each pair, or `NO_CLAUSE`."""
-        first: Numbers = np.full(self.count, NO_CLAUSE, np.int64)
-        for place in reversed(range(len(conditions))):
-            first[self.is_true(conditions[place])] = place
+        first: Numbers = np.full(len(self.target_rows), NO_CLAUSE, np.int64)
+        undecided: Numbers = np.arange(len(first))
+        for place, condition in enumerate(conditions):
+            if not len(undecided):
+                break
+            fired = self._where(condition, undecided)
+            first[fired] = place
+            undecided = _without(undecided, fired)
         return first
 
+    def _where(self, call: Call, places: Numbers, *, truth: bool = True) -> Numbers:
+        """Return those of some pairs, ascending, of which a call is true, or is false.
 
-def _evaluated(call: Call, sides: Mapping[str, Sequence[pa.Array]]) -> Any:
+        Parts of a conjunction or disjunction are asked one after the other, cheap ones first, and
+        only about the pairs that the ones before did not decide.
+        """
+        name, *rest = call
+        if name == "invert":
+            return self._where(rest[0], places, truth=not truth)
+        if name not in ("and_kleene", "or_kleene"):
+            return self._evaluated_where(call, places, truth=truth)
+        parts = sorted(_parts(name, call), key=functools.partial(self._cost, places))
+        decides = truth if name == "or_kleene" else not truth
+        if not decides:  # every part must say so
+            for part in parts:
+                if not len(places):
+                    break
+                places = self._where(part, places, truth=truth)
+            return places
+        undecided, found = places, []
+        for part in parts:
+            if not len(undecided):
+                break
+            found.append(self._where(part, undecided, truth=truth))
+            undecided = _without(undecided, found[-1])
+        return np.sort(np.concatenate(found)) if found else places
+
+    def _cost(self, places: Numbers, call: Call) -> int:
+        rows = self.target_rows[places]
+        return sum(self.target.cost(place, rows) for place in set(_target_places(call)))
+
+    def _evaluated_where(self, call: Call, places: Numbers, *, truth: bool) -> Numbers:
+        pairs = self.only(places)
+        result = _evaluated(call, functools.lru_cache(maxsize=None)(pairs.column))
+        if isinstance(result, pa.Scalar):
+            return places if result.as_py() is truth else places[:0]
+        wanted = result if truth else pc.invert(result)
+        flags: Mask = wanted.fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003
+        return places[flags]
+
+    def column(self, side: str, place: int) -> pa.Array:
+        """Return one column of a side, of all pairs."""
+        if side == "target":
+            return self.target.take(place, self.target_rows)
+        return self.source[place].take(pa.array(self.source_rows))
+
+
+def _parts(name: str, call: Call) -> Iterator[Call]:
+    """Yield the parts of a conjunction or disjunction, of those within it, too."""
+    if call[0] != name:
+        yield call
+        return
+    for part in call[1:]:
+        yield from _parts(name, part)
+
+
+def _target_places(call: Call) -> Iterator[int]:
     name, *rest = call
-    if name in sides:
-        return sides[name][rest[0]]
+    if name == "target":
+        yield rest[0]
+    elif name not in ("source", "value"):
+        for argument in rest:
+            yield from _target_places(argument)
+
+
+def _evaluated(call: Call, column: Callable[[str, int], pa.Array]) -> Any:
+    name, *rest = call
+    if name in ("target", "source"):
+        return column(name, rest[0])
     if name == "value":
         return pa.scalar(*rest)
-    return pc.call_function(name, [_evaluated(argument, sides) for argument in rest])
+    return pc.call_function(name, [_evaluated(argument, column) for argument in rest])
 
 
-def _taken(columns: Sequence[pa.Array], rows: Numbers) -> list[pa.Array]:
-    places = pa.array(rows)
-    return [column.take(places) for column in columns]
+def _without(places: Numbers, some: Numbers) -> Numbers:
+    """Return ascending places but for some of them."""
+    return np.setdiff1d(places, some, assume_unique=True)

@@ -10,16 +10,20 @@ of one batch of rows, be they of one file or of many small ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from puredelta.worker.lookup.conditions import NO_CLAUSE, Pairs, ResidualConditions
+from puredelta.worker.lookup.conditions import (
+    NO_CLAUSE,
+    Pairs,
+    ResidualConditions,
+    TargetColumns,
+)
 from puredelta.worker.lookup.key_index import KeyIndex, Numbers, run_starts
 from puredelta.worker.lookup.lookup_read import (
-    RowRange,
     SourcePart,
     cast_to,
     coalesced,
@@ -37,6 +41,7 @@ from puredelta.worker.lookup.lookup_request import (
     LookupBatch,
     LookupRequest,
 )
+from puredelta.worker.lookup.row_range import RowRange
 from puredelta.worker.read_rows import Mask, OnlySparkError, require_one_calendar
 from puredelta.worker.wire import Fields
 
@@ -64,7 +69,9 @@ def _found_in_part(request: LookupRequest, batch: LookupBatch, part: SourcePart)
     """Look one part of the source up; its memory is free afterwards."""
     source = _Source.read(request, batch, part)
     search = _Search(request=request, source=source)
-    ranges = read_ranges(source.candidates, search.target_names, limits=request.limits)
+    ranges = read_ranges(
+        source.candidates, search.target_names, first=len(request.keys), limits=request.limits
+    )
     for together in coalesced(ranges, num_rows=source.batch_rows(request.limits.lookup_rows)):
         search.look_up(together)
     return [*search.found, *search.source_rows()]
@@ -139,14 +146,10 @@ class _Search:
 
     def look_up(self, ranges: Sequence[RowRange]) -> None:
         """Find the rows of some ranges that are matched, or that some clause acts on."""
-        keys = len(self.source.kinds)
         columns = [_column(kind, n, ranges) for n, kind in enumerate(self.source.kinds)]
         conditions = self.request.conditions
         read = () if conditions is None else conditions.target_columns
-        batch = _Batch.of(
-            ranges,
-            [_compared(kind, _column(kind, keys + n, ranges)) for n, (_, kind) in enumerate(read)],
-        )
+        batch = _Batch.of(ranges, [kind for _, kind in read], first_place=len(columns))
         rows, numbers = batch.live(*self.source.index.lookup(columns))
         if conditions is None:
             if self.request.finds_target:
@@ -164,12 +167,15 @@ class _Search:
         if int(self.source.index.counts[numbers].sum()) > pairs_max:
             raise OnlySparkError(f"more than {pairs_max} pairs of equal keys at a time")
         at, source_rows = self.source.index.source_rows(numbers)
-        rows = rows[at]
-        pairs = Pairs.of(batch.columns, rows, self.source.columns, source_rows)
-        fits = pairs.is_true(conditions.on)
-        if not fits.all():
-            rows, source_rows = rows[fits], source_rows[fits]
-            pairs = Pairs.of(batch.columns, rows, self.source.columns, source_rows)
+        pairs = Pairs(
+            target=batch,
+            target_rows=rows[at],
+            source=self.source.columns,
+            source_rows=source_rows,
+        )
+        fits = np.flatnonzero(pairs.is_true(conditions.on))
+        pairs = pairs.only(fits)
+        rows, source_rows = pairs.target_rows, source_rows[fits]
         clauses = pairs.first_true(conditions.matched)
         for clause in range(NO_CLAUSE, len(conditions.matched)):
             fired = np.flatnonzero(clauses == clause)
@@ -186,7 +192,7 @@ class _Search:
         self, conditions: ResidualConditions, batch: _Batch, rows: Numbers
     ) -> None:
         """Give unmatched rows their clause."""
-        clauses = Pairs.unmatched(batch.columns, rows).first_true(conditions.by_source)
+        clauses = Pairs(target=batch, target_rows=rows).first_true(conditions.by_source)
         for clause in range(len(conditions.by_source)):
             fired = rows[clauses == clause]
             ones: Numbers = np.ones(len(fired), np.int64)
@@ -194,12 +200,11 @@ class _Search:
 
     def _keep(self, clause: int, batch: _Batch, rows: Numbers, hits: Numbers) -> None:
         """Keep ascending rows of a batch, each with its file."""
-        cuts = np.searchsorted(rows, batch.starts).tolist()
-        for number, one in enumerate(batch.ranges):
-            low, high = cuts[number], cuts[number + 1]
-            if low < high:
-                within = rows[low:high] - batch.starts[number] + one.first_row
-                self.found.append(found_rows(clause, one.file.ordinal, within, hits[low:high]))
+        at = 0
+        for one, within in batch.within(rows):
+            some = hits[at : at + len(within)]
+            self.found.append(found_rows(clause, one.file.ordinal, within + one.first_row, some))
+            at += len(within)
 
     def source_rows(self) -> list[FoundRows]:
         """Return the matched source rows, clause by clause and file by file."""
@@ -229,7 +234,7 @@ class _Search:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Batch:
+class _Batch(TargetColumns):
     """Rows of several ranges, numbered through."""
 
     ranges: Sequence[RowRange]
@@ -237,13 +242,46 @@ class _Batch:
     """Where each range begins, and where the last one ends."""
     is_live: Mask | None
     """Which rows no deletion vector deletes; ``None``: all."""
-    columns: Sequence[pa.Array]
-    """Those that conditions read."""
+    kinds: Sequence[pa.DataType]
+    """Of the columns that conditions read."""
+    first_place: int
+    """Where those columns begin among the columns of a range."""
 
     @classmethod
-    def of(cls, ranges: Sequence[RowRange], columns: Sequence[pa.Array]) -> _Batch:
+    def of(
+        cls, ranges: Sequence[RowRange], kinds: Sequence[pa.DataType], *, first_place: int
+    ) -> _Batch:
         starts = np.cumsum([0, *(one.num_rows for one in ranges)])
-        return cls(ranges=ranges, starts=starts, is_live=_live(ranges, starts), columns=columns)
+        is_live = _live(ranges, starts)
+        return cls(
+            ranges=ranges, starts=starts, is_live=is_live, kinds=kinds, first_place=first_place
+        )
+
+    def take(self, place: int, rows: Numbers) -> pa.Array:
+        """Return what a condition reads of ascending rows; only ranges that have some decode it.
+
+        Conditions may order the values, so calendars matter.
+        """
+        kind = self.kinds[place]
+        taken = [
+            cast_to(kind, one.column(self.first_place + place).take(pa.array(within)))
+            for one, within in self.within(rows)
+        ]
+        values = pa.concat_arrays(taken) if taken else pa.array([], kind)
+        require_one_calendar(values)
+        return values
+
+    def cost(self, place: int, rows: Numbers) -> int:
+        """Return how many bytes the first range would decode that has some of the rows."""
+        return next((one.cost(self.first_place + place) for one, _ in self.within(rows)), 0)
+
+    def within(self, rows: Numbers) -> Iterator[tuple[RowRange, Numbers]]:
+        """Yield the ranges that have some of ascending rows, and their places in them."""
+        cuts = np.searchsorted(rows, self.starts).tolist()
+        for number, one in enumerate(self.ranges):
+            low, high = cuts[number], cuts[number + 1]
+            if low < high:
+                yield one, rows[low:high] - self.starts[number]
 
     def live(self, rows: Numbers, numbers: Numbers) -> tuple[Numbers, Numbers]:
         """Keep those of some rows that are not deleted, and what runs parallel to them."""
@@ -275,7 +313,7 @@ def _live(ranges: Sequence[RowRange], starts: Numbers) -> Mask | None:
 
 def _column(kind: pa.DataType, place: int, ranges: Sequence[RowRange]) -> pa.Array:
     """Return a column of several ranges, in the type of its values."""
-    parts = [one.columns[place] for one in ranges]
+    parts = [one.column(place) for one in ranges]
     first = parts[0].type
     if pa.types.is_dictionary(first) or any(part.type != first for part in parts):
         return pa.concat_arrays([cast_to(kind, part) for part in parts])

@@ -18,12 +18,11 @@ import pyarrow.parquet as pq
 from puredelta.worker.files import DataPath, label
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.lookup.lookup_request import FileLookup
+from puredelta.worker.lookup.row_range import LateColumns, RowRange
 from puredelta.worker.range_file import fetched_ahead
 from puredelta.worker.read_rows import (
-    Mask,
     OnlySparkError,
     OpenFile,
-    dropped_rows,
     opened,
     ranges_of_columns,
 )
@@ -33,25 +32,8 @@ from puredelta.worker.small_files.merged_parquet import MergedParquet
 
 _TEMPLATES_MAX = 4
 """Kinds of small files: tables have one, and one for every change of their columns."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowRange:
-    """Rows of one file that follow each other."""
-
-    file: FileLookup
-    first_row: int
-    columns: list[pa.Array]
-    """In the order asked for, in the types of the file."""
-
-    @property
-    def num_rows(self) -> int:
-        """How many rows it has, deleted ones included."""
-        return len(self.columns[0])
-
-    def deleted(self) -> Mask | None:
-        """Return which of its rows are deleted; ``None`` if none is."""
-        return dropped_rows(self.file.words, self.file.bits, self.first_row, self.num_rows)
+_OPEN_FILES_MAX = 128
+"""Files that are kept open at a time, for columns that may be needed later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,19 +94,27 @@ def _between(batches: Iterator[pa.RecordBatch], start: int, stop: int) -> pa.Tab
 
 
 def read_ranges(
-    files: Sequence[FileLookup], names: Sequence[str], *, limits: Limits = LIMITS
+    files: Sequence[FileLookup],
+    names: Sequence[str],
+    *,
+    first: int | None = None,
+    limits: Limits = LIMITS,
 ) -> Iterator[RowRange]:
     """Read columns of files; those that a file lacks are NULL.
 
+    Of a file on a disk the first columns are decoded, ``first`` many, and others when they are
+    asked for; ``None``: all. Those of an object are brought and decoded together.
+
     Small files that are alike are decoded together, and therefore come later than others.
     """
+    early = frozenset(names[:first])
     small = _SmallFiles(names, limits)
     ranges = functools.partial(ranges_of_columns, names)
     for file in fetched_ahead(files, lambda file: file.path, ranges):
         merged = small.add(file)
         if merged is None:
             num_rows = 0
-            for rows in _read_alone(file, names, limits.lookup_rows):
+            for rows in _read_alone(file, names, early, limits.lookup_rows):
                 yield rows
                 num_rows += rows.num_rows
             small.learn(file, num_rows)
@@ -137,13 +127,15 @@ def read_ranges(
 def coalesced(ranges: Iterable[RowRange], *, num_rows: int) -> Iterator[list[RowRange]]:
     """Bring small ranges together, up to a number of rows."""
     together: list[RowRange] = []
-    together_rows = 0
+    together_rows = open_files = 0
     for rows in ranges:
-        if together and together_rows + rows.num_rows > num_rows:
+        is_full = together_rows + rows.num_rows > num_rows or open_files == _OPEN_FILES_MAX
+        if together and is_full:
             yield together
-            together, together_rows = [], 0
+            together, together_rows, open_files = [], 0, 0
         together.append(rows)
         together_rows += rows.num_rows
+        open_files += rows.late is not None
     if together:
         yield together
 
@@ -220,11 +212,12 @@ class _MergedFiles:
         try:
             found = list(parquet.read(stored))
         except (OSError, pa.ArrowException):  # reading each file alone says what is wrong
-            return [rows for file in files for rows in _read_alone(file, names, batch_rows)]
+            early = frozenset(names)
+            return [row for file in files for row in _read_alone(file, names, early, batch_rows)]
         return [
-            RowRange(file, 0, _completed(file, names, dict(zip(stored, columns, strict=True)), n))
+            _range(file, 0, names, dict(zip(stored, columns, strict=True)))
             for file, columns in zip(files, found, strict=True)
-            if (n := len(columns[0]))
+            if len(columns[0])
         ]
 
 
@@ -233,12 +226,23 @@ def _stored_names(file: FileLookup, names: Sequence[str]) -> set[str]:
     return set(names).difference(name for name, _ in file.constants)
 
 
-def _read_alone(file: FileLookup, names: Sequence[str], batch_rows: int) -> Iterator[RowRange]:
+def _read_alone(
+    file: FileLookup, names: Sequence[str], early: frozenset[str], batch_rows: int
+) -> Iterator[RowRange]:
+    """Read a file; columns that are not among the ``early`` ones may stay undecoded."""
+    stored = _stored_names(file, names)
+    late: LateColumns | None = None
+    batches: Iterator[pa.RecordBatch] | None = None
+    if (first := stored & early) and first != stored and not isinstance(file.path, tuple):
+        source = opened(file.path)
+        if source.num_row_groups and len(source.leaves_of(stored)) == len(stored):
+            late = LateColumns(source, batch_rows)
+            batches = source.read(batch_rows, leaves=source.leaves_of(first))
     first_row = 0
-    for batch in _batches(file.path, _stored_names(file, names), batch_rows):
+    for batch in _batches(file.path, stored, batch_rows) if batches is None else batches:
         found = dict(zip(batch.schema.names, batch.columns, strict=True))
         if batch.num_rows:
-            yield RowRange(file, first_row, _completed(file, names, found, batch.num_rows))
+            yield _range(file, first_row, names, found, late=late)
         first_row += batch.num_rows
 
 
@@ -261,17 +265,37 @@ def _batches(path: DataPath, wanted: set[str], batch_rows: int) -> Iterator[pa.R
     return file.read(batch_rows, leaves=file.leaves_of(read))
 
 
-def _completed(
-    file: FileLookup, names: Sequence[str], found: Mapping[str, pa.Array], num_rows: int
-) -> list[pa.Array]:
-    """Return all columns, in their order, of which the file has some."""
+def _range(
+    file: FileLookup,
+    first_row: int,
+    names: Sequence[str],
+    found: Mapping[str, pa.Array],
+    *,
+    late: LateColumns | None = None,
+) -> RowRange:
+    """Return rows with all columns: found ones, constants, and those to be decoded late.
+
+    What the file lacks is NULL. One column at least is found.
+    """
+    num_rows = len(next(iter(found.values())))
     constants = dict(file.constants)
-    return [
-        found[name]
-        if name in found and name not in constants
-        else pa.repeat(pa.scalar(constants.get(name)), num_rows)
-        for name in names
-    ]
+
+    def column(name: str) -> pa.Array | None:
+        if name not in constants:
+            if name in found:
+                return found[name]
+            if late is not None:
+                return None
+        return pa.repeat(pa.scalar(constants.get(name)), num_rows)
+
+    return RowRange(
+        file=file,
+        first_row=first_row,
+        num_rows=num_rows,
+        names=names,
+        late=late,
+        columns=[column(name) for name in names],
+    )
 
 
 def one_array(tables: Sequence[pa.Table], name: str) -> pa.Array:
