@@ -21,7 +21,13 @@ from puredelta.commands.dml.start import start_statement
 from puredelta.commands.report.report import Report
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.protocol.actions.actions import SetTransaction
-from puredelta.recipes.source_rows import require_unique_keys, with_unique_keys
+from puredelta.recipes.source_rows import (
+    guarded,
+    outside_scope,
+    require_in_scope,
+    require_unique_keys,
+    with_unique_keys,
+)
 from puredelta.recipes.target import SOURCE, RecipeTable
 from puredelta.spark.session.identifiers import quote
 from puredelta.spark.session.ui_metrics import shown_in_ui
@@ -64,14 +70,19 @@ class MergePlan:
     """Whether a source without rows is refused."""
     unique_keys: tuple[str, ...] = ()
     """Columns of which no two rows of the source may have the same values."""
+    scope: str | None = None
+    """What must be true of every row of the source, whose key `unique_keys` are."""
 
     @property
     def merge(self) -> DeltaMergeBuilder:
         """The builder of this MERGE, to look at or to go on with.
 
-        Its source refuses several rows of a key by itself; `execute` counts keys for less.
+        Its source refuses several rows of a key, and rows outside of the scope, by itself;
+        `execute` checks both for less.
         """
         source, keys = self.source, self.unique_keys
+        if self.scope is not None:
+            source = guarded(source, keys[0], [outside_scope(keys, self.scope)])
         return DeltaMergeBuilder(
             self.source.sparkSession,
             self.target.log,
@@ -141,6 +152,13 @@ class _Watcher:
             )
         if self._plan.unique_keys:
             require_unique_keys(context, self._plan.unique_keys)
+        if self._plan.scope is not None:
+            require_in_scope(
+                context,
+                self._plan.unique_keys,
+                self._plan.scope,
+                self._plan.target.schema,
+            )
 
 
 def set_to_source(*names: str) -> Update:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.commands.dml.source.context import StatementContext
+from puredelta.commands.dml.source.fulfilled import all_rows_fulfil
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.recipes.arguments import names_of, refused
 from puredelta.recipes.target import resolved
@@ -187,10 +188,62 @@ def with_unique_keys(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     Raises:
         InvalidRequestError: see `require_unique`.
     """
-    if isinstance(plain_scan(rows.sparkSession, rows), NotApplicable):
+    if not reads_plain_files(rows):
         return one_row_per_key(rows, keys, Duplicates.ERROR, ())
     require_unique(rows, keys)
     return rows
+
+
+def outside_scope(keys: Sequence[str], scope: str) -> Guard:
+    """Return the guard that refuses a row for which the scope is not true."""
+    before, after = _scope_message(scope)
+    return Guard(
+        when=~is_true(scope),
+        error=row_error(
+            ErrorCode.SOURCE_OUTSIDE_SCOPE,
+            F.concat(F.lit(before), shown(keys), F.lit(after)),
+            {"keys": shown(keys)},
+        ),
+    )
+
+
+def require_in_scope(
+    context: StatementContext, keys: Sequence[str], scope: str, target: T.StructType
+) -> None:
+    """Refuse a source that was read if a row is outside of the scope.
+
+    ``target`` are the table's columns, for which the statement has analyzed the scope.
+
+    Raises:
+        InvalidRequestError: there is such a row (DELTA_SOURCE_OUTSIDE_SCOPE).
+    """
+    clauses = [c.condition for c in context.statement.not_matched_by_source if c.condition]
+    if len(clauses) == 1 and all_rows_fulfil(context, clauses[0].predicate, target):
+        return
+    columns = context.statement.source_columns
+    rows = context.source.rows(context.spark, {column.staged for column in columns})
+    named = rows.selectExpr(*(f"{quote(c.staged)} AS {quote(c.name)}" for c in columns))
+    found = named.where(~is_true(scope)).select(shown(keys)).take(1)
+    if found:
+        before, after = _scope_message(scope)
+        raise InvalidRequestError(
+            f"{before}{found[0][0]}{after}",
+            code=ErrorCode.SOURCE_OUTSIDE_SCOPE,
+            keys=found[0][0],
+        )
+
+
+def _scope_message(scope: str) -> tuple[str, str]:
+    """Return what is said before and after the key of the row."""
+    return (
+        f"A row of the source is outside of the scope ({scope}). Its key is ",
+        ". Filter the source, or widen the scope. Nothing was changed.",
+    )
+
+
+def reads_plain_files(rows: DataFrame) -> bool:
+    """Tell whether rows are those of files as they are, so that a MERGE reads them in place."""
+    return not isinstance(plain_scan(rows.sparkSession, rows), NotApplicable)
 
 
 def _is_exact(kind: T.DataType) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.commands.dml.spec.merge import (
@@ -20,21 +19,19 @@ from puredelta.commands.dml.spec.merge import (
     Star,
     Update,
 )
-from puredelta.errors import ErrorCode
 from puredelta.recipes.arguments import TableSettings
 from puredelta.recipes.plan import MergePlan, equal_keys, insert_from_source, set_to_source
 from puredelta.recipes.source_rows import (
     IS_DELETE,
     Duplicates,
-    Guard,
     guarded,
     one_row_per_key,
-    shown,
+    outside_scope,
+    reads_plain_files,
 )
 from puredelta.recipes.target import RecipeTable, resolved
 from puredelta.recipes.values import equal_is_same, is_true, same_text
 from puredelta.spark.session.identifiers import quote
-from puredelta.spark.values.row_errors import row_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +66,10 @@ class UpsertRecipe:
         kinds = {field.name: field.dataType for field in rows.schema.fields}
         if self.delete_when is not None:
             rows = rows.withColumn(IS_DELETE, is_true(self.delete_when))
-        if self.scope is not None:
-            rows = guarded(rows, keys[0], [_outside_scope(keys, self.scope)])
         is_refused = self.duplicates is Duplicates.ERROR
+        checked_later = is_refused and reads_plain_files(rows)
+        if self.scope is not None and not checked_later:
+            rows = guarded(rows, keys[0], [outside_scope(keys, self.scope)])
         ready = rows if is_refused else one_row_per_key(rows, keys, self.duplicates, order)
         clauses = self._clauses(
             update=self._update(target, kinds, keys, updated),
@@ -89,6 +87,7 @@ class UpsertRecipe:
             source=ready,
             refuses_empty=self.is_snapshot and not self.allow_empty,
             unique_keys=keys if is_refused else (),
+            scope=self.scope if checked_later else None,
         )
 
     def _updated(
@@ -175,20 +174,3 @@ def _named(names: Sequence[str], side: str) -> str:
 def _and(*conditions: str | None) -> str | None:
     given = [condition for condition in conditions if condition is not None]
     return " AND ".join(given) if given else None
-
-
-def _outside_scope(keys: Sequence[str], scope: str) -> Guard:
-    return Guard(
-        when=~is_true(scope),
-        error=row_error(
-            ErrorCode.SOURCE_OUTSIDE_SCOPE,
-            F.concat(
-                F.lit("A row of the source is outside of the scope ("),
-                F.lit(scope),
-                F.lit("). Its key is "),
-                shown(keys),
-                F.lit(". Filter the source, or widen the scope. Nothing was changed."),
-            ),
-            {"keys": shown(keys)},
-        ),
-    )
