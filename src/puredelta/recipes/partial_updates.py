@@ -18,8 +18,7 @@ from puredelta.recipes.source_rows import (
     BAD,
     IS_DELETE,
     SEQUENCE,
-    guarded,
-    sequence_guards,
+    refuse_bad_sequences,
 )
 from puredelta.recipes.values import all_of, any_of, holds_null, same
 from puredelta.spark.session.identifiers import quote
@@ -68,7 +67,7 @@ def newest_values(
         *(F.max(quote(name)).alias(name) for name in more),
         F.max(BAD).alias(BAD),
     )
-    return guarded(merged, keys[0], sequence_guards(keys)).drop(BAD)
+    return refuse_bad_sequences(merged, keys).drop(BAD)
 
 
 def is_deleted_text(sequence: str, deleted_at: str) -> str:

@@ -23,7 +23,7 @@ from puredelta.recipes.values import holds_null, is_true, same_as_next
 from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.identifiers import quote
 from puredelta.spark.source.plain_scan import plain_scan
-from puredelta.spark.values.row_errors import row_error
+from puredelta.spark.values.row_errors import row_error, row_error_text
 
 SEQUENCE = "__recipe_sequence"
 IS_DELETE = "__recipe_is_delete"
@@ -107,40 +107,29 @@ def latest_rows(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
         "*", f"row_number() {latest_first} AS {_RANK}", f"{bad} AS {BAD}"
     ).withColumn(BAD, F.expr(f"max({BAD}) OVER ({by_key})"))
     kept = ranked.where(F.col(_RANK) == 1)
-    return guarded(kept, keys[0], sequence_guards(keys)).drop(_RANK, BAD)
+    return refuse_bad_sequences(kept, keys).drop(_RANK, BAD)
 
 
-def sequence_guards(keys: Sequence[str]) -> tuple[Guard, Guard]:
-    """Return the guards of rows with `SEQUENCE` and `BAD`."""
-    return (
-        Guard(
-            when=F.col(BAD) == 1,
-            error=row_error(
-                ErrorCode.SOURCE_SEQUENCE_IS_NULL,
-                F.concat(
-                    F.lit("A row of the source has no sequence (NULL). Its key is "),
-                    shown(keys),
-                    F.lit(". Leave such rows out, or give them one. Nothing was changed."),
-                ),
-                {"keys": shown(keys)},
-            ),
-        ),
-        Guard(
-            when=F.col(BAD) == 2,  # noqa: PLR2004
-            error=row_error(
-                ErrorCode.SOURCE_SEQUENCE_AMBIGUOUS,
-                F.concat(
-                    F.lit("Different rows of the source have one key and one sequence: "),
-                    shown(keys),
-                    F.lit(
-                        ". Order them by more columns, or leave all but one out. Nothing was "
-                        "changed."
-                    ),
-                ),
-                {"keys": shown(keys)},
-            ),
-        ),
+def refuse_bad_sequences(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return rows that raise an error where `BAD` says so; `guarded` by the first key."""
+    key = f"to_json(struct({', '.join(map(quote, keys))}))"
+
+    def error(code: ErrorCode, before: str, after: str) -> str:
+        return row_error_text(code, f"concat('{before}', {key}, '{after}')", {"keys": key})
+
+    is_null = error(
+        ErrorCode.SOURCE_SEQUENCE_IS_NULL,
+        "A row of the source has no sequence (NULL). Its key is ",
+        ". Leave such rows out, or give them one. Nothing was changed.",
     )
+    is_tie = error(
+        ErrorCode.SOURCE_SEQUENCE_AMBIGUOUS,
+        "Different rows of the source have one key and one sequence: ",
+        ". Order them by more columns, or leave all but one out. Nothing was changed.",
+    )
+    first = quote(keys[0])
+    refused_or_key = f"CASE {BAD} WHEN 1 THEN {is_null} WHEN 2 THEN {is_tie} ELSE {first} END"
+    return rows.withColumn(keys[0], F.expr(refused_or_key))
 
 
 def require_unique(rows: DataFrame, keys: Sequence[str]) -> None:

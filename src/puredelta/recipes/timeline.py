@@ -10,15 +10,15 @@ they arrive in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from puredelta.recipes.source_rows import BAD, IS_DELETE, SEQUENCE, guarded, sequence_guards
-from puredelta.recipes.values import all_of, any_of, holds_null, same
+from puredelta.recipes.source_rows import BAD, IS_DELETE, SEQUENCE, refuse_bad_sequences
+from puredelta.recipes.values import all_true, as_field, holds_null, same_values, selected
 from puredelta.spark.session.identifiers import quote
 
 ROLE = "__ROLE"
@@ -96,32 +96,70 @@ def timeline_changes(
     events of a key at one sequence, raise an error when the rows are read.
     """
     known = _new_events(events, shape)
-    if existing is not None:
+    if existing is None:
+        nothing = F.lit(None).cast(T.StructType(list(shape.values)))
+        known = known.withColumn(_STORED, nothing)
+    else:
         stored = _complete(existing, shape)
-        known = _stored_events(stored, shape).unionByName(_ends(stored, shape)).unionByName(known)
+        every = _stored_events(stored, shape)
+        for more in (_ends(stored, shape), known):  # what they lack is NULL
+            every = every.unionByName(more, allowMissingColumns=True)
+        known = every
     placed = _roles(_filled(_distinct(known, shape), shape), shape)
     return _operations(_shown(placed, shape), shape)
 
 
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """Pieces of SQL about the rows of a key; text costs one call into the JVM, a Column several."""
+
+    shape: TimelineShape
+
+    @property
+    def key(self) -> list[str]:
+        return [quote(key) for key in self.shape.keys]
+
+    @property
+    def data(self) -> list[str]:
+        return [quote(name) for name in self.shape.names]
+
+    def over(self, order: str = "", frame: str = "", *, within: str = "") -> str:
+        """Return a window of the rows of a key, or of those that are alike ``within`` it."""
+        by = ", ".join([*self.key, *([within] if within else [])])
+        ordered = f" ORDER BY {order}" if order else ""
+        return f"OVER (PARTITION BY {by}{ordered} {frame})"
+
+
+def _alike(fields: Iterable[T.StructField], window: str) -> str:
+    """Return SQL that tells whether the row before has the same values."""
+    return all_true(
+        same_values(f"lag({quote(f.name)}) {window}", quote(f.name), f.dataType) for f in fields
+    )
+
+
 def _distinct(known: DataFrame, shape: TimelineShape) -> DataFrame:
     """Keep the first event of a key and sequence: what the table knows stands."""
-    by_key = Window.partitionBy(*map(quote, shape.keys))
-    in_order = by_key.orderBy(SEQUENCE, _ORDER)
-
-    def before(name: str) -> Column:
-        return F.lag(quote(name)).over(in_order)
-
-    again = F.coalesce(before(SEQUENCE).eqNullSafe(F.col(SEQUENCE)), F.lit(False)) & (  # noqa: FBT003
-        F.row_number().over(in_order) > 1
+    text = _Text(shape)
+    in_order = text.over(f"{SEQUENCE}, {_ORDER}")
+    again = (
+        f"coalesce(lag({SEQUENCE}) {in_order} <=> {SEQUENCE}, false) "
+        f"AND row_number() {in_order} > 1"
     )
-    content = [*shape.data, _field(IS_DELETE, T.BooleanType())]
-    alike = all_of([same(before(f.name), F.col(quote(f.name)), f.dataType) for f in content])
-    tie = (F.col(_ORDER) == _NEW) & (before(_ORDER) == _NEW) & again & ~alike
-    is_null = F.expr(holds_null(SEQUENCE, shape.sequence))
-    marked = known.withColumns(
-        {_SKIPPED: again, BAD: F.when(is_null, 1).when(tie, 2).otherwise(0)}
-    ).withColumn(BAD, F.max(BAD).over(by_key))
-    return marked.where(~F.col(_SKIPPED)).drop(_SKIPPED)
+    alike = _alike([*shape.data, _field(IS_DELETE, T.BooleanType())], in_order)
+    tie = f"{_ORDER} = {_NEW} AND lag({_ORDER}) {in_order} = {_NEW} AND {again} AND NOT {alike}"
+    is_null = holds_null(SEQUENCE, shape.sequence)
+    marked = known.selectExpr(
+        *text.key,
+        *text.data,
+        *(SEQUENCE, IS_DELETE, _ORDER, _STORED),
+        f"{again} AS {_SKIPPED}",
+        f"CASE WHEN {is_null} THEN 1 WHEN {tie} THEN 2 ELSE 0 END AS {BAD}",
+    ).withColumn(BAD, F.expr(f"max({BAD}) {text.over()}"))
+    return marked.where(f"NOT {_SKIPPED}")
+
+
+_EVENT = (SEQUENCE, IS_DELETE, _ORDER, _STORED, BAD)
+"""Beside keys and data."""
 
 
 def _filled(events: DataFrame, shape: TimelineShape) -> DataFrame:
@@ -129,119 +167,120 @@ def _filled(events: DataFrame, shape: TimelineShape) -> DataFrame:
 
     What the events said themselves goes to one column of its own, as far as it may differ.
     """
-    raw = events.withColumn(_RAW, _struct_of(shape.kept))
+    text = _Text(shape)
+    raw = f"{_struct_of(shape.kept)} AS {_RAW}"
     if not shape.null_keeps:
-        return raw
-    by_key = Window.partitionBy(*map(quote, shape.keys))
-    epochs = raw.withColumn(
-        _EPOCH, F.sum(F.col(IS_DELETE).cast("long")).over(by_key.orderBy(SEQUENCE))
-    )
-    so_far = Window.partitionBy(*map(quote, shape.keys), _EPOCH).orderBy(SEQUENCE)
-    so_far = so_far.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    return epochs.withColumns(
-        {name: F.last(quote(name), ignorenulls=True).over(so_far) for name in shape.names}
-    ).drop(_EPOCH)
+        return events.selectExpr(*text.key, *text.data, *_EVENT, raw)
+    deletes = f"sum(CAST({IS_DELETE} AS BIGINT)) {text.over(SEQUENCE)} AS {_EPOCH}"
+    epochs = events.selectExpr(*text.key, *text.data, *_EVENT, raw, deletes)
+    until_now = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    so_far = text.over(SEQUENCE, until_now, within=_EPOCH)
+    last = [f"last({name}, true) {so_far} AS {name}" for name in text.data]
+    return epochs.selectExpr(*text.key, *last, *_EVENT, _RAW)
 
 
 def _roles(events: DataFrame, shape: TimelineShape) -> DataFrame:
     """Say which events start a version and which end one, and drop repeats nobody wants."""
-    in_order = Window.partitionBy(*map(quote, shape.keys)).orderBy(SEQUENCE)
-
-    def before(name: str) -> Column:
-        return F.lag(quote(name)).over(in_order)
-
-    def alike(fields: Sequence[T.StructField]) -> Column:
-        return all_of([same(before(f.name), F.col(quote(f.name)), f.dataType) for f in fields])
-
-    deleted = F.col(IS_DELETE)
-    nothing = F.coalesce(before(IS_DELETE), F.lit(True))  # noqa: FBT003
+    text = _Text(shape)
+    in_order = text.over(SEQUENCE)
+    nothing = f"coalesce(lag({IS_DELETE}) {in_order}, true)"
     tracked = [field for field in shape.data if field.name in shape.tracked]
-    found = events.withColumns(
-        {
-            _STARTS: ~deleted & (nothing | ~alike(tracked)),
-            _CLOSES: deleted & ~nothing,
-            _SKIPPED: ~deleted & ~nothing & alike(shape.data) & (F.col(_ORDER) == _NEW),
-        }
+    other = f"NOT {_alike(tracked, in_order)}"
+    repeats = f"{_alike(shape.data, in_order)} AND {_ORDER} = {_NEW}"
+    found = events.selectExpr(
+        *text.key,
+        *text.data,
+        *(*_EVENT, _RAW),
+        f"NOT {IS_DELETE} AND ({nothing} OR {other}) AS {_STARTS}",
+        f"{IS_DELETE} AND NOT {nothing} AS {_CLOSES}",
+        f"NOT {IS_DELETE} AND NOT {nothing} AND {repeats} AS {_SKIPPED}",
     )
-    if not shape.remembers:
-        found = found.where(~F.col(_SKIPPED) | (F.col(BAD) > 0))
-    return found.drop(_SKIPPED)
+    return found if shape.remembers else found.where(f"NOT {_SKIPPED} OR {BAD} > 0")
 
 
 def _shown(events: DataFrame, shape: TimelineShape) -> DataFrame:
     """Return each event as the row that the table is to have for it."""
-    by_key = Window.partitionBy(*map(quote, shape.keys))
-    later = by_key.orderBy(F.col(SEQUENCE).desc()).rowsBetween(Window.unboundedPreceding, -1)
-    starts, deleted, at = F.col(_STARTS), F.col(IS_DELETE), F.col(SEQUENCE)
-    next_change = F.last(F.when(starts | F.col(_CLOSES), at), ignorenulls=True).over(later)
-    rows = events.withColumns(
-        {
-            shape.valid_to: F.when(starts, next_change).otherwise(at),
-            ROLE: F.when(starts, F.lit(None).cast("string"))
-            .when(deleted, F.lit(DELETE))
-            .otherwise(F.lit(REPEAT)),
-            _GROUP: F.sum((starts | deleted).cast("long")).over(by_key.orderBy(SEQUENCE)),
-        }
+    text = _Text(shape)
+    valid_to = quote(shape.valid_to)
+    later = text.over(f"{SEQUENCE} DESC", "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
+    next_change = f"last(CASE WHEN {_STARTS} OR {_CLOSES} THEN {SEQUENCE} END, true) {later}"
+    group = f"sum(CAST({_STARTS} OR {IS_DELETE} AS BIGINT)) {text.over(SEQUENCE)}"
+    role = f"CASE WHEN {_STARTS} THEN NULL WHEN {IS_DELETE} THEN '{DELETE}' ELSE '{REPEAT}' END"
+    rows = events.selectExpr(
+        *text.key,
+        *text.data,
+        *(*_EVENT, _RAW, _STARTS, _CLOSES),
+        f"CASE WHEN {_STARTS} THEN {next_change} ELSE {SEQUENCE} END AS {valid_to}",
+        f"{role} AS {ROLE}",
+        f"{group} AS {_GROUP}",
     )
-    loose = [field for field in shape.data if field.name not in shape.tracked]
-    if loose:
-        version = Window.partitionBy(*map(quote, shape.keys), _GROUP).orderBy(SEQUENCE)
-        version = version.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-        rows = rows.withColumns(
-            {
-                f.name: F.when(starts, F.last(quote(f.name)).over(version)).otherwise(
-                    F.col(quote(f.name))
-                )
-                for f in loose
-            }
-        )
-    if shape.is_current is not None:
-        current = starts & F.col(quote(shape.valid_to)).isNull()
-        rows = rows.withColumn(shape.is_current, current)
-    if shape.kept:
-        raw = F.col(_RAW)
-        differs = any_of(
-            [~same(F.col(quote(f.name)), raw.getField(f.name), f.dataType) for f in shape.kept]
-        )
-        rows = rows.withColumn(ORIGINAL, F.when(differs, raw))
-    return rows
+    whole = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+    version = text.over(SEQUENCE, whole, within=_GROUP)
+
+    def value(name: str) -> str:
+        if name in shape.tracked:
+            return quote(name)
+        last = f"last({quote(name)}) {version}"
+        return f"CASE WHEN {_STARTS} THEN {last} ELSE {quote(name)} END AS {quote(name)}"
+
+    current = [] if shape.is_current is None else [quote(shape.is_current)]
+    rows = rows.selectExpr(
+        *text.key,
+        *map(value, shape.names),
+        *(SEQUENCE, _STORED, BAD, _CLOSES, _RAW, ROLE, valid_to),
+        *(f"{_STARTS} AND {valid_to} IS NULL AS {name}" for name in current),
+    )
+    if not shape.kept:
+        return rows
+    same_as_event = all_true(
+        same_values(quote(f.name), f"{_RAW}.{quote(f.name)}", f.dataType) for f in shape.kept
+    )
+    return rows.selectExpr(
+        *text.key,
+        *text.data,
+        *(SEQUENCE, _STORED, BAD, _CLOSES, ROLE, valid_to, *current),
+        f"CASE WHEN NOT {same_as_event} THEN {_RAW} END AS {ORIGINAL}",
+    )
 
 
 def _operations(rows: DataFrame, shape: TimelineShape) -> DataFrame:
     """Compare the rows that are to be with those that are."""
-    stored = F.col(_STORED)
-    unchanged = all_of(
-        [same(F.col(quote(f.name)), stored.getField(f.name), f.dataType) for f in shape.values]
+    values = [quote(field.name) for field in shape.values]
+    unchanged = all_true(
+        same_values(quote(f.name), f"{_STORED}.{quote(f.name)}", f.dataType) for f in shape.values
     )
     operation = (
-        F.when(F.col(_CLOSES) & stored.isNotNull(), REMOVE)
-        .when(F.col(_CLOSES), None)
-        .when(stored.isNull(), INSERT)
-        .when(~unchanged, UPDATE)
+        f"CASE WHEN {_CLOSES} AND {_STORED} IS NOT NULL THEN '{REMOVE}' WHEN {_CLOSES} THEN NULL "
+        f"WHEN {_STORED} IS NULL THEN '{INSERT}' WHEN NOT {unchanged} THEN '{UPDATE}' END"
     )
-    wanted = rows.withColumn(OPERATION, operation).where(
-        F.col(OPERATION).isNotNull() | (F.col(BAD) > 0)
+    keys = _Text(shape).key
+    wanted = rows.selectExpr(f"{operation} AS {OPERATION}", SEQUENCE, BAD, *keys, *values).where(
+        f"{OPERATION} IS NOT NULL OR {BAD} > 0"
     )
-    names = [quote(name) for name in (*shape.keys, *(f.name for f in shape.values))]
-    return guarded(wanted, shape.keys[0], sequence_guards(shape.keys)).select(
-        OPERATION, F.col(SEQUENCE).alias(shape.valid_from), *names
+    return refuse_bad_sequences(wanted, shape.keys).selectExpr(
+        OPERATION, f"{SEQUENCE} AS {quote(shape.valid_from)}", *keys, *values
     )
 
 
 def _new_events(events: DataFrame, shape: TimelineShape) -> DataFrame:
-    given = frozenset(events.columns)
+    given = {field.name: field.dataType for field in events.schema.fields}
 
-    def value(field: T.StructField) -> Column:
-        known = F.col(quote(field.name)) if field.name in given else F.lit(None)
-        return F.when(~F.col(IS_DELETE), known).cast(field.dataType).alias(field.name)
+    def value(field: T.StructField) -> str | Column:
+        if field.name not in given:
+            return F.lit(None).cast(field.dataType).alias(field.name)
+        name = quote(field.name)
+        text = f"CASE WHEN NOT {IS_DELETE} THEN {name} END"
+        return as_field(text, given[field.name], field)
 
-    return events.select(
-        *map(quote, shape.keys),
-        *map(value, shape.data),
-        F.col(SEQUENCE).cast(shape.sequence).alias(SEQUENCE),
-        IS_DELETE,
-        F.lit(_NEW).alias(_ORDER),
-        F.lit(None).cast(T.StructType(list(shape.values))).alias(_STORED),
+    return selected(
+        events,
+        [
+            *map(quote, shape.keys),
+            *map(value, shape.data),
+            as_field(SEQUENCE, given[SEQUENCE], _field(SEQUENCE, shape.sequence)),
+            IS_DELETE,
+            f"{_NEW} AS {_ORDER}",
+        ],
     )
 
 
@@ -249,33 +288,30 @@ def _stored_events(stored: DataFrame, shape: TimelineShape) -> DataFrame:
     """Return what the rows of the table say: every row is an event, whatever it shows."""
     kept = {field.name for field in shape.kept}
 
-    def value(field: T.StructField) -> Column:
-        column = F.col(quote(field.name))
-        if field.name in kept:
-            original = F.col(ORIGINAL)
-            column = F.when(original.isNotNull(), original.getField(field.name)).otherwise(column)
-        return column.alias(field.name)
+    def value(name: str) -> str:
+        if name not in kept:
+            return quote(name)
+        original = f"WHEN {ORIGINAL} IS NOT NULL THEN {ORIGINAL}.{quote(name)}"
+        return f"CASE {original} ELSE {quote(name)} END AS {quote(name)}"
 
-    return stored.select(
+    return stored.selectExpr(
         *map(quote, shape.keys),
-        *map(value, shape.data),
-        F.col(quote(shape.valid_from)).alias(SEQUENCE),
-        F.col(ROLE).eqNullSafe(F.lit(DELETE)).alias(IS_DELETE),
-        F.lit(_STORED_ROW).alias(_ORDER),
-        _struct_of(shape.values).alias(_STORED),
+        *map(value, shape.names),
+        f"{quote(shape.valid_from)} AS {SEQUENCE}",
+        f"{ROLE} <=> '{DELETE}' AS {IS_DELETE}",
+        f"{_STORED_ROW} AS {_ORDER}",
+        f"{_struct_of(shape.values)} AS {_STORED}",
     )
 
 
 def _ends(stored: DataFrame, shape: TimelineShape) -> DataFrame:
     """Return the deletes that ends of versions tell; at a place that has a row they say nothing."""
-    ended = stored.where(F.col(ROLE).isNull() & F.col(quote(shape.valid_to)).isNotNull())
-    return ended.select(
+    valid_to = quote(shape.valid_to)
+    return stored.where(f"{ROLE} IS NULL AND {valid_to} IS NOT NULL").selectExpr(
         *map(quote, shape.keys),
-        *(F.lit(None).cast(f.dataType).alias(f.name) for f in shape.data),
-        F.col(quote(shape.valid_to)).alias(SEQUENCE),
-        F.lit(True).alias(IS_DELETE),  # noqa: FBT003
-        F.lit(_STORED_END).alias(_ORDER),
-        F.lit(None).cast(T.StructType(list(shape.values))).alias(_STORED),
+        f"{valid_to} AS {SEQUENCE}",
+        f"true AS {IS_DELETE}",
+        f"{_STORED_END} AS {_ORDER}",
     )
 
 
@@ -283,35 +319,30 @@ def _complete(existing: DataFrame, shape: TimelineShape) -> DataFrame:
     """Return rows of the table with every column that it is to have."""
     present = {field.name: field.dataType for field in existing.schema.fields}
 
-    def value(field: T.StructField) -> Column:
+    def value(field: T.StructField) -> str | Column:
         if field.name not in present:
             return F.lit(None).cast(field.dataType).alias(field.name)
-        column = F.col(quote(field.name))
         kind = present[field.name]
-        if field.name == ORIGINAL and isinstance(kind, T.StructType):
-            known = kind.names
-            column = F.when(
-                column.isNotNull(),
-                F.struct(
-                    *(
-                        (column.getField(f.name) if f.name in known else F.lit(None))
-                        .cast(f.dataType)
-                        .alias(f.name)
-                        for f in shape.kept
-                    )
-                ),
-            )
-        return column.cast(field.dataType).alias(field.name)
+        if field.name == ORIGINAL and isinstance(kind, T.StructType) and kind != field.dataType:
+            return _with_fields(F.col(ORIGINAL), kind.names, shape.kept)
+        return as_field(quote(field.name), kind, field)
 
-    return existing.select(
-        *map(quote, shape.keys), quote(shape.valid_from), *map(value, shape.values)
+    keys = [*map(quote, shape.keys), quote(shape.valid_from)]
+    return selected(existing, [*keys, *map(value, shape.values)])
+
+
+def _with_fields(column: Column, known: Sequence[str], fields: Sequence[T.StructField]) -> Column:
+    """Return a struct with other fields; NULL stays NULL."""
+    values = (
+        (column.getField(f.name) if f.name in known else F.lit(None)).cast(f.dataType).alias(f.name)
+        for f in fields
     )
+    return F.when(column.isNotNull(), F.struct(*values)).alias(ORIGINAL)
 
 
-def _struct_of(fields: Sequence[T.StructField]) -> Column:
-    if not fields:
-        return F.lit(None).cast("string")
-    return F.struct(*(F.col(quote(f.name)).alias(f.name) for f in fields))
+def _struct_of(fields: Sequence[T.StructField]) -> str:
+    names = ", ".join(quote(field.name) for field in fields)
+    return f"struct({names})" if names else "CAST(NULL AS STRING)"
 
 
 def _field(name: str, kind: T.DataType) -> T.StructField:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import and_, or_
 from typing import Any
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -39,7 +39,12 @@ def same_text(name: str, target: T.DataType | None, source: T.DataType) -> str:
         return f"{two} IS NULL"
     if as_nullable(target) != as_nullable(source) and _is_nested(target):
         return "false"
-    if _holds(source, _NOT_COMPARABLE):
+    return same_values(one, two, source)
+
+
+def same_values(one: str, two: str, kind: T.DataType) -> str:
+    """Return SQL that tells whether two values of a type are one, as `same`."""
+    if _holds(kind, _NOT_COMPARABLE):
         return f"to_json(struct({one} AS v)) <=> to_json(struct({two} AS v))"
     return f"{one} <=> {two}"
 
@@ -53,15 +58,17 @@ def same(one: Column, two: Column, kind: T.DataType) -> Column:
 
 def same_as_next(name: str, kind: T.DataType, window: str) -> str:
     """Return SQL that tells whether the next row of a window has the same value, as `same`."""
-    one, two = f"lead({quote(name)}) {window}", quote(name)
-    if _holds(kind, _NOT_COMPARABLE):
-        return f"to_json(struct({one} AS v)) <=> to_json(struct({two} AS v))"
-    return f"{one} <=> {two}"
+    return same_values(f"lead({quote(name)}) {window}", quote(name), kind)
 
 
 def equal_is_same(target: T.DataType | None, source: T.DataType) -> bool:
     """Tell whether values of a table and a source that are equal cannot be told apart."""
     return target == source and not isinstance(source, _EQUAL_AND_DIFFERENT)
+
+
+def all_true(conditions: Iterable[str]) -> str:
+    """Return SQL of a conjunction; of no conditions it is true."""
+    return f"({' AND '.join(conditions) or 'true'})"
 
 
 def all_of(conditions: Sequence[Column]) -> Column:
@@ -88,6 +95,21 @@ def holds_null(value: str, kind: T.DataType) -> str:
         return f"{value} IS NULL"
     fields = [holds_null(f"{value}.{quote(f.name)}", f.dataType) for f in kind.fields]
     return f"({' OR '.join([f'{value} IS NULL', *fields])})"
+
+
+def as_field(text: str, kind: T.DataType, field: T.StructField) -> str | Column:
+    """Return SQL of a value of a type as the field has it, a Column where that takes a cast."""
+    if as_nullable(kind) == as_nullable(field.dataType):
+        return f"{text} AS {quote(field.name)}"
+    return F.expr(text).cast(field.dataType).alias(field.name)
+
+
+def selected(rows: DataFrame, columns: Sequence[str | Column]) -> DataFrame:
+    """Return rows with other columns; text alone costs fewer calls into the JVM."""
+    texts = [one for one in columns if isinstance(one, str)]
+    if len(texts) == len(columns):
+        return rows.selectExpr(*texts)
+    return rows.select(*(F.expr(one) if isinstance(one, str) else one for one in columns))
 
 
 def has_bounds(kind: T.DataType) -> bool:

@@ -41,6 +41,18 @@ def row_error(
     return F.raise_error(F.concat(F.lit(_MARKER), F.to_json(payload)))
 
 
+def row_error_text(code: ErrorCode, message: str, details: Mapping[str, str]) -> str:
+    """Return `row_error` as SQL; so are ``message`` and the values of ``details``.
+
+    Text takes one call into the JVM, and every part of a Column several.
+    """
+    named = "".join(f", CAST({value} AS STRING) AS {key}" for key, value in details.items())
+    payload = (
+        f"struct('{code.name}' AS code, {message} AS message, struct('' AS _{named}) AS details)"
+    )
+    return f"raise_error(concat('{_MARKER}', to_json({payload})))"
+
+
 def decode_row_error(error: BaseException) -> DeltaError | None:
     """Return the error a row raised, if this exception of a Spark job carries one."""
     for text in _texts(error):
