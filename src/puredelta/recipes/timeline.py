@@ -111,42 +111,42 @@ def timeline_changes(
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """Pieces of SQL about the rows of a key; text costs one call into the JVM, a Column several."""
+    """Pieces of SQL about the rows of a key; text costs one call into the JVM, a Column several.
+
+    Windows begin with the latest row where they can, so that rows are sorted once for all.
+    """
 
     shape: TimelineShape
 
     @property
     def key(self) -> list[str]:
-        return [quote(key) for key in self.shape.keys]
+        return list(map(quote, self.shape.keys))
 
     @property
     def data(self) -> list[str]:
-        return [quote(name) for name in self.shape.names]
+        return list(map(quote, self.shape.names))
 
     def over(self, order: str = "", frame: str = "", *, within: str = "") -> str:
         """Return a window of the rows of a key, or of those that are alike ``within`` it."""
-        by = ", ".join([*self.key, *([within] if within else [])])
-        ordered = f" ORDER BY {order}" if order else ""
-        return f"OVER (PARTITION BY {by}{ordered} {frame})"
+        by = ", ".join([*self.key, *filter(None, [within])])
+        return f"OVER (PARTITION BY {by} {order and f'ORDER BY {order}'} {frame})"
 
 
 def _alike(fields: Iterable[T.StructField], window: str) -> str:
-    """Return SQL that tells whether the row before has the same values."""
+    """Return SQL that tells whether the row before, the next of ``window``, has the same values."""
     return all_true(
-        same_values(f"lag({quote(f.name)}) {window}", quote(f.name), f.dataType) for f in fields
+        same_values(f"lead({quote(f.name)}) {window}", quote(f.name), f.dataType) for f in fields
     )
 
 
 def _distinct(known: DataFrame, shape: TimelineShape) -> DataFrame:
     """Keep the first event of a key and sequence: what the table knows stands."""
     text = _Text(shape)
-    in_order = text.over(f"{SEQUENCE}, {_ORDER}")
-    again = (
-        f"coalesce(lag({SEQUENCE}) {in_order} <=> {SEQUENCE}, false) "
-        f"AND row_number() {in_order} > 1"
-    )
-    alike = _alike([*shape.data, _field(IS_DELETE, T.BooleanType())], in_order)
-    tie = f"{_ORDER} = {_NEW} AND lag({_ORDER}) {in_order} = {_NEW} AND {again} AND NOT {alike}"
+    latest_first = text.over(f"{SEQUENCE} DESC, {_ORDER} DESC")
+    before = f"lead({_ORDER}) {latest_first}"  # never NULL where there is a row
+    again = f"lead({SEQUENCE}) {latest_first} <=> {SEQUENCE} AND {before} IS NOT NULL"
+    alike = _alike([*shape.data, _field(IS_DELETE, T.BooleanType())], latest_first)
+    tie = f"{_ORDER} = {_NEW} AND {before} = {_NEW} AND {again} AND NOT {alike}"
     is_null = holds_null(SEQUENCE, shape.sequence)
     marked = known.selectExpr(
         *text.key,
@@ -182,11 +182,10 @@ def _filled(events: DataFrame, shape: TimelineShape) -> DataFrame:
 def _roles(events: DataFrame, shape: TimelineShape) -> DataFrame:
     """Say which events start a version and which end one, and drop repeats nobody wants."""
     text = _Text(shape)
-    in_order = text.over(SEQUENCE)
-    nothing = f"coalesce(lag({IS_DELETE}) {in_order}, true)"
-    tracked = [field for field in shape.data if field.name in shape.tracked]
-    other = f"NOT {_alike(tracked, in_order)}"
-    repeats = f"{_alike(shape.data, in_order)} AND {_ORDER} = {_NEW}"
+    latest_first = text.over(f"{SEQUENCE} DESC")
+    nothing = f"coalesce(lead({IS_DELETE}) {latest_first}, true)"
+    other = f"NOT {_alike((f for f in shape.data if f.name in shape.tracked), latest_first)}"
+    repeats = f"{_alike(shape.data, latest_first)} AND {_ORDER} = {_NEW}"
     found = events.selectExpr(
         *text.key,
         *text.data,
@@ -204,7 +203,9 @@ def _shown(events: DataFrame, shape: TimelineShape) -> DataFrame:
     valid_to = quote(shape.valid_to)
     later = text.over(f"{SEQUENCE} DESC", "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING")
     next_change = f"last(CASE WHEN {_STARTS} OR {_CLOSES} THEN {SEQUENCE} END, true) {later}"
-    group = f"sum(CAST({_STARTS} OR {IS_DELETE} AS BIGINT)) {text.over(SEQUENCE)}"
+    # Only data that is not tracked is looked for in the version around a row.
+    has_loose = not shape.tracked.issuperset(shape.names)
+    group = f"sum(CAST({_STARTS} OR {IS_DELETE} AS BIGINT)) {text.over(SEQUENCE)} AS {_GROUP}"
     role = f"CASE WHEN {_STARTS} THEN NULL WHEN {IS_DELETE} THEN '{DELETE}' ELSE '{REPEAT}' END"
     rows = events.selectExpr(
         *text.key,
@@ -212,7 +213,7 @@ def _shown(events: DataFrame, shape: TimelineShape) -> DataFrame:
         *(*_EVENT, _RAW, _STARTS, _CLOSES),
         f"CASE WHEN {_STARTS} THEN {next_change} ELSE {SEQUENCE} END AS {valid_to}",
         f"{role} AS {ROLE}",
-        f"{group} AS {_GROUP}",
+        *([group] if has_loose else []),
     )
     whole = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
     version = text.over(SEQUENCE, whole, within=_GROUP)
@@ -223,7 +224,7 @@ def _shown(events: DataFrame, shape: TimelineShape) -> DataFrame:
         last = f"last({quote(name)}) {version}"
         return f"CASE WHEN {_STARTS} THEN {last} ELSE {quote(name)} END AS {quote(name)}"
 
-    current = [] if shape.is_current is None else [quote(shape.is_current)]
+    current = [quote(shape.is_current)] if shape.is_current is not None else []
     rows = rows.selectExpr(
         *text.key,
         *map(value, shape.names),
