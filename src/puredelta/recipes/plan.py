@@ -71,7 +71,8 @@ class MergePlan:
     unique_keys: tuple[str, ...] = ()
     """Columns of which no two rows of the source may have the same values."""
     scope: str | None = None
-    """What must be true of every row of the source, whose key `unique_keys` are."""
+    """What must be true of every row of the source, whose key `unique_keys` are; None where the
+    rows themselves refuse to be outside."""
 
     @property
     def merge(self) -> DeltaMergeBuilder:
@@ -153,12 +154,8 @@ class _Watcher:
         if self._plan.unique_keys:
             require_unique_keys(context, self._plan.unique_keys)
         if self._plan.scope is not None:
-            require_in_scope(
-                context,
-                self._plan.unique_keys,
-                self._plan.scope,
-                self._plan.target.schema,
-            )
+            keys, columns = self._plan.unique_keys, self._plan.target.schema
+            require_in_scope(context, keys, self._plan.scope, columns)
 
 
 def set_to_source(*names: str) -> Update:

@@ -67,9 +67,9 @@ class UpsertRecipe:
         if self.delete_when is not None:
             rows = rows.withColumn(IS_DELETE, is_true(self.delete_when))
         is_refused = self.duplicates is Duplicates.ERROR
-        checked_later = is_refused and reads_plain_files(rows)
-        if self.scope is not None and not checked_later:
-            rows = guarded(rows, keys[0], [outside_scope(keys, self.scope)])
+        scope = self.scope
+        if scope is not None and not (is_refused and reads_plain_files(rows)):
+            rows, scope = guarded(rows, keys[0], [outside_scope(keys, scope)]), None
         ready = rows if is_refused else one_row_per_key(rows, keys, self.duplicates, order)
         clauses = self._clauses(
             update=self._update(target, kinds, keys, updated),
@@ -87,7 +87,7 @@ class UpsertRecipe:
             source=ready,
             refuses_empty=self.is_snapshot and not self.allow_empty,
             unique_keys=keys if is_refused else (),
-            scope=self.scope if checked_later else None,
+            scope=scope,
         )
 
     def _updated(
