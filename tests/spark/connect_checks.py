@@ -41,6 +41,7 @@ from tests.activation.connect_check import activated
 from tests.spark.files import write_file
 from tests.spark.source.connect_own_reads import own_reads
 from tests.spark.tables import TableFiles
+from tests.sql.connect_columns import query_columns
 from tests.sql.connect_statements import statements
 
 
@@ -221,6 +222,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     own_reads,
     activated,
     statements,
+    query_columns,
 )
 
 

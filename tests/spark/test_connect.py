@@ -75,6 +75,20 @@ EXPECTED: dict[str, Any] = {
         ["DELTA_UNSUPPORTED_ON_CONNECT"] * 5,
         ["DELTA_OPERATION_NOT_ALLOWED"] * 2 + ["DELTA_ILLEGAL_OPTION", "nothing"],
     ],
+    "query_columns": [
+        [["id, a.b"], [["2", "4"], ["3", "6"]]],
+        [["p"], [["5"]]],
+        [["id"], [["4"]]],
+        [["p"], [["4"]]],
+        [["id, p"], [["0", "4"], ["1", "8"]]],
+        [["id, p", "id"], [["1"], ["3"]]],
+        [
+            ["id, a.b, é, seven", "id, a.b, é, seven, p"],
+            [["3", "6", "x", "7", "1", "6", "x", "7", "1"]],
+        ],
+        [["id, é"], [["x", "2"]]],
+        [["id, seven", "id, seven"], [["3"]]],
+    ],
     "statements": [
         [
             "SET TBLPROPERTIES",

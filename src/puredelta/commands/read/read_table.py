@@ -14,6 +14,7 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.scan.row_tracking_scan import readable_rows
+from puredelta.spark.scan.table_rows import named_rows
 from puredelta.spark.session.open_log import open_log
 
 TimestampArgument: TypeAlias = str | dt.datetime | dt.date
@@ -50,6 +51,25 @@ def read_table(
     snapshot = snapshot_of(spark, log, version=version, timestamp=timestamp)
     chosen = version is not None or timestamp is not None
     return readable_rows(spark, snapshot, time_travel=chosen, where=where)
+
+
+def read_named(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    names: frozenset[str] | None,
+    *,
+    version: int | str | None = None,
+    timestamp: TimestampArgument | None = None,
+) -> DataFrame:
+    """Return the rows of the table at ``path`` for a query.
+
+    ``names`` has, in lower case, every column that the query can need, None for any. The frame
+    lacks other columns where a plan could not ask for some. Errors as `read_table`.
+    """
+    snapshot = snapshot_of(spark, open_log(spark, path), version=version, timestamp=timestamp)
+    chosen = version is not None or timestamp is not None
+    rows = None if names is None else named_rows(spark, snapshot, names, time_travel=chosen)
+    return readable_rows(spark, snapshot, time_travel=chosen) if rows is None else rows
 
 
 def find_snapshot(

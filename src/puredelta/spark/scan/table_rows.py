@@ -16,8 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.skipping.pruning import prune_files
-from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.schema.types import PrimitiveType, StructField, StructType
 from puredelta.protocol.values.predicates import Ref, Side
+from puredelta.spark.data_files.data_io import DataIo, data_io
 from puredelta.spark.jvm.expressions import aliased
 from puredelta.spark.jvm.file_relation import SCAN_CLASS, ScannedRelation
 from puredelta.spark.jvm.frames import analyzed_plan, logical_plan
@@ -56,6 +57,34 @@ def table_rows(
         rows = scan(spark, snapshot, time_travel=time_travel)
         set_origin(logical_plan(rows), snapshot, time_travel=time_travel)
     return rows if where is None else rows.where(where)
+
+
+def named_rows(
+    spark: SparkSession, snapshot: Snapshot, names: frozenset[str], *, time_travel: bool
+) -> DataFrame | None:
+    """Return the rows with the columns that a query may name, in lower case; None for all columns.
+
+    Only where rows come by Arrow and plans cannot ask for columns: over Connect. Errors as `scan`.
+    """
+    if not is_connect(spark) or data_io(spark, [snapshot.root_uri]) is not DataIo.ARROW:
+        return None
+    fields = snapshot.config.schema.fields
+    in_doubt = not all(map(str.isascii, names))  # Java and Python may know other pairs of letters
+    wanted = [
+        f.name for f in fields if f.name.lower() in names or (in_doubt and not f.name.isascii())
+    ]
+    if len(wanted) == len(fields) or not fields:
+        return None
+    columns = wanted or [_narrowest(fields, snapshot.config.metadata.partition_columns)]
+    return scan(spark, snapshot, columns=columns, time_travel=time_travel)
+
+
+def _narrowest(fields: Sequence[StructField], partition_columns: Sequence[str]) -> str:
+    """Return the column that costs least to read."""
+    if partition_columns:
+        return partition_columns[0]
+    narrow = [f.name for f in fields if isinstance(f.type, PrimitiveType)]
+    return narrow[0] if narrow else fields[0].name
 
 
 def _files_where(spark: SparkSession, snapshot: Snapshot, where: str) -> FileTable | None:

@@ -16,6 +16,7 @@ from puredelta.sql.parse.parse import parse
 from puredelta.sql.parse.statement import RowStatement, SparkParsedStatement, ViewStatement
 from puredelta.sql.relations.computed_names import with_computed_names
 from puredelta.sql.relations.metadata_query import run_metadata_query
+from puredelta.sql.relations.named_columns import needed_columns
 from puredelta.sql.relations.parameters import Arguments, with_values
 from puredelta.sql.relations.query_tables import may_need_names, may_query_tables, with_views
 from puredelta.sql.relations.stored_views import names_stored_view, with_stored_views
@@ -145,7 +146,8 @@ def run_query(
     frames = TemplateFields()
     filled = with_values(spark, text, args=args, fields=fields, names=frames)
     num_given = len(frames.rows)
-    named = with_views(spark, with_stored_views(spark, filled, frames), frames)
+    text = with_stored_views(spark, filled, frames)
+    named = with_views(spark, text, frames, columns=needed_columns(spark, text))
     if len(frames.rows) == num_given:
         return None
     return spark.sql(frames.template(named), **frames.rows)

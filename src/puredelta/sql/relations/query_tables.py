@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from puredelta.commands.read.read_table import read_table
+from puredelta.commands.read.read_table import read_named
 from puredelta.protocol.schema.sql_lexer import keywords
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.open_log import open_log
@@ -55,7 +55,12 @@ def may_need_names(text: str) -> bool:
 
 
 def with_views(
-    spark: SparkSession, text: str, names: RowNames, *, namespace: Sequence[str] = ()
+    spark: SparkSession,
+    text: str,
+    names: RowNames,
+    *,
+    namespace: Sequence[str] = (),
+    columns: frozenset[str] | None = None,
 ) -> str:
     """Return a query with another name wherever the text names a Delta table by its path, or a
     version of one in the catalog.
@@ -63,7 +68,8 @@ def with_views(
     ``VERSION AS OF`` and ``TIMESTAMP AS OF`` after the name choose the version. A name in
     front of a column (``delta.`/path`.id``) is replaced as well, and so is a call of
     ``table_changes`` on such a table. ``namespace`` is where a table of one part belongs whose
-    changes are asked for, if that is not the session's. Runs no job.
+    changes are asked for, if that is not the session's. ``columns`` are all that a query can need,
+    see `puredelta.sql.relations.named_columns`. Runs no job.
 
     Raises:
         TableNotFoundError: there is no table at a path, or no such version.
@@ -71,15 +77,20 @@ def with_views(
     """
     if _FORMAT.search(text) is None and _AS_OF.search(text) is None and not may_call(text):
         return text
-    return replaced(text, _tables(spark, text, names, namespace))
+    read = partial(_read, spark, columns)
+    return replaced(text, _tables(spark, text, names, namespace, read))
 
 
 def _tables(
-    spark: SparkSession, text: str, names: RowNames, namespace: Sequence[str]
+    spark: SparkSession,
+    text: str,
+    names: RowNames,
+    namespace: Sequence[str],
+    read_once: Callable[[str, TimeTravel | None], DataFrame],
 ) -> Iterator[tuple[int, int, str]]:
     """Yield where a table or a call stands in the text, and its other name."""
     cursor = Cursor(text)
-    read = cache(partial(_read, spark))  # the same version is read once, and has one name
+    read = cache(read_once)  # the same version is read once, and has one name
     while (token := cursor.peek()) is not None:
         position, alias = cursor.position, ""
         path = _accept_path(cursor)
@@ -99,18 +110,22 @@ def _tables(
             cursor.skip()
 
 
-def _read(spark: SparkSession, path: str, travel: TimeTravel | None) -> DataFrame:
+def _read(
+    spark: SparkSession, columns: frozenset[str] | None, path: str, travel: TimeTravel | None
+) -> DataFrame:
     if travel is None:
         root, in_path = split_time_travel(path)
         # A table whose directory has such a name stands for itself.
         if in_path is None or open_log(spark, path).exists():
-            return read_table(spark, path)
-        return read_table(spark, root, version=in_path.version, timestamp=in_path.timestamp)
+            return read_named(spark, path, columns)
+        return read_named(
+            spark, root, columns, version=in_path.version, timestamp=in_path.timestamp
+        )
     time = travel.timestamp
     if time is not None:
         [row] = spark.sql(f"SELECT string(timestamp({time})) AS time").collect()
         time = str(row["time"])
-    return read_table(spark, path, version=travel.version, timestamp=time)
+    return read_named(spark, path, columns, version=travel.version, timestamp=time)
 
 
 def _accept_path(cursor: Cursor) -> str | None:

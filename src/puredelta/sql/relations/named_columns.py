@@ -1,0 +1,89 @@
+"""The columns that a query can need: a column that it never names is none of them.
+
+Every identifier in the text counts as the name of a column, wherever it stands. A query that shows
+columns without naming them needs all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, tokenize
+from puredelta.spark.session.session import is_connect
+from puredelta.sql.text.cursor import is_identifier, unquoted
+
+_SHOWS_ALL = keywords("TABLE PIVOT UNPIVOT NATURAL IDENTIFIER")
+"""Keywords after which a query shows or computes names of columns that are not in its text."""
+_BEFORE_STAR = keywords("SELECT DISTINCT ALL")
+_COUNT_ROWS = ["COUNT", "(", "*", ")"]
+_PIPE = "|>"
+_WITH_FROM = keywords("EXTRACT TRIM SUBSTRING SUBSTR OVERLAY")
+"""Functions that may have a FROM between their brackets."""
+
+_PATTERNS = "spark.sql.parser.quotedRegexColumnNames"
+_BETWEEN_QUERIES = keywords("UNION EXCEPT MINUS INTERSECT")
+
+
+def needed_columns(spark: SparkSession, text: str) -> frozenset[str] | None:
+    """Return `named_columns` of a query whose plan cannot ask for columns, over Connect; else None.
+
+    In a session whose names in back-ticks are patterns a name may mean any column.
+    """
+    if not is_connect(spark):
+        return None
+    names = named_columns(text)
+    has_patterns = str(spark.conf.get(_PATTERNS, "false")).lower() == "true"
+    return None if has_patterns else names
+
+
+def named_columns(text: str) -> frozenset[str] | None:
+    """Return all names in a query in lower case; None if it may need columns it does not name.
+
+    >>> sorted(named_columns("SELECT t.a, count(*) FROM t GROUP BY ALL"))
+    ['a', 'all', 'by', 'count', 'from', 'group', 'select', 't']
+    >>> named_columns("SELECT *, a * 2 FROM t")
+    """
+    tokens = tokenize(text)
+    if _PIPE in text or any(token.means(word) for token in tokens for word in _SHOWS_ALL):
+        return None
+    if any(_is_star(tokens, at) for at in range(len(tokens))) or _lacks_select(tokens):
+        return None
+    return frozenset(unquoted(token).lower() for token in tokens if is_identifier(token))
+
+
+def _is_star(tokens: Sequence[Token], at: int) -> bool:
+    """Tell whether a token stands for columns: a star that neither multiplies nor counts rows."""
+    if not tokens[at].means("*"):
+        return False
+    before = tokens[at - 1] if at else None
+    if before is None or (before.kind is TokenKind.WORD and before.text.upper() in _BEFORE_STAR):
+        return True
+    if before.means("("):
+        around = [token.text.upper() for token in tokens[max(at - 2, 0) : at + 2]]
+        return around != _COUNT_ROWS
+    return before.kind is TokenKind.SYMBOL and not (before.means(")") or before.means("]"))
+
+
+def _lacks_select(tokens: Sequence[Token]) -> bool:
+    """Tell whether some FROM has no SELECT in front of it, so that it shows whole rows."""
+    open_selects = [0]  # by depth of brackets
+    takes_from = [False]
+    for at, token in enumerate(tokens):
+        if token.means("("):
+            caller = tokens[at - 1].text.upper() if at else ""
+            open_selects.append(0)
+            takes_from.append(caller in _WITH_FROM)
+        elif token.means(")") and len(open_selects) > 1:
+            open_selects.pop()
+            takes_from.pop()
+        elif token.means("SELECT"):
+            open_selects[-1] = 1
+        elif token.kind is TokenKind.WORD and token.text.upper() in _BETWEEN_QUERIES:
+            open_selects[-1] = 0
+        elif token.means("FROM") and not (takes_from[-1] or tokens[at - 1].means("DISTINCT")):
+            if open_selects[-1] == 0:
+                return True
+            open_selects[-1] = 0
+    return False
