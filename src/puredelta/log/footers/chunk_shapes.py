@@ -134,6 +134,8 @@ class Walk:
         steps.append((segment, None))
         if len(steps) == 1:
             return _read_fixed(segment, tuple(self._groups), _UNPACK.get(physical))
+        if [path for _, path in steps] == [_HIGH, _LOW, None] and self._groups[0] == _NULLS:
+            return _read_two_texts(steps)
         return _read_with_holes(steps)
 
     def _byte(self) -> int:
@@ -255,6 +257,37 @@ def _read_with_holes(steps: list[tuple[bytes, Path | None]]) -> ReadShape:
                 low = content[position : position + length]
             position += length
         return position, nulls, low, high
+
+    return read
+
+
+def _read_two_texts(steps: list[tuple[bytes, Path | None]]) -> ReadShape:
+    """Read what `_read_with_holes` does, where NULLs, maximum and minimum are all there is.
+
+    This is the shape of most texts; without a loop it takes two thirds of the time.
+    """
+    at_nulls, at_low, at_end = (re.compile(pattern, re.DOTALL).match for pattern, _ in steps)
+    read_any = _read_with_holes(steps)
+
+    def read(content: bytes, position: int) -> Found | None:
+        found = at_nulls(content, position)
+        if found is None:
+            return None
+        start = found.end() + 1
+        between = start + content[start - 1]
+        middle = at_low(content, between)
+        if middle is None:
+            return read_any(content, position)
+        low_start = middle.end() + 1
+        end = low_start + content[low_start - 1]
+        if between - start > 127 or end - low_start > 127:  # noqa: PLR2004 - as above
+            return read_any(content, position)
+        last = at_end(content, end)
+        if last is None:
+            return None
+        nulls = found[1]
+        number = 0 if nulls == b"\x00" else number_in(nulls)
+        return last.end(), number, content[low_start:end], content[start:between]
 
     return read
 

@@ -10,7 +10,7 @@ footer goes to Arrow. So a file costs a third of the time, and no answer differs
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -79,6 +79,12 @@ class _Kind:
     group_end: _Part
     columns: FileKind | None
     """How its statistics are read; ``None`` where none are wanted."""
+    encode: Callable[[int, Sequence[Found]], str] | None
+    """Writes its statistics."""
+
+    def stats(self, rows: int, chunks: Sequence[Found]) -> str | None:
+        """Return the statistics of a file; ``None`` where none are wanted."""
+        return None if self.encode is None else self.encode(rows, chunks)
 
     def read(self, content: bytes) -> tuple[int, list[Found]] | None:
         """Return the rows and what each chunk says; ``None`` for a file of another kind."""
@@ -130,13 +136,8 @@ class KnownFooters:
                 if number:
                     self._kinds.insert(0, self._kinds.pop(number))
                 self._recognized += 1
-                return FooterSummary(kind.text, self._encode(kind, *found))
+                return FooterSummary(kind.text, kind.stats(*found))
         return self._parsed(end, content)
-
-    def _encode(self, kind: _Kind, rows: int, chunks: Sequence[Found]) -> str | None:
-        if self._statistics is None or kind.columns is None:
-            return None
-        return self._statistics.encode_chunks(kind.columns, rows, chunks)
 
     def _parsed(self, end: bytes, content: bytes) -> FooterSummary:
         """Let Arrow parse the footer, and learn it if that may pay."""
@@ -165,7 +166,7 @@ class KnownFooters:
             proven = (
                 kind.read(content) is not None
                 and _agrees(footer, kind, found)
-                and self._encode(kind, footer.num_rows, found) == known.stats
+                and kind.stats(footer.num_rows, found) == known.stats
             )
             if proven:
                 self._kinds = [kind, *(k for k in self._kinds if k is not kind)][:_KINDS_MAX]
@@ -202,14 +203,18 @@ class KnownFooters:
         end = group_end.read(content, position) or group_end.learn(content, position, field=1)
         if known:
             return known[0], found
-        statistics = self._statistics
+        columns, encode = None, None
+        if self._statistics is not None:
+            columns = self._statistics.kind(footer, message)
+            encode = self._statistics.chunk_encoder(columns)
         kind = _Kind(
             text=text,
             head=head,
             closing=content[end[0] :],
             chunks=parts,
             group_end=group_end,
-            columns=None if statistics is None else statistics.kind(footer, message),
+            columns=columns,
+            encode=encode,
         )
         return kind, found
 

@@ -79,6 +79,16 @@ def plan_decode(
             return None
 
 
+def is_whole_number(decode: Decode) -> bool:
+    """Tell whether bounds are whole numbers, the same in the footer and in the table."""
+    return decode is _whole
+
+
+def is_text(decode: Decode) -> bool:
+    """Tell whether bounds are texts in UTF-8."""
+    return decode is _text
+
+
 def might_contain_nan(physical: str, writer: ParquetWriter) -> bool:
     """Return whether the values might contain a NaN that the bounds do not show.
 
