@@ -10,12 +10,14 @@ from __future__ import annotations
 import itertools
 import shutil
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -37,6 +39,7 @@ _roots = (f"sweep-{number}-" for number in itertools.count())
 """Names in the bucket, which all sweeps of a process share."""
 SECONDS = "4s"
 """How long a client waits for an answer."""
+_TASK_SECONDS_MAX = 120
 SETTINGS = {
     "spark.puredelta.storage.timeout": SECONDS,
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
@@ -50,8 +53,6 @@ IMPATIENT_S3A = {
     "fs.s3a.connection.timeout": SECONDS,
     "fs.s3a.connection.establish.timeout": SECONDS,
     "fs.s3a.connection.request.timeout": SECONDS,
-    # A client that is kept knows the proxy of another sweep.
-    "fs.s3a.impl.disable.cache": "true",
 }
 """With its own settings s3a would try for an hour what a silent store does not answer."""
 WAYS: Mapping[DataIo, Mapping[str, str]] = {DataIo.ARROW: {}, DataIo.SPARK: IMPATIENT_S3A}
@@ -109,6 +110,26 @@ class Struck:
         return fault if strikes else None
 
 
+@contextmanager
+def _own_clients(spark: SparkSession) -> Iterator[None]:
+    """Close Hadoop's clients before and after: one that is kept knows another sweep's proxy."""
+    file_systems: Any = spark.sparkContext._jvm.org.apache.hadoop.fs.FileSystem
+    file_systems.closeAll()
+    try:
+        yield
+    finally:
+        file_systems.closeAll()
+
+
+def _wait_for_tasks(spark: SparkSession) -> None:
+    """Wait for the tasks of a statement that has failed: Spark does not wait for their Python."""
+    tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
+    until = time.monotonic() + _TASK_SECONDS_MAX
+    while any(executor.numRunningTasks() for executor in tracker.getExecutorInfos()):
+        assert time.monotonic() < until, "tasks of a failed statement run on"
+        time.sleep(0.05)
+
+
 class BucketSweep:
     """Tries points of some commands on copies of small tables in a bucket."""
 
@@ -128,7 +149,7 @@ class BucketSweep:
         subject.prepare(self._spark, template)
         with Proxy(self._endpoint) as proxy:
             settings = {**s3.settings(proxy.endpoint), **self._settings}
-            with temporary_settings(self._spark, settings):
+            with temporary_settings(self._spark, settings), _own_clients(self._spark):
                 before, after, num_requests = self._unharmed(subject, template, proxy)
                 every_point = itertools.product(range(1, num_requests + 1), Fault, Extent)
                 for point in itertools.islice(map(Point._make, every_point), 0, None, every):
@@ -200,6 +221,7 @@ class BucketSweep:
             now = state_of(store)
             if now.rows != after.rows:
                 return ["a second try makes another table"]
+        _wait_for_tasks(self._spark)  # what one of them writes after VACUUM is the next one's
         DeltaTable.forPath(self._spark, f"{location}/table").vacuum(0)
         if state_of(store).rows != now.rows:
             return ["VACUUM changed rows"]
