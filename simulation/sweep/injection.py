@@ -154,9 +154,7 @@ def injected(injector: Injector, scratch: Path) -> Iterator[None]:
         parquet = _parquet(injector, DataFrameWriter.parquet)
         patches.enter_context(patch.object(DataFrameWriter, "parquet", parquet))
         patches.enter_context(patch.object(write_file, "_written", written))
-        client = py4j.java_gateway.GatewayClient
-        send = _send(injector, client.send_command)
-        patches.enter_context(patch.object(client, "send_command", send))
+        patches.enter_context(jvm_cut_off(injector))
         worker_code.packed_code.cache_clear()
         try:
             yield
@@ -222,6 +220,12 @@ def _parquet(injector: Injector, original: Callable[..., Any]) -> Callable[..., 
         raise RuntimeError(os.strerror(kind.number))
 
     return parquet
+
+
+def jvm_cut_off(injector: Injector) -> contextlib.AbstractContextManager[object]:
+    """Let nothing reach the JVM once the driver is dead."""
+    client = py4j.java_gateway.GatewayClient
+    return patch.object(client, "send_command", _send(injector, client.send_command))
 
 
 def _send(injector: Injector, original: Callable[..., Any]) -> Callable[..., Any]:

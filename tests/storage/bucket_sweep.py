@@ -113,12 +113,51 @@ class Struck:
 @contextmanager
 def _own_clients(spark: SparkSession) -> Iterator[None]:
     """Close Hadoop's clients before and after: one that is kept knows another sweep's proxy."""
-    file_systems: Any = spark.sparkContext._jvm.org.apache.hadoop.fs.FileSystem
+    jvm: Any = spark.sparkContext._jvm
+    file_systems = jvm.org.apache.hadoop.fs.FileSystem
     file_systems.closeAll()
     try:
         yield
     finally:
         file_systems.closeAll()
+
+
+def _location(root: str) -> str:
+    return f"s3a://{s3.BUCKET}/{root}"
+
+
+def copy_files(template: Path, store: Store) -> None:
+    """Put the files of a template into a store, without what Hadoop's local client adds."""
+    for file in sorted(template.rglob("*")):
+        if file.is_file() and not file.name.endswith(".crc"):
+            store.put(file.relative_to(template).as_posix(), file.read_bytes())
+
+
+def used_again(
+    spark: SparkSession, subject: Subject, store: Store, location: str, states: tuple[State, State]
+) -> list[str]:
+    """Use a table again; return what is wrong.
+
+    A creation is repeated, then VACUUM takes what is left. ``states`` are what the table is, and
+    what it is after the command.
+    """
+    now, after = states
+    if now.version < 0:
+        try:
+            subject.run(spark, location)
+        except InvalidRequestError:  # files lie there, which somebody has to remove
+            for file in list(store.walk("")):
+                store.delete(file.path)
+            subject.run(spark, location)
+        now = state_of(store)
+        if now.rows != after.rows:
+            return ["a second try makes another table"]
+    _wait_for_tasks(spark)  # what one of them writes after VACUUM is the next one's
+    DeltaTable.forPath(spark, f"{location}/table").vacuum(0)
+    if state_of(store).rows != now.rows:
+        return ["VACUUM changed rows"]
+    found = rubbish(store, TableLog(store).snapshot())
+    return [f"VACUUM leaves {found[:3]}"] if found else []
 
 
 def _wait_for_tasks(spark: SparkSession) -> None:
@@ -165,7 +204,7 @@ class BucketSweep:
         root = self._copy(template)
         before = state_of(self._store(root))
         proxy.fault = counted = Struck(root, None)
-        subject.run(self._spark, f"s3a://{s3.BUCKET}/{root}")
+        subject.run(self._spark, _location(root))
         after = state_of(self._store(root))
         self._forget(subject)
         return before, after, counted.num_requests
@@ -183,7 +222,7 @@ class BucketSweep:
         proxy.fault = struck = Struck(root, point)
         failed: Exception | None = None
         try:
-            subject.run(self._spark, f"s3a://{s3.BUCKET}/{root}")
+            subject.run(self._spark, _location(root))
         except Exception as error:  # noqa: BLE001 - judged by the table
             failed = error
         proxy.fault = lambda _: None
@@ -209,36 +248,18 @@ class BucketSweep:
 
     def _afterwards(self, subject: Subject, root: str, now: State, after: State) -> list[str]:
         """Use the table again: a creation is repeated, then VACUUM takes what is left."""
-        store, location = self._store(root), f"s3a://{s3.BUCKET}/{root}"
         if now.version < 0:
             self._forget(subject)
-            try:
-                subject.run(self._spark, location)
-            except InvalidRequestError:  # files lie there, which somebody has to remove
-                for file in list(store.walk("")):
-                    store.delete(file.path)
-                subject.run(self._spark, location)
-            now = state_of(store)
-            if now.rows != after.rows:
-                return ["a second try makes another table"]
-        _wait_for_tasks(self._spark)  # what one of them writes after VACUUM is the next one's
-        DeltaTable.forPath(self._spark, f"{location}/table").vacuum(0)
-        if state_of(store).rows != now.rows:
-            return ["VACUUM changed rows"]
-        found = rubbish(store, TableLog(store).snapshot())
-        return [f"VACUUM leaves {found[:3]}"] if found else []
+        return used_again(self._spark, subject, self._store(root), _location(root), (now, after))
 
     def _copy(self, template: Path) -> str:
         """Put the files of a template into the bucket; return the name of its root there."""
         root = next(_roots)
-        store = self._storage.open(f"s3a://{s3.BUCKET}/{root}")
-        for file in sorted(template.rglob("*")):
-            if file.is_file() and not file.name.endswith(".crc"):
-                store.put(file.relative_to(template).as_posix(), file.read_bytes())
+        copy_files(template, self._storage.open(_location(root)))
         return root
 
     def _store(self, root: str) -> Store:
-        return self._storage.open(f"s3a://{s3.BUCKET}/{root}/table")
+        return self._storage.open(f"{_location(root)}/table")
 
     def _forget(self, subject: Subject) -> None:
         if subject.table is not None:

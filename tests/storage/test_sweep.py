@@ -1,4 +1,4 @@
-"""A sample of the faults of every command on S3; all of them with PUREDELTA_EVERY=1."""
+"""A sample of the faults of every command on S3 and HDFS; all of them with PUREDELTA_EVERY=1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pyspark.sql import SparkSession
 
 from puredelta.spark.data_files.data_io import DataIo
 from puredelta.spark.jvm.hadoop.hadoop_files import has_file_system
-from tests.storage.bucket_sweep import RETRIES, SUBJECTS, BucketSweep
+from puredelta.spark.write.write_session import temporary_settings
+from tests.storage.bucket_sweep import RETRIES, SETTINGS, SUBJECTS, BucketSweep
+from tests.storage.hdfs_sweep import HdfsSweep
 
 EVERY = int(os.environ.get("PUREDELTA_EVERY", "67"))
 """Which part of the faults is tried: each so-manieth."""
@@ -44,6 +46,19 @@ def test_a_fault_leaves_the_old_table_or_the_new_one(
         pytest.skip("the session has no hadoop-aws: see tests/servers/s3a.py")
     sweep = BucketSweep(spark, tmp_path, s3_endpoint, way)
     sweep.run(name, EVERY)
+    print("\n".join(sweep.lines()))  # noqa: T201 - with -s
+    assert not sweep.violations
+    assert sweep.tried.total() >= 3
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_a_fault_on_hdfs_leaves_the_old_table_or_the_new_one(
+    spark: SparkSession, tmp_path: Path, hdfs_uri: str, name: str
+) -> None:
+    with temporary_settings(spark, {**SETTINGS, "dfs.replication": "1"}):
+        sweep = HdfsSweep(spark, tmp_path, f"{hdfs_uri}/sweep")
+        sweep.run(name, EVERY)
     print("\n".join(sweep.lines()))  # noqa: T201 - with -s
     assert not sweep.violations
     assert sweep.tried.total() >= 3
