@@ -87,7 +87,9 @@ EXPECTED: dict[str, Any] = {
             [["3", "6", "x", "7", "1", "6", "x", "7", "1"]],
         ],
         [["id, é"], [["x", "2"]]],
-        [["id, seven", "id, seven"], [["3"]]],
+        [["id, seven", "id, seven"], [["1"]]],
+        [["id, a.b, é, seven, p"], [["2"]]],
+        [1, 3],
     ],
     "statements": [
         [

@@ -28,17 +28,18 @@ def query_columns(spark: SparkSession, directory: Path) -> Any:
         return [
             _answer(sql(spark, text.format(t=table, u=f"delta.`{directory}/u`")))
             for text in (
-                "SELECT ID, `a.b` FROM {t} WHERE id > 1",
+                "SELECT ID, max(`a.b`) FROM {t} WHERE id > 1 GROUP BY ID",
                 "SELECT count(*) FROM {t}",
                 "SELECT count(*) FROM {u}",
                 "SELECT count(*) FROM {t} VERSION AS OF 0",
                 "SELECT p, sum(x) FROM (SELECT p, id * 2 AS x FROM {t}) GROUP BY ALL",
-                "SELECT a.id FROM {t} a JOIN {u} b ON a.id = b.id WHERE a.p = 1",
+                "SELECT a.id FROM {t} a JOIN {u} b ON a.id = b.id WHERE a.p = 1 GROUP BY ALL",
                 "SELECT *, p FROM {u} JOIN {t} USING (id) WHERE id = 3",
-                "SELECT `É`, id FROM {t} WHERE id = 2",
-                "SELECT id FROM {t} WHERE id IN (SELECT seven - 4 FROM {u})",
+                "SELECT `É`, id FROM {t} WHERE id = 2 GROUP BY `É`, id",
+                "SELECT count(*) FROM {t} WHERE id IN (SELECT seven - 4 FROM {u})",
+                "SELECT id FROM {t} WHERE id = 2",
             )
-        ]
+        ] + [_found_below(sql(spark, f"SELECT id FROM {table}"))]
     finally:
         spark.conf.unset(IO.key)
 
@@ -47,3 +48,8 @@ def _answer(rows: DataFrame) -> Any:
     plan = rows._explain_string(mode="simple")
     read = [re.sub(r"#\d+L?", "", names) for names in _READ.findall(plan)]
     return [read, sorted(list(map(str, row)) for row in rows.collect())]
+
+
+def _found_below(rows: DataFrame) -> Any:
+    """A frame's conditions and order may name columns that its text does not."""
+    return [row["id"] for row in rows.where("p = 1").orderBy("`a.b`", "seven").collect()]

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from puredelta.sql.relations.named_columns import named_columns, needed_columns
+from puredelta.sql.relations.named_columns import hides_columns, named_columns, needed_columns
 
 ROWS = """SELECT id, id * 2 AS `two words`, string(id) AS s, named_struct('x', id, 'y', 1) AS n,
  array(id, 1) AS l, map('k', id) AS m, id % 2 = 0 AS b, date'2020-01-01' AS d, 7 AS unused,
@@ -99,3 +99,45 @@ def test_rows_are_equal_without_the_other_columns(spark: SparkSession, query: st
 @pytest.mark.spark
 def test_a_classic_session_asks_for_columns_by_its_plans(spark: SparkSession) -> None:
     assert needed_columns(spark, "SELECT id FROM t") is None
+
+
+HIDING = [
+    "SELECT id FROM t GROUP BY id",
+    "SELECT b, count(1) FROM t WHERE s > '1' GROUP BY b HAVING max(k) = 'k' ORDER BY b LIMIT 2",
+    "SELECT count(*) FROM t",
+    "SELECT max(id), count(*) AS n FROM t",
+    "SELECT id FROM t UNION ALL SELECT int(s) FROM t",
+    "SELECT id FROM t EXCEPT SELECT 3",
+    "WITH c AS (SELECT id FROM t) SELECT id, sum(id) OVER (ORDER BY id) AS x FROM c GROUP BY id",
+]
+SHOWING = [
+    "SELECT id FROM t",
+    "SELECT id FROM t LIMIT 3",
+    "SELECT DISTINCT id FROM t",
+    "SELECT id FROM (SELECT id, s FROM t)",
+    "SELECT t.id FROM t JOIN t u ON t.id = u.id",
+    "SELECT id, count(*) OVER () FROM t",
+    "SELECT id FROM (SELECT id, s FROM t UNION SELECT id, s FROM t)",
+    "SELECT id FROM t WHERE id IN (SELECT count(*) FROM t GROUP BY b)",
+    "SELECT id group, id by FROM t",
+    "WITH c AS (SELECT id, s FROM t GROUP BY id, s) SELECT id FROM c",
+]
+
+
+@pytest.mark.parametrize("query", HIDING)
+def test_nothing_above_can_name_other_columns(query: str) -> None:
+    assert hides_columns(query)
+
+
+@pytest.mark.parametrize("query", SHOWING)
+def test_a_frame_may_name_other_columns(query: str) -> None:
+    assert not hides_columns(query)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("query", HIDING)
+def test_spark_finds_no_other_column_above(spark: SparkSession, query: str) -> None:
+    with pytest.raises(PySparkException, match=r"MISSING|UNRESOLVED"):
+        spark.sql(f"WITH t AS ({ROWS}) {query.replace('WITH c', ', c')}").where(
+            "unused = 7"
+        ).count()

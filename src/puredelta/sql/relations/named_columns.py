@@ -18,6 +18,8 @@ _SHOWS_ALL = keywords("TABLE PIVOT UNPIVOT NATURAL IDENTIFIER")
 """Keywords after which a query shows or computes names of columns that are not in its text."""
 _BEFORE_STAR = keywords("SELECT DISTINCT ALL")
 _COUNT_ROWS = ["COUNT", "(", "*", ")"]
+_AFTER_COUNT = keywords(", AS FROM")
+"""Behind a count that is no window's."""
 _PIPE = "|>"
 _WITH_FROM = keywords("EXTRACT TRIM SUBSTRING SUBSTR OVERLAY")
 """Functions that may have a FROM between their brackets."""
@@ -29,13 +31,51 @@ _BETWEEN_QUERIES = keywords("UNION EXCEPT MINUS INTERSECT")
 def needed_columns(spark: SparkSession, text: str) -> frozenset[str] | None:
     """Return `named_columns` of a query whose plan cannot ask for columns, over Connect; else None.
 
-    In a session whose names in back-ticks are patterns a name may mean any column.
+    In a session whose names in back-ticks are patterns a name may mean any column. Nor does a text
+    say all of a query whose frame can still name what the text does not: see `hides_columns`.
     """
-    if not is_connect(spark):
+    if not is_connect(spark) or not hides_columns(text):
         return None
     names = named_columns(text)
     has_patterns = str(spark.conf.get(_PATTERNS, "false")).lower() == "true"
     return None if has_patterns else names
+
+
+def hides_columns(text: str) -> bool:
+    """Tell whether nothing above a query can name a column of its tables that is not in its result.
+
+    Spark looks for the columns of ``where`` and ``orderBy`` below a projection, a limit or a join,
+    and ends at an aggregate, which has its keys alone, and at a union.
+
+    >>> hides_columns("SELECT a FROM t")  # its frame takes .orderBy("b")
+    False
+    >>> hides_columns("SELECT a, max(b) FROM t GROUP BY a")
+    True
+    """
+    tokens = tokenize(text)
+    depth, in_list = 0, False
+    for at, token in enumerate(tokens):
+        if token.means("(") or token.means(")"):
+            depth += 1 if token.means("(") else -1
+        elif depth or token.kind is not TokenKind.WORD:
+            continue
+        elif token.means("SELECT"):
+            in_list = True
+        elif token.means("FROM"):
+            in_list = False
+        elif token.text.upper() in _BETWEEN_QUERIES:
+            return True
+        elif in_list and token.means("COUNT"):
+            around = [other.text.upper() for other in tokens[at : at + 5]]
+            if around[:-1] == _COUNT_ROWS and around[-1] in _AFTER_COUNT:
+                return True
+        elif not in_list and token.means("GROUP") and _means(tokens, at + 1, "BY"):
+            return True
+    return False
+
+
+def _means(tokens: Sequence[Token], at: int, word: str) -> bool:
+    return at < len(tokens) and tokens[at].means(word)
 
 
 def named_columns(text: str) -> frozenset[str] | None:
