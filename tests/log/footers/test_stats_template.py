@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from puredelta.log.footers.chunk_shapes import Found
 from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.log.footers.parquet_footer import schema_message
-from puredelta.log.footers.stats_template import Chunk, StatsTemplate
+from puredelta.log.footers.stats_template import StatsTemplate
 from puredelta.protocol.schema.types import (
     BINARY,
     DATE,
@@ -49,7 +50,7 @@ def _footer(*names: str) -> pq.FileMetaData:
     return pq.read_metadata(sink)
 
 
-def _random_chunk(random: Random, name: str) -> Chunk:
+def _random_chunk(random: Random, name: str) -> Found:
     nulls = random.choice([None, ROWS, 0, 0, 0, 0, 3])
     if random.random() < 0.1:
         return 0, nulls, None, None

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from puredelta.sql.relations.named_columns import hides_columns, named_columns, needed_columns
+from puredelta.sql.relations.named_columns import limits_columns, named_columns, needed_columns
 
 ROWS = """SELECT id, id * 2 AS `two words`, string(id) AS s, named_struct('x', id, 'y', 1) AS n,
  array(id, 1) AS l, map('k', id) AS m, id % 2 = 0 AS b, date'2020-01-01' AS d, 7 AS unused,
@@ -101,7 +101,7 @@ def test_a_classic_session_asks_for_columns_by_its_plans(spark: SparkSession) ->
     assert needed_columns(spark, "SELECT id FROM t") is None
 
 
-HIDING = [
+LIMITING = [
     "SELECT id FROM t GROUP BY id",
     "SELECT b, count(1) FROM t WHERE s > '1' GROUP BY b HAVING max(k) = 'k' ORDER BY b LIMIT 2",
     "SELECT count(*) FROM t",
@@ -110,7 +110,7 @@ HIDING = [
     "SELECT id FROM t EXCEPT SELECT 3",
     "WITH c AS (SELECT id FROM t) SELECT id, sum(id) OVER (ORDER BY id) AS x FROM c GROUP BY id",
 ]
-SHOWING = [
+OPEN = [
     "SELECT id FROM t",
     "SELECT id FROM t LIMIT 3",
     "SELECT DISTINCT id FROM t",
@@ -124,18 +124,18 @@ SHOWING = [
 ]
 
 
-@pytest.mark.parametrize("query", HIDING)
+@pytest.mark.parametrize("query", LIMITING)
 def test_nothing_above_can_name_other_columns(query: str) -> None:
-    assert hides_columns(query)
+    assert limits_columns(query)
 
 
-@pytest.mark.parametrize("query", SHOWING)
+@pytest.mark.parametrize("query", OPEN)
 def test_a_frame_may_name_other_columns(query: str) -> None:
-    assert not hides_columns(query)
+    assert not limits_columns(query)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("query", HIDING)
+@pytest.mark.parametrize("query", LIMITING)
 def test_spark_finds_no_other_column_above(spark: SparkSession, query: str) -> None:
     with pytest.raises(PySparkException, match=r"MISSING|UNRESOLVED"):
         spark.sql(f"WITH t AS ({ROWS}) {query.replace('WITH c', ', c')}").where(

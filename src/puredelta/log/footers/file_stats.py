@@ -17,9 +17,10 @@ from typing import Any, TypeAlias
 
 import pyarrow.parquet as pq
 
+from puredelta.log.footers.chunk_shapes import Found
 from puredelta.log.footers.leaf_plan import LeafPlan, plan_leaves
 from puredelta.log.footers.parquet_footer import ParquetWriter, schema_message
-from puredelta.log.footers.stats_template import Chunk, StatsTemplate
+from puredelta.log.footers.stats_template import StatsTemplate
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.stats import (
     Bound,
@@ -174,7 +175,7 @@ class TableStatistics:
         """Return how files of this schema and writer are read."""
         return self._reader.kind(footer, message)
 
-    def chunk_encoder(self, kind: FileKind) -> Callable[[int, Sequence[Chunk]], str]:
+    def chunk_encoder(self, kind: FileKind) -> Callable[[int, Sequence[Found]], str]:
         """Return what `encode_chunks` does for files of one kind, faster for most of them."""
         template = None
         if kind.names is not None:
@@ -185,13 +186,13 @@ class TableStatistics:
                 tight_bounds=self._tight_bounds,
             )
 
-        def encode(num_rows: int, chunks: Sequence[Chunk]) -> str:
+        def encode(num_rows: int, chunks: Sequence[Found]) -> str:
             text = None if template is None else template.fill(num_rows, chunks)
             return self.encode_chunks(kind, num_rows, chunks) if text is None else text
 
         return encode
 
-    def encode_chunks(self, kind: FileKind, num_rows: int, chunks: Sequence[Chunk]) -> str:
+    def encode_chunks(self, kind: FileKind, num_rows: int, chunks: Sequence[Found]) -> str:
         """Return the JSON text of a file of one row group, from what its chunks say."""
         reads = [_of_chunk(plan, chunks, num_rows) for plan in kind.plans]
         if kind.names is not None:
@@ -262,7 +263,7 @@ _Read: TypeAlias = "tuple[Bound | None, Bound | None, int | None]"
 _NOTHING: _Read = (None, None, None)
 
 
-def _of_chunk(plan: LeafPlan, chunks: Sequence[Chunk], num_rows: int) -> _Read:
+def _of_chunk(plan: LeafPlan, chunks: Sequence[Found], num_rows: int) -> _Read:
     """Return what `_read_group` does, of chunks that were read without Arrow."""
     if plan.absent:
         return None, None, num_rows

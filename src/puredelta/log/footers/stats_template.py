@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import TypeAlias
 
+from puredelta.log.footers.chunk_shapes import Found
 from puredelta.log.footers.leaf_plan import LeafPlan
 from puredelta.log.footers.leaf_values import Decode, Raw, is_text, is_whole_number
 from puredelta.protocol.table.stats import encode_maximum, encode_minimum, statistics_object
 
-Chunk: TypeAlias = "tuple[int, int | None, Raw | None, Raw | None]"
-"""What a column chunk says: a number that is of no interest here, its NULLs, its bounds."""
 _Texts: TypeAlias = "Callable[[Raw, Raw], tuple[str, str] | None]"
 """Minimum and maximum as JSON; ``None`` if one has none."""
 
@@ -46,26 +45,22 @@ class StatsTemplate:
         if any(plan.absent or plan.nested for plan in plans):
             return None
         members = [f"{name.replace('%', '%%')}:{_GAP}" for name in names]
-        bounded = [plan.decode is not None and not plan.might_contain_nan for plan in plans]
-        bounds = ",".join(member for member, has in zip(members, bounded, strict=True) if has)
+        bounds = []
+        bounded = []
+        for plan, member in zip(plans, members, strict=True):
+            if plan.decode is not None and not plan.might_contain_nan:
+                bounds.append(member)
+                bounded.append((plan.leaves.start, _texts(plan.decode, prefix_length)))
         text = statistics_object(
-            _ROWS,
-            minimum=bounds,
-            maximum=bounds,
+            _GAP,
+            minimum=",".join(bounds),
+            maximum=",".join(bounds),
             null_count=",".join(members),
             tight_bounds=tight_bounds,
         )
-        return cls(
-            text=text.replace(str(_ROWS), _GAP, 1),
-            leaves=tuple(plan.leaves.start for plan in plans),
-            bounded=tuple(
-                (plan.leaves.start, _texts(plan.decode, prefix_length))
-                for plan in plans
-                if plan.decode is not None and not plan.might_contain_nan
-            ),
-        )
+        return cls(text, tuple(plan.leaves.start for plan in plans), tuple(bounded))
 
-    def fill(self, num_rows: int, chunks: Sequence[Chunk]) -> str | None:
+    def fill(self, num_rows: int, chunks: Sequence[Found]) -> str | None:
         """Return the statistics of a file; ``None`` if it does not fill every gap."""
         nulls = [chunks[leaf][1] for leaf in self.leaves]
         if None in nulls or num_rows in nulls:
@@ -85,10 +80,6 @@ class StatsTemplate:
             else:
                 return None
         return self.text % (num_rows, *lows, *highs, *nulls)
-
-
-_ROWS = 0
-"""Stands for the number of rows while the text is made: it is the first number in it."""
 
 
 def _texts(decode: Decode, prefix_length: int) -> _Texts | None:

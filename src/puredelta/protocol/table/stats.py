@@ -184,7 +184,12 @@ def encode_statistics(
 
 
 def statistics_object(
-    num_records: int, *, minimum: str, maximum: str, null_count: str, tight_bounds: bool | None
+    num_records: int | str,
+    *,
+    minimum: str,
+    maximum: str,
+    null_count: str,
+    tight_bounds: bool | None,
 ) -> str:
     """Return the JSON text of ``add.stats`` from the members of its three objects."""
     tight = "" if tight_bounds is None else f',"tightBounds":{json.dumps(tight_bounds)}'

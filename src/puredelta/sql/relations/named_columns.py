@@ -32,24 +32,26 @@ def needed_columns(spark: SparkSession, text: str) -> frozenset[str] | None:
     """Return `named_columns` of a query whose plan cannot ask for columns, over Connect; else None.
 
     In a session whose names in back-ticks are patterns a name may mean any column. Nor does a text
-    say all of a query whose frame can still name what the text does not: see `hides_columns`.
+    say all of a query whose frame can still name what the text does not: see `limits_columns`.
     """
-    if not is_connect(spark) or not hides_columns(text):
+    if not is_connect(spark) or not limits_columns(text):
         return None
     names = named_columns(text)
     has_patterns = str(spark.conf.get(_PATTERNS, "false")).lower() == "true"
     return None if has_patterns else names
 
 
-def hides_columns(text: str) -> bool:
+def limits_columns(text: str) -> bool:
     """Tell whether nothing above a query can name a column of its tables that is not in its result.
 
     Spark looks for the columns of ``where`` and ``orderBy`` below a projection, a limit or a join,
-    and ends at an aggregate, which has its keys alone, and at a union.
+    and ends at an aggregate, which has its keys alone, and at a union. Only an aggregate in
+    ``where`` or ``orderBy``, as ``orderBy(max("b"))``, could name other columns of a text that
+    groups: Spark then says that it cannot find the column.
 
-    >>> hides_columns("SELECT a FROM t")  # its frame takes .orderBy("b")
+    >>> limits_columns("SELECT a FROM t")  # its frame takes .orderBy("b")
     False
-    >>> hides_columns("SELECT a, max(b) FROM t GROUP BY a")
+    >>> limits_columns("SELECT a, max(b) FROM t GROUP BY a")
     True
     """
     tokens = tokenize(text)
