@@ -58,28 +58,32 @@ _roots = itertools.count()
 
 
 @contextlib.contextmanager
-def _struck(injector: Injector) -> Iterator[None]:
-    """Count the calls of the block that concern the injector's root, and let its own go wrong."""
+def _struck(injector: Injector) -> Iterator[list[str]]:
+    """Let the injector's own call go wrong; yield the calls of the block below its root."""
+    calls: list[str] = []
     with contextlib.ExitStack() as patches:
         for name in _CALLS:
-            call = _call(injector, name, getattr(HadoopFiles, name))
+            call = _call(injector, calls, name, getattr(HadoopFiles, name))
             patches.enter_context(patch.object(HadoopFiles, name, call))
         patches.enter_context(jvm_cut_off(injector))
         try:
-            yield
+            yield calls
         finally:
             injector.is_dead = False
 
 
-def _call(injector: Injector, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+def _call(
+    injector: Injector, calls: list[str], name: str, original: Callable[..., Any]
+) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(files: HadoopFiles, path: str, *args: Any, **kwargs: Any) -> Any:
         if not files.root_uri.startswith(injector.root):
             return original(files, path, *args, **kwargs)
+        calls.append(name)
         kind = injector.meet(Place.STORE, f"{name} {path}")
         if kind is None:
             return original(files, path, *args, **kwargs)
-        if kind is Kind.SHORT and name in _WRITES:
+        if kind is Kind.SHORT:
             content = args[0]
             original(files, path, content[: len(content) // 2], *args[1:], **kwargs)
         elif kind.happens:
@@ -109,12 +113,17 @@ class HdfsSweep:
         root = self._copy(template)
         before = state_of(self._store(root))
         counting = Injector(root)
-        with _struck(counting):
+        with _struck(counting) as calls:
             subject.run(self._spark, root)
         states = before, state_of(self._store(root))
         self._forget(subject)
-        every_point = itertools.product(range(1, counting.counts[Place.STORE] + 1), _KINDS)
-        for nth, kind in itertools.islice(every_point, 0, None, every):
+        points = [
+            (nth, kind)
+            for nth, call in enumerate(calls, 1)
+            for kind in _KINDS
+            if kind is not Kind.SHORT or call in _WRITES
+        ]
+        for nth, kind in points[::every]:
             injector = Injector(self._copy(template), Place.STORE, nth, kind)
             try:
                 found = self._try(name, states, injector)
