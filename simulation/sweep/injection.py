@@ -13,11 +13,11 @@ import errno
 import functools
 import itertools
 import os
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from threading import Lock
 from typing import Any
 from unittest.mock import patch
 
@@ -26,6 +26,7 @@ from pyspark import cloudpickle
 from pyspark.sql.readwriter import DataFrameWriter
 
 from puredelta.spark.data_files import worker_code
+from puredelta.spark.session.concurrent_jobs import BACKGROUND
 from puredelta.store.base import StorageError, Store
 from puredelta.store.local import LocalStore
 from puredelta.worker.data_files import write_file
@@ -115,7 +116,7 @@ class Injector:
     hit: str = ""
     """What went wrong, once it has."""
     is_dead: bool = False
-    lock: Lock = field(default_factory=Lock)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def meet(self, place: Place, what: str) -> Kind | None:
         """Count a call, and return what is to go wrong with it."""
@@ -159,7 +160,6 @@ def injected(injector: Injector, scratch: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            injector.is_dead = False
             worker_code.packed_code.cache_clear()
             num_files = len(list(scratch.iterdir()))
             injector.counts[Place.WORKER_WRITE] = num_files
@@ -222,10 +222,23 @@ def _parquet(injector: Injector, original: Callable[..., Any]) -> Callable[..., 
     return parquet
 
 
-def jvm_cut_off(injector: Injector) -> contextlib.AbstractContextManager[object]:
-    """Let nothing reach the JVM once the driver is dead."""
+@contextlib.contextmanager
+def jvm_cut_off(injector: Injector) -> Iterator[None]:
+    """Let nothing reach the JVM once the driver is dead; bury it at the end of the block.
+
+    A job that a second thread of it had begun runs on in this JVM, which was not killed: it ends
+    before anybody looks at the table.
+    """
     client = py4j.java_gateway.GatewayClient
-    return patch.object(client, "send_command", _send(injector, client.send_command))
+    with patch.object(client, "send_command", _send(injector, client.send_command)):
+        try:
+            yield
+        finally:
+            if injector.is_dead:
+                for thread in threading.enumerate():
+                    if thread.name == BACKGROUND:
+                        thread.join()
+            injector.is_dead = False
 
 
 def _send(injector: Injector, original: Callable[..., Any]) -> Callable[..., Any]:

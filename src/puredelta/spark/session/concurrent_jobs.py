@@ -22,6 +22,8 @@ A = TypeVar("A")
 B = TypeVar("B")
 T = TypeVar("T")
 
+BACKGROUND = "puredelta-background"
+"""Name of the second thread."""
 _CANCEL_AGAIN_SECONDS = 0.2
 
 
@@ -40,7 +42,7 @@ def run_concurrently(
         thread = InheritableThread(
             target=lambda: _run(other, lambda: _cancel(spark, tag)),
             session=spark,
-            name="puredelta-background",
+            name=BACKGROUND,
         )
         thread.start()
         own = _Work(foreground, order)
