@@ -211,14 +211,14 @@ class HadoopStore:
             UnknownOutcomeError: the storage did not say whether it did it.
         """
         _checked(path)
+        creation = self._creation()
+        if creation is Creation.RENAME:
+            return self._renamed(path, content)
         try:
-            match self._creation():
-                case Creation.RENAME:
-                    return self._renamed(path, content)
-                case Creation.CONDITIONAL:
-                    self._files.create_conditionally(path, content)
-                case Creation.CLOSE:
-                    self._files.create(path, content, overwrites=False)
+            if creation is Creation.CONDITIONAL:
+                self._files.create_conditionally(path, content)
+            else:
+                self._files.create(path, content, overwrites=False)
         except AlreadyThereError:
             return PutOutcome.ALREADY_EXISTS
         except StorageError as error:
@@ -230,8 +230,6 @@ class HadoopStore:
                     code=ErrorCode.UNSUPPORTED_STORAGE,
                     path=self.root_uri,
                 ) from error
-            if isinstance(error, _RefusedError):
-                raise
             raise UnknownOutcomeError(str(error)) from error
         return PutOutcome.CREATED
 
@@ -240,9 +238,9 @@ class HadoopStore:
         temporary = _join(path.rpartition("/")[0], temporary_name())
         try:
             self._files.create(temporary, content, overwrites=False)
-        except StorageError as error:
+        except StorageError:
             self._drop(temporary)
-            raise _RefusedError(str(error)) from error
+            raise
         try:
             self._files.rename(temporary, path, overwrites=overwrites)
         except AlreadyThereError:
@@ -250,8 +248,12 @@ class HadoopStore:
             return PutOutcome.ALREADY_EXISTS
         except OSError as error:
             # The rename takes the temporary file away; without that file it cannot come later.
-            if self._files.delete(temporary):
-                raise _RefusedError(str(error)) from error
+            try:
+                was_there = self._files.delete(temporary)
+            except StorageError:
+                raise UnknownOutcomeError(str(error)) from error
+            if was_there:
+                raise
         return PutOutcome.CREATED
 
     def _drop(self, temporary: str) -> None:
@@ -290,10 +292,6 @@ class HadoopStore:
     def exists(self, path: str) -> bool:
         """Return whether a file or directory exists."""
         return self._files.exists(_checked(path))
-
-
-class _RefusedError(StorageError):
-    """A failure before anything could have the name."""
 
 
 def _checked(path: str) -> str:
