@@ -230,7 +230,11 @@ def jvm_cut_off(injector: Injector) -> Iterator[None]:
     before anybody looks at the table.
     """
     client = py4j.java_gateway.GatewayClient
-    with patch.object(client, "send_command", _send(injector, client.send_command)):
+    report = threading.excepthook
+    with (
+        patch.object(client, "send_command", _send(injector, client.send_command)),
+        patch.object(threading, "excepthook", lambda args: args.exc_type is Killed or report(args)),
+    ):
         try:
             yield
         finally:
