@@ -100,6 +100,20 @@ def test_a_table_read_from_its_checkpoint_is_the_same() -> None:
 
 
 @pytest.mark.parametrize("policy", ["classic", "v2"])
+@pytest.mark.parametrize(
+    ("retention", "kept"), [("interval 8 days", {"app"}), ("interval 6 days", set())]
+)
+def test_expired_transactions_are_left_out(policy: str, retention: str, kept: set[str]) -> None:
+    store = MemoryStore()
+    log = full_table(store, policy, delta__setTransactionRetentionDuration=retention)
+    week_ms = 7 * 24 * 3_600_000
+    write_checkpoint(store, log.snapshot(), now_ms=8 + week_ms)
+    for version in range(2):
+        store.delete(log_path(commit_name(version)))
+    assert set(TableLog(store).snapshot().set_transactions) == kept
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
 @pytest.mark.parametrize("parsed", ["false", "true"])
 def test_files_that_are_not_in_memory_follow(policy: str, parsed: str) -> None:
     files = SpooledFiles()

@@ -73,6 +73,8 @@ VECTORS = feature_protocol(readers=("deletionVectors",))
 TRACKED = feature_protocol("rowTracking", "domainMetadata")
 TIMED = feature_protocol("inCommitTimestamp")
 
+NOW_MS = 1_800_000_000_000
+
 
 def lines(store: MemoryStore, version: int) -> list[dict[str, object]]:
     return [json.loads(line) for line in store.files[log_path(commit_name(version))].splitlines()]
@@ -204,6 +206,19 @@ def test_an_application_version_is_read() -> None:
     assert transact(log).read_app_id("app") == 3
     assert transact(log).read_app_id("other") is None
     assert Client(TableLog(MemoryStore()), None).read_app_id("a") is None
+
+
+@pytest.mark.parametrize(("age_hours", "known"), [(23, 3), (25, None)])
+def test_an_application_version_expires(age_hours: int, known: int | None) -> None:
+    store = MemoryStore()
+    log = create_table(
+        store,
+        SetTransaction(app_id="app", version=3, last_updated_ms=NOW_MS - age_hours * 3_600_000),
+        SetTransaction(app_id="silent", version=3),
+        delta__setTransactionRetentionDuration="interval 1 day",
+    )
+    assert transact(log, clock=lambda: NOW_MS).read_app_id("app") == known
+    assert transact(log, clock=lambda: NOW_MS).read_app_id("silent") is None
 
 
 # --- what is refused, with the table unchanged -----------------------------------------------

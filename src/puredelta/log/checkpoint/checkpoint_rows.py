@@ -67,10 +67,12 @@ _SMALL_ACTION_TYPES: Mapping[str, pa.DataType] = {
 def checkpoint_table(snapshot: Snapshot, *, now_ms: int) -> pa.Table:
     """Build all rows of a checkpoint: one action a row, in the column of its kind (X-34, X-35).
 
-    Provenance, change files, removed domains and expired tombstones are no part of the state.
+    Provenance, change files, removed domains, expired tombstones and expired transactions are no
+    part of the state.
     """
+    small = small_actions(snapshot, now_ms=now_ms)
     kinds: Mapping[str, Sequence[pa.Array]] = {
-        **{name: (_small_actions(name, some),) for name, some in small_actions(snapshot).items()},
+        **{name: (_small_actions(name, some),) for name, some in small.items()},
         **_file_actions(snapshot, now_ms),
     }
     return _laid_out(kinds)
@@ -83,7 +85,7 @@ def file_action_table(snapshot: Snapshot, *, now_ms: int) -> pa.Table:
 
 def file_rows(snapshot: Snapshot, files: FileTable) -> pa.Table:
     """Build the rows of further active files, to follow those of `checkpoint_table`."""
-    nothing = {name: (_small_actions(name, ()),) for name in small_actions(snapshot)}
+    nothing = {name: (_small_actions(name, ()),) for name in _SMALL_ACTION_TYPES}
     return _laid_out({**nothing, **_of_files(snapshot, files)})
 
 
@@ -98,12 +100,12 @@ def _of_files(snapshot: Snapshot, files: FileTable) -> Mapping[str, Sequence[pa.
     return {"add": _adds(replace(snapshot, state=state)), "remove": no_tombstones}
 
 
-def small_actions(snapshot: Snapshot) -> Mapping[str, Sequence[Action]]:
+def small_actions(snapshot: Snapshot, *, now_ms: int) -> Mapping[str, Sequence[Action]]:
     """Return the actions that are not about files, by kind."""
     return {
         "protocol": (snapshot.protocol,),
         "metaData": (snapshot.metadata,),
-        "txn": tuple(snapshot.set_transactions.values()),
+        "txn": tuple(snapshot.unexpired_transactions(now_ms).values()),
         "domainMetadata": tuple(snapshot.domain_metadata.values()),
     }
 

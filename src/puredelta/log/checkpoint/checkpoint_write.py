@@ -88,7 +88,8 @@ def _write_v2(
 ) -> CheckpointSummary:
     """Write the sidecar before the top file, so that a top file never names a missing one."""
     table = file_action_table(snapshot, now_ms=now_ms)
-    small = [action for some in small_actions(snapshot).values() for action in some]
+    kinds = small_actions(snapshot, now_ms=now_ms).values()
+    small = [action for some in kinds for action in some]
     lines = [encode_action(CheckpointMetadata(version=snapshot.version))]
     size_bytes = num_rows = 0
     with encoded_rows(table, (file_actions_of(snapshot, files) for files in more)) as rows:

@@ -98,11 +98,15 @@ class Transaction:
         self._reads = self._open().with_files(predicate, files, judges_rows_alone=judges_rows_alone)
 
     def read_app_id(self, app_id: str) -> int | None:
-        """Return the last version the application committed, and depend on it (M-92)."""
+        """Return the last version the application committed, and depend on it (M-92).
+
+        A version that ``delta.setTransactionRetentionDuration`` no longer keeps is forgotten.
+        """
         self._reads = self._open().with_app_id(app_id)
         if self._snapshot is None:
             return None
-        transaction = self._snapshot.set_transactions.get(app_id)
+        kept = self._snapshot.unexpired_transactions(self._environment.clock())
+        transaction = kept.get(app_id)
         return None if transaction is None else transaction.version
 
     def commit(self, request: CommitRequest) -> Committed:

@@ -55,8 +55,23 @@ class Snapshot:
 
     @property
     def set_transactions(self) -> Mapping[str, SetTransaction]:
-        """The newest ``txn`` action of every application, by application id."""
+        """The newest ``txn`` action of every application, expired ones included, by its id."""
         return self.state.set_transactions
+
+    def unexpired_transactions(self, now_ms: int) -> Mapping[str, SetTransaction]:
+        """Return `set_transactions` that ``delta.setTransactionRetentionDuration`` still keeps.
+
+        A transaction without a time counts as older than any other.
+        """
+        retention = self.config.properties.set_transaction_retention
+        if retention is None:
+            return self.set_transactions
+        oldest_ms = now_ms - int(retention.total_seconds() * 1000)
+        return {
+            app_id: transaction
+            for app_id, transaction in self.set_transactions.items()
+            if transaction.last_updated_ms is not None and transaction.last_updated_ms > oldest_ms
+        }
 
     @property
     def domain_metadata(self) -> Mapping[str, DomainMetadata]:
