@@ -44,10 +44,10 @@ SESSION: Any = FakeSession(
 )
 
 
-def table(store: Store | None = None) -> TableLog:
+def table(store: Store | None = None, **properties: str) -> TableLog:
     log = TableLog(MemoryStore() if store is None else store)
     created = command_on(SESSION, log, None, Capability.APPEND)
-    finish(created, CommitRequest(actions=(PLAIN, metadata()), operation=OPERATION))
+    finish(created, CommitRequest(actions=(PLAIN, metadata(**properties)), operation=OPERATION))
     return log
 
 
@@ -222,3 +222,13 @@ def test_tombstones_bear_the_time_of_their_commit() -> None:
     finish(command, CommitRequest(actions=(remove_file(add("a")), kept), operation=OPERATION))
     times = log.snapshot().tombstones["deleted_ms"].to_pylist()
     assert sorted(times) == [5, 1_900_000_000_000]
+
+
+def test_metadata_of_another_format_that_is_older_now_is_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = table(delta__universalFormat__enabledFormats="hudi")
+    caplog.clear()
+    finish(started(log), added())
+    (warning,) = caplog.messages
+    assert all(text in warning for text in ("Version 1", "hudi", "an older version"))

@@ -58,7 +58,7 @@ def finish(
             _flush_new_files(command, request)
         committed = _commit(command, request)
     write_due_checkpoint(command.log, committed, wish=checkpoint, environment=command.environment)
-    for hook in (_SET_TRANSACTION, _CACHED_FRAMES, _MANIFESTS, *command.hooks):
+    for hook in (_SET_TRANSACTION, _CACHED_FRAMES, _MANIFESTS, _OTHER_FORMATS, *command.hooks):
         _run(hook, command, committed)
     return committed
 
@@ -133,6 +133,20 @@ def _follow(command: Command, committed: Committed) -> None:
             return
 
 
+def _warn_readers(command: Command, committed: Committed) -> None:
+    """Say that the metadata of another format (UniForm without a table feature) is older now."""
+    formats = committed.config.metadata.configuration.get("delta.universalFormat.enabledFormats")
+    if formats:
+        logger.warning(
+            "Version %d of %s is committed, but its metadata for %s is not written, which the "
+            "property delta.universalFormat.enabledFormats asks for: readers of that format see "
+            "an older version. Let delta-spark write it, or unset the property.",
+            committed.version,
+            command.log.root_uri,
+            formats,
+        )
+
+
 def _reset(command: Command, _: Committed) -> None:
     command.settings.reset_set_transaction(command.spark)
 
@@ -143,5 +157,6 @@ def _nothing() -> None:
 
 _MANIFEST_TRIES_MAX = 5
 _MANIFESTS = PostCommitHook(name="update of symlink manifests", run=_follow)
+_OTHER_FORMATS = PostCommitHook(name="warning about other formats", run=_warn_readers)
 _SET_TRANSACTION = PostCommitHook(name="reset of txnVersion", run=_reset)
 _CACHED_FRAMES = PostCommitHook(name="refresh of cached frames", run=_refresh)
