@@ -91,6 +91,23 @@ EXPECTED: dict[str, Any] = {
         [["id, a.b, é, seven, p"], [["2"]]],
         [1, 3],
     ],
+    "maintenance": [
+        [8, 3],
+        [8, 3],
+        [10, 0],
+        4,
+        [["delete", 5], ["insert", 3]],
+        2,
+        [
+            "WRITE",
+            "WRITE",
+            "SET TBLPROPERTIES",
+            "OPTIMIZE",
+            "VACUUM START",
+            "VACUUM END",
+            "RESTORE",
+        ],
+    ],
     "statements": [
         [
             "SET TBLPROPERTIES",
