@@ -11,8 +11,10 @@ import pytest
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
-from puredelta.api import read
+from puredelta.api import read, sql
+from puredelta.api import write as append_rows
 from puredelta.commands.convert.convert_to_delta import convert_to_delta
+from puredelta.commands.read.stream import read_stream
 from puredelta.errors import DeltaError, InvalidRequestError, UnsupportedError
 from tests.commands.convert.directories import adds, first_commit, schema, write
 from tests.commands.convert.spark_directories import ALL_TYPES, rows_of, settings
@@ -213,3 +215,38 @@ def test_no_job_runs_for_a_plain_directory(spark: SparkSession, tmp_path: Path) 
 def test_refusals_are_delta_errors(spark: SparkSession) -> None:
     with pytest.raises(DeltaError, match="DELTA_PATH_DOES_NOT_EXIST"):
         convert_to_delta(spark, "parquet.`/no/such/directory`")
+
+
+def test_c_37_partition_columns_of_limited_length(spark: SparkSession, tmp_path: Path) -> None:
+    """CHAR and VARCHAR in PARTITIONED BY are kept, and hold for what is written later."""
+    root = tmp_path / "t"
+    spark.sql("SELECT 1 AS id, 'ab' AS kind, 'x' AS code").write.partitionBy(
+        "kind", "code"
+    ).parquet(str(root))
+    convert_to_delta(spark, f"parquet.`{root}`", "kind VARCHAR(2), code CHAR(3)")
+    fields = json.loads(first_commit(root)["metaData"][0]["schemaString"])["fields"]
+    limits = {f["name"]: f["metadata"].get("__CHAR_VARCHAR_TYPE_STRING") for f in fields}
+    assert limits == {"id": None, "kind": "varchar(2)", "code": "char(3)"}
+    assert read(spark, root).first() == (1, "ab", "x  ")
+    with pytest.raises(DeltaError) as refused:
+        append_rows(
+            spark.sql("SELECT 2 AS id, 'abc' AS kind, 'y' AS code"), str(root), mode="append"
+        )
+    assert refused.value.getErrorClass() == "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
+    assert read(spark, root).count() == 1
+
+
+def test_c_62_a_converted_table_is_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    """Its partitions are listed, its version 0 is read, and a stream reads it."""
+    root = tmp_path / "t"
+    frame = spark.range(4).selectExpr("id", "id % 2 AS p")
+    frame.write.partitionBy("p").parquet(str(root))
+    convert_to_delta(spark, f"parquet.`{root}`", "p BIGINT")
+    partitions = sql(spark, f"SHOW PARTITIONS delta.`{root}`").collect()
+    assert sorted(row.p for row in partitions) == [0, 1]
+    append_rows(frame.where("id < 1"), str(root), mode="append")
+    old = sql(spark, f"SELECT count(*) FROM delta.`{root}` VERSION AS OF 0").first()
+    assert old == (4,)
+    stream = read_stream(spark, str(root), {}).writeStream.format("memory").queryName("c_62")
+    stream.trigger(availableNow=True).start().awaitTermination()
+    assert spark.table("c_62").count() == 5
