@@ -224,10 +224,10 @@ def _parquet(injector: Injector, original: Callable[..., Any]) -> Callable[..., 
 
 @contextlib.contextmanager
 def jvm_cut_off(injector: Injector) -> Iterator[None]:
-    """Let nothing reach the JVM once the driver is dead; bury it at the end of the block.
+    """Let nothing reach the JVM once the driver is dead, until the block ends.
 
-    A job that a second thread of it had begun runs on in this JVM, which was not killed: it ends
-    before anybody looks at the table.
+    A job that a second thread of the driver had begun runs on in this JVM, which was not killed.
+    The block waits for that thread, so that the table is at rest when somebody looks at it.
     """
     client = py4j.java_gateway.GatewayClient
     report = threading.excepthook

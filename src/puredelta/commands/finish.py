@@ -138,7 +138,7 @@ def _warn_readers(command: Command, committed: Committed) -> None:
     formats = committed.config.metadata.configuration.get("delta.universalFormat.enabledFormats")
     if formats:
         logger.warning(
-            "Version %d of %s is committed, but its metadata for %s is not written, which the "
+            "Version %d of %s is committed, but its metadata for %r is not written, which the "
             "property delta.universalFormat.enabledFormats asks for: readers of that format see "
             "an older version. Let delta-spark write it, or unset the property.",
             committed.version,

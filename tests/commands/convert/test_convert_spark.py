@@ -250,3 +250,4 @@ def test_c_62_a_converted_table_is_a_table(spark: SparkSession, tmp_path: Path) 
     stream = read_stream(spark, str(root), {}).writeStream.format("memory").queryName("c_62")
     stream.trigger(availableNow=True).start().awaitTermination()
     assert spark.table("c_62").count() == 5
+    spark.catalog.dropTempView("c_62")
