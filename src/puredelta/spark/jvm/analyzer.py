@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
@@ -37,6 +38,16 @@ _FOLDING = (
 )
 
 
+_ANALYZERS: WeakKeyDictionary[SparkSession, Any] = WeakKeyDictionary()
+
+
+def _analyzer(spark: SparkSession) -> Any:
+    """Return the analyzer of a session, which is the same all its life."""
+    if spark not in _ANALYZERS:
+        _ANALYZERS[spark] = session_of(spark).sessionState().analyzer()
+    return _ANALYZERS[spark]
+
+
 def resolved(spark: SparkSession, expressions: Sequence[Expression], plan: Plan) -> Plan:
     """Return ``CollectMetrics(expressions)`` over the plan, analyzed but not checked.
 
@@ -49,7 +60,7 @@ def resolved(spark: SparkSession, expressions: Sequence[Expression], plan: Plan)
             ambiguous name or an unknown function.
     """
     unresolved = collected_metrics(expressions, plan)
-    return Plan(session_of(spark).sessionState().analyzer().execute(unresolved.java))
+    return Plan(_analyzer(spark).execute(unresolved.java))
 
 
 def resolved_expressions(plan: Plan) -> list[Expression]:
@@ -80,7 +91,7 @@ def checked_types(
     """
     named = [aliased(e, f"_{n}") for n, e in enumerate(expressions)]
     project = projected(named, plan).java
-    session_of(spark).sessionState().analyzer().checkAnalysis(project)
+    _analyzer(spark).checkAnalysis(project)
     schema = T.StructType.fromJson(json.loads(project.schema().json()))
     return [field.dataType for field in schema.fields]
 

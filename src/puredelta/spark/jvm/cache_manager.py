@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
@@ -28,6 +29,7 @@ from puredelta.spark.jvm.plans import Plan
 logger = logging.getLogger(__name__)
 _ATTEMPTS = 1000
 _EXECUTION = "org.apache.spark.sql.execution"
+_MANAGERS: WeakKeyDictionary[SparkSession, Any] = WeakKeyDictionary()
 
 
 class CacheEntry:
@@ -57,7 +59,9 @@ class FrameCache:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._session = session_of(spark)
-        self._manager = self._session.sharedState().cacheManager()
+        if spark not in _MANAGERS:
+            _MANAGERS[spark] = self._session.sharedState().cacheManager()
+        self._manager = _MANAGERS[spark]
 
     def is_empty(self) -> bool:
         """Return whether nothing is cached."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from py4j.java_gateway import JavaClass, JavaMember
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
@@ -26,6 +28,7 @@ _PROXY_NAMES: dict[Any, Any] = {}
 """By connection to a JVM: a map with weak keys, which compares them by identity."""
 _CLASSES: dict[Any, dict[str, KnownClass]] = {}
 """By connection to a JVM, and by name."""
+_CONTEXTS: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
 
 
 class KnownClass:
@@ -56,6 +59,14 @@ def session_of(spark: SparkSession) -> Any:
     """Return the JVM's own session behind a classic session."""
     session: Any = spark
     return session._jsparkSession
+
+
+def context_of(spark: SparkSession) -> Any:
+    """Return Spark's own context behind a classic session."""
+    context: Any = spark.sparkContext
+    if context not in _CONTEXTS:
+        _CONTEXTS[context] = context._jsc.sc()
+    return _CONTEXTS[context]
 
 
 def cloned_session(session: Any, settings: Mapping[str, str]) -> Any:
@@ -121,7 +132,17 @@ def java_type(jvm: Any, data_type: T.DataType) -> Any:
 
 def class_name(java: Any) -> str:
     """Return the class of an object without its package."""
-    return str(java.getClass().getSimpleName())
+    return str(_class_utils(java).getSimpleName(java))
+
+
+def full_class_name(java: Any) -> str:
+    """Return the class of an object."""
+    return str(_class_utils(java).getName(java))
+
+
+def _class_utils(java: Any) -> Any:
+    """Return what names the class of an object in one call, where the object itself takes two."""
+    return java_class(java, "org.apache.commons.lang3.ClassUtils")
 
 
 def java_messages(error: BaseException) -> Iterator[str]:

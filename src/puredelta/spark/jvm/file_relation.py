@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from puredelta.spark.jvm.classes import (
     cloned_session,
+    full_class_name,
     java_class,
     java_type,
     jvm_of,
     scala_map,
     scala_none,
     session_of,
-    text_option,
 )
 from puredelta.spark.jvm.expressions import seq_texts
 from puredelta.spark.jvm.file_index import (
@@ -31,8 +33,10 @@ from puredelta.spark.jvm.file_index import (
 from puredelta.spark.jvm.plans import Plan
 
 _PARQUET = "parquet.ParquetFileFormat"
+_FILES = f"{DATASOURCES}.HadoopFsRelation"
 SCAN_CLASS = f"{DATASOURCES}.LogicalRelation"
 """Of a plan that is the scan of a relation and nothing more."""
+_BETWEEN_OPTIONS = "\0"
 
 
 # --- a new relation -------------------------------------------------------------------------
@@ -89,6 +93,16 @@ def relation_rows(spark: SparkSession, relation: FileRelation) -> DataFrame:
 # --- the relation of a scan -----------------------------------------------------------------
 
 
+_KNOWN: WeakKeyDictionary[Plan, ScannedRelation] = WeakKeyDictionary()
+
+
+def relation_of(scan: Plan) -> ScannedRelation:
+    """Return what a plan of the class `SCAN_CLASS` reads; the same object every time."""
+    if scan not in _KNOWN:
+        _KNOWN[scan] = ScannedRelation(scan)
+    return _KNOWN[scan]
+
+
 class ScannedRelation:
     """The relation that a scan in an analyzed plan reads.
 
@@ -100,26 +114,33 @@ class ScannedRelation:
         """``scan`` is a plan of the class `SCAN_CLASS`."""
         self._relation = scan.java.relation()
 
+    @cached_property
+    def _kind(self) -> str:
+        return full_class_name(self._relation)
+
+    @cached_property
+    def _listing(self) -> Any:
+        return listing(self._relation.location())
+
     def unlike_parquet_files(self) -> str | None:
         """Say what makes it more than a list of Parquet files, if anything does."""
         relation = self._relation
-        if (kind := _class_of(relation)) != f"{DATASOURCES}.HadoopFsRelation":
-            return f"it reads a {_simple(kind)}"
-        if (kind := _class_of(relation.fileFormat())) != f"{DATASOURCES}.{_PARQUET}":
+        if self._kind != _FILES:
+            return f"it reads a {_simple(self._kind)}"
+        if (kind := full_class_name(relation.fileFormat())) != f"{DATASOURCES}.{_PARQUET}":
             return f"its files are of the kind {_simple(kind)}"
-        if (kind := _class_of(listing(relation.location()))) != f"{DATASOURCES}.InMemoryFileIndex":
+        if (kind := full_class_name(self._listing)) != f"{DATASOURCES}.InMemoryFileIndex":
             return f"its files are listed by {_simple(kind)}"
         return "it has buckets" if relation.bucketSpec().isDefined() else None
 
-    def option_names(self) -> list[str]:
-        """Return the names of the reader's options."""
-        return seq_texts(self._relation.options().keySet().toSeq())
-
-    def find_option(self, name: str) -> str | None:
-        """Return an option of the reader; None without it, and for what reads no files."""
-        if _class_of(self._relation) != f"{DATASOURCES}.HadoopFsRelation":
-            return None
-        return text_option(self._relation.options().get(name))
+    @cached_property
+    def options(self) -> Mapping[str, str]:
+        """The reader's options, by their names in lower case; none for what reads no files."""
+        if self._kind != _FILES:
+            return {}
+        text = str(self._relation.options().mkString(_BETWEEN_OPTIONS))
+        pairs = (option.partition(" -> ") for option in text.split(_BETWEEN_OPTIONS))
+        return {name.lower(): value for name, _, value in pairs if name}
 
     def data_columns(self) -> list[dict[str, Any]]:
         """Return the columns of the files, as the JSON of a schema declares them."""
@@ -133,13 +154,9 @@ class ScannedRelation:
 
     def file_statuses(self, *, most: int) -> list[str] | int:
         """Return what the ``FileStatus`` of every file prints; their number if it is larger."""
-        listed = listing(self._relation.location()).allFiles()
+        listed = self._listing.allFiles()
         count = int(listed.size())
         return count if count > most else seq_texts(listed)
-
-
-def _class_of(java: Any) -> str:
-    return str(java.getClass().getName())
 
 
 def _simple(name: str) -> str:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
@@ -27,13 +28,16 @@ from puredelta.spark.jvm.expressions import Attribute, Attributes, Expression, a
 from puredelta.spark.jvm.plans import Plan, empty_relation, named_plan, projected
 
 _MAKING = threading.RLock()
+_ANALYZED: WeakKeyDictionary[DataFrame, Plan] = WeakKeyDictionary()
 
 
 def analyzed_plan(rows: DataFrame) -> Plan:
-    """Return the analyzed logical plan."""
+    """Return the analyzed logical plan; the same object every time."""
     if isinstance(rows, LazyDataFrame):
         return rows.plan
-    return Plan(rows._jdf.queryExecution().analyzed())
+    if rows not in _ANALYZED:
+        _ANALYZED[rows] = Plan(rows._jdf.queryExecution().analyzed())
+    return _ANALYZED[rows]
 
 
 def logical_plan(rows: DataFrame) -> Plan:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, TypeAlias
 
 from pyspark.sql import SparkSession
@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from puredelta.spark.jvm.classes import (
     CATALYST,
     class_name,
+    full_class_name,
     java_class,
     java_constant,
     java_map,
@@ -30,9 +31,7 @@ from puredelta.spark.jvm.expressions import Attributes, Expression, aliased, seq
 
 
 class Plan:
-    """A logical plan in the JVM."""
-
-    __slots__ = ("java",)
+    """A logical plan in the JVM. What never changes is asked for once."""
 
     def __init__(self, java: Any) -> None:
         self.java = java
@@ -42,10 +41,10 @@ class Plan:
         """The name of its class, such as ``Project``."""
         return class_name(self.java)
 
-    @property
+    @cached_property
     def class_name(self) -> str:
         """The full name of its class."""
-        return str(self.java.getClass().getName())
+        return full_class_name(self.java)
 
     def text(self) -> str:
         """Return what the plan prints."""
@@ -67,8 +66,9 @@ class Plan:
         """Return the plans inside of its expressions and of those below, and inside of these."""
         return tuple(map(Plan, seq_items(self.java.subqueriesAll())))
 
+    @cached_property
     def leaves(self) -> tuple[Plan, ...]:
-        """Return the plans with nothing below, without those of subqueries."""
+        """The plans with nothing below, without those of subqueries."""
         return tuple(map(Plan, seq_items(self.java.collectLeaves())))
 
     def condition(self) -> Expression:

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from puredelta.spark.jvm.classes import java_class, jvm_of, session_of
+from puredelta.spark.jvm.classes import context_of, java_class, jvm_of, session_of
 
 _EVENTS = "org.apache.spark.sql.execution.ui.SparkListener"
 _EXECUTION = "org.apache.spark.sql.execution.SQLExecution$"
@@ -42,9 +43,7 @@ class UiEntry:
     def __init__(self, spark: SparkSession, text: str, metrics: Mapping[str, UiMetric]) -> None:
         """``metrics`` are those it can show, by their key."""
         self._context: Any = spark.sparkContext
-        self._listeners = self._context._jsc.sc().listenerBus()
-        session_of(spark).sharedState()  # the tab's listener is born here
-        self._bus = _Bus.of(jvm_of(spark))
+        self._bus = _Bus.of(spark)
         self._id = self._bus.next_id()
         self._text, self._metrics = text, metrics
         self._accumulators = {key: self._bus.accumulator(key) for key in metrics}
@@ -97,13 +96,16 @@ class UiEntry:
 
     def _post(self, event: str, **body: Any) -> None:
         text = json.dumps({"Event": _EVENTS + event, "executionId": self._id, **body})
-        self._listeners.post(self._bus.event_of(text))
+        self._bus.listeners.post(self._bus.event_of(text))
 
 
 class _Bus:
-    """What all entries of a JVM need of it, looked up once."""
+    """What all entries of a Spark context need of it, looked up once."""
 
-    def __init__(self, jvm: Any) -> None:
+    def __init__(self, spark: SparkSession) -> None:
+        jvm = jvm_of(spark)
+        session_of(spark).sharedState()  # the tab's listener is born here
+        self.listeners = context_of(spark).listenerBus()
         kind = java_class(jvm, "java.lang.Class").forName(_EXECUTION)
         self._counter = kind.getDeclaredMethod("nextExecutionId", None)
         self._counter.setAccessible(True)
@@ -113,11 +115,12 @@ class _Bus:
         self.event_of = java_class(jvm, "org.apache.spark.util.JsonProtocol").sparkEventFromJson
 
     @classmethod
-    def of(cls, jvm: Any) -> _Bus:
-        """Return the one of a JVM."""
-        if jvm not in _BUSES:
-            _BUSES[jvm] = cls(jvm)
-        return _BUSES[jvm]
+    def of(cls, spark: SparkSession) -> _Bus:
+        """Return the one of a session's context."""
+        context = spark.sparkContext
+        if context not in _BUSES:
+            _BUSES[context] = cls(spark)
+        return _BUSES[context]
 
     def next_id(self) -> int:
         """Take an id from Spark's own counter: one we made up could meet a real one."""
@@ -130,7 +133,7 @@ class _Bus:
         return self._accumulators[key]
 
 
-_BUSES: WeakKeyDictionary[Any, _Bus] = WeakKeyDictionary()
+_BUSES: WeakKeyDictionary[SparkContext, _Bus] = WeakKeyDictionary()
 
 
 def _now_ms() -> int:

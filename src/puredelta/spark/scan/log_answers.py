@@ -272,7 +272,7 @@ def _table_rows(plan: Plan) -> _TableRows | None:
 
 def _above(part: Plan, steps: Sequence[Plan]) -> _TableRows | None:
     """Follow the columns of a table's rows up through projections and conditions."""
-    asked = asked_scan(part.leaves())
+    asked = asked_scan(part.leaves)
     if asked is None:
         return None
     scan, index = asked

@@ -20,7 +20,7 @@ from puredelta.protocol.schema.types import PrimitiveType, StructField, StructTy
 from puredelta.protocol.values.predicates import Ref, Side
 from puredelta.spark.data_files.data_io import DataIo, data_io
 from puredelta.spark.jvm.expressions import aliased
-from puredelta.spark.jvm.file_relation import SCAN_CLASS, ScannedRelation
+from puredelta.spark.jvm.file_relation import SCAN_CLASS, relation_of
 from puredelta.spark.jvm.frames import analyzed_plan, logical_plan
 from puredelta.spark.jvm.plans import Plan, projected
 from puredelta.spark.resolve.predicate_from_sql import NamedSide, Names, parse_predicate
@@ -138,14 +138,14 @@ def scanned_table(leaf: Plan) -> PlanOrigin | None:
     """Return the table that a plan with nothing below reads files of, if it does."""
     if leaf.class_name != SCAN_CLASS:
         return None
-    relation = ScannedRelation(leaf)
-    root_uri = relation.find_option(TABLE_OPTION)
+    options = relation_of(leaf).options
+    root_uri = options.get(TABLE_OPTION)
     if root_uri is None:
         return None
     return PlanOrigin(
         root_uri=root_uri,
-        version=int(relation.find_option(VERSION_OPTION) or -1),
-        is_time_travel=relation.find_option(TIME_TRAVEL_OPTION) == "true",
+        version=int(options.get(VERSION_OPTION, -1)),
+        is_time_travel=options.get(TIME_TRAVEL_OPTION.lower()) == "true",
     )
 
 

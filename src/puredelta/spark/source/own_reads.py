@@ -83,7 +83,7 @@ def bind_rows(
         return BoundRows(rows=rows, reads=(None,) if found.reads_table else ())
     plan = analyzed_plan(rows)
     roots = plan.every_subquery() if only_subqueries else (plan, *plan.every_subquery())
-    leaves = (leaf for root in roots for leaf in root.leaves())
+    leaves = (leaf for root in roots for leaf in root.leaves)
     if not any(_reads(scanned_table(leaf), is_table) for leaf in leaves):
         return BoundRows(rows=rows)
     places = tuple(place for root in roots for place in _places(root, is_table, ()))

@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 
 from puredelta.spark.jvm.cache_manager import FrameCache
 from puredelta.spark.jvm.expressions import Expression, expr_ids, name_of
-from puredelta.spark.jvm.file_relation import SCAN_CLASS, ScannedRelation
+from puredelta.spark.jvm.file_relation import SCAN_CLASS, ScannedRelation, relation_of
 from puredelta.spark.jvm.frames import analyzed_plan, is_of_session
 from puredelta.spark.jvm.plans import Plan
 from puredelta.spark.scan.data_file import DataFile
@@ -74,8 +74,8 @@ def plain_scan(spark: SparkSession, rows: DataFrame) -> PlainScan | NotApplicabl
     chain = _chain(plan)
     if isinstance(chain, NotApplicable):
         return chain
-    relation = ScannedRelation(chain.scan)
-    options = {name.lower() for name in relation.option_names()} - _OPTIONS
+    relation = relation_of(chain.scan)
+    options = relation.options.keys() - _OPTIONS
     if (reason := relation.unlike_parquet_files() or _unusual_options(options)) is not None:
         return NotApplicable(reason=reason)
     if FrameCache(spark).serves(plan):
@@ -100,10 +100,11 @@ class _Chain:
 def _chain(plan: Plan) -> _Chain | NotApplicable:
     """Follow a plan down to its scan, if all above that could be harmless."""
     projections: list[Plan] = []
+    top = plan
     for _ in range(_DEPTH_MAX):
         name = plan.class_name
         if name == SCAN_CLASS:
-            return _Chain(scan=plan, projections=tuple(projections))
+            return _Chain(scan=top.leaves[0], projections=tuple(projections))
         kind = name.rsplit(".", 1)[-1]
         if kind == "Project":
             projections.append(plan)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from puredelta.spark.jvm.classes import JVM_ERRORS
+from puredelta.spark.jvm.classes import JVM_ERRORS, context_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,5 +50,4 @@ def find_tasks(spark: SparkSession, tag: str) -> TaskCounts | None:
 
 
 def _tracker(spark: SparkSession) -> Any:
-    context: Any = spark.sparkContext
-    return context._jsc.sc().statusTracker()
+    return context_of(spark).statusTracker()

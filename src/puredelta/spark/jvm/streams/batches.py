@@ -19,7 +19,7 @@ def streaming_batch(rows: DataFrame) -> Any:
     pruned then.
     """
     session, plan = session_of(rows.sparkSession), analyzed_plan(rows)
-    scans = [leaf for leaf in plan.leaves() if leaf.class_name == SCAN_CLASS]
+    scans = [leaf for leaf in plan.leaves if leaf.class_name == SCAN_CLASS]
     if not scans:
         execution = dataset_of(session, plan).queryExecution()
         schema = execution.analyzed().schema()

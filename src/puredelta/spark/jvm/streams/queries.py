@@ -40,7 +40,7 @@ def running_queries(spark: SparkSession) -> Iterator[RunningQuery]:
 def _sources(plan: Plan) -> Iterator[str | None]:
     names: set[str] = set()
     others: list[Any] = []
-    for leaf in plan.leaves():
+    for leaf in plan.leaves:
         if not leaf.java.isStreaming():
             continue
         name = proxy_name(leaf.java.source()) if leaf.kind == _EXECUTION else None
