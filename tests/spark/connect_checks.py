@@ -38,7 +38,7 @@ from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.session.types import to_spark
 from tests.activation.connect_check import activated
-from tests.spark.connect_maintenance import maintenance
+from tests.spark.connect_maintenance import maintenance, progress
 from tests.spark.files import write_file
 from tests.spark.source.connect_own_reads import own_reads
 from tests.spark.tables import TableFiles
@@ -225,6 +225,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     statements,
     query_columns,
     maintenance,
+    progress,
 )
 
 

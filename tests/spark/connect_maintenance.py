@@ -1,7 +1,12 @@
-"""What an operator does with a table, which a Connect session can do by path."""
+"""What an operator does with a table and sees of it, over Connect by path."""
 
 from __future__ import annotations
 
+import io
+import re
+import time
+from collections.abc import Iterator
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -39,3 +44,33 @@ def maintenance(spark: SparkSession, directory: Path) -> Any:
     found.append(sorted(list(kind) for kind in kinds))
     found.append(converted.detail().collect()[0].numFiles)
     return [*found, [row.operation for row in table.history().collect()][::-1]]
+
+
+def progress(spark: SparkSession, directory: Path) -> Any:
+    """Whether a slow MERGE shows its stage and its tasks, and what stays of that afterwards."""
+    path = str(directory / "shown")
+    write(spark.range(10), path)
+
+    def slow(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            time.sleep(5)  # the server says how far it is every two seconds or so
+            yield batch
+
+    source = spark.range(5, 15, 1, 1).mapInArrow(slow, "id bigint").alias("s")
+    merge = DeltaTable.forPath(spark, path).alias("t").merge(source, "t.id = s.id")
+    merge = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    shown = io.StringIO()
+    spark.conf.set("spark.puredelta.progress", "on")
+    try:
+        with redirect_stderr(shown):
+            merge.execute()
+    finally:
+        spark.conf.unset("spark.puredelta.progress")
+    lines = shown.getvalue().split("\r")
+    handlers = spark.client._progress_handlers
+    return [
+        any(": 3 source" in line for line in lines),
+        any(re.search(r", \d+/\d+ tasks ", line) for line in lines),
+        lines[-1].strip(),
+        len(handlers),
+    ]

@@ -91,6 +91,7 @@ EXPECTED: dict[str, Any] = {
         [["id, a.b, é, seven, p"], [["2"]]],
         [1, 3],
     ],
+    "progress": [True, True, "", 0],
     "maintenance": [
         [8, 3],
         [8, 3],

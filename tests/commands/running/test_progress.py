@@ -65,6 +65,18 @@ def test_the_line_writes_over_itself_and_goes_away() -> None:
     assert written.rstrip("\r").rpartition("\r")[2].strip() == ""
 
 
+def test_a_long_path_leaves_room_for_the_stage() -> None:
+    line = line_of(io.StringIO(), f"MERGE file:/{'long/' * 40}events")
+    line.show("5 search")
+    shown = line.line(60)
+    assert len(shown) == 60
+    assert shown.startswith("MERGE ...")
+    assert shown.endswith("long/events: 5 search, 3/8 tasks (0 s)")
+    assert line.line(10) == ": 5 search"
+    assert line.line(41) == "MERGE ...vents: 5 search, 3/8 tasks (0 s)"
+    assert line.line(30) == "MER: 5 search, 3/8 tasks (0 s)"
+
+
 def test_a_short_statement_writes_nothing() -> None:
     out = io.StringIO()
     line = line_of(out)

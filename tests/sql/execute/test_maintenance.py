@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from puredelta.api import read, sql, write
-from puredelta.errors import TableNotFoundError
+from puredelta.errors import ErrorCode, TableNotFoundError, UnsupportedError
 from puredelta.sql.execute.run import run_ours
 
 NO_SESSION: Any = None
@@ -44,6 +44,32 @@ def test_statements_on_a_path(spark: SparkSession, tmp_path: Path) -> None:
     assert sql(spark, f"DROP TABLE {table}").count() == 0
     assert sql(spark, "DROP TABLE IF EXISTS delta.`/no/such/table`").count() == 0
     assert read(spark, path).count() == 4
+
+
+@pytest.mark.parametrize("provider", ["parquet", "Iceberg", "json"])
+def test_a_clone_of_another_format_is_refused_by_name(
+    spark: SparkSession, tmp_path: Path, provider: str
+) -> None:
+    spark.range(3).write.parquet(str(tmp_path / "p"))
+    source, target = f"{provider}.`{tmp_path}/p`", f"delta.`{tmp_path}/c`"
+    with pytest.raises(UnsupportedError, match=f"format is {provider.lower()}:") as refused:
+        sql(spark, f"CREATE TABLE {target} SHALLOW CLONE {source}")
+    assert refused.value.code is ErrorCode.CLONE_UNSUPPORTED_SOURCE
+    assert refused.value.getSqlState() == "0AKDC"
+    assert ("CONVERT TO DELTA" in str(refused.value)) is (provider != "json")
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_clone_of_a_catalog_table_of_another_format_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.sql(f"CREATE TABLE of_parquet (id INT) USING parquet LOCATION '{tmp_path}/p'")
+    try:
+        with pytest.raises(UnsupportedError, match="CONVERT TO DELTA of_parquet") as refused:
+            sql(spark, f"CREATE TABLE delta.`{tmp_path}/c` SHALLOW CLONE of_parquet")
+    finally:
+        spark.sql("DROP TABLE of_parquet")
+    assert refused.value.code is ErrorCode.CLONE_UNSUPPORTED_SOURCE
 
 
 @pytest.mark.parametrize(

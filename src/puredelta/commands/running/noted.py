@@ -22,14 +22,16 @@ def note_nothing(_text: str) -> None:
     """Do nothing."""
 
 
-def counted(files: Iterable[T], total: int, note: Note) -> Iterator[T]:
+def counted(
+    files: Iterable[T], total: int, note: Note, *, logged_every_s: float = _LOGGED_EVERY_S
+) -> Iterator[T]:
     """Yield files whose footers have been read, and note how many; now and then in the log, too."""
     logged = time.monotonic()
     for number, file in enumerate(files):
         if number % _EVERY_FILES == 0:
             text = f"reading footers, {number}/{total} files"
             note(text)
-            if time.monotonic() - logged > _LOGGED_EVERY_S:
+            if time.monotonic() - logged > logged_every_s:
                 logged = time.monotonic()
                 logger.info("CONVERT TO DELTA: %s", text)
         yield file

@@ -76,29 +76,46 @@ class ProgressLine:
             self._write("")
             self.close()
 
-    def line(self) -> str:
-        """Return what there is to show now."""
+    def line(self, width: int = _WIDTH_MAX) -> str:
+        """Return what there is to show now; where room is short, the beginning of the path goes."""
         tasks = self.find_tasks()
         counted = "" if tasks is None else f", {tasks.done}/{tasks.known} tasks"
         seconds = time.monotonic() - self._started
-        return printable(f"{self.title}: {self._stage}{counted} ({seconds:.0f} s)")
+        state = printable(f": {self._stage}{counted} ({seconds:.0f} s)")
+        return _shortened(printable(self.title), max(0, width - len(state))) + state[:width]
 
     def _run(self) -> None:
         wait_s = self.first_s
         while not self._ended.wait(wait_s):
-            self._write(self.line())
+            self._write(self.line(_width()))
             wait_s = self.every_s
 
     def _write(self, text: str) -> None:
         """Write over the line that is there; a stream that was closed is no reason to fail."""
-        width = min(_WIDTH_MAX, shutil.get_terminal_size((80, 24)).columns - 1)
-        text = text[:width]
         if not text and not self._shown:
             return
         with contextlib.suppress(OSError, ValueError):
             self.out.write("\r" + text.ljust(self._shown) + ("" if text else "\r"))
             self.out.flush()
         self._shown = len(text)
+
+
+def _width() -> int:
+    """Return how many characters a line of the terminal has room for."""
+    return min(_WIDTH_MAX, shutil.get_terminal_size((80, 24)).columns - 1)
+
+
+def _shortened(title: str, width: int) -> str:
+    """Return a title without the beginning of its path, as far as the width asks for that. Pure.
+
+    >>> _shortened("MERGE file:/data/tables/events", 20)
+    'MERGE ...bles/events'
+    """
+    if len(title) <= width:
+        return title
+    kind, _, place = title.partition(" ")
+    room = width - len(f"{kind} ...")
+    return f"{kind} ...{place[-room:]}" if room > 0 else title[:width]
 
 
 def open_progress(

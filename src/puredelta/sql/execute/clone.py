@@ -14,7 +14,7 @@ from puredelta.commands.create.like import definition_like
 from puredelta.commands.create.registered import NewTable, define_registered
 from puredelta.commands.definition.columns import stored_columns
 from puredelta.commands.read.read_table import find_snapshot
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError, UnsupportedError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.spark.catalog.catalog_entries import entry_name
 from puredelta.spark.resolve.sql_text import require_parsable
@@ -30,11 +30,15 @@ from puredelta.sql.relations.names import (
     find_catalog_name,
     find_location,
     find_log,
+    find_other_format,
     require_table,
     resolve_name,
 )
 from puredelta.sql.text.table_name import TableName
 from puredelta.sql.text.time_travel import TimeTravel
+
+_CONVERTED = frozenset({"parquet", "iceberg"})
+"""Formats of tables that `CONVERT TO DELTA` takes."""
 
 
 def clone(spark: SparkSession, statement: CloneStatement) -> DataFrame:
@@ -43,7 +47,7 @@ def clone(spark: SparkSession, statement: CloneStatement) -> DataFrame:
     Raises:
         TableNotFoundError: there is no Delta table to clone, or none to replace.
         InvalidRequestError: the target exists.
-        UnsupportedError: the clone is a deep one.
+        UnsupportedError: the clone is a deep one, or its source is of another format.
     """
     name = resolve_name(spark, statement.source)
     source = _source(spark, name, statement.state)
@@ -98,10 +102,27 @@ def _clone_to_path(
 
 
 def _source(spark: SparkSession, name: TableName, state: TimeTravel | None) -> Snapshot:
-    log = find_log(spark, name)
+    try:
+        log = find_log(spark, name)
+    except TableNotFoundError as missing:
+        if (provider := find_other_format(spark, name)) is None:
+            raise
+        raise _unsupported_source(name, provider) from missing
     if state is None:
         return log.snapshot()
     return find_snapshot(spark, log.root_uri, version=state.version, timestamp=state.timestamp)
+
+
+def _unsupported_source(name: TableName, provider: str) -> UnsupportedError:
+    converts = provider in _CONVERTED
+    way_out = f", or make it a Delta table where it is: CONVERT TO DELTA {name}" if converts else ""
+    return UnsupportedError(
+        f"Unsupported clone source {name}, whose format is {provider}: only Delta tables are "
+        f"cloned. Write its rows to a new table{way_out}.",
+        code=ErrorCode.CLONE_UNSUPPORTED_SOURCE,
+        name=str(name),
+        format=provider,
+    )
 
 
 def create_like(spark: SparkSession, statement: LikeStatement, *, text: str) -> DataFrame | None:

@@ -73,6 +73,19 @@ def find_other_table(spark: SparkSession, name: TableName) -> StoredEntry | None
     return None if found.is_view or (found.provider or "").lower() == FORMAT else found
 
 
+def find_other_format(spark: SparkSession, name: TableName) -> str | None:
+    """Return the format of what a name stands for if that is not Delta, in lower case.
+
+    That is a table of the session catalog, or ``parquet.`/path` `` and its like. None for a view,
+    for a name of nothing, and for a table that says no format.
+    """
+    if (entry := find_other_table(spark, name)) is not None:
+        return (entry.provider or "").lower() or None
+    is_of_path = name.path is None and len(name.parts) == _PATH_PARTS and "/" in name.parts[1]
+    provider = name.parts[0].lower() if is_of_path else FORMAT
+    return None if provider == FORMAT else provider
+
+
 def find_name(text: str) -> TableName | None:
     """Return a name as Spark would read it; None if it is none.
 
