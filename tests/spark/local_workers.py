@@ -19,24 +19,33 @@ class LocalWorkers:
     """How often every task runs; the last answers count."""
     defaultParallelism: int = 2  # noqa: N815 - Spark's name
     master: str = "yarn"
-    _batches: Sequence[Any] = ()
-    _answers: list[Any] = field(default_factory=list)
+    answers: list[Any] = field(default_factory=list)
+    """Of the last job."""
 
     @property
     def sparkContext(self) -> LocalWorkers:  # noqa: N802 - Spark's name
         return self
 
-    def parallelize(self, batches: Sequence[Any], num_slices: int) -> LocalWorkers:
+    def parallelize(self, batches: Sequence[Any], num_slices: int) -> LocalBatches:
         assert num_slices == len(batches)
-        self._batches, self._answers = batches, []
-        return self
+        return LocalBatches(self, batches)
 
-    def flatMap(self, work: Work) -> LocalWorkers:  # noqa: N802 - Spark's name
-        for number, batch in enumerate(self._batches):
-            if number == self.able_tasks:
+
+@dataclass(frozen=True)
+class LocalBatches:
+    """Stands for an RDD."""
+
+    context: LocalWorkers
+    batches: Sequence[Any]
+
+    def flatMap(self, work: Work) -> LocalBatches:  # noqa: N802 - Spark's name
+        answers = self.context.answers
+        answers.clear()
+        for number, batch in enumerate(self.batches):
+            if number == self.context.able_tasks:
                 raise RuntimeError("ModuleNotFoundError: No module named 'pyarrow'")
-            self._answers += [list(work(batch)) for _ in range(self.attempts)][-1]
+            answers += [list(work(batch)) for _ in range(self.context.attempts)][-1]
         return self
 
     def collect(self) -> list[Any]:
-        return self._answers
+        return list(self.context.answers)

@@ -103,7 +103,7 @@ def test_tasks_of_the_second_plan_begin_first(plans: Plans) -> None:
         plans.plan("new rows", [(3, None)]),
         SETTINGS,
     )
-    found = [FILE_ANSWERS.decode(one) for _, _, answers in workers.collect() for one in answers]
+    found = [FILE_ANSWERS.decode(one) for _, _, answers in workers.answers for one in answers]
     assert [answer.ordinal for answer in found] == [3, 1, 2]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -38,6 +38,10 @@ class _OwnContext:
     @functools.cached_property
     def _jvm(self) -> _KnownView:
         return _KnownView(self._context._jvm)
+
+    def parallelize(self, items: Sequence[Any], num_slices: int) -> Any:
+        """Do what the other context does, with the attributes of this one."""
+        return type(self._context).parallelize(cast("SparkContext", self), items, num_slices)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)

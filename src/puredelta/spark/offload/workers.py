@@ -20,11 +20,9 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from puredelta.spark.data_files.worker_code import packed_code
-from puredelta.spark.jvm.classes import context_of
 from puredelta.spark.jvm.python_workers import worker_context
 from puredelta.spark.offload.worker_settings import ENABLED, WorkerSettings
 from puredelta.spark.session.fallback import NotApplicable
@@ -90,9 +88,7 @@ def run_in_workers(
 
 def parallelism_of(spark: SparkSession) -> int:
     """Return how many tasks a session runs at once, as far as it tells."""
-    return (
-        _CONNECT_PARALLELISM if is_connect(spark) else int(context_of(spark).defaultParallelism())
-    )
+    return _CONNECT_PARALLELISM if is_connect(spark) else spark.sparkContext.defaultParallelism
 
 
 def last_refusal(spark: SparkSession) -> str | None:
@@ -118,7 +114,7 @@ def _collected(
     # In a local session the workers are the driver's own Python.
     is_local = (context.master or "").startswith("local")
     own = worker_context(context, python=sys.executable if is_local else None)
-    return SparkContext.parallelize(own, tasks, len(tasks)).flatMap(work).collect()
+    return own.parallelize(tasks, len(tasks)).flatMap(work).collect()
 
 
 def _collected_rows(
