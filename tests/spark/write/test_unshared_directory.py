@@ -1,4 +1,4 @@
-"""A cluster whose machines do not share the directory of a table: nothing is lost silently."""
+"""Machines that do not share the directory of a table: nothing is lost silently."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.connect_session import answers_of
+from tests.connect_session import answers_of, ask
 
 
-def test_rows_on_the_disk_of_another_machine_fail_the_statement(tmp_path: Path) -> None:
+def require_own_disks() -> None:
+    """Skip where a process cannot get a disk of its own."""
     try:
         mount = "mount --make-rprivate / && mount -t tmpfs tmpfs /mnt"
         subprocess.run(["unshare", "-m", "sh", "-c", mount], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as failure:
-        pytest.skip(f"an executor cannot get a disk of its own here: {failure}")
+        pytest.skip(f"a process cannot get a disk of its own here: {failure}")
+
+
+def test_rows_on_the_disk_of_another_machine_fail_the_statement(tmp_path: Path) -> None:
+    require_own_disks()
     assert answers_of("tests.spark.write.unshared_cluster", tmp_path) == {
         "write": "WRITE_FAILED",
         "write left": [[], False],
@@ -25,4 +30,21 @@ def test_rows_on_the_disk_of_another_machine_fail_the_statement(tmp_path: Path) 
         "merge left": True,
         "rows": 1000,
         "version": 0,
+    }
+
+
+def test_a_connect_server_with_a_disk_of_its_own_loses_nothing(tmp_path: Path) -> None:
+    require_own_disks()
+    assert ask("tests.spark.write.unshared_connect", tmp_path) == {
+        "merge": "WRITE_FAILED",
+        "append": "WRITE_FAILED",
+        "overwrite": "WRITE_FAILED",
+        "new": "WRITE_FAILED",
+        "by partition": "WRITE_FAILED",
+        "delete": "AnalysisException",
+        "update": "AnalysisException",
+        "read": "AnalysisException",
+        "left": True,
+        "version": 0,
+        "no rows": "success",
     }

@@ -4,8 +4,9 @@ The directory is new, nothing else writes there and nothing is renamed afterward
 files of the job are the listing of the directory once the job has succeeded. What the job
 leaves when it fails is removed.
 
-The driver's listing is believed, so executors must see the same directory. Where they are other
-machines the rows that their tasks report are compared with those that are there.
+The driver's listing is believed, so executors must see the same directory; over Connect it is
+the client that lists. Where they are other machines the rows that their tasks report are compared
+with those that are there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
 
 from puredelta.errors import DeltaError, ErrorCode
 from puredelta.spark.jvm.classes import JVM_ERRORS
@@ -34,6 +36,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 _SUFFIX = ".parquet"
+_NUM_ROWS = "num_rows"
 
 _WRITER_OPTIONS: Mapping[str, str] = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -60,7 +63,8 @@ class ParquetJob:
     """By path."""
     location: str
     reported_rows: int | None = None
-    """How many rows the tasks say they have written; None: they are threads of the driver."""
+    """How many rows the tasks say they have written; None: they are threads of the driver, or
+    nobody says."""
 
     def require_rows(self, num_rows: int) -> None:
         """Check how many rows the files hold, by their footers.
@@ -77,7 +81,8 @@ def unseen(location: str, written: str, there: str) -> DeltaError:
     return DeltaError(
         f"Executors have written {written} to {location}, but the driver sees {there}: executors "
         "do not see the directory that the driver sees. Nothing was committed. Mount the same "
-        "file system at that path on the driver and on every executor, then retry.",
+        "file system at that path on the driver and on every executor (over Spark Connect: on the "
+        "client and on the server, too), then retry.",
         code=ErrorCode.WRITE_FAILED,
         path=location,
         written=written,
@@ -124,18 +129,39 @@ def _write(
 ) -> int | None:
     """Write the files; return how many rows the tasks report, where that says anything."""
     spark = rows.sparkSession
-    if not is_connect(spark) and not runs_here(spark.sparkContext.master):
+    if is_connect(spark):
+        return _write_observed(rows, location, options, partition_columns)
+    if not runs_here(spark.sparkContext.master):
         make = partial(
             CountedWrite, rows, location, options=options, partition_columns=partition_columns
         )
         if (counted := _unless_unknown(make)) is not None:
             counted.run()
             return _unless_unknown(counted.num_rows)
+    _write_plainly(rows, location, options, partition_columns)
+    return None
+
+
+def _write_observed(
+    rows: DataFrame, location: str, options: Mapping[str, str], partition_columns: Sequence[str]
+) -> int | None:
+    """Write the files over Connect; return how many rows the server has counted in that job."""
+    seen = Observation()
+    counted = rows.observe(seen, F.count(F.lit(1)).alias(_NUM_ROWS))
+    _write_plainly(counted, location, options, partition_columns)
+    num_rows = seen.get.get(_NUM_ROWS)
+    if num_rows is None:
+        logger.warning("The server does not say how many rows it has written to %s", location)
+    return num_rows
+
+
+def _write_plainly(
+    rows: DataFrame, location: str, options: Mapping[str, str], partition_columns: Sequence[str]
+) -> None:
     writer = rows.write.options(**options).mode("error")
     if partition_columns:
         writer = writer.partitionBy(*partition_columns)
     writer.parquet(location)
-    return None
 
 
 def _unless_unknown(ask: Callable[[], T]) -> T | None:
