@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -20,6 +22,30 @@ class Settings:
         return dict(self._values)
 
 
+class SameDisk:
+    """``spark.read`` and its rows, of a server that sees the files of this machine."""
+
+    def __init__(self, uris: Sequence[str] = ()) -> None:
+        self._uris = uris
+
+    def format(self, name: str) -> SameDisk:
+        assert name == "binaryFile"
+        return self
+
+    def option(self, *_: str) -> SameDisk:
+        return self
+
+    def load(self, patterns: Sequence[str]) -> SameDisk:
+        return SameDisk([re.sub(r"\\\\(.)", r"\1", pattern) for pattern in patterns])
+
+    def select(self, name: str) -> SameDisk:
+        assert name == "length"
+        return self
+
+    def collect(self) -> list[tuple[int]]:
+        return [(Path(uri.removeprefix("file:")).stat().st_size,) for uri in self._uris]
+
+
 class FakeSession:
     """A session that runs nothing and, like one of Spark Connect, has no JVM in reach."""
 
@@ -32,6 +58,7 @@ class FakeSession:
         values.setdefault("spark.sql.caseSensitive", "false")
         values.setdefault("spark.hadoop.fs.defaultFS", "file:///")
         self.conf: Any = Settings(values)
+        self.read = SameDisk()
 
     def addTag(self, tag: str) -> None:  # noqa: N802 - PySpark's name
         """No job is ever tagged."""

@@ -29,22 +29,26 @@ def test_rows_on_the_disk_of_another_machine_fail_the_statement(tmp_path: Path) 
         "merge": "WRITE_FAILED",
         "merge left": True,
         "rows": 1000,
-        "version": 0,
+        "version": 1,
     }
 
 
 def test_a_connect_server_with_a_disk_of_its_own_loses_nothing(tmp_path: Path) -> None:
     require_own_disks()
+    file = f"file:{tmp_path}/disk/files/a.parquet"
     assert ask("tests.spark.write.unshared_connect", tmp_path) == {
         "merge": "WRITE_FAILED",
         "append": "WRITE_FAILED",
         "overwrite": "WRITE_FAILED",
         "new": "WRITE_FAILED",
         "by partition": "WRITE_FAILED",
-        "delete": "AnalysisException",
-        "update": "AnalysisException",
-        "read": "AnalysisException",
+        "delete": "FILE_NOT_FOUND",
+        "update": "FILE_NOT_FOUND",
+        "read": "FILE_NOT_FOUND",
+        "convert": "UNSUPPORTED_STORAGE",
+        "dry run": f"[DELTA_UNSUPPORTED_STORAGE] Spark does not see {file}",
         "left": True,
-        "version": 0,
-        "no rows": "success",
+        "left on the server": [],
+        "version": 1,
+        "no rows": "WRITE_FAILED",
     }

@@ -23,7 +23,9 @@ from pyspark.sql import functions as F
 import puredelta
 from puredelta.errors import DeltaError
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.types import LONG, StructField, StructType
 from puredelta.tables import DeltaTable
+from tests.spark.tables import TableFiles
 
 _JAVA = """#!/bin/sh
 case "$*" in
@@ -90,7 +92,7 @@ def main(directory: Path) -> dict[str, Any]:
     slow(spark).createOrReplaceTempView("rows")
     answers["ctas"] = outcome(lambda: spark.sql("CREATE TABLE t USING delta AS SELECT * FROM rows"))
     answers["ctas left"] = [files_below(disk / "warehouse"), spark.catalog.tableExists("t")]
-    prepared(spark, table)
+    prepared(table)
     before = files_below(table)
     target = DeltaTable.forPath(spark, str(table)).alias("t")
     merge = target.merge(slow(spark).alias("s"), "t.id = s.id").whenNotMatchedBySourceDelete()
@@ -102,12 +104,11 @@ def main(directory: Path) -> dict[str, Any]:
     return answers
 
 
-def prepared(spark: SparkSession, path: Path) -> None:
+def prepared(path: Path) -> None:
     """Make a table of all ids on the driver's disk, by the driver alone."""
-    path.mkdir()
     ids = pa.array(range(1000), pa.int64())
-    pq.write_table(pa.table({"id": ids, "x": ids}), path / "part-0.parquet")
-    DeltaTable.convertToDelta(spark, f"parquet.`{path}`")
+    columns = StructType((StructField("id", LONG), StructField("x", LONG)))
+    TableFiles.create(path, columns).write("part-0.parquet", {"id": ids, "x": ids})
 
 
 if __name__ == "__main__":

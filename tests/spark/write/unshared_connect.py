@@ -21,7 +21,11 @@ from pyspark.sql import SparkSession
 import puredelta
 from puredelta.errors import DeltaError
 from puredelta.log.replay.table_log import TableLog
+from puredelta.protocol.schema.types import LONG, StructField, StructType
 from puredelta.tables import DeltaTable
+from tests.spark.tables import TableFiles
+
+IDS = StructType((StructField("id", LONG),))
 
 _JAVA = """#!/bin/sh
 case "$*" in
@@ -59,15 +63,21 @@ def tree(disk: Path) -> list[str]:
     return sorted(str(path.relative_to(disk)) for path in disk.rglob("*") if path.is_file())
 
 
+def left_on_server(spark: SparkSession, disk: Path) -> list[str]:
+    """Return the files that the server sees, of any name."""
+    reader = spark.read.option("recursiveFileLookup", "true").format("binaryFile")
+    return list(reader.load(str(disk)).inputFiles())
+
+
 def main(directory: Path) -> None:
     disk = directory / "disk"
-    for name in ("converted", "gone"):
-        (disk / name).mkdir(parents=True)
-        pq.write_table(pa.table({"id": range(10)}), disk / name / "a.parquet")
+    disk.mkdir()
+    TableFiles.create(disk / "table", IDS).write("a.parquet", {"id": range(10)})
+    (disk / "files").mkdir()
+    pq.write_table(pa.table({"id": range(10)}), disk / "files" / "a.parquet")
     os.environ["JAVA_HOME"] = unshared(directory, disk)
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
-    path = str(disk / "converted")
-    puredelta.sql(spark, f"CONVERT TO DELTA parquet.`{path}`")
+    path, files = str(disk / "table"), f"parquet.`{disk / 'files'}`"
     table = DeltaTable.forPath(spark, path)
     before = tree(disk)
     source = spark.range(5, 15).alias("s")
@@ -86,10 +96,12 @@ def main(directory: Path) -> None:
         "delete": outcome(lambda: table.delete("id = 3")),
         "update": outcome(lambda: table.update("id = 3", {"id": "4"})),
         "read": outcome(lambda: puredelta.read(spark, path).collect()),
+        "convert": outcome(lambda: puredelta.sql(spark, f"CONVERT TO DELTA {files}")),
+        "dry run": puredelta.preview_convert(spark, files).problems[0].partition(" (")[0],
     }
     answers["left"] = tree(disk) == before
+    answers["left on the server"] = left_on_server(spark, disk)
     answers["version"] = TableLog.open(path).snapshot().version
-    # Nothing is written here: the log says it all.
     nothing = spark.range(0)
     answers["no rows"] = outcome(lambda: puredelta.write(nothing, path, mode="append"))
     spark.stop()

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import TypeAlias
 
 from pyspark.sql import SparkSession
@@ -44,10 +45,12 @@ from puredelta.errors import ConcurrentWriteException, ErrorCode, InvalidRequest
 from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.log.footers.known_footers import FooterSummary
 from puredelta.log.replay.spooled_files import SpooledFiles
+from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import ColumnMappingMode
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.data_files.shared_files import require_seen
 from puredelta.spark.jvm.entry_format import list_partitions
 from puredelta.store.base import Store, StoredFile
 
@@ -55,6 +58,8 @@ logger = logging.getLogger(__name__)
 
 _MAPPING_SETTING = f"{DEFAULTS_PREFIX}columnMapping.mode"
 _SHOWN = 3
+_SEEN = 4
+"""Files that Spark is asked for: a disk is shared, or it is not."""
 
 _Values: TypeAlias = Mapping[str, PartitionValues]
 """The partition values of each directory."""
@@ -96,6 +101,16 @@ def plan_conversion(
 
     ``note`` is told how far it is.
     """
+    plan = _plan(command, target, collect_stats=collect_stats, note=note)
+    root = command.log.root_uri
+    files = islice(plan.files.adds(), _SEEN)
+    require_seen(command.spark, ((absolute_uri(root, f.path), f.size_bytes) for f in files))
+    return plan
+
+
+def _plan(
+    command: Command, target: ConversionTarget, *, collect_stats: bool, note: Note
+) -> ConversionPlan:
     if target.iceberg is not None:
         return plan_iceberg(command, target.iceberg, collect_stats=collect_stats)
     settings = ConvertSettings.parse(command.session.settings)

@@ -6,7 +6,6 @@ spelled partition value is one. Each costs a small Spark job.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from pyspark.errors import PySparkException
@@ -15,9 +14,8 @@ from pyspark.sql import functions as F
 
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.protocol.schema.types import DataType, StructType
+from puredelta.spark.data_files.globs import as_glob
 from puredelta.spark.session.types import from_spark, to_spark_type
-
-_GLOB = re.compile(r"([\\*?\[\]{}])")
 
 
 def read_parquet_schema(spark: SparkSession, uri: str) -> StructType:
@@ -27,8 +25,7 @@ def read_parquet_schema(spark: SparkSession, uri: str) -> StructType:
         UnsupportedError: Spark cannot read the file's types (PARQUET_TYPE_ILLEGAL).
     """
     try:
-        # Spark takes paths as glob patterns; a backslash makes a character plain.
-        return from_spark(spark.read.parquet(_GLOB.sub(r"\\\1", uri)).schema)
+        return from_spark(spark.read.parquet(as_glob(uri)).schema)
     except PySparkException as refused:
         raise UnsupportedError(
             f"Spark cannot read the schema of the file {uri}, so it cannot be part of a table: "

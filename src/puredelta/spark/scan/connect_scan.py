@@ -13,18 +13,19 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
 from puredelta.protocol.actions.paths import short_uri
+from puredelta.spark.data_files.globs import as_glob
 from puredelta.spark.scan.data_file import DataFile, ReadLayout, require_readable
 from puredelta.spark.session.helper_columns import FILE_PATH
 from puredelta.spark.session.types import quoted, struct_as_nullable
 
 _FILE_SCHEME = "^file:/+"
-_WILDCARD = re.compile(r"[\\{}\[\]*?]")
 _NO_PARTITIONS_FROM_PATHS = {"recursiveFileLookup": "true"}
 
 
@@ -54,7 +55,7 @@ def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLay
         every_field = [*schema.fields, *partition_schema.fields]
         return reader.schema(T.StructType(every_field)).parquet()
     reader = reader.schema(schema)
-    rows = reader.parquet(*(_WILDCARD.sub(r"\\\g<0>", file.uri) for file in files))
+    rows = reader.parquet(*(as_glob(file.uri) for file in files))
     server_uris = _uris_of_server(rows, files)
     if not partition_schema.fields:
         return rows
@@ -72,18 +73,31 @@ def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLay
 def _uris_of_server(rows: DataFrame, files: Sequence[DataFile]) -> Mapping[str, str]:
     """Return how the server spells the URI of every file; one request, no job."""
     uris = {}
-    for path in rows.inputFiles():
+    for path in _input_files(rows):
         encoded = re.sub(_FILE_SCHEME, "file:/", path)
         uris[short_uri(unquote(encoded))] = encoded
     for file in files:
         if file.uri not in uris:
-            raise CorruptTableError(
-                f"The Spark server does not list the file {file.uri} of the table. It may have "
-                "been removed, or the server does not see the storage.",
-                code=ErrorCode.FILE_NOT_FOUND,
-                path=file.uri,
-            )
+            raise _not_listed(file.uri)
     return uris
+
+
+def _input_files(rows: DataFrame) -> list[str]:
+    try:
+        return list(rows.inputFiles())
+    except AnalysisException as failure:
+        if failure.getCondition() != "PATH_NOT_FOUND":
+            raise
+        raise _not_listed((failure.getMessageParameters() or {}).get("path", "")) from failure
+
+
+def _not_listed(uri: str) -> CorruptTableError:
+    return CorruptTableError(
+        f"The Spark server does not list the file {uri} of the table. It may have been removed, or "
+        "the server does not see the storage.",
+        code=ErrorCode.FILE_NOT_FOUND,
+        path=uri,
+    )
 
 
 def _value_rows(

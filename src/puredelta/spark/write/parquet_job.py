@@ -4,9 +4,9 @@ The directory is new, nothing else writes there and nothing is renamed afterward
 files of the job are the listing of the directory once the job has succeeded. What the job
 leaves when it fails is removed.
 
-The driver's listing is believed, so executors must see the same directory; over Connect it is
-the client that lists. Where they are other machines the rows that their tasks report are compared
-with those that are there.
+The driver's listing is believed, so executors must see the same directory. Where they are other
+machines the rows that their tasks report are compared with those that are there. Over Connect it
+is the client that lists: the server is asked first whether it sees what the client writes.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from puredelta.errors import DeltaError, ErrorCode
+from puredelta.spark.data_files.shared_files import require_shared_root
 from puredelta.spark.jvm.classes import JVM_ERRORS
 from puredelta.spark.jvm.counted_write import CountedWrite
 from puredelta.spark.session.concurrent_jobs import tagged_jobs
@@ -113,6 +114,7 @@ def run_parquet_job(
         raise ValueError(f"{location} exists: a job needs a directory of its own")
     with removed_on_failure([directory], store), named_failures(location):
         store.name_rule()  # before rows are written that no commit could name
+        require_shared_root(rows.sparkSession, store)
         whole = {**_WRITER_OPTIONS, **(options or {})}
         with tagged_jobs(rows.sparkSession):
             reported_rows = _write(rows, location, whole, partition_columns)
