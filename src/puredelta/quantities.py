@@ -1,6 +1,10 @@
-"""Numbers with their nouns, and sizes, as people read them."""
+"""Numbers with their nouns and sizes, as people read them; durations, as a log has them."""
 
 from __future__ import annotations
+
+from datetime import timedelta
+
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -23,3 +27,12 @@ def size_text(size_bytes: float) -> str:
     while abs(size) >= 1024 and units:  # noqa: PLR2004 - what a KiB is
         size, unit = size / 1024, units.pop(0)
     return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def in_milliseconds(duration: timedelta) -> int:
+    """Return a duration in whole milliseconds, the unit of every time in a Delta log.
+
+    >>> in_milliseconds(timedelta(days=7)), in_milliseconds(timedelta(microseconds=1999))
+    (604800000, 1)
+    """
+    return duration // _MILLISECOND

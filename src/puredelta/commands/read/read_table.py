@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.table_log import TableLog
+from puredelta.quantities import in_milliseconds
 from puredelta.spark.scan.row_tracking_scan import readable_rows
 from puredelta.spark.scan.table_rows import named_rows
 from puredelta.spark.session.open_log import open_log
@@ -22,7 +23,6 @@ TimestampArgument: TypeAlias = str | dt.datetime | dt.date
 names no zone is meant in the session's time zone."""
 
 _ONE_ROW = "SELECT * FROM VALUES (0)"
-_MILLISECOND = dt.timedelta(milliseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
@@ -110,7 +110,7 @@ def resolve_timestamp(spark: SparkSession, instant: TimestampArgument) -> int:
     """
     match instant:
         case dt.datetime() if instant.tzinfo is not None:
-            return (instant - _EPOCH) // _MILLISECOND
+            return in_milliseconds(instant - _EPOCH)
         case dt.datetime() | dt.date():
             text = instant.isoformat()
         case _:

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -34,6 +33,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import vacuum_end, vacuum_start
 from puredelta.protocol.features.feature_registry import Capability
+from puredelta.quantities import in_milliseconds
 from puredelta.spark.session.delta_conf import (
     VACUUM_IGNORE_WINDOW,
     VACUUM_LOGGING,
@@ -44,7 +44,6 @@ from puredelta.store.base import Store
 logger = logging.getLogger(__name__)
 
 _DELETERS_MAX = 8
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +127,7 @@ def plan_vacuum(
         check_enabled=VACUUM_RETENTION_CHECK.flag(settings),
         ignore_shorter=VACUUM_IGNORE_WINDOW.flag(settings),
     )
-    before_ms = clock() - retention.effective // _MILLISECOND
+    before_ms = clock() - in_milliseconds(retention.effective)
     garbage = scope.find(log, command.snapshot, before_ms=before_ms)
     return VacuumPlan(command=command, garbage=garbage, retention=retention, before_ms=before_ms)
 

@@ -12,7 +12,7 @@ from puredelta.log.maintenance.garbage import find_garbage, visible_to_vacuum
 from puredelta.log.maintenance.referenced_files import referenced_files
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.paths import folded_path, short_uri
-from puredelta.quantities import counted, size_text
+from puredelta.quantities import counted, in_milliseconds, size_text
 from puredelta.store.base import Store, StoredFile
 
 SMALL_BYTES = 16 << 20
@@ -31,7 +31,7 @@ def storage_findings(snapshot: Snapshot, store: Store, *, now_ms: int) -> Iterat
     present = {folded_path(e.path) for e in entries if isinstance(e, StoredFile)}
     yield _missing(snapshot, store, present)
     retention = snapshot.config.properties.deleted_file_retention
-    before_ms = now_ms - int(retention.total_seconds() * 1000)
+    before_ms = now_ms - in_milliseconds(retention)
     needed = referenced_files(snapshot, removed_since_ms=before_ms)
     garbage = find_garbage(entries, referenced=needed, modified_before_ms=before_ms)
     if garbage.files:

@@ -31,6 +31,7 @@ from puredelta.log.files.file_table import (
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.action_json import action_object
 from puredelta.protocol.actions.actions import Action
+from puredelta.quantities import in_milliseconds
 
 _TEXT_LIST = pa.list_(pa.string())
 
@@ -156,7 +157,7 @@ def unexpired_tombstones(snapshot: Snapshot, now_ms: int) -> pa.Table:
     A tombstone without a time counts as older than any other.
     """
     retention = snapshot.config.properties.deleted_file_retention
-    oldest_ms = now_ms - int(retention.total_seconds() * 1000)
+    oldest_ms = now_ms - in_milliseconds(retention)
     young = pc.greater(snapshot.tombstones["deleted_ms"], oldest_ms)
     return snapshot.tombstones.filter(young)
 

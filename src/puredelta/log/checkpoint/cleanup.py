@@ -24,12 +24,12 @@ from puredelta.protocol.actions.log_paths import (
     parse_log_name,
 )
 from puredelta.protocol.features.properties import TableProperties
+from puredelta.quantities import in_milliseconds
 from puredelta.store.base import Store, StoredFile, is_temporary
 
 UNFINISHED_AGE_MIN = timedelta(days=1)
 """A younger sidecar or temporary file may belong to what is being written."""
 
-_MILLISECOND = timedelta(milliseconds=1)
 _MINUTE_MS = 60_000
 _CHECKPOINTS = (ClassicCheckpoint, MultiPartCheckpoint, V2Checkpoint)
 
@@ -56,7 +56,7 @@ def truncate_log(store: Store, properties: TableProperties, *, now_ms: int) -> i
     Raises:
         StorageError, PermissionError: a file could not be removed; others may be already.
     """
-    begin_ms = now_ms - properties.truncated_log_retention // _MILLISECOND
+    begin_ms = now_ms - in_milliseconds(properties.truncated_log_retention)
     return _remove_before(store, properties, begin_ms - begin_ms % _MINUTE_MS, now_ms)
 
 
@@ -83,7 +83,7 @@ def cutoff_time(now_ms: int, retention: timedelta) -> int:
     """
     begin = datetime.fromtimestamp(now_ms / 1000, tz=timezone.utc) - retention
     midnight = begin.replace(hour=0, minute=0, second=0, microsecond=0)
-    return (midnight - datetime(1970, 1, 1, tzinfo=timezone.utc)) // _MILLISECOND
+    return in_milliseconds(midnight - datetime(1970, 1, 1, tzinfo=timezone.utc))
 
 
 def find_expired(
@@ -109,7 +109,7 @@ def find_expired(
 
 def _remove_temporaries(store: Store, *, now_ms: int) -> None:
     """Remove what was being written when its writer was killed: files that never got their name."""
-    oldest_ms = now_ms - UNFINISHED_AGE_MIN // _MILLISECOND
+    oldest_ms = now_ms - in_milliseconds(UNFINISHED_AGE_MIN)
 
     def is_wanted(path: str) -> bool:
         return path == SIDECAR_DIRECTORY or is_temporary(path)
@@ -125,7 +125,7 @@ def _is_before(name: LogName, version: int) -> bool:
 
 def _remove_unused_sidecars(store: Store, *, now_ms: int) -> int:
     """Remove old sidecars that no checkpoint refers to."""
-    oldest_ms = now_ms - UNFINISHED_AGE_MIN // _MILLISECOND
+    oldest_ms = now_ms - in_milliseconds(UNFINISHED_AGE_MIN)
     old = [file for file in store.list_from(SIDECAR_DIRECTORY) if file.modified_ms < oldest_ms]
     if not old:
         return 0

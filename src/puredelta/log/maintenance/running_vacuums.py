@@ -18,12 +18,11 @@ from puredelta.log.replay.segment import list_log
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.protocol.actions.actions import CommitInfo
 from puredelta.protocol.actions.table_operations import VACUUM_END, VACUUM_START
+from puredelta.quantities import in_milliseconds
 from puredelta.store.base import Store
 
 RUNNING_MAX = timedelta(days=1)
 """A VACUUM that has not ended after this time has died."""
-
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 def require_kept(store: Store, latest: Snapshot, restored: FileTable, *, now_ms: int) -> None:
@@ -51,7 +50,7 @@ def require_kept(store: Store, latest: Snapshot, restored: FileTable, *, now_ms:
 def _expired_before(store: Store, *, now_ms: int) -> int | None:
     """Return the time before which removed files may be deleted now, None if no VACUUM runs."""
     commits = list_log(store).commits
-    since_ms = now_ms - RUNNING_MAX // _MILLISECOND
+    since_ms = now_ms - in_milliseconds(RUNNING_MAX)
     num_ended = 0
     running = False
     expired_before: list[int] = []

@@ -11,6 +11,7 @@ from puredelta.log.files.file_table import FileTable
 from puredelta.log.replay.replay import LogState
 from puredelta.protocol.actions.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.quantities import in_milliseconds
 from puredelta.store.base import Store, StoredFile
 from puredelta.store.registry import open_store
 
@@ -66,7 +67,7 @@ class Snapshot:
         retention = self.config.properties.set_transaction_retention
         if retention is None:
             return self.set_transactions
-        oldest_ms = now_ms - int(retention.total_seconds() * 1000)
+        oldest_ms = now_ms - in_milliseconds(retention)
         return {
             app_id: transaction
             for app_id, transaction in self.set_transactions.items()

@@ -15,6 +15,7 @@ from typing import Any
 from puredelta.protocol.actions.operations import Operation, json_text
 from puredelta.protocol.schema.schema_json import encode_type
 from puredelta.protocol.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from puredelta.quantities import in_milliseconds
 
 
 class Definition(Enum):
@@ -239,13 +240,13 @@ def vacuum_start(
     *, retention_check: bool, default_retention: timedelta, retention: timedelta | None
 ) -> Operation:
     """Describe the start of a VACUUM; ``retention`` is the one that the caller gave."""
-    asked = {} if retention is None else {"specifiedRetentionMillis": _millis(retention)}
+    asked = {} if retention is None else {"specifiedRetentionMillis": in_milliseconds(retention)}
     return Operation(
         name=VACUUM_START,
         parameters={
             "retentionCheckEnabled": retention_check,
             **asked,
-            "defaultRetentionMillis": _millis(default_retention),
+            "defaultRetentionMillis": in_milliseconds(default_retention),
         },
     )
 
@@ -329,10 +330,6 @@ def drop_type_changes(fields: Sequence[tuple[str, StructField]]) -> Operation:
         for path, field in fields
     ]
     return Operation(name="DROP FEATURE", parameters={"columns": json_text(described)})
-
-
-def _millis(duration: timedelta) -> int:
-    return duration // timedelta(milliseconds=1)
 
 
 def _type_name(data_type: DataType) -> str:

@@ -7,7 +7,6 @@ driver. What is written to such a path is lost, or is a table that nobody can re
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import cast
@@ -19,7 +18,7 @@ from pyspark.sql import SparkSession
 from puredelta.errors import DeltaError, ErrorCode, UnsupportedError
 from puredelta.spark.data_files.globs import as_glob
 from puredelta.spark.session.session import is_connect, runs_here
-from puredelta.store.base import Store
+from puredelta.store.base import Store, temporary_name
 
 _LOCAL = "file:"
 _NOT_FOUND = "PATH_NOT_FOUND"
@@ -48,7 +47,7 @@ def require_shared_root(spark: SparkSession, store: Store) -> None:
     if root in known:
         return
     # Spark reads no hidden file, but says whether there is one.
-    name = f".{uuid.uuid4().hex}.tmp"
+    name = temporary_name()
     store.put(name, b"")
     try:
         is_seen = _exists(spark, f"{root}/{name}")
