@@ -302,6 +302,15 @@ def test_names_may_differ_in_case_unless_that_is_ambiguous():
     both = parquet({"ID": pa.array([1]), "Id": pa.array([2])})
     assert leaves(both, struct(id=LONG)) == {}
     assert leaves(both, struct(Id=LONG)) == {("Id",): LeafStatistics(2, 2, 0)}
+    lists = parquet({"ID": pa.array([[1]]), "Id": pa.array([None], pa.list_(pa.int64()))})
+    assert leaves(lists, struct(id=ArrayType(LONG))) == {}
+
+
+def test_a_name_that_differs_in_case_proves_nothing_where_the_case_matters():
+    content = parquet({"ID": pa.array([1]), "s": pa.array([{"A": 1}])})
+    schema = struct(id=LONG, s=struct(a=LONG), other=LONG)
+    found = leaves(content, schema, case_sensitive=True)
+    assert found == {("other",): LeafStatistics(None, None, 1)}
 
 
 LISTS = {

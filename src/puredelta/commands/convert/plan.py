@@ -264,12 +264,12 @@ class _Planner:
     def _read_footers(
         self, files: Sequence[StoredFile], schema: StructType | None
     ) -> Iterator[ReadFile]:
-        return read_files(
-            self.store,
-            files,
-            None if schema is None else TableStatistics(self._config(schema)),
-            ignore_corrupt=self.settings.ignore_corrupt_files,
-        )
+        statistics = None
+        if schema is not None:
+            case_sensitive = self.settings.case_sensitive
+            statistics = TableStatistics(self._config(schema), case_sensitive=case_sensitive)
+        ignore_corrupt = self.settings.ignore_corrupt_files
+        return read_files(self.store, files, statistics, ignore_corrupt=ignore_corrupt)
 
     def _schema_of(self, kinds: Mapping[str, StoredFile]) -> StructType:
         require_files(self.store, kinds)

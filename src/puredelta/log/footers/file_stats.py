@@ -94,12 +94,20 @@ class StatisticsReader:
 
     ``schema`` has the columns of the files, under physical names and with the table's types,
     without partition columns. ``indexed`` are the leaves to describe; ``None`` means all.
-    Columns are found by name, ignoring case if need be; a column that a file lacks is NULL in
-    it. A plan is made once per kind of file, so the cost of a file is that of its leaves.
+    Columns are found by name, ignoring case if need be and not ``case_sensitive``; a column that a
+    file lacks is NULL in it. A plan is made once per kind of file, so the cost of a file is that
+    of its leaves.
     """
 
-    def __init__(self, schema: StructType, *, indexed: Collection[LeafPath] | None = None) -> None:
+    def __init__(
+        self,
+        schema: StructType,
+        *,
+        indexed: Collection[LeafPath] | None = None,
+        case_sensitive: bool = False,
+    ) -> None:
         self._schema = schema
+        self._case_sensitive = case_sensitive
         self._indexed = None if indexed is None else frozenset(indexed)
         self._kinds: list[FileKind] = []
 
@@ -133,7 +141,9 @@ class StatisticsReader:
                 return kind
         plans = tuple(
             plan
-            for plan in plan_leaves(self._schema, footer.schema, writer)
+            for plan in plan_leaves(
+                self._schema, footer.schema, writer, case_sensitive=self._case_sensitive
+            )
             if self._indexed is None or plan.path in self._indexed
         )
         kind = FileKind(message=message, writer=writer, plans=plans)
@@ -147,9 +157,12 @@ class TableStatistics:
     Safe for use by several threads.
     """
 
-    def __init__(self, config: TableConfig) -> None:
+    def __init__(self, config: TableConfig, *, case_sensitive: bool = False) -> None:
+        """``case_sensitive``: a column that differs in case is another one, as Spark may be set."""
         self._reader = StatisticsReader(
-            config.physical_data_schema(), indexed=indexed_leaves(config)
+            config.physical_data_schema(),
+            indexed=indexed_leaves(config),
+            case_sensitive=case_sensitive,
         )
         # Bounds of a new file are tight; the text says so if deletion vectors are supported (X-60).
         self._tight_bounds = True if config.supports("deletionVectors") else None

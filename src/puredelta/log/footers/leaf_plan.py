@@ -27,10 +27,27 @@ _ARROW_COUNTS_INSIDE_STRUCTS = (26,)
 
 
 def plan_leaves(
-    schema: StructType, file_schema: pq.ParquetSchema, writer: ParquetWriter
+    schema: StructType,
+    file_schema: pq.ParquetSchema,
+    writer: ParquetWriter,
+    *,
+    case_sensitive: bool = False,
 ) -> Iterator[LeafPlan]:
-    """Yield a plan for each leaf of ``schema`` that such a file has statistics of, in order."""
-    yield from _plan_struct(schema, _file_columns(file_schema), writer, ())
+    """Yield a plan for each leaf of ``schema`` that such a file has statistics of, in order.
+
+    With ``case_sensitive`` a column that differs in case has none: it is NULL to a session that
+    heeds the case, and has values to others.
+    """
+    rules = _Rules(writer, case_sensitive)
+    yield from _plan_struct(schema, _file_columns(file_schema), rules, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What decides which statistics of a file are those of a column."""
+
+    writer: ParquetWriter
+    case_sensitive: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +60,20 @@ class _FileColumn:
     leaves: range = range(0)
     """Positions of its leaves among those of the file."""
 
-    def find(self, name: str) -> _FileColumn | None:
-        """Return the field of this name, or the only one that differs in case."""
+    def find(self, name: str, *, case_sensitive: bool) -> _FileColumn | None:
+        """Return the field of this name, or the only one that differs in case if that may be."""
         fields = self.fields or {}
         if name in fields:
             return fields[name]
         lowered = name.lower()
         same = [column for other, column in fields.items() if other.lower() == lowered]
-        return same[0] if len(same) == 1 else _AMBIGUOUS if same else None
+        if not same:
+            return None
+        return same[0] if len(same) == 1 and not case_sensitive else _AMBIGUOUS
 
 
 _AMBIGUOUS = _FileColumn()
+"""A column of which nothing is known, as several may be it."""
 
 
 def _file_columns(schema: pq.ParquetSchema) -> _FileColumn:
@@ -105,31 +125,31 @@ class LeafPlan:
 
 
 def _plan_struct(
-    schema: StructType, columns: _FileColumn, writer: ParquetWriter, prefix: LeafPath
+    schema: StructType, columns: _FileColumn, rules: _Rules, prefix: LeafPath
 ) -> Iterator[LeafPlan]:
     """Yield a plan per leaf of the table, in schema order."""
     if columns.fields is None:
         return
     for part in schema.fields:
-        column = columns.find(part.name)
+        column = columns.find(part.name, case_sensitive=rules.case_sensitive)
         yield from _plan_field(
-            part.type, _ABSENT if column is None else column, writer, (*prefix, part.name)
+            part.type, _ABSENT if column is None else column, rules, (*prefix, part.name)
         )
 
 
 def _plan_field(
-    data_type: DataType, column: _FileColumn, writer: ParquetWriter, path: LeafPath
+    data_type: DataType, column: _FileColumn, rules: _Rules, path: LeafPath
 ) -> Iterator[LeafPlan]:
     match data_type:
         case StructType():
-            yield from _plan_struct(data_type, column, writer, path)
+            yield from _plan_struct(data_type, column, rules, path)
         case _ if column is _ABSENT:
             yield LeafPlan(path, range(0), absent=True)
         case ArrayType() | MapType():
-            if column.leaf is None and _counts_nulls(data_type, writer):
+            if column.leaf is None and _counts_nulls(data_type, rules.writer):
                 yield LeafPlan(path, column.leaves, nested=True)
         case _ if column.leaf is not None and column.leaf.max_repetition_level == 0:
-            leaf = column.leaf
+            leaf, writer = column.leaf, rules.writer
             decode = plan_decode(leaf.physical_type, leaf.logical_type.to_json(), data_type, writer)
             nan = might_contain_nan(leaf.physical_type, writer)
             yield LeafPlan(path, column.leaves, decode=decode, might_contain_nan=nan)
