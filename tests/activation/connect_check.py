@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -50,9 +51,51 @@ def _through_the_doors(spark: SparkSession, name: str, other: str) -> Any:
     return [found, [_error_class(call) for call in refused], [_error_class(c) for c in streams]]
 
 
+def activated_sql(spark: SparkSession, directory: Path) -> Any:
+    """Every kind of statement that changes rows, as text; then what is refused, and as what."""
+    rows = spark.sql("SELECT id, id % 2 AS p FROM range(10)")
+    puredelta.write(rows, str(directory / "t"))
+    table = f"delta.`{directory}/t`"
+    merge = (
+        f"MERGE INTO {table} t USING (SELECT 1L id, 9L p UNION ALL SELECT 77, 9) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    refused = (
+        f"MERGE INTO {table} t USIN s",
+        f"DELETE FROM {table} WHER id = 1",
+        f"CREATE TEMPORARY VIEW v AS SELECT * FROM {table}",
+        f"CACHE TABLE c AS SELECT * FROM {table}",
+        f"BEGIN DELETE FROM {table} WHERE id = 1; END",
+        f"INSERT INTO {table} SELECT 1L, 1L",
+    )
+    assert puredelta.activate(spark)
+    try:
+        plan = spark.sql(f"EXPLAIN {merge}").first()
+        changed = [list(row) for text in (
+            merge,
+            f"UPDATE {table} SET p = 8 WHERE id = 2",
+            f"DELETE FROM {table} WHERE id = 3",
+            f"EXECUTE IMMEDIATE 'DELETE FROM {table} WHERE id = ?' USING 4",
+        ) for row in spark.sql(text).collect()]  # fmt: skip
+        spark.sql(f"UPDATE {table} SET p = :p WHERE id = :id", args={"p": 7, "id": 5})
+        left = spark.sql(f"SELECT p, count(*) FROM {table} GROUP BY p ORDER BY p").collect()
+        errors = [_error_class(lambda text=text: spark.sql(text)) for text in refused]  # type: ignore[misc]
+        plain = spark.sql("BEGIN SELECT 1 AS one; END").collect()
+        view = spark.sql("CREATE TEMPORARY VIEW v AS SELECT 'delta.`/x`' AS text").collect()
+        return [
+            str(plan[0]).partition(":")[0][:8] if plan else "",
+            changed,
+            list(map(list, left)),
+            errors,
+            [list(map(list, plain)), view],
+        ]
+    finally:
+        puredelta.deactivate()
+
+
 def _error_class(call: Callable[[], Any]) -> str:
     try:
         call()
-    except DeltaError as error:
-        return error.getCondition()
+    except (DeltaError, ParseException) as error:
+        return error.getCondition() or ""
     return "nothing"

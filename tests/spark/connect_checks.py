@@ -37,7 +37,7 @@ from puredelta.spark.session.fallback import NotApplicable
 from puredelta.spark.session.helper_columns import FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.session.types import to_spark
-from tests.activation.connect_check import activated
+from tests.activation.connect_check import activated, activated_sql
 from tests.spark.connect_maintenance import maintenance, progress
 from tests.spark.files import write_file
 from tests.spark.source.connect_own_reads import own_reads
@@ -222,6 +222,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     workers,
     own_reads,
     activated,
+    activated_sql,
     statements,
     query_columns,
     maintenance,

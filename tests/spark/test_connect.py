@@ -75,6 +75,13 @@ EXPECTED: dict[str, Any] = {
         ["DELTA_UNSUPPORTED_ON_CONNECT"] * 5,
         ["DELTA_OPERATION_NOT_ALLOWED"] * 2 + ["DELTA_ILLEGAL_OPTION", "nothing"],
     ],
+    "activated_sql": [
+        "MERGE of",
+        [[2, 1, 0, 1], [1], [1], [1]],
+        [[0, 3], [1, 2], [7, 1], [8, 1], [9, 2]],
+        ["PARSE_SYNTAX_ERROR"] * 2 + ["DELTA_UNSUPPORTED_ON_CONNECT"] * 4,
+        [[[1]], []],
+    ],
     "query_columns": [
         [["id, a.b"], [["2", "4"], ["3", "6"]]],
         [["p"], [["5"]]],

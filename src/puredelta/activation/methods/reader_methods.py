@@ -26,6 +26,7 @@ from puredelta.spark.catalog.relation_cache import (
     pinned_tables,
     rows_of_name,
 )
+from puredelta.spark.resolve.sql_text import asks_parser
 from puredelta.spark.session.formats import FORMAT, is_delta
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.storage import session_storage
@@ -138,7 +139,7 @@ def delta_sql(original: Method) -> Method:
     """``spark.sql(text)`` for the statements of `puredelta.sql.execute.run.run_ours`."""
 
     def call(self: Any, sqlQuery: Any, args: Any = None, **kwargs: Any) -> Any:
-        if not isinstance(sqlQuery, str):
+        if not isinstance(sqlQuery, str) or asks_parser():
             return original(self, sqlQuery, args, **kwargs)
         text, args = with_computed_names(self, sqlQuery, args)
         result = run_ours(self, text, args=args, fields=kwargs)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from pyspark.errors import ParseException
@@ -13,6 +16,25 @@ from puredelta.spark.jvm.frames import analyzed_plan
 from puredelta.spark.jvm.plans import parsed_plan
 from puredelta.spark.session.session import is_connect
 
+_asks_parser: ContextVar[bool] = ContextVar("puredelta_asks_parser", default=False)
+
+
+def asks_parser() -> bool:
+    """Return whether a text that reaches ``spark.sql`` now is a question to Spark's parser.
+
+    An activated session leaves such a text to Spark, also a statement on a Delta table.
+    """
+    return _asks_parser.get()
+
+
+@contextmanager
+def _question() -> Iterator[None]:
+    token = _asks_parser.set(True)
+    try:
+        yield
+    finally:
+        _asks_parser.reset(token)
+
 
 def require_parsable(spark: SparkSession, text: str) -> None:
     """Refuse what Spark's parser refuses, with its error; nothing is analyzed or run.
@@ -23,12 +45,13 @@ def require_parsable(spark: SparkSession, text: str) -> None:
     if not is_connect(spark):
         parsed_plan(spark, text)
         return
-    try:
-        # Explaining parses the statement and reports all later errors as its result.
-        spark.sql(f"EXPLAIN {text}")
-    except ParseException:
-        spark.sql(text)  # fails in the same way, at places that fit the user's text
-        raise
+    with _question():
+        try:
+            # Explaining parses the statement and reports all later errors as its result.
+            spark.sql(f"EXPLAIN {text}")
+        except ParseException:
+            spark.sql(text)  # fails in the same way, at places that fit the user's text
+            raise
 
 
 def column_name(spark: SparkSession, column: Column) -> str | None:

@@ -15,6 +15,7 @@ from functools import partial
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
+from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.spark.catalog.relation_cache import cached_relations, find_relations
 from puredelta.spark.jvm.stored.scripts import Script
 from puredelta.spark.session.session import is_connect
@@ -31,7 +32,7 @@ from puredelta.sql.parse.statement import (
     ViewStatement,
 )
 from puredelta.sql.relations.names import is_known
-from puredelta.sql.relations.query_tables import may_need_names
+from puredelta.sql.relations.query_tables import may_name_path, may_need_names
 from puredelta.sql.text.cursor import Cursor
 from puredelta.sql.text.table_name import TableName
 
@@ -53,8 +54,16 @@ def is_script(text: str) -> bool:
 
 
 def find_script(spark: SparkSession, text: str) -> Script | None:
-    """Return a script that has statements for us, or names tables of the catalog."""
-    if is_connect(spark) or not is_script(text):
+    """Return a script that has statements for us, or names tables of the catalog.
+
+    Raises:
+        UnsupportedError: a script of a Spark Connect session names a table by its path
+            (UNSUPPORTED_ON_CONNECT).
+    """
+    if not is_script(text):
+        return None
+    if is_connect(spark):
+        _require_no_path(text)
         return None
     try:
         script = Script(spark, text)
@@ -64,6 +73,15 @@ def find_script(spark: SparkSession, text: str) -> Script | None:
         return None
     names_tables = bool(find_relations(spark, script.relation_names()).tables)
     return script if names_tables or script.has(partial(_is_ours, spark)) else None
+
+
+def _require_no_path(text: str) -> None:
+    if may_name_path(text):
+        raise UnsupportedError(
+            "A script that names delta.`/path` needs a classic session: a "
+            "Spark Connect client does not interpret scripts. Call its statements one by one.",
+            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
+        )
 
 
 def _is_ours(spark: SparkSession, text: str) -> bool:

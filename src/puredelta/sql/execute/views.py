@@ -41,9 +41,11 @@ def create_view(spark: SparkSession, statement: ViewStatement, *, text: str) -> 
 
     Raises:
         TableNotFoundError: there is no table at a path, or no such version.
+        UnsupportedError: it would be one of a Spark Connect session (UNSUPPORTED_ON_CONNECT).
         pyspark.errors.AnalysisException: Spark refuses the view.
     """
     if is_connect(spark):
+        with_views(spark, text, _NoNames())
         return None
     if statement.lifetime is ViewLifetime.PERMANENT:
         return _create_stored(spark, text)
@@ -79,6 +81,19 @@ def _require_no_cycle(spark: SparkSession, text: str, query: str) -> None:
             f"Recursive view {name.database}.{name.name} detected: its query shows itself.",
             code=ErrorCode.OPERATION_NOT_ALLOWED,
             view=name.name,
+        )
+
+
+class _NoNames:
+    """Refuses tables: over Connect a view would show for ever the files of now."""
+
+    def add(self, rows: DataFrame, again: Again | None = None) -> str:
+        del rows, again
+        raise UnsupportedError(
+            "A view over delta.`/path`, a version or changes of a table, and CACHE TABLE of such a "
+            "query, need a classic session. Name the path in each query, or give the rows that "
+            "are there now a name: df.createOrReplaceTempView(name).",
+            code=ErrorCode.UNSUPPORTED_ON_CONNECT,
         )
 
 

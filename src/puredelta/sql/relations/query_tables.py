@@ -47,11 +47,16 @@ def may_query_tables(text: str) -> bool:
     return cursor.word in _QUERIES or cursor.sees("CREATE", "TABLE")
 
 
+def may_name_path(text: str) -> bool:
+    """Tell from a glance whether a text could name a table by its path."""
+    return _PATH.search(text) is not None
+
+
 def may_need_names(text: str) -> bool:
     """Tell from a glance whether a text could name what Spark cannot resolve: a table by its path,
     a version of one, or its changes.
     """
-    return _PATH.search(text) is not None or _AS_OF.search(text) is not None or may_call(text)
+    return may_name_path(text) or _AS_OF.search(text) is not None or may_call(text)
 
 
 def with_views(
