@@ -147,6 +147,19 @@ def hidden(spark: SparkSession, directory: Path) -> Any:
     return refused(lambda: read(spark, table.root))
 
 
+def cached(spark: SparkSession, directory: Path) -> Any:
+    """Rows that are cached, read again: as they are, by a condition, beside themselves."""
+    table = TableFiles.create(directory / "t", schema(id=LONG))
+    table.write("a.parquet", {"id": longs(*range(9))})
+    rows = read(spark, table.root).cache()
+    try:
+        again, some = read(spark, table.root), read(spark, table.root, where="id > 4")
+        joined = again.join(rows.select("id"), "id").count()
+        return [rows.count(), again.count(), some.count(), joined]
+    finally:
+        rows.unpersist()
+
+
 def time_travel(spark: SparkSession, directory: Path) -> Any:
     root = mixed(directory).root
     both = refused(lambda: read(spark, root, version=1, timestamp="2020-01-01"))
@@ -216,6 +229,7 @@ CHECKS: tuple[Callable[[SparkSession, Path], Any], ...] = (
     mapped_by_name,
     mapped_by_id,
     hidden,
+    cached,
     time_travel,
     instants,
     changed_rows,

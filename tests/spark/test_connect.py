@@ -33,6 +33,7 @@ EXPECTED: dict[str, Any] = {
     "mapped_by_name": [["a b"], [["5"]]],
     "mapped_by_id": "DELTA_UNSUPPORTED_ON_CONNECT",
     "hidden": "DELTA_UNSUPPORTED_DATA_FILE",
+    "cached": [9, 9, 4, 9],
     "time_travel": [
         2,
         "DELTA_ONEOF_IN_TIMETRAVEL",

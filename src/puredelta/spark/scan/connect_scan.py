@@ -27,6 +27,8 @@ from puredelta.spark.session.types import quoted, struct_as_nullable
 
 _FILE_SCHEME = "^file:/+"
 _NO_PARTITIONS_FROM_PATHS = {"recursiveFileLookup": "true"}
+_NEVER_CACHED = {"puredelta.asked": "true"}
+"""An option without a meaning: a plan with it is no other plan that Spark has cached."""
 
 
 def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLayout) -> DataFrame:
@@ -49,14 +51,15 @@ def connect_scan(spark: SparkSession, files: Sequence[DataFile], layout: ReadLay
         )
     require_readable(files)
     schema, partition_schema = struct_as_nullable(layout.data_schema), layout.partition_schema
-    every_option = {**layout.options, **_NO_PARTITIONS_FROM_PATHS}
-    reader = spark.read.options(**every_option)
+    options = {**layout.options, **_NO_PARTITIONS_FROM_PATHS}
     if not files:  # also says whose rows these are
         every_field = [*schema.fields, *partition_schema.fields]
-        return reader.schema(T.StructType(every_field)).parquet()
-    reader = reader.schema(schema)
-    rows = reader.parquet(*(as_glob(file.uri) for file in files))
-    server_uris = _uris_of_server(rows, files)
+        return spark.read.options(**options).schema(T.StructType(every_field)).parquet()
+    paths = [as_glob(file.uri) for file in files]
+    rows = spark.read.options(**options).schema(schema).parquet(*paths)
+    # Where a user has cached the same rows, Spark would not say what files those come from.
+    asked = spark.read.options(**options, **_NEVER_CACHED).schema(schema).parquet(*paths)
+    server_uris = _uris_of_server(asked, files)
     if not partition_schema.fields:
         return rows
     keyed = rows.withColumn(
