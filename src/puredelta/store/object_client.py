@@ -62,7 +62,9 @@ _ASKS_THE_INSTANCE = re.compile(r"//(169\.254\.169\.254|metadata\.google\.intern
 _NO_CREDENTIALS = (
     "There are no credentials, and this machine gets none from its cloud. Set those of the store "
     "in Hadoop's settings (fs.s3a.access.key, fs.azure.account.key.ACCOUNT, ...), in the "
-    "environment, or as spark.puredelta.storage.* (docs/storage.md)"
+    "environment, or as spark.puredelta.storage.* (docs/storage.md). PySpark 4.3 and newer do not "
+    "tell a Spark Connect client the secrets of its session: put them into the environment of the "
+    "client, or into storage_options (docs/guides/connect.md)"
 )
 
 
