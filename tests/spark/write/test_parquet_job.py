@@ -182,6 +182,23 @@ def test_a_failed_job_leaves_nothing_and_raises_the_rows_own_error(spark, tmp_pa
     assert "DIVIDE_BY_ZERO" in str(fail(spark.range(3).selectExpr("1 / id x")))
 
 
+def test_a_task_that_stops_late_leaves_nothing(spark, tmp_path):
+    """One task fails while another is about to open its first file."""
+
+    # One row of it takes a while, in which nobody asks whether the task was killed.
+    slow = "aggregate(sequence(1, id * 0 + {}), 0D, (sum, x) -> sum + sqrt(x))"
+    rows = spark.range(0, 2, 1, 2).selectExpr(
+        "id",
+        f"if(id = 0, {slow.format(8_000_000)}, {slow.format(400_000)}) AS x",
+        "if(id = 1 AND x > 0, raise_error('a task fails'), id) AS p",
+    )
+    with pytest.raises(Exception, match="a task fails"):
+        job(rows, LocalStore(tmp_path), directory="job", partition_columns=["p"])
+    assert everything(tmp_path) == []
+    time.sleep(2)
+    assert everything(tmp_path) == []
+
+
 def test_storage_that_refuses_is_named(spark, tmp_path):
     (tmp_path / "file").write_text("no directory")
     with pytest.raises(DeltaError) as caught:

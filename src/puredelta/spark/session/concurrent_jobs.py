@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from puredelta.spark.jvm.classes import JVM_ERRORS, insist
+from puredelta.spark.jvm.jobs.job_status import count_running_tasks
 from puredelta.spark.session.session import is_connect
 
 logger = logging.getLogger(__name__)
@@ -25,6 +27,8 @@ T = TypeVar("T")
 BACKGROUND = "puredelta-background"
 """Name of the second thread."""
 _CANCEL_AGAIN_SECONDS = 0.2
+_TASKS_STOP_SECONDS_MAX = 5.0
+_ASK_AGAIN_SECONDS = 0.02
 
 
 def run_concurrently(
@@ -102,7 +106,8 @@ def tagged_jobs(spark: SparkSession) -> Iterator[str]:
     """Give all jobs started inside, and in threads that inherit from here, a tag of their own.
 
     Those that run still when something fails inside, such as an interrupt of a call into the JVM,
-    are cancelled.
+    are cancelled. The error is raised when their tasks have ended, too, as far as they do so soon:
+    what they write can be removed then.
     """
     tag = f"puredelta-{uuid.uuid4()}"
     if is_connect(spark):
@@ -113,9 +118,19 @@ def tagged_jobs(spark: SparkSession) -> Iterator[str]:
         yield tag
     except BaseException:
         _quietly(lambda: _cancel(spark, tag))
+        _quietly(lambda: _await_tasks(spark, tag))
         raise
     finally:
         _quietly(lambda: _untag(spark, tag))
+
+
+def _await_tasks(spark: SparkSession, tag: str) -> None:
+    """Wait until no task of the jobs runs any more, or does not stop."""
+    if is_connect(spark):
+        return  # a client knows nothing of tasks
+    until = time.monotonic() + _TASKS_STOP_SECONDS_MAX
+    while count_running_tasks(spark, tag) and time.monotonic() < until:
+        time.sleep(_ASK_AGAIN_SECONDS)
 
 
 def _quietly(end: Callable[[], None]) -> None:

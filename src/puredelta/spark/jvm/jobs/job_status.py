@@ -49,5 +49,19 @@ def find_tasks(spark: SparkSession, tag: str) -> TaskCounts | None:
     return TaskCounts(done=done, known=known, running_jobs=running) if running else None
 
 
+def count_running_tasks(spark: SparkSession, tag: str) -> int:
+    """Return how many tasks of the tag's jobs run, those of failed and cancelled jobs, too: a task
+    that is killed runs until it notices. 0 if Spark does not say.
+    """
+    try:
+        tracker = _tracker(spark)
+        jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForTag(tag))
+        stages = {stage for job in jobs if not job.isEmpty() for stage in job.get().stageIds()}
+        infos = (tracker.getStageInfo(stage) for stage in stages)
+        return sum(info.get().numActiveTasks() for info in infos if not info.isEmpty())
+    except JVM_ERRORS:
+        return 0
+
+
 def _tracker(spark: SparkSession) -> Any:
     return context_of(spark).statusTracker()
