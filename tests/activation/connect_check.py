@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -68,6 +68,7 @@ def activated_sql(spark: SparkSession, directory: Path) -> Any:
         f"BEGIN DELETE FROM {table} WHERE id = 1; END",
         f"INSERT INTO {table} SELECT 1L, 1L",
     )
+    unknown = f"UPDATE {table} SET nope = 1"
     assert puredelta.activate(spark)
     try:
         plan = spark.sql(f"EXPLAIN {merge}").first()
@@ -82,15 +83,25 @@ def activated_sql(spark: SparkSession, directory: Path) -> Any:
         errors = [_error_class(lambda text=text: spark.sql(text)) for text in refused]  # type: ignore[misc]
         plain = spark.sql("BEGIN SELECT 1 AS one; END").collect()
         view = spark.sql("CREATE TEMPORARY VIEW v AS SELECT 'delta.`/x`' AS text").collect()
+        proposed = _error(lambda: spark.sql(unknown)).partition("? [")[2].partition("]")[0]
         return [
             str(plan[0]).partition(":")[0][:8] if plan else "",
             changed,
             list(map(list, left)),
             errors,
             [list(map(list, plain)), view],
+            sorted(proposed.split(", ")),
         ]
     finally:
         puredelta.deactivate()
+
+
+def _error(call: Callable[[], Any]) -> str:
+    try:
+        call()
+    except AnalysisException as error:
+        return str(error)
+    return "nothing"
 
 
 def _error_class(call: Callable[[], Any]) -> str:

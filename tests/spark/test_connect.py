@@ -82,6 +82,7 @@ EXPECTED: dict[str, Any] = {
         [[0, 3], [1, 2], [7, 1], [8, 1], [9, 2]],
         ["PARSE_SYNTAX_ERROR"] * 2 + ["DELTA_UNSUPPORTED_ON_CONNECT"] * 4,
         [[[1]], []],
+        ["`id`", "`p`"],
     ],
     "query_columns": [
         [["id, a.b"], [["2", "4"], ["3", "6"]]],

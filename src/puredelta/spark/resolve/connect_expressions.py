@@ -80,7 +80,12 @@ class ConnectResolver:
 
     def check(self, values: Sequence[Column], scope: Scope) -> tuple[T.DataType, ...]:
         """Return the types of values that are evaluated over a scope."""
-        return _types(self.frames.stand_in(scope), values)
+        try:
+            return _types(self.frames.stand_in(scope), values)
+        except AnalysisException as error:
+            if (error.getCondition() or "").startswith(_UNRESOLVED):
+                _types(self.frames.shown(scope), values)  # Spark proposes names that are the user's
+            raise
 
     def _expression(
         self, request: Request, data_type: T.DataType, *, is_deterministic: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -59,6 +60,11 @@ class ConnectFrames:
                 return self.source(staged)
             case _:
                 return self.target(self._target).crossJoin(self.source(staged))
+
+    def shown(self, scope: Scope) -> DataFrame:
+        """Return a frame of the user's names alone, for errors that list what there is."""
+        sides = {Side.TARGET: self._target, Side.SOURCE: self._source}
+        return reduce(lambda one, other: one.crossJoin(other), (sides[s] for s in scope.value))
 
     def target(self, rows: DataFrame) -> DataFrame:
         """Give scanned rows the identity of the target."""
