@@ -19,8 +19,8 @@ from puredelta.errors import DeltaError, ErrorCode, UnsupportedError
 from puredelta.spark.data_files.globs import as_glob
 from puredelta.spark.session.session import is_connect, runs_here
 from puredelta.store.base import Store, temporary_name
+from puredelta.store.local_files import local_path
 
-_LOCAL = "file:"
 _NOT_FOUND = "PATH_NOT_FOUND"
 _MISSING = (_NOT_FOUND, "FILE_NOT_EXIST", "FileNotFoundException")
 _WAY_OUT = (
@@ -41,7 +41,7 @@ def require_shared_root(spark: SparkSession, store: Store) -> None:
         DeltaError: the server sees no such file (WRITE_FAILED); nothing is left behind.
     """
     root = store.root_uri
-    if not (root.startswith(_LOCAL) and is_connect(spark)):
+    if local_path(root) is None or not is_connect(spark):
         return
     known = _shared_roots.setdefault(spark, set())
     if root in known:
@@ -68,7 +68,7 @@ def _exists(spark: SparkSession, uri: str) -> bool:
     try:
         _ = spark.read.schema("value string").text(as_glob(uri)).columns
     except AnalysisException as failure:
-        if (failure.getCondition() or "") != _NOT_FOUND:
+        if failure.getCondition() != _NOT_FOUND:
             raise
         return False
     return True
@@ -85,7 +85,7 @@ def require_seen(spark: SparkSession, files: Iterable[tuple[str, int]]) -> None:
     """
     if not is_connect(spark) and runs_here(spark.sparkContext.master):
         return
-    wanted = {uri: size for uri, size in files if uri.startswith(_LOCAL)}
+    wanted = {uri: size for uri, size in files if local_path(uri) is not None}
     if not wanted or sorted(_sizes(spark, wanted)) == sorted(wanted.values()):
         return
     shown = min(wanted)
