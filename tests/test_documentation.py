@@ -7,7 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+import puredelta
+
 ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "simulation/README.md"])
+RECORDS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+_LINK = re.compile(r"\]\(([^)#\s]+\.md)(?:#[^)]*)?\)")
 
 
 def test_protocol_coverage_is_up_to_date() -> None:
@@ -41,3 +48,25 @@ def test_errors_are_up_to_date() -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr or "run: python docs/generate_errors.py"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_between_pages_have_a_target(page: Path) -> None:
+    links = [link for link in _LINK.findall(page.read_text()) if "://" not in link]
+    assert not [link for link in links if not (page.parent / link).is_file()]
+
+
+def test_the_index_of_decisions_has_every_record_under_its_title() -> None:
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text()
+    listed = re.findall(r"^\| \[(\d{4})\]\(([^)]+)\) \| (.+?) \| .+ \|$", index, re.MULTILINE)
+    titles = [record.read_text().partition("\n")[0] for record in RECORDS]
+    assert RECORDS
+    assert sorted(f"{name}: # {number} {title}" for number, name, title in listed) == [
+        f"{record.name}: {title}" for record, title in zip(RECORDS, titles, strict=True)
+    ]
+
+
+def test_the_api_page_lists_the_public_names() -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    listed = re.findall(r"^\| `(\w+)` \| .+ \|$", page, re.MULTILINE)
+    assert sorted(listed) == sorted(puredelta.__all__)
