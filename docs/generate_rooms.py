@@ -1,7 +1,7 @@
-"""Write layers and rooms into ``architecture.md`` and ``CONTRIBUTING.md``; ``--check`` compares.
+"""Write layers and packages into ``architecture.md`` and ``CONTRIBUTING.md``; ``--check`` compares.
 
-The order of layers is written once, as import-linter's contract in ``pyproject.toml``. What a room
-is for is written once, as the docstring of its package.
+The order of layers is written once, as import-linter's contract in ``pyproject.toml``. The purpose
+of a package is written once, as its docstring.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> int:
 
 
 def renewed(page: Path) -> str:
-    """A page with what stands between its marks made anew."""
+    """The page with regenerated text between its marks."""
     text = page.read_text()
     for name, lines in (("layers", [layers_line()]), ("rooms", list(rooms()))):
         begin, end = _BEGIN.format(name), _END.format(name)
@@ -55,7 +55,7 @@ def layers_line() -> str:
 
 
 def rooms() -> Iterator[str]:
-    """A line per layer and room: its place in the tree, and the sentence of its package."""
+    """One line per layer and package: its place in the tree and the sentence of its docstring."""
     yield "```"
     for name in layers():
         package = SOURCE / name
