@@ -18,17 +18,17 @@ INTRODUCTION = f"""\
 Generated from `src/puredelta/spark/session/delta_conf.py`: change a row there, then run
 `python docs/generate_configuration.py`.
 
-The settings are delta-spark's own, set in the session (`spark.conf.set(key, value)`, classic and
-Connect) and read at the start of each command; the defaults are those of delta-spark 4.4.0. Keys
-below begin with `{PREFIX}`. Options of one call (`mergeSchema`, `userMetadata`)
-win over the session.
+The settings are delta-spark's own. Set them in the session (`spark.conf.set(key, value)`, classic
+and Connect); each command reads them at its start. The defaults are those of delta-spark 4.4.0.
+Keys below begin with `{PREFIX}`. Options of one call (`mergeSchema`, `userMetadata`)
+have priority over the session.
 
 Of Spark's own settings the commands follow `spark.sql.caseSensitive`, `spark.sql.ansi.enabled`,
 `spark.sql.storeAssignmentPolicy`, `spark.sql.session.timeZone` and
 `spark.sql.autoBroadcastJoinThreshold`; CONVERT follows `spark.sql.files.ignoreCorruptFiles`,
 `spark.sql.parquet.binaryAsString`, `spark.sql.parquet.int96AsTimestamp`,
-`spark.sql.parquet.inferTimestampNTZ.enabled` and `spark.sql.legacy.parquet.nanosAsLong`. Rows that
-are rewritten are never read past lost or corrupt files, whatever the session says.
+`spark.sql.parquet.inferTimestampNTZ.enabled` and `spark.sql.legacy.parquet.nanosAsLong`. Rewrites
+never skip lost or corrupt files, for any setting of the session.
 """
 
 
@@ -55,20 +55,20 @@ def page() -> str:
             "",
             "## Python workers",
             "",
-            f"Settings of this library; keys begin with `{WORKERS_PREFIX}`. Python workers do a",
-            "part of a MERGE, an UPDATE or a DELETE.",
+            "Settings of this library for the Python workers of a MERGE, an UPDATE or a DELETE; keys",
+            f"begin with `{WORKERS_PREFIX}`.",
             "",
             *table("effect", WORKER_CONFS),
             "",
             "## Storage",
             "",
-            f"`{OPTION_PREFIX}<option>` sets an option of object stores by the name that",
-            "obstore has for it. It wins over Hadoop's settings, which count as well: see",
+            f"`{OPTION_PREFIX}<option>` sets an option of object stores by its name in",
+            "obstore. It has priority over Hadoop's settings, which also apply: see",
             "[storage.md](storage.md).",
             "",
             "## Without effect",
             "",
-            "They may be set, and nothing changes.",
+            "These settings are accepted and have no effect.",
             "",
             *table("reason", WITHOUT_EFFECT),
             "",

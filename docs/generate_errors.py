@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from textwrap import TextWrapper
 
 from puredelta.error_codes import ErrorCode
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE / "errors.md"
+_DEFINITION = TextWrapper(
+    120,
+    initial_indent=":   ",
+    subsequent_indent="    ",
+    break_long_words=False,
+    break_on_hyphens=False,
+)
 _HEAD = """# Errors
 
-Every error says what happened in its class, and what to do in its message. `getCondition()` is the
-class, `getSqlState()` the SQLSTATE, `getMessageParameters()` the values. Catch by what there is to
-do (`puredelta.errors`):
+The class of an error names the cause, its message the next step. `getCondition()` returns the
+class, `getSqlState()` the SQLSTATE, `getMessageParameters()` the values. Catch errors by the next
+step (`puredelta.errors`):
 
-| exception | what to do |
+| exception | next step or cause |
 | --- | --- |
-| `ConflictError` | another writer won: run the statement again on the new version |
-| `UnsupportedError` | the table needs something that is not implemented here |
+| `ConflictError` | another writer won: run the statement again |
+| `UnsupportedError` | the table needs an unsupported feature |
 | `InvalidRequestError` (a `ValueError`) | change the request |
 | `TableNotFoundError` (a `LookupError`) | there is no table here |
 | `CorruptTableError` | the log or a file breaks the protocol |
-| `CommitUnknownError` | the storage did not answer: look at the history first |
-| `CatalogError` | the log is written and stands, the catalog's entry does not follow |
+| `CommitUnknownError` | the storage did not answer: check the history first |
+| `CatalogError` | the log is written, the catalog entry is not |
 
 The classes and SQLSTATEs are delta-spark's and Spark's. (`python docs/generate_errors.py` writes
 this page from `errors.txt`.)
@@ -32,11 +40,11 @@ this page from `errors.txt`.)
 
 
 def sentences() -> dict[str, tuple[str, str]]:
-    """The cause and the mend of each code, by its name."""
+    """The cause and the fix of each code, by its name."""
     found = {}
     for line in (HERE / "errors.txt").read_text(encoding="utf-8").splitlines():
-        name, cause, mend = (part.strip() for part in line.split(" | "))
-        found[name] = (cause, mend)
+        name, cause, fix = (part.strip() for part in line.split(" | "))
+        found[name] = (cause, fix)
     return found
 
 
@@ -55,10 +63,9 @@ def page() -> str:
     entries = {}
     for code in sorted(ErrorCode, key=lambda code: code.error_class):
         if code.name in known:
-            cause, mend = known[code.name]
-            entry = (
-                f"`{code.error_class}` (SQLSTATE {code.sqlstate})\n:   {cause} **Mend:** {mend}\n"
-            )
+            cause, fix = known[code.name]
+            body = _DEFINITION.fill(f"{cause} **Fix:** {fix}")
+            entry = f"`{code.error_class}` (SQLSTATE {code.sqlstate})\n{body}\n"
             entries[code.error_class, code.name] = entry
     return _HEAD + "\n".join(entries.values())
 

@@ -15,9 +15,9 @@ Generated from `src/puredelta/protocol/features/feature_registry.py`: change a r
 `python docs/generate_protocol_coverage.py`. Names are those of delta-spark 4.4.0 and of the
 [Delta protocol](https://github.com/delta-io/delta/blob/master/PROTOCOL.md) and its drafts.
 
-*yes*: supported. *while inactive*: a table may list the feature as long as nothing uses it. *no*:
-refused by name (`DELTA_UNSUPPORTED_FEATURES_FOR_READ` or `..._FOR_WRITE`), whether used or not. A
-feature that is not listed here is refused, too.
+*yes*: supported. *while inactive*: a table may list the feature while it is unused. *no*: refused
+by name (`DELTA_UNSUPPORTED_FEATURES_FOR_READ` or `..._FOR_WRITE`), whether used or not. Features
+that are not listed here are refused, too.
 """
 
 
@@ -39,7 +39,7 @@ def page() -> str:
 
 
 def row(feature: Feature, notes: list[str]) -> str:
-    """One feature; its remarks are appended to ``notes`` unless they stand there already."""
+    """One feature; new remarks are appended to ``notes``."""
     legacy = "" if feature.legacy is None else f"{feature.legacy[0]} / {feature.legacy[1]}"
     cells = [f"`{feature.name}`", "reader and writer" if feature.reader else "writer", legacy]
     for capability in Capability:
