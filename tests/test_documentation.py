@@ -14,7 +14,8 @@ import puredelta
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "simulation/README.md"])
 RECORDS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
-_LINK = re.compile(r"\]\(([^)#\s]+\.md)(?:#[^)]*)?\)")
+_LINK = re.compile(r"\]\((?P<page>[^)#\s]+\.md)?(?:#(?P<anchor>[^)\s]+))?\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def test_protocol_coverage_is_up_to_date() -> None:
@@ -50,10 +51,26 @@ def test_errors_are_up_to_date() -> None:
     assert done.returncode == 0, done.stderr or "run: python docs/generate_errors.py"
 
 
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as MkDocs and GitHub make them."""
+    words = (re.sub(r"[^\w\s-]", "", title).strip().lower() for title in headings(page))
+    return {re.sub(r"[\s-]+", "-", word) for word in words}
+
+
+def headings(page: Path) -> list[str]:
+    return _HEADING.findall(page.read_text(encoding="utf-8"))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_between_pages_have_a_target(page: Path) -> None:
-    links = [link for link in _LINK.findall(page.read_text()) if "://" not in link]
-    assert not [link for link in links if not (page.parent / link).is_file()]
+    wrong = []
+    for link in _LINK.finditer(page.read_text(encoding="utf-8")):
+        if "://" in link[0]:
+            continue
+        target = page.parent / link["page"] if link["page"] else page
+        if not target.is_file() or (link["anchor"] and link["anchor"] not in anchors(target)):
+            wrong.append(link[0])
+    assert wrong == []
 
 
 def test_the_index_of_decisions_has_every_record_under_its_title() -> None:
