@@ -55,16 +55,16 @@ reference: reference-env ## Compare with delta-spark itself (downloads its JARs)
 differential: reference-env ## Random statements through delta-spark and puredelta (PUREDELTA_SEEDS=0:60)
 	@$(JAVA) $(REFERENCE)/bin/python -m pytest --numprocesses $(WORKERS) -m reference tests/reference/differential
 
-simulate: dev-env ## Interleave writers by seeds, with faults, and lose nothing (PUREDELTA_SEEDS=0:1000, ARGS=...)
+simulate: dev-env ## Interleave writers by seeds, with faults; no row may be lost (PUREDELTA_SEEDS=0:1000, ARGS=...)
 	@$(DEV)/bin/python -m simulation $(ARGS)
 
 simulate-processes: dev-env reference-env ## Race real processes of puredelta, delta-rs and delta-spark (PUREDELTA_SEEDS=0:100)
 	@PUREDELTA_REFERENCE_PYTHON=$(REFERENCE)/bin/python $(JAVA) $(DEV)/bin/python -m simulation.rivals $(ARGS)
 
-simulate-mutants: dev-env ## Take five safeties out in turn: each must be noticed
+simulate-mutants: dev-env ## Remove five safeties in turn: the simulation must detect each
 	@$(DEV)/bin/python -m simulation --mutants $(ARGS)
 
-record: reference-env ## Record what delta-spark makes of the new statements in tests/corpus
+record: reference-env ## Record delta-spark's outcomes of new statements in tests/corpus
 	@$(JAVA) $(REFERENCE)/bin/python -m tests.reference.record --new
 
 faults: dev-env ## Let every store call and write of data files of every command fail once; kill its driver at every point (ARGS=...)
@@ -87,13 +87,13 @@ cluster: dev-env ## Kill executors of a cluster that shares only an object store
 clients: clients-env ## Run a dbt and a sqlmesh project whole, in memory and over Hive's metastore (ARGS=...)
 	@$(JAVA) $(CLIENTS)/bin/python -m pytest -q -m clients tests/clients $(ARGS)
 
-thorough: dev-env ## Run what make test takes samples of: all recorded statements, all generated conditions
+thorough: dev-env ## Run all recorded statements and generated conditions (make test runs samples)
 	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m thorough tests
 
-trials: dev-env ## Try every recorded statement before it is executed: counts and change rows must be equal
+trials: dev-env ## Dry-run and preview every recorded statement before it is executed: counts and change rows must be equal
 	@$(JAVA) $(DEV)/bin/python $(PYTEST) -m trials tests/corpus
 
-fuzz: dev-env ## Mutate logs: each must be refused with a code or read rightly (EXAMPLES=20000 SEED=0)
+fuzz: dev-env ## Mutate logs: each must be refused with a code or read correctly (EXAMPLES=20000 SEED=0)
 	@PYTHONPATH=src:. $(DEV)/bin/python -m tests.fuzz --examples $(EXAMPLES) --seed $(SEED)
 
 bench: dev-env reference-env ## Measure merges and conversions beside delta-spark and delta-rs (docs/performance.md)
@@ -104,7 +104,7 @@ bench-trickle: ## Measure a hundred small merges into one table
 bench-log: ## Open, prune and append to a log of a million files, with each engine
 bench-writers: ## Measure eight processes that merge into one table
 bench-store: ## Measure merges and conversions in a bucket, with 30 ms a request
-bench-profile: ## Say where the time of the slowest workloads goes
+bench-profile: ## Profile the slowest workloads
 $(BENCHES): dev-env reference-env
 	@SERVERS_BIN=$${SERVERS_BIN:-$(SERVERS)/bin} $(JAVA) $(DEV)/bin/python -m benchmarks.$(patsubst log,log_scale,$(@:bench-%=%))
 
@@ -128,7 +128,7 @@ wheel: dev-env ## Build the wheel into dist/
 	@$(DEV)/bin/pip wheel --quiet --no-deps --wheel-dir dist .
 	@ls dist
 
-lock: ## Resolve the lock files in requirements/ anew
+lock: ## Resolve the lock files in requirements/ again
 	@scripts/lock
 
 clean: ## Remove environments, caches and outputs
