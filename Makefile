@@ -95,6 +95,7 @@ trials: dev-env ## Dry-run and preview every recorded statement before it is exe
 
 fuzz: dev-env ## Mutate logs: each must be refused with a code or read correctly (EXAMPLES=20000 SEED=0)
 	@PYTHONPATH=src:. $(DEV)/bin/python -m tests.fuzz --examples $(EXAMPLES) --seed $(SEED)
+	@PYTHONPATH=src:. $(DEV)/bin/python -m tests.fuzz.checkpoints --seed $(SEED)
 
 bench: dev-env reference-env ## Measure merges and conversions beside delta-spark and delta-rs (docs/performance.md)
 	@$(JAVA) $(DEV)/bin/python -m benchmarks

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.fuzz import checkpoints
 from tests.fuzz.bombs import BOMBS
 from tests.fuzz.logs import FORMS, any_log, valid_log
 from tests.fuzz.mutations import mutated
@@ -28,6 +29,15 @@ def test_a_log_that_nobody_changed_is_read(form: str) -> None:
 @given(st.randoms(use_true_random=False))
 def test_a_mutated_log_is_read_rightly_or_refused(random: Random) -> None:
     assert outcome(mutated(any_log(random), random))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.sampled_from((*checkpoints.CHECKED, *checkpoints.UNCHECKED)),
+    st.randoms(use_true_random=False),
+)
+def test_a_damaged_checkpoint_gives_the_same_state_or_is_refused(form: str, random: Random) -> None:
+    assert checkpoints.outcome(form, random)
 
 
 @pytest.mark.parametrize("name", BOMBS)

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.log.checkpoint.checkpoint_rows import checkpoint_table
-from puredelta.log.checkpoint.checkpoint_write import write_checkpoint
+from puredelta.log.checkpoint.checkpoint_write import CheckpointSummary, write_checkpoint
 from puredelta.log.files.file_table import FILE_SCHEMA, TOMBSTONE_SCHEMA, FileTable
 from puredelta.log.files.tombstones import remove_file
-from puredelta.log.replay.checkpoint_hint import read_checkpoint_hint
+from puredelta.log.replay.checkpoint_hint import CheckpointHint, read_checkpoint_hint
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.replay.spooled_files import SpooledFiles
 from puredelta.log.replay.table_log import TableLog
@@ -154,12 +154,18 @@ def test_a_v2_checkpoint_is_a_top_file_and_a_sidecar() -> None:
     ]
     assert pq.ParquetFile(io.BytesIO(store.files[sidecar])).metadata.num_rows == 3
     assert summary.num_actions == len(kinds) + 3
-    assert read_checkpoint_hint(store) == 2
+    assert read_checkpoint_hint(store) == _hint_of(summary)
     for version in range(3):
         store.delete(log_path(commit_name(version)))
     from_checkpoint = TableLog(store).snapshot()
     assert from_checkpoint.last_checkpoint_version == 2
     assert_same_state(snapshot, from_checkpoint)
+
+
+def _hint_of(summary: CheckpointSummary) -> CheckpointHint:
+    return CheckpointHint(
+        version=summary.version, num_actions=summary.num_actions, num_files=summary.num_files
+    )
 
 
 def test_the_hint_says_what_is_there_x36() -> None:
@@ -174,7 +180,7 @@ def test_the_hint_says_what_is_there_x36() -> None:
         "sizeInBytes": len(content),
         "numOfAddFiles": 2,
     }
-    assert read_checkpoint_hint(store) == 2
+    assert read_checkpoint_hint(store) == _hint_of(summary)
 
 
 def test_columns_are_those_of_the_reference_x34() -> None:

@@ -167,7 +167,7 @@ def test_timestamps_that_are_int96_are_instants() -> None:
     path = log_path(classic_checkpoint_name(2))
     store.put(path, sink.getvalue())
     (file,) = store.list_from("_delta_log")
-    state = read_checkpoint(store, CheckpointFiles(version=2, files=(file,)))
+    state = read_checkpoint(store, CheckpointFiles(version=2, files=(file,))).state
     (stats,) = state.files.rows["stats"].to_pylist()
     assert json.loads(stats)["minValues"] == {"at": "2020-01-01T10:11:12.123Z"}
 

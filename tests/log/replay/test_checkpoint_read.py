@@ -35,7 +35,7 @@ V2 = features("v2Checkpoint")
 
 def _read(store: Store) -> LogState:
     (checkpoint,) = list_log(store).checkpoints.values()
-    return read_checkpoint(store, checkpoint)
+    return read_checkpoint(store, checkpoint).state
 
 
 def _paths(state: LogState) -> list[str]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from puredelta.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
+from puredelta.log.checkpoint.checkpoint_write import write_checkpoint as write_own_checkpoint
+from puredelta.log.replay.checkpoint_hint import checkpoint_hint_checksum
 from puredelta.log.replay.table_log import TableLog
 from puredelta.protocol.actions.log_paths import (
     SIDECAR_DIRECTORY,
@@ -35,6 +38,7 @@ from tests.log.log_files import (
     write_checkpoint,
     write_commit,
     write_compacted,
+    write_parts,
     write_table,
     write_v2_checkpoint,
 )
@@ -294,6 +298,75 @@ def test_an_unreadable_checkpoint_that_nothing_replaces_is_named() -> None:
     with pytest.raises(CorruptTableError, match=r"4\.checkpoint\.parquet cannot be read") as caught:
         TableLog(store).snapshot()
     assert caught.value.code is ErrorCode.LOG_CORRUPTED
+
+
+_NO_TEXT = b"f\xff"
+
+
+def _with_a_byte_that_is_no_text(store: MemoryStore, path: str) -> None:
+    content = store.files[path]
+    assert b"f1" in content
+    store.put(path, content.replace(b"f1", _NO_TEXT))
+
+
+@pytest.mark.parametrize("form", ["classic", "parts", "json", "parquet"])
+def test_a_path_in_a_checkpoint_that_is_no_utf8_is_gone_around(form: str) -> None:
+    """Whether the page has a checksum or not: writers of others leave it out."""
+    store, small = _table(), [features("v2Checkpoint"), METADATA]
+    files = [add("f0"), add("f1"), add("f2")]
+    match form:
+        case "classic":
+            write_checkpoint(store, 2, PROTOCOL, METADATA, *files)
+        case "parts":
+            write_parts(store, 2, [[PROTOCOL, METADATA], files])
+        case _:
+            write_v2_checkpoint(store, 2, small, files, form=form)
+    (damaged,) = [
+        p for p, content in store.files.items() if b"PAR1" in content and b"f1" in content
+    ]
+    _with_a_byte_that_is_no_text(store, damaged)
+    assert _paths(TableLog(store)) == ["f0", "f1", "f2", "f3"]
+    store.delete(log_path(commit_name(0)))
+    with pytest.raises(CorruptTableError, match="cannot be read as a checkpoint") as caught:
+        TableLog(store).snapshot()
+    assert damaged in str(caught.value)
+    assert caught.value.code is ErrorCode.LOG_CORRUPTED
+
+
+def test_a_page_that_is_not_what_was_written_is_gone_around() -> None:
+    store = _table()
+    write_own_checkpoint(store, TableLog(store).snapshot(version=2), now_ms=0)
+    path = log_path(classic_checkpoint_name(2))
+    store.put(path, store.files[path].replace(b"f1", b"g1"))
+    assert _paths(TableLog(store)) == ["f0", "f1", "f2", "f3"]
+    store.delete(log_path(commit_name(0)))
+    with pytest.raises(CorruptTableError, match=r"2\.checkpoint\.parquet cannot be read"):
+        TableLog(store).snapshot()
+
+
+def test_a_checkpoint_with_other_files_than_its_hint_says_is_gone_around() -> None:
+    store = _table()
+    write_checkpoint(store, 2, PROTOCOL, METADATA, add("f0"))
+    store.put(HINT, b'{"version":2,"size":5,"numOfAddFiles":3}')
+    assert _paths(TableLog(store)) == ["f0", "f1", "f2", "f3"]
+    store.delete(log_path(commit_name(0)))
+    with pytest.raises(CorruptTableError, match="names 1 files, and _last_checkpoint says 3"):
+        TableLog(store).snapshot()
+    store.put(HINT, b'{"version":1,"size":5,"numOfAddFiles":3}')
+    assert _paths(TableLog(store)) == ["f0", "f3"]  # a hint of another version says nothing of it
+
+
+def test_a_checkpoint_with_fewer_actions_than_its_hint_says_counts_if_commits_are_gone() -> None:
+    """Tombstones come and go with the time, so two checkpoints of a version may differ in them."""
+    store = _table()
+    _checkpoint(store, 2)
+    hint = {"version": 2, "size": 1_000}
+    store.put(HINT, json.dumps({**hint, "checksum": checkpoint_hint_checksum(hint)}).encode())
+    log = TableLog(store)
+    assert _paths(log) == ["f0", "f1", "f2", "f3"]
+    assert log.snapshot().last_checkpoint_version is None
+    store.delete(log_path(commit_name(0)))
+    assert _paths(TableLog(store)) == ["f0", "f1", "f2", "f3"]
 
 
 def test_a_missing_sidecar_is_an_error_even_if_commits_could_replace_it() -> None:

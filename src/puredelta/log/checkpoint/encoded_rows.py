@@ -35,7 +35,13 @@ def encoded_rows(rows: pa.Table, more: Iterable[pa.Table] = ()) -> Iterator[Enco
     """Encode rows, and those that follow them; a long file waits on the disk."""
     num_rows = rows.num_rows
     with tempfile.SpooledTemporaryFile(_IN_MEMORY_MAX_BYTES) as file:
-        with pq.ParquetWriter(file, rows.schema, compression="snappy", store_schema=False) as sink:
+        with pq.ParquetWriter(
+            file,
+            rows.schema,
+            compression="snappy",
+            store_schema=False,
+            write_page_checksum=True,
+        ) as sink:
             sink.write_table(rows)
             for further in more:
                 sink.write_table(further)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -15,8 +16,19 @@ from puredelta.protocol.actions.log_paths import LAST_CHECKPOINT, VERSION_MAX, l
 from puredelta.store.base import Store
 
 
-def read_checkpoint_hint(store: Store) -> int | None:
-    """Return the version that ``_last_checkpoint`` names; None if it is missing or unusable.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointHint:
+    """What ``_last_checkpoint`` says of the newest checkpoint."""
+
+    version: int
+    num_actions: int | None = None
+    """``size``; None where no checksum vouches for it: writers do not count alike."""
+    num_files: int | None = None
+    """``numOfAddFiles``."""
+
+
+def read_checkpoint_hint(store: Store) -> CheckpointHint | None:
+    """Return what ``_last_checkpoint`` says; None if it is missing or unusable.
 
     A wrong checksum, broken JSON or an unreadable file all mean "list everything" (X-36).
     """
@@ -29,10 +41,21 @@ def read_checkpoint_hint(store: Store) -> int | None:
             return None
     except (OSError, ValueError, RecursionError):
         return None
-    version = pairs.get("version")
-    if not isinstance(version, int) or isinstance(version, bool):
+    version = _whole_number(pairs, "version")
+    if version is None or version > VERSION_MAX:
         return None
-    return version if 0 <= version <= VERSION_MAX else None
+    return CheckpointHint(
+        version=version,
+        num_actions=None if checksum is None else _whole_number(pairs, "size"),
+        num_files=_whole_number(pairs, "numOfAddFiles"),
+    )
+
+
+def _whole_number(content: Mapping[str, Any], key: str) -> int | None:
+    value = content.get(key)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if value >= 0 else None
 
 
 def checkpoint_hint_checksum(content: Mapping[str, Any]) -> str:

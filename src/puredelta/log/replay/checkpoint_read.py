@@ -28,6 +28,7 @@ from puredelta.log.replay.action_columns import (
     struct_columns,
     with_zone,
 )
+from puredelta.log.replay.checkpoint_hint import CheckpointHint
 from puredelta.log.replay.commit_files import log_file_not_found, read_actions
 from puredelta.log.replay.replay import EMPTY_STATE, LogState, replay
 from puredelta.log.replay.segment import CheckpointFiles
@@ -51,17 +52,32 @@ _SMALL_ACTIONS: Mapping[str, str] = {
 class _Part:
     """The content of one file of a checkpoint."""
 
+    num_rows: int
     actions: list[Action]
     files: pa.Table
     tombstones: pa.Table
 
 
-def read_checkpoint(store: Store, checkpoint: CheckpointFiles) -> LogState:
-    """Read the state that a checkpoint holds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadCheckpoint:
+    """The state that a checkpoint holds."""
+
+    state: LogState
+    misses_actions: bool
+    """Whether the hint says another number of actions than there are."""
+
+
+def read_checkpoint(
+    store: Store, checkpoint: CheckpointFiles, hint: CheckpointHint | None = None
+) -> ReadCheckpoint:
+    """Read the state that a checkpoint holds, and compare it with what the hint says of it.
+
+    Pages with a checksum are checked. The number of files is the same in every checkpoint of a
+    version, the number of actions is not: how many tombstones there are depends on the time.
 
     Raises:
-        CorruptTableError: a file, part or sidecar is missing or unreadable, named
-            (DELTA_LOG_FILE_NOT_FOUND, DELTA_LOG_CORRUPTED).
+        CorruptTableError: a file, part or sidecar is missing, unreadable or damaged, or it holds
+            other files than the hint says, named (DELTA_LOG_FILE_NOT_FOUND, DELTA_LOG_CORRUPTED).
     """
     top = [_read_part(store, file.path) for file in checkpoint.files]
     actions = [action for part in top for action in part.actions]
@@ -72,10 +88,22 @@ def read_checkpoint(store: Store, checkpoint: CheckpointFiles) -> LogState:
     ]
     ahead = store.read_ahead(sidecars) if sidecars else store
     parts = top + [_read_part(ahead, sidecar.path) for sidecar in sidecars]
-    return replace(
-        replay(EMPTY_STATE, actions),
-        files=FileTable(pa.concat_tables([part.files for part in parts])),
-        tombstones=pa.concat_tables([part.tombstones for part in parts]),
+    files = FileTable(pa.concat_tables([part.files for part in parts]))
+    says = hint if hint is not None and hint.version == checkpoint.version else None
+    if says is not None and says.num_files not in {None, len(files)}:
+        raise _damaged(
+            store,
+            checkpoint.files[0].path,
+            f"it names {len(files)} files, and _last_checkpoint says {says.num_files}",
+        )
+    num_actions = None if says is None else says.num_actions
+    return ReadCheckpoint(
+        state=replace(
+            replay(EMPTY_STATE, actions),
+            files=files,
+            tombstones=pa.concat_tables([part.tombstones for part in parts]),
+        ),
+        misses_actions=num_actions not in {None, sum(part.num_rows for part in parts)},
     )
 
 
@@ -103,30 +131,60 @@ def _read_part(store: Store, path: str) -> _Part:
         return _json_part(read_actions(store, path))
     try:
         with store.open(path) as stream:
-            reader = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
-            return _Part(
+            reader = pq.ParquetFile(
+                stream, coerce_int96_timestamp_unit="us", page_checksum_verification=True
+            )
+            part = _Part(
+                num_rows=reader.metadata.num_rows,
                 actions=_small_actions(reader),
                 files=_file_rows(reader),
                 tombstones=_tombstone_rows(reader),
             )
+            _require_one_schema(reader.metadata)
+            for rows in (part.files, part.tombstones):
+                rows.validate(full=True)  # texts that are no UTF-8
+            return part
     except FileNotFoundError as error:
         raise log_file_not_found(store, path) from error
     except (StorageError, PermissionError):
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError, LookupError) as error:
         # Beside Arrow's own: columns of other types, names that are there twice or no text.
-        raise CorruptTableError(
-            f"{store.root_uri}/{path} cannot be read as a checkpoint: {error}. If the commits "
-            "before it are still there, remove it.",
-            code=ErrorCode.LOG_CORRUPTED,
-            path=f"{store.root_uri}/{path}",
-        ) from error
+        raise _damaged(store, path, str(error)) from error
+
+
+def _require_one_schema(footer: pq.FileMetaData) -> None:
+    """Compare the names of the schema with those that the first column chunks repeat.
+
+    A footer has no checksum, and a field of another name would be one that nobody knows.
+    """
+    if footer.num_row_groups == 0:
+        return
+    group = footer.row_group(0)
+    for index in range(footer.num_columns):
+        name, repeated = footer.schema.column(index).path, group.column(index).path_in_schema
+        if name != repeated:
+            raise ValueError(f"its schema has a column {name!r}, and its rows {repeated!r}")
+
+
+def _damaged(store: Store, path: str, why: str) -> CorruptTableError:
+    return CorruptTableError(
+        f"{store.root_uri}/{path} cannot be read as a checkpoint: {why}. If the commits "
+        "before it are still there, remove it.",
+        code=ErrorCode.LOG_CORRUPTED,
+        path=f"{store.root_uri}/{path}",
+    )
 
 
 def _json_part(actions: list[Action]) -> _Part:
     """Split the actions of a V2 checkpoint's JSON file; most file actions are in its sidecars."""
     state = replay(EMPTY_STATE, actions)
-    return _Part(actions=actions, files=state.files.rows, tombstones=state.tombstones)
+    return _Part(
+        num_rows=len(actions),
+        actions=actions,
+        files=state.files.rows,
+        tombstones=state.tombstones,
+    )
 
 
 def _small_actions(reader: pq.ParquetFile) -> list[Action]:

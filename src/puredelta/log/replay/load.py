@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from puredelta.errors import CorruptTableError, DeltaError, ErrorCode
 from puredelta.log.files.file_table import FileTable
-from puredelta.log.replay.checkpoint_hint import read_checkpoint_hint
+from puredelta.log.replay.checkpoint_hint import CheckpointHint, read_checkpoint_hint
 from puredelta.log.replay.checkpoint_read import read_checkpoint
 from puredelta.log.replay.commit_columns import parse_commit
 from puredelta.log.replay.commit_files import read_commit_info, read_log_file
@@ -55,10 +55,10 @@ def load_snapshot(store: Store, *, version: int | None = None) -> Snapshot:
         UnsupportedError: the table needs reader features that this library lacks (X-51).
     """
     hint = read_checkpoint_hint(store)
-    start = hint if hint is not None and (version is None or hint <= version) else 0
+    start = 0 if hint is None or (version is not None and hint.version > version) else hint.version
     for remaining in reversed(range(LISTINGS_MAX)):
         try:
-            return _load_listed(store, list_log(store, start=start), version)
+            return _load_listed(store, list_log(store, start=start), version, hint)
         except DeltaError as error:
             recoverable = _MIGHT_BE_THE_HINT if start else _MIGHT_BE_A_RACE
             if remaining == 0 or error.code not in recoverable:
@@ -115,32 +115,35 @@ def first_snapshot(
 
 
 def _load_listed(
-    store: Store, listing: LogListing, version: int | None, unreadable: frozenset[int] = frozenset()
+    store: Store,
+    listing: LogListing,
+    version: int | None,
+    hint: CheckpointHint | None,
+    unreadable: frozenset[int] = frozenset(),
 ) -> Snapshot:
     segment = find_segment(listing, store.root_uri, version=version)
     store = store.read_ahead(segment.files)
+    if segment.checkpoint is None:
+        return _snapshot(store, segment, base=EMPTY_STATE, known=None)
+    base: LogState | None = None
     try:
-        base = (
-            EMPTY_STATE
-            if segment.checkpoint is None
-            else read_checkpoint(store, segment.checkpoint)
-        )
-    except CorruptTableError as error:
-        return _load_around(store, segment, error, unreadable)
-    return _snapshot(store, segment, base=base, known=None)
-
-
-def _load_around(
-    store: Store, segment: LogSegment, error: CorruptTableError, unreadable: frozenset[int]
-) -> Snapshot:
-    """Rebuild the version without an unreadable checkpoint, if older files allow that."""
-    if segment.checkpoint is None or error.code is not ErrorCode.LOG_CORRUPTED:
-        raise error
+        found = read_checkpoint(store, segment.checkpoint, hint)
+        if not found.misses_actions:
+            return _snapshot(store, segment, base=found.state, known=None)
+        # The hint may be that of another checkpoint of this version, so this one still counts.
+        base, error = found.state, None
+    except CorruptTableError as damage:
+        if damage.code is not ErrorCode.LOG_CORRUPTED:
+            raise
+        error = damage
     avoided = unreadable | {segment.checkpoint.version}
-    listing = list_log(store).without_checkpoints(avoided)
+    older = list_log(store).without_checkpoints(avoided)
     try:
-        return _load_listed(store, listing, segment.version, avoided)
+        return _load_listed(store, older, segment.version, hint, avoided)
     except DeltaError:
+        if base is not None:
+            return _snapshot(store, segment, base=base, known=None)
+        assert error is not None  # noqa: S101 - one of both is set
         raise error from None
 
 

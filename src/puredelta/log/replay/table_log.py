@@ -59,8 +59,8 @@ class TableLog:
 
     def latest_version(self) -> int | None:
         """Return the newest version from a listing, None if there is no table."""
-        known = self._known
-        start = (read_checkpoint_hint(self.store) or 0) if known is None else known.version
+        known = read_checkpoint_hint(self.store) if self._known is None else self._known
+        start = 0 if known is None else known.version
         version = list_log(self.store, start=start).latest_version
         if version is None and start > 0:
             version = list_log(self.store).latest_version
