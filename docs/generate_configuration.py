@@ -8,7 +8,14 @@ from pathlib import Path
 
 from puredelta.spark.offload.worker_settings import PREFIX as WORKERS_PREFIX
 from puredelta.spark.offload.worker_settings import WORKER_CONFS
-from puredelta.spark.session.delta_conf import HONOURED, OWN, PREFIX, WITHOUT_EFFECT, DeltaConf
+from puredelta.spark.session.delta_conf import (
+    HONOURED,
+    OWN,
+    PREFIX,
+    REFUSED,
+    WITHOUT_EFFECT,
+    DeltaConf,
+)
 from puredelta.spark.session.storage import OPTION_PREFIX
 
 PAGE = Path(__file__).with_name("configuration.md")
@@ -20,8 +27,12 @@ Generated from `src/puredelta/spark/session/delta_conf.py`: change a row there, 
 
 The settings are delta-spark's own. Set them in the session (`spark.conf.set(key, value)`, classic
 and Connect); each command reads them at its start. The defaults are those of delta-spark 4.4.0.
-Keys below begin with `{PREFIX}`. Options of one call (`mergeSchema`, `userMetadata`)
-have priority over the session.
+Keys below begin with `{PREFIX}`, unless they begin with `spark.`. Options of one call
+(`mergeSchema`, `userMetadata`) have priority over the session.
+
+The page lists every setting of delta-spark 4.4.0. A boolean setting with another value is an error,
+as in delta-spark (`INVALID_CONF_VALUE.TYPE_MISMATCH`). A name below `{PREFIX}` that is no setting
+is a warning, once; delta-spark ignores it.
 
 Of Spark's own settings the commands follow `spark.sql.caseSensitive`, `spark.sql.ansi.enabled`,
 `spark.sql.storeAssignmentPolicy`, `spark.sql.session.timeZone` and
@@ -66,9 +77,25 @@ def page() -> str:
             "obstore. It has priority over Hadoop's settings, which also apply: see",
             "[storage.md](storage.md).",
             "",
+            "## Log stores",
+            "",
+            "`spark.delta.logStore.class` and `spark.delta.logStore.<scheme>.impl` have no effect:",
+            "a commit is put if absent by the storage itself ([storage.md](storage.md)).",
+            "Where they name `S3DynamoDBLogStore` for S3, writes are refused, since other writers",
+            "may then replace commits of this library. `spark.io.delta.storage.S3DynamoDBLogStore.*` and",
+            "`delta.enableFastS3AListFrom` have no effect.",
+            "",
+            "## Refused",
+            "",
+            "These statements are refused where the setting has another value than its default:",
+            "what it would change is always as the last column says. Others go on.",
+            "",
+            *refused(),
+            "",
             "## Without effect",
             "",
-            "These settings are accepted and have no effect.",
+            "These settings are accepted and have no effect: they are about speed, about features that",
+            "this library does not have, or they turn off a repair.",
             "",
             *table("reason", WITHOUT_EFFECT),
             "",
@@ -80,6 +107,19 @@ def table(last: str, rows: Iterable[DeltaConf]) -> list[str]:
     """One line per setting."""
     head = [f"| setting | default | {last} |", "| --- | --- | --- |"]
     return [*head, *(f"| `{shown(r)}` | {default(r)} | {r.effect} |" for r in rows)]
+
+
+def refused() -> list[str]:
+    """One line per setting, with the statements that refuse it."""
+    return [
+        "| setting | default | statements | here |",
+        "| --- | --- | --- | --- |",
+        *(
+            f"| `{row.name}` | {default(row)} | {group.statements} | {row.effect} |"
+            for group in REFUSED
+            for row in group.confs
+        ),
+    ]
 
 
 def shown(row: DeltaConf) -> str:

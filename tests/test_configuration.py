@@ -7,17 +7,31 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from puredelta.commands.dml.resolve.settings import MergeSettings
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.protocol.schema.types import LONG, STRING, StructField, StructType
 from puredelta.protocol.table.stats import indexed_leaves, without_statistics
 from puredelta.spark.session import delta_conf
-from puredelta.spark.session.delta_conf import HONOURED, OWN, PREFIX, WITHOUT_EFFECT, DeltaConf
+from puredelta.spark.session.delta_conf import (
+    HONOURED,
+    OWN,
+    PREFIX,
+    REFUSED,
+    WITHOUT_EFFECT,
+    DeltaConf,
+    Handling,
+    RefusedConfs,
+    check_settings,
+)
 from tests.protocol.table.test_table_config import config_of
 
 ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "src" / "puredelta"
 REGISTRY = Path(delta_conf.__file__)
-NAMES = {conf.name for conf in (*HONOURED, *WITHOUT_EFFECT)}
+REFUSALS = tuple(conf for group in REFUSED for conf in group.confs)
+NAMES = {conf.name for conf in (*HONOURED, *WITHOUT_EFFECT, *REFUSALS)}
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -51,43 +65,55 @@ def test_what_is_honoured_is_read() -> None:
     assert unread == {"ALLOW_RENAME", "ALLOW_DROP", "ALLOW_RENAME_AND_DROP", "ALLOW_TYPE_CHANGE"}
 
 
-def test_names_are_unique() -> None:
-    assert len(NAMES) == len(HONOURED) + len(WITHOUT_EFFECT)
-    assert all(conf.is_honoured for conf in HONOURED)
-    assert not any(conf.is_honoured for conf in WITHOUT_EFFECT)
+def test_every_setting_is_handled_in_one_way() -> None:
+    """S-01, S-02; that none of delta-spark's is left out is a reference test."""
+    refused = {conf.name for conf in REFUSALS}
+    assert len(NAMES) == len(HONOURED) + len(WITHOUT_EFFECT) + len(refused)
+    assert {conf.handling for conf in HONOURED} == {Handling.HONOURED}
+    assert {conf.handling for conf in WITHOUT_EFFECT} == {Handling.WITHOUT_EFFECT}
+    assert {conf.handling for conf in REFUSALS} == {Handling.REFUSED}
 
 
-# S-01, S-02: every setting of delta-spark's MERGE and CONVERT is in one of the two lists.
-EVERY_KEY = """
-schema.autoMerge.enabled merge.optimizeInsertOnlyMerge.enabled
-merge.optimizeMatchedOnlyMerge.enabled merge.repartitionBeforeWrite.enabled
-merge.materializeSource merge.materializeSource.rddStorageLevel
-merge.materializeSource.rddStorageLevelFirstRetry merge.materializeSource.rddStorageLevelRetry
-merge.materializeSource.maxAttempts merge.forceSourceMaterializationWithUnreadableFilesConfig
-merge.materializeCachedSource merge.failSourceCachedAfterMaterialization
-merge.failIfSourceChanged merge.skipOssResolutionWithStar
-merge.analysis.batchActionResolution.enabled merge.emptySchemaTargetCheck.enabled
-merge.insert.fixCaseSensitiveDuplicateColumns merge.deletionVectors.persistent
-merge.preserveNullSourceStructs merge.preserveNullSourceStructs.updateStar
-schemaEvolution.merge.fixNestedStructAlignment resolveMergeUpdateStructsByName.enabled
-updateAndMergeCastingFollowsAnsiEnabledFlag typeWidening.allowAutomaticWidening
-numRecordsValidation.enabled commandInvariantChecksUseUnreliable
-commandInvariantChecksUseUnreliableThrow write.txnAppId write.txnVersion
-write.txnVersion.autoReset.enabled commitInfo.userMetadata skipRecordingEmptyCommits
-history.metricsEnabled checkLatestSchemaOnRead createDataFrame.dropNullColumns optimizeWrite.enabled
-autoCompact.enabled stats.collect stats.skipping convertEmptyToNullForStringPartitionCol
-write.utcTimestampPartitionValues convert.useMetadataLog convert.useCatalogPartitions
-convert.useCatalogSchema convert.partitionValues.ignoreCastFailure convert.metadataCheck.enabled
-import.batchSize.statsCollection import.batchSize.schemaInference convert.iceberg.enabled
-convert.iceberg.useNativePartitionValues convert.iceberg.partitionEvolution.enabled
-convert.iceberg.bucketPartition.enabled collectStats.convertIceberg
-collectStats.convertIceberg.decimal collectStats.convertIceberg.date
-collectStats.convertIceberg.timestamp properties.defaults.
-"""
+def test_every_group_of_refused_settings_is_asked_for() -> None:
+    others = "".join(p.read_text() for p in SOURCES.rglob("*.py") if p != REGISTRY)
+    groups = [n for n, value in vars(delta_conf).items() if isinstance(value, RefusedConfs)]
+    assert len(groups) == len(REFUSED)
+    assert [name for name in groups if f"{name}.require_defaults(" not in others] == []
 
 
-def test_no_key_of_the_reference_is_left_out() -> None:
-    assert set(EVERY_KEY.split()) <= NAMES
+@pytest.mark.parametrize("group", REFUSED, ids=lambda group: group.statements)
+def test_a_setting_is_refused_by_name_unless_it_says_what_its_default_does(
+    group: RefusedConfs,
+) -> None:
+    for conf in group.confs:
+        default = str(conf.default)
+        for same in (default, default.upper(), f" {default} "):
+            group.require_defaults({conf.key: same})
+        other = {"true": "False", "false": " TRUE"}.get(default, "7")
+        with pytest.raises(UnsupportedError, match=re.escape(conf.key)) as caught:
+            group.require_defaults({conf.key: other})
+        assert caught.value.code is ErrorCode.UNSUPPORTED_SETTING
+    group.require_defaults({})
+
+
+@pytest.mark.parametrize("text", ["maybe", "", "1", "no"])
+def test_a_value_that_is_neither_true_nor_false_is_an_error(text: str) -> None:
+    key = delta_conf.REPLACE_WHERE_DATA_COLUMNS.key
+    with pytest.raises(InvalidRequestError, match=re.escape(key)) as caught:
+        check_settings({key: text})
+    assert caught.value.code is ErrorCode.INVALID_CONF_VALUE_TYPE
+    check_settings({key: " FALSE "})
+
+
+def test_a_name_that_is_no_setting_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    misspelt = PREFIX + "replacewhere.datacolumns.enabled"
+    families = {PREFIX + "properties.defaults.appendOnly": "1"}
+    families[PREFIX + "streaming.allowSourceColumnDrop.ckpt_5"] = "always"
+    for _ in range(2):
+        check_settings({misspelt: "false", **families, "spark.sql.x": "1"})
+    (record,) = caplog.records
+    assert misspelt in record.message
+    assert f"Did you mean {PREFIX}replaceWhere.dataColumns.enabled?" in record.message
 
 
 def test_void_columns_are_refused_on_spark_4_0_unless_the_session_minds() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
-from puredelta.commands.settings import CommitSettings, parse_bytes
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.commands.settings import CommitSettings, parse_bytes, require_no_arbiter
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 
 PREFIX = "spark.databricks.delta."
 
@@ -73,3 +74,21 @@ def test_half_of_an_application_version_is_refused(half: dict[str, str]) -> None
 )  # fmt: skip
 def test_sizes_as_spark_spells_them(text: str, size_bytes: int) -> None:
     assert parse_bytes(text) == size_bytes
+
+
+@pytest.mark.parametrize(
+    ("root", "key"),
+    [
+        ("s3a://b/t", "spark.delta.logStore.s3a.impl"),
+        ("s3://b/t", "spark.delta.logStore.s3a.impl"),
+        ("S3://b/t", "delta.logStore.s3.impl"),
+        ("s3a://b/t", "spark.delta.logStore.class"),
+    ],
+)
+def test_a_table_that_dynamodb_arbitrates_is_not_written(root: str, key: str) -> None:
+    store = "io.delta.storage.S3DynamoDBLogStore "
+    with pytest.raises(UnsupportedError, match=re.escape(key)) as caught:
+        require_no_arbiter(root, {key: store})
+    assert caught.value.code is ErrorCode.UNSUPPORTED_STORAGE
+    require_no_arbiter("file:/t", {key: store})
+    require_no_arbiter(root, {key: "io.delta.storage.S3SingleDriverLogStore"})

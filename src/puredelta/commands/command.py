@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame, SparkSession
 from typing_extensions import assert_never
 
-from puredelta.commands.settings import CommitSettings
+from puredelta.commands.settings import CommitSettings, require_no_arbiter
 from puredelta.commands.stored_expressions import require_harmless
 from puredelta.errors import (
     ConcurrentWriteException,
@@ -31,6 +31,7 @@ from puredelta.log.replay.table_log import TableLog
 from puredelta.log.skipping.pruning import prune_files
 from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.values.predicates import Predicate
+from puredelta.spark.session.delta_conf import REFUSED_BY_WRITES
 from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.source.own_reads import Stale, bind_rows
 from puredelta.version import __version__
@@ -196,9 +197,13 @@ def command_on(
 
     Raises:
         UnsupportedError: the table has a feature that this library cannot write.
+        UnsupportedError: a setting of delta-spark is not supported (UNSUPPORTED_SETTING), or says
+            that other writers ask DynamoDB (UNSUPPORTED_STORAGE).
         InvalidRequestError: rows are to be written, and what the table stores may do harm.
     """
     session = SessionInfo.of(spark) if session is None else session
+    REFUSED_BY_WRITES.require_defaults(session.settings)
+    require_no_arbiter(log.root_uri, session.settings)
     if existing is not None and capability in _WRITES_ROWS:
         require_harmless(existing.config, session.settings)
     return Command(

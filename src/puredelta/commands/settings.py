@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.log.files.clock import wall_clock
 from puredelta.protocol.actions.actions import SetTransaction
 from puredelta.spark.session import delta_conf
 
 _SIZE = re.compile(r"(-?\d+)\s*([kmgtp]?)i?b?", re.IGNORECASE)
+_S3 = frozenset({"s3", "s3a", "s3n"})
+_LOG_STORE = re.compile(r"(?:spark\.)?delta\.logStore\.(class|.+\.impl)")
+_DYNAMO_STORE = "S3DynamoDBLogStore"
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
@@ -82,6 +85,35 @@ def set_transaction_of(app_id: str | None, version: str | None) -> SetTransactio
             code=ErrorCode.INVALID_IDEMPOTENT_WRITES_OPTIONS,
         )
     return SetTransaction(app_id=app_id, version=int(version), last_updated_ms=wall_clock())
+
+
+def require_no_arbiter(root_uri: str, settings: Mapping[str, str]) -> None:
+    """Refuse to write where other writers ask DynamoDB who has made a version.
+
+    delta-spark's `S3DynamoDBLogStore` copies its commits over what is there, so one of this
+    library would be lost.
+
+    Raises:
+        UnsupportedError: the session names it for this storage (UNSUPPORTED_STORAGE).
+
+    >>> require_no_arbiter("s3a://b/t", {"spark.delta.logStore.gs.impl": "a.S3DynamoDBLogStore"})
+    """
+    if root_uri.partition(":")[0].lower() not in _S3:
+        return
+    for key, value in settings.items():
+        found = _LOG_STORE.fullmatch(key)
+        if found is None or not value.strip().endswith(_DYNAMO_STORE):
+            continue
+        if found[1] == "class" or found[1].removesuffix(".impl").lower() in _S3:
+            raise UnsupportedError(
+                f"The setting {key} names {value.strip()}: other writers of {root_uri} may ask "
+                "DynamoDB who has made a version, and would replace commits of this library, which "
+                "does not. Unset it once every writer of the table puts its commits conditionally "
+                "(If-None-Match); reading is safe.",
+                code=ErrorCode.UNSUPPORTED_STORAGE,
+                path=root_uri,
+                setting=key,
+            )
 
 
 def parse_bytes(text: str) -> int:

@@ -13,7 +13,9 @@ from puredelta.commands.read.read_table import read_table, resolve_timestamp
 from puredelta.commands.read.stream import read_stream
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.log.changes.stream_options import StreamOptions
+from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS
 from puredelta.spark.session.open_log import file_system_options, open_log
+from puredelta.spark.session.session import settings_of
 from puredelta.sql.text.time_travel import TimeTravel, split_time_travel
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
@@ -38,6 +40,7 @@ def load(spark: SparkSession, captured: CapturedOptions, path: Any) -> DataFrame
     root, state = split_time_travel(location)
     if state is None or open_log(spark, location).exists():
         return rows_at(spark, captured, location)
+    REFUSED_BY_PATHS_WITH_VERSIONS.require_defaults(settings_of(spark))
     return rows_at(spark, _at_state(captured, state, location), root)
 
 

@@ -30,7 +30,9 @@ from puredelta.protocol.actions.operations import Operation
 from puredelta.protocol.actions.table_operations import streaming_update
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.spark.catalog.catalog_entries import EntryName
+from puredelta.spark.session.delta_conf import REFUSED_BY_STREAMS
 from puredelta.spark.session.open_log import open_log
+from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import struct_as_nullable, without_table_metadata
 
 _CHECKPOINT = "checkpointLocation"
@@ -47,6 +49,7 @@ def start(rows: DataFrame, captured: CapturedOptions, location: str) -> Any:
         UnsupportedError: an option that is not implemented.
     """
     mode = _mode(captured)
+    REFUSED_BY_STREAMS.require_defaults(settings_of(rows.sparkSession))
     _require_checkpoint(rows.sparkSession, captured)
     options = write_options(captured)
     writer = rows.writeStream.outputMode(mode).options(**(captured.options or {}))

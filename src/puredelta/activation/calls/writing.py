@@ -47,7 +47,7 @@ _PROPERTY_PREFIX = "delta."
 _KNOWN = frozenset(name.lower() for name in WRITE_OPTIONS)
 _OTHERS = frozenset({"path", "checkpointlocation", "queryname", "format"})
 """What other parts of a writer take."""
-_REFUSED = {
+REFUSED_OPTIONS = {
     "replaceon": "use replaceWhere, or a MERGE",
     "replaceusing": "use replaceWhere, or a MERGE",
     "targettable": "name the table in saveAsTable",
@@ -267,7 +267,7 @@ def _say_unknown(name: str) -> None:
 
 
 def _require_possible(name: str, value: str) -> None:
-    reason = _REFUSED.get(name.lower())
+    reason = REFUSED_OPTIONS.get(name.lower())
     if reason is not None:
         raise UnsupportedError(
             f"The write option {name}={value!r} is not supported: {reason}.",

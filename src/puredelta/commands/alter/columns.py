@@ -41,6 +41,7 @@ from puredelta.protocol.schema.traversal import all_fields
 from puredelta.protocol.schema.types import StructField, StructType
 from puredelta.protocol.table.clustering import clustering_columns
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.delta_conf import REFUSED_BY_DROP_COLUMN
 from puredelta.spark.session.identifiers import display_name
 from puredelta.spark.session.types import from_spark
 
@@ -100,6 +101,7 @@ def drop_table_columns(
         ConflictError: another writer changed the table meanwhile.
     """
     command = start_change(spark, log)
+    REFUSED_BY_DROP_COLUMN.require_defaults(command.session.settings)
     config = command.snapshot.config
     _require_mapping(config, ErrorCode.UNSUPPORTED_DROP_COLUMN, "DROP COLUMN")
     dropped = [p for p in paths if not if_exists or _exists(config.schema, p)]

@@ -59,6 +59,7 @@ from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.protocol_changes import with_features, without_feature
 from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.delta_conf import REFUSED_BY_DROP_FEATURE
 
 BARRIER_CHECKPOINTS = 3
 """A reader that cannot read one checkpoint tries two older ones before it gives up."""
@@ -82,6 +83,7 @@ def drop_feature_support(
         ConflictError: another writer changed the table meanwhile; run it again.
     """
     command = start_change(spark, log)
+    REFUSED_BY_DROP_FEATURE.require_defaults(command.session.settings)
     require_droppable(command.snapshot, name, truncate_history=truncate_history)
     if name == CHECKPOINT_PROTECTION:
         return _drop_protection(command)

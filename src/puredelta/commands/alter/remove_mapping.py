@@ -53,6 +53,7 @@ def remove_column_mapping(command: Command, *, keeps_property: bool) -> int:
         DeltaError: the storage refused, or rows were lost on the way. Nothing is left.
     """
     snapshot = command.snapshot
+    delta_conf.REFUSED_BY_MAPPING_REMOVAL.require_defaults(command.session.settings)
     definition = _without_mapping(snapshot.config, keeps_property=keeps_property)
     settings = OptimizeSettings.parse(command.session.settings)
     size = min(settings.limits.max_file_size, FILE_SIZE_MAX)

@@ -22,6 +22,7 @@ from puredelta.protocol.actions.table_operations import upgrade_protocol
 from puredelta.protocol.features.protocol_changes import with_features
 from puredelta.protocol.table.row_tracking import ROW_TRACKING
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.delta_conf import REFUSED_BY_ROW_TRACKING
 
 FILES_PER_COMMIT_MAX = 100_000
 
@@ -35,6 +36,7 @@ def give_row_ids(command: Command) -> None:
         ConflictError: another writer changed the table meanwhile.
     """
     snapshot = command.snapshot
+    REFUSED_BY_ROW_TRACKING.require_defaults(command.session.settings)
     if snapshot.config.properties.row_tracking_suspended:
         raise InvalidRequestError(
             "Row tracking cannot be enabled while it is suspended. Set the table property "

@@ -18,6 +18,7 @@ from puredelta.protocol.features.filled_columns import Identity, identities
 from puredelta.protocol.schema.schema_edit import FieldPath, find_field
 from puredelta.spark.scan.scan import scan
 from puredelta.spark.session.concurrent_jobs import tagged_jobs
+from puredelta.spark.session.delta_conf import REFUSED_BY_SYNC_IDENTITY
 from puredelta.spark.session.identifiers import quote_name
 
 
@@ -33,6 +34,7 @@ def sync_identity(spark: SparkSession, log: TableLog, path: FieldPath) -> int:
         ConflictError: another writer changed the table meanwhile, by adding rows, too.
     """
     command = start_change(spark, log)
+    REFUSED_BY_SYNC_IDENTITY.require_defaults(command.session.settings)
     config = command.snapshot.config
     canonical, field = find_field(config.schema, path)
     identity = identities(config.schema).get(field.name) if len(canonical) == 1 else None

@@ -44,7 +44,7 @@ from puredelta.protocol.features.protocol_versions import supported_features
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
 from puredelta.protocol.table.row_tracking import ROW_TRACKING, column_name_properties
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES
+from puredelta.spark.session.delta_conf import ALLOW_ARBITRARY_PROPERTIES, REFUSED_BY_CLONE
 
 _SCHEMA = """
     source_table_size BIGINT, source_num_of_files BIGINT, num_removed_files BIGINT,
@@ -96,6 +96,7 @@ def clone_table(
     overrides = checked_properties(request.properties, allow_arbitrary=arbitrary)
     config = cloned_config(source, existing, overrides, new_id=new_id)
     command = command_on(spark, target, existing, Capability.ADMINISTER)
+    REFUSED_BY_CLONE.require_defaults(command.session.settings)
     _require_kept(source, command)
     if existing is not None:
         command.transaction.read_files(None, existing.files)

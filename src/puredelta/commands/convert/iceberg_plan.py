@@ -15,6 +15,7 @@ from puredelta.protocol.features.feature_registry import Capability
 from puredelta.protocol.features.properties import PROPERTY_KEYS, ColumnMappingMode
 from puredelta.protocol.table.stats import LeafPath, encode_statistics, indexed_leaves
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.session.delta_conf import REFUSED_BY_CONVERT
 
 _COMMENT = "comment"
 _SNAPSHOT_AGE = "history.expire.max-snapshot-age-ms"
@@ -22,6 +23,7 @@ _SNAPSHOT_AGE = "history.expire.max-snapshot-age-ms"
 
 def plan_iceberg(command: Command, table: IcebergTable, *, collect_stats: bool) -> ConversionPlan:
     """Plan the conversion of an Iceberg table. Reads its metadata and all footers."""
+    REFUSED_BY_CONVERT.require_defaults(command.session.settings)
     settings = ConvertSettings.parse(command.session.settings)
     collects = collect_stats and settings.collect_stats
     content = table.read()

@@ -27,13 +27,21 @@ from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.row_tracking import ROW_TRACKING, column_name_properties
 from puredelta.protocol.table.schema_checks import require_valid_schema
 from puredelta.protocol.table.table_config import TableConfig
-from puredelta.spark.session.delta_conf import PROPERTY_DEFAULTS
+from puredelta.spark.session.delta_conf import (
+    PROPERTY_DEFAULTS,
+    READER_VERSION_DEFAULT,
+    REFUSED_BY_DEFINITIONS,
+    WRITER_VERSION_DEFAULT,
+)
 
 DEFAULTS_PREFIX = PROPERTY_DEFAULTS.key
 """Session settings below this prefix are properties of every table the session creates."""
 
 _PROPERTY_PREFIX = "delta."
-_PROTOCOL_ONLY = ("delta.minReaderVersion", "delta.minWriterVersion")
+_PROTOCOL_ONLY = tuple(
+    _PROPERTY_PREFIX + conf.key.removeprefix(DEFAULTS_PREFIX)
+    for conf in (READER_VERSION_DEFAULT, WRITER_VERSION_DEFAULT)
+)
 """Wishes about the protocol, which are no properties of the table."""
 
 
@@ -72,6 +80,7 @@ def plan_new_table(
             that of a table.
         UnsupportedError: a property asks for a feature that this library cannot write.
     """
+    REFUSED_BY_DEFINITIONS.require_defaults(settings)
     properties = {**default_properties(settings), **wanted.properties}
     TableProperties.of(properties).validate()
     mode = TableProperties.of(properties).column_mapping_mode

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from puredelta.commands.dml.prune.rules import by_source_predicate
 from puredelta.commands.dml.prune.whole_files import decides_by_file, matching_files
+from puredelta.commands.dml.resolve.partition_condition import resolve_partition_condition
 from puredelta.commands.dml.resolve.statement import ResolvedCondition, ResolvedStatement
 from puredelta.commands.dml.resolve.update_delete import resolve_rows
 from puredelta.commands.dml.spec.update_delete import DeleteSpec
@@ -38,6 +39,7 @@ from puredelta.protocol.values.predicates import (
     Side,
 )
 from puredelta.spark.resolve.table_attributes import table_identity
+from puredelta.spark.session.delta_conf import REPLACE_WHERE_DATA_COLUMNS
 from puredelta.spark.session.session import SessionInfo
 from puredelta.spark.session.types import quoted
 from puredelta.spark.values.constraints import Check, guarded
@@ -79,11 +81,14 @@ def resolve_replaced(spark: SparkSession, where: str, config: TableConfig) -> Re
 
     Raises:
         pyspark.errors.PySparkException: Spark refuses the expression.
-        InvalidRequestError: it cannot be a condition of a DELETE.
+        InvalidRequestError: it cannot be a condition of a DELETE, or names a column of the data
+            where the session forbids that (NON_PARTITION_COLUMN_REFERENCE).
     """
+    session = SessionInfo.of(spark)
+    if not REPLACE_WHERE_DATA_COLUMNS.flag(session.settings):
+        return ReplacedRows(statement=resolve_partition_condition(spark, where, config))
     target_rows = table_identity(spark, config.schema)
     spec = DeleteSpec(condition=where)
-    session = SessionInfo.of(spark)
     return ReplacedRows(
         statement=resolve_rows(spec, target_rows=target_rows, config=config, session=session)
     )

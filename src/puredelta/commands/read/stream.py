@@ -17,7 +17,9 @@ from puredelta.log.tracking.allowed_changes import AllowedChanges
 from puredelta.log.tracking.schema_log import SchemaLog
 from puredelta.log.tracking.stream_tracking import StreamTracking, TrackedRead
 from puredelta.spark.scan.stream_rows import stream_rows
+from puredelta.spark.session.delta_conf import REFUSED_BY_STREAMS
 from puredelta.spark.session.open_log import file_system_options, open_log
+from puredelta.spark.session.session import settings_of
 
 
 def read_stream(
@@ -33,6 +35,7 @@ def read_stream(
         UnsupportedError: an option or the table needs what is not implemented.
         CorruptTableError: the log, or that of schemas, is damaged.
     """
+    REFUSED_BY_STREAMS.require_defaults(settings_of(spark))
     given = {name.lower(): text for name, text in options.items()}
     chosen = StreamOptions.parse(
         lambda name: given.get(name.lower()), lambda text: resolve_timestamp(spark, text)

@@ -44,6 +44,7 @@ from puredelta.protocol.schema.schema_json import encode_schema
 from puredelta.protocol.table.clustering import CLUSTERING_DOMAIN
 from puredelta.protocol.table.table_config import TableConfig
 from puredelta.protocol.values.timestamps import parse_time_zone
+from puredelta.spark.session.delta_conf import REFUSED_BY_RESTORE
 
 IGNORE_MISSING_SETTING = "spark.sql.files.ignoreMissingFiles"
 
@@ -101,6 +102,7 @@ def plan_restore(
     if (version is None) == (timestamp is None):
         raise ValueError("RESTORE takes a version or a timestamp, one of both")
     command = start_command(spark, log, Capability.ADMINISTER, clock=clock)
+    REFUSED_BY_RESTORE.require_defaults(command.session.settings)
     latest = command.snapshot
     time_ms = None if timestamp is None else resolve_timestamp(spark, timestamp)
     target = _find_target(log, latest, version=version, time_ms=time_ms)

@@ -17,6 +17,7 @@ from puredelta.commands.report.parts import (
 )
 from puredelta.commands.report.report import Report
 from puredelta.commands.vacuum.retention import Retention
+from puredelta.commands.vacuum.scope import VacuumScope
 from puredelta.log.maintenance.garbage import Garbage
 from puredelta.quantities import size_text
 from puredelta.spark.session.delta_conf import (
@@ -37,6 +38,7 @@ class VacuumPlan:
     retention: Retention
     before_ms: int
     """Only what is older goes, in milliseconds since 1970."""
+    scope: VacuumScope
 
     def describe(self) -> str:
         """Return one line for the log."""

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from puredelta.commands.report.parts import ReportState
 from puredelta.commands.report.report import Report
 from puredelta.commands.vacuum.explain import vacuum_report
-from puredelta.commands.vacuum.scope import EVERYTHING, VacuumScope
+from puredelta.commands.vacuum.scope import VacuumScope
 from puredelta.commands.vacuum.vacuum import VacuumOutcome, plan_vacuum, vacuum
 from puredelta.log.replay.table_log import TableLog
 
@@ -21,7 +21,7 @@ class VacuumRequest:
     spark: SparkSession
     log: TableLog
     retention_hours: float | None = None
-    scope: VacuumScope = EVERYTHING
+    scope: VacuumScope | None = None
 
     def explain(self, mode: str = "plan") -> Report:
         """Return what would be deleted; ``mode`` makes no difference."""

@@ -24,7 +24,7 @@ from puredelta.commands.vacuum.retention import (
     Retention,
     resolve_retention,
 )
-from puredelta.commands.vacuum.scope import EVERYTHING, VacuumScope, remember_vacuum
+from puredelta.commands.vacuum.scope import EVERYTHING, Removed, VacuumScope, remember_vacuum
 from puredelta.log.commit.commit_request import CommitRequest
 from puredelta.log.files.clock import Clock, wall_clock
 from puredelta.log.maintenance.garbage import Garbage
@@ -36,6 +36,7 @@ from puredelta.protocol.features.feature_registry import Capability
 from puredelta.quantities import in_milliseconds
 from puredelta.spark.session.delta_conf import (
     VACUUM_IGNORE_WINDOW,
+    VACUUM_LITE,
     VACUUM_LOGGING,
     VACUUM_RETENTION_CHECK,
 )
@@ -73,14 +74,15 @@ def vacuum(
     *,
     retention_hours: float | None = None,
     dry_run: bool = False,
-    scope: VacuumScope = EVERYTHING,
+    scope: VacuumScope | None = None,
     clock: Clock = wall_clock,
 ) -> VacuumOutcome:
     """Delete files that are not needed by versions younger than the retention time.
 
     Without ``retention_hours`` the table's ``delta.deletedFileRetentionDuration`` decides, and
     like delta-spark also where they are fewer, but for 0.
-    A dry run deletes and commits nothing. ``scope`` says where files are looked for.
+    A dry run deletes and commits nothing. ``scope`` says where files are looked for; without it
+    the session does (``vacuum.lite.enabled``).
 
     Raises:
         InvalidRequestError: the retention time is negative or too short.
@@ -95,7 +97,7 @@ def vacuum(
         if dry_run:
             return _outcome(log, plan.garbage, num_deleted=0)
         outcome = stage("2 delete", _delete_recorded, plan)
-        if scope.is_complete:
+        if plan.scope.is_complete:
             remember_vacuum(log, before_ms=plan.before_ms)
         running.finish(
             lambda: vacuum_report(
@@ -110,7 +112,7 @@ def plan_vacuum(
     log: TableLog,
     *,
     retention_hours: float | None = None,
-    scope: VacuumScope = EVERYTHING,
+    scope: VacuumScope | None = None,
     clock: Clock = wall_clock,
 ) -> VacuumPlan:
     """List what ``scope`` says and choose what goes; deletes nothing.
@@ -128,8 +130,12 @@ def plan_vacuum(
         ignore_shorter=VACUUM_IGNORE_WINDOW.flag(settings),
     )
     before_ms = clock() - in_milliseconds(retention.effective)
+    if scope is None:
+        scope = Removed() if VACUUM_LITE.flag(settings) else EVERYTHING
     garbage = scope.find(log, command.snapshot, before_ms=before_ms)
-    return VacuumPlan(command=command, garbage=garbage, retention=retention, before_ms=before_ms)
+    return VacuumPlan(
+        command=command, garbage=garbage, retention=retention, before_ms=before_ms, scope=scope
+    )
 
 
 def _delete_recorded(plan: VacuumPlan) -> VacuumOutcome:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -17,6 +17,7 @@ from puredelta.spark.session.delta_conf import (
     DYNAMIC_OVERWRITE,
     OPTIMIZE_WRITE,
     REPLACE_WHERE_CHECK,
+    REPLACE_WHERE_DATA_COLUMNS,
 )
 from puredelta.spark.session.session import settings_of
 
@@ -25,6 +26,7 @@ WRITE_OPTIONS = (
     "overwriteSchema",
     "replaceWhere",
     "partitionOverwriteMode",
+    "useNullIntolerantEqualityWithDPO",
     "userMetadata",
     "txnAppId",
     "txnVersion",
@@ -77,6 +79,10 @@ class WriteOptions:
     """``replaceWhere.constraintCheck.enabled``: the new rows must satisfy it, too."""
     replaces_partitions: bool
     """An overwrite replaces only the partitions it has rows for."""
+    may_replace_partitions: bool = True
+    """``dynamicPartitionOverwrite.enabled``; false: such a write to partitions is an error."""
+    keeps_null_partitions: bool = False
+    """``useNullIntolerantEqualityWithDPO``: a partition with NULL is not replaced."""
     settings: CommitSettings
     """Those of the session, and what options say instead (user metadata, application id)."""
     data_change: bool = True
@@ -116,8 +122,11 @@ class WriteOptions:
                 overwrite=_flag("overwriteSchema", given.get("overwriteSchema", "false")),
             ),
             replace_where=given.get("replaceWhere"),
-            checks_replaced=REPLACE_WHERE_CHECK.flag(conf),
-            replaces_partitions=_is_dynamic(conf, given) and DYNAMIC_OVERWRITE.flag(conf),
+            checks_replaced=REPLACE_WHERE_CHECK.flag(conf)
+            or not REPLACE_WHERE_DATA_COLUMNS.flag(conf),
+            replaces_partitions=_is_dynamic(conf, given),
+            may_replace_partitions=DYNAMIC_OVERWRITE.flag(conf),
+            keeps_null_partitions=_keeps_null_partitions(conf, given),
             settings=settings,
             data_change=_flag("dataChange", given.get("dataChange", "true")),
             file_settings=_file_settings(given),
@@ -125,6 +134,21 @@ class WriteOptions:
         )
         options_of_write._require_possible(given)
         return options_of_write
+
+    def require_allowed(self, partition_columns: Sequence[str]) -> None:
+        """Refuse a write to a partitioned table that the session forbids, in every mode.
+
+        Raises:
+            InvalidRequestError: see `may_replace_partitions`
+                (DYNAMIC_PARTITION_OVERWRITE_DISABLED).
+        """
+        if self.replaces_partitions and partition_columns and not self.may_replace_partitions:
+            raise InvalidRequestError(
+                "Dynamic partition overwrite mode is specified by session config or write options, "
+                f"but it is disabled by `{DYNAMIC_OVERWRITE.key}=false`.",
+                code=ErrorCode.DYNAMIC_PARTITION_OVERWRITE_DISABLED,
+                setting=DYNAMIC_OVERWRITE.key,
+            )
 
     def _require_possible(self, given: Mapping[str, str]) -> None:
         if not self.replaces_partitions:
@@ -145,7 +169,7 @@ class WriteOptions:
 def replaces_partitions(spark: SparkSession) -> bool:
     """Return whether the session's overwrites replace only the partitions they have rows for."""
     conf = settings_of(spark)
-    return _is_dynamic(conf, {}) and DYNAMIC_OVERWRITE.flag(conf)
+    return _is_dynamic(conf, {})
 
 
 def _split_options(options: Mapping[str, object]) -> tuple[dict[str, str], dict[str, str]]:
@@ -194,6 +218,21 @@ def _is_dynamic(conf: Mapping[str, str], given: Mapping[str, str]) -> bool:
             option="partitionOverwriteMode",
         )
     return mode.lower() == "dynamic"
+
+
+def _keeps_null_partitions(conf: Mapping[str, str], given: Mapping[str, str]) -> bool:
+    option = "useNullIntolerantEqualityWithDPO"
+    if option not in given:
+        return False
+    keeps = _flag(option, given[option])
+    if not _is_dynamic(conf, given):
+        raise InvalidRequestError(
+            f"Invalid value {given[option]!r} for option '{option}', this option should be "
+            "specified only in Dynamic Partition Overwrite mode.",
+            code=ErrorCode.INVALID_WRITE_OPTION,
+            option=option,
+        )
+    return keeps
 
 
 def _flag(option: str, text: str | None) -> bool:

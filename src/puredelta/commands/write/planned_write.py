@@ -203,8 +203,11 @@ class PlannedWrite:
 
     def _replaced_partitions(self, written: WriteResult, existing: Snapshot) -> FileTable:
         """Return the files of the partitions that got rows, and depend on those partitions."""
-        replaced = partitions_of(written.adds, existing.files, self.config)
-        predicate = partition_predicate(written.adds, self.config)
+        adds = written.adds
+        if self.options.keeps_null_partitions:
+            adds = tuple(add for add in adds if all(add.partition_values.values()))
+        replaced = partitions_of(adds, existing.files, self.config)
+        predicate = partition_predicate(adds, self.config)
         self.command.transaction.read_files(predicate, replaced)
         return replaced
 

@@ -109,6 +109,7 @@ def plan_write(rows: DataFrame, log: TableLog, request: WriteRequest) -> Planned
     command = command_on(rows.sparkSession, log, existing, write_capability(mode))
     options = WriteOptions.parse(command.session.settings, request.options)
     config = _planned_config(command, columns_of(rows), request, options)
+    options.require_allowed(config.partition_columns)
     command = with_write_settings(command, options)
     bound = command.bind(rows)
     if request.check is not None and not command.already_committed():

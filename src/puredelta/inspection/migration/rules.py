@@ -85,7 +85,8 @@ RULES = (
         where=Where.STRING,
         matches=("spark.delta.logstore", "io.delta.storage"),
         severity=Severity.WARNING,
-        message="Log stores of delta-spark are not used: writers are safe on S3 without DynamoDB.",
+        message="Log stores of delta-spark are not used: writers are safe on S3 without DynamoDB. "
+        "Remove the setting: where it names S3DynamoDBLogStore, writes are refused.",
         mend="Remove the setting, once no delta-spark writes the table (docs/storage.md)",
     ),
     MigrationRule(

@@ -1,15 +1,55 @@
-"""Every session setting of delta-spark that the commands here could meet, one row each.
+"""Every session setting of delta-spark 4.4.0, one row each.
 
-Commands read settings through these rows only; ``docs/configuration.md`` is made of them.
-A setting that has no effect here says why.
+Commands read settings through these rows only; ``docs/configuration.md`` is made of them. A
+setting is honoured, it has no effect here and says why, or it is refused by the statements that
+it would change. A name that is none of these is a warning, once.
 """
 
 from __future__ import annotations
 
+import difflib
+import functools
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
+
+from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
+
+logger = logging.getLogger(__name__)
 
 PREFIX = "spark.databricks.delta."
+_OTHER_PREFIX = "spark.databricks.io."
+
+
+class Handling(Enum):
+    """What becomes of a setting."""
+
+    HONOURED = "honoured"
+    WITHOUT_EFFECT = "without effect"
+    REFUSED = "refused"
+
+
+class Kind(Enum):
+    """What the text of a setting is; delta-spark's own types."""
+
+    FLAG = "boolean"
+    NUMBER = "number"
+    TEXT = "text"
+
+    @classmethod
+    def of(cls, default: str | None) -> Kind:
+        """Return the kind that a default has."""
+        if default in {"true", "false"}:
+            return cls.FLAG
+        return cls.NUMBER if _number(default) is not None else cls.TEXT
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,14 +61,33 @@ class DeltaConf:
     default: str | None
     """delta-spark's; ``None`` is unset."""
     effect: str
-    """What it does here, or why it does nothing."""
-    is_honoured: bool = True
+    """What it does here, or why it does nothing or is refused."""
+    handling: Handling = Handling.HONOURED
     prefix: str = PREFIX
 
     @property
     def key(self) -> str:
         """The whole key."""
-        return self.prefix + self.name
+        return self.name if self.name.startswith(_OTHER_PREFIX) else self.prefix + self.name
+
+    @property
+    def kind(self) -> Kind:
+        """What its text is."""
+        return Kind.of(self.default)
+
+    def is_default(self, settings: Mapping[str, str]) -> bool:
+        """Return whether it is unset or says what the default does, in whatever spelling.
+
+        >>> [REPLACE_WHERE_CHECK.is_default({REPLACE_WHERE_CHECK.key: t}) for t in (" TRUE", "no")]
+        [True, False]
+        """
+        text = settings.get(self.key)
+        if text is None:
+            return True
+        number = _number(text.strip())
+        if number is not None and number == _number(self.default):
+            return True
+        return text.strip().lower() == (self.default or "").lower()
 
     def text(self, settings: Mapping[str, str]) -> str | None:
         """Return its value among a session's settings, or the default."""
@@ -44,7 +103,47 @@ class DeltaConf:
 
 
 def _without_effect(name: str, default: str | None, reason: str) -> DeltaConf:
-    return DeltaConf(name=name, default=default, effect=reason, is_honoured=False)
+    return DeltaConf(name=name, default=default, effect=reason, handling=Handling.WITHOUT_EFFECT)
+
+
+def _without_effects(reason: str, defaults: Mapping[str, str | None]) -> tuple[DeltaConf, ...]:
+    return tuple(_without_effect(name, default, reason) for name, default in defaults.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedConfs:
+    """Settings that some statements refuse, unless they have their default."""
+
+    statements: str
+    confs: tuple[DeltaConf, ...]
+    """``effect`` is what happens here whatever the setting says."""
+
+    def require_defaults(self, settings: Mapping[str, str]) -> None:
+        """Refuse a setting whose value would mean something else.
+
+        Raises:
+            UnsupportedError: there is one (UNSUPPORTED_SETTING).
+        """
+        for conf in self.confs:
+            if not conf.is_default(settings):
+                value = settings[conf.key]
+                raise UnsupportedError(
+                    f"The setting {conf.key} is {value!r}, and that is not supported: "
+                    f"{conf.effect}. Unset it, or set it to its default, {conf.default}.",
+                    code=ErrorCode.UNSUPPORTED_SETTING,
+                    setting=conf.key,
+                    value=value,
+                )
+
+
+def _refused(statements: str, rows: Mapping[str, tuple[str | None, str]]) -> RefusedConfs:
+    return RefusedConfs(
+        statements=statements,
+        confs=tuple(
+            DeltaConf(name=name, default=default, effect=reason, handling=Handling.REFUSED)
+            for name, (default, reason) in rows.items()
+        ),
+    )
 
 
 # what a statement means
@@ -154,11 +253,16 @@ REPLACE_WHERE_CHECK = DeltaConf(
     default="true",
     effect="rows that the condition of `replaceWhere` does not hold for are an error",
 )
+REPLACE_WHERE_DATA_COLUMNS = DeltaConf(
+    name="replaceWhere.dataColumns.enabled",
+    default="true",
+    effect="the condition of `replaceWhere` may name any column; off: the partition columns alone",
+)
 DYNAMIC_OVERWRITE = DeltaConf(
     name="dynamicPartitionOverwrite.enabled",
     default="true",
     effect="an overwrite may replace the partitions it has rows for (`partitionOverwriteMode`); "
-    "off: it replaces everything",
+    "off: such an overwrite is an error",
 )
 
 # OPTIMIZE
@@ -321,6 +425,16 @@ CONVERT_METADATA_CHECK = DeltaConf(
     default="true",
     effect="the catalog and a log that is there already must agree on the properties",
 )
+READER_VERSION_DEFAULT = DeltaConf(
+    name="properties.defaults.minReaderVersion",
+    default="1",
+    effect="the reader version of every new table, at least",
+)
+WRITER_VERSION_DEFAULT = DeltaConf(
+    name="properties.defaults.minWriterVersion",
+    default="2",
+    effect="the writer version of every new table, at least",
+)
 PROPERTY_DEFAULTS = DeltaConf(
     name="properties.defaults.",
     default=None,
@@ -348,6 +462,11 @@ VACUUM_IGNORE_WINDOW = DeltaConf(
     name="vacuum.retentionWindowIgnore.enabled",
     default="true",
     effect="a retention given to VACUUM that is shorter than the table's own is ignored",
+)
+VACUUM_LITE = DeltaConf(
+    name="vacuum.lite.enabled",
+    default="false",
+    effect="VACUUM that says neither FULL nor LITE is `LITE`",
 )
 VACUUM_LOGGING = DeltaConf(
     name="vacuum.logging.enabled", default=None, effect="VACUUM is recorded in the history"
@@ -379,6 +498,12 @@ _STAGED = (
 )
 
 WITHOUT_EFFECT = (
+    _without_effect(
+        "lastCommitVersionInSession",
+        None,
+        "not set: a command changes no setting of the session; its report and the history say the "
+        "version",
+    ),
     _without_effect(
         "checkLatestSchemaOnRead",
         "true",
@@ -441,9 +566,6 @@ WITHOUT_EFFECT = (
         "commandInvariantChecksUseUnreliable", "true", "counts are exact and always compared"
     ),
     _without_effect(
-        "commandInvariantChecksUseUnreliableThrow", "false", "a count that is wrong always fails"
-    ),
-    _without_effect(
         "optimizeWrite.maxShufflePartitions",
         "2000",
         "Spark's own rebalancing has `spark.sql.shuffle.partitions` of them",
@@ -495,7 +617,713 @@ WITHOUT_EFFECT = (
             ("collectStats.convertIceberg.timestamp", "true"),
         )
     ),
+    *_without_effects(
+        "there is one snapshot, made by Python from the log, and no Spark job for it",
+        {
+            "snapshotPartitions": None,
+            "snapshotCache.storageLevel": "MEMORY_AND_DISK_SER",
+            "snapshot.logging.maxFilesThreshold": "500000",
+            "maxSnapshotLineageLength": "50",
+            "delta.log.cacheSize": "10000",
+            "delta.log.cacheRetentionMinutes": "3600000ms",
+            "deltaLog.minorCompaction.useForReads": "true",
+            "deltaLog.getChangeLogFiles.logGaps": "true",
+            "deltaLog.getChangeLogFiles.failOnGapsInTests": "true",
+            "history.maxKeysPerList": "1000",
+            "history.threadPoolSize": "10",
+            "includeTableIdInFileIndexComparison": "true",
+            "alwaysCollectStats.enabled": "false",
+            "command.fileMaterializationLimit.enabled": "true",
+            "command.fileMaterializationLimit.softMax": "10000000",
+            "internalUdfOptimization.enabled": "true",
+        },
+    ),
+    *_without_effects(
+        "the log is listed at every statement: a table is never older than its newest commit",
+        {
+            "stalenessLimit": "0ms",
+        },
+    ),
+    *_without_effects(
+        "a damaged checkpoint is gone around, and a listing that looks damaged is repeated",
+        {
+            "snapshotLoading.maxRetries": "2",
+            "commit.inconsistentList.maxRetries": "3",
+        },
+    ),
+    *_without_effects(
+        "commits are put if absent: no lock is needed",
+        {
+            "commitLock.enabled": None,
+        },
+    ),
+    *_without_effects(
+        "a commit is tried a thousand times, and every lost answer is settled by its `txnId`",
+        {
+            "maxCommitAttempts": "10000000",
+            "maxNonConflictCommitAttempts": "10",
+            "commit.idempotencyCheck.enabled": "false",
+        },
+    ),
+    *_without_effects(
+        "a commit of another writer is judged by what it did; what cannot be judged is a conflict",
+        {
+            "featureEnablement.conflictResolution.enabled": "true",
+            "conflictDetection.partitionLevelConcurrency.widenNonDeterministicPredicates": "on",
+            "conflictDetection.allowReplaceTableToRemoveNewDomainMetadata": "true",
+        },
+    ),
+    *_without_effects(
+        "always checked before a commit: what breaks the protocol is an error",
+        {
+            "commitValidation.enabled": "true",
+            "commitValidation.consistentDataChange.mode": "log",
+            "partitionColumnValidity.enabled": "true",
+            "partitionColumnChangeCheck": "log-only",
+            "schema.typeCheck.enabled": "true",
+            "tablePropertyConstraintsCheck.enabled": "true",
+            "duplicateActionCheck.enabled": "true",
+            "columnMapping.checkMaxColumnId": "true",
+            "columnMapping.stripMetadata": "true",
+            "columnMapping.disallowEnablingWhenColumnMappingMetadataAlreadyExists": "true",
+            "deletionVectors.skipCommitCheck": "true",
+            "deletionVectors.propagateCloseFailure": "true",
+            "emptyFileCheck.throwEnabled": "false",
+            "nullPartitionCheck.throwEnabled": "false",
+            "commandInvariantChecksThrow": "false",
+            "vacuum.enforceDeletedFileAndLogRetentionDurationCompatibility": "true",
+            "typeWidening.bypassUnsupportedTypeChangeCheck": "false",
+            "inCommitTimestamp.retainEnablementInfoFix.enabled": "true",
+        },
+    ),
+    *_without_effects(
+        "always checked: an expression that a table stores and that may do harm "
+        "is an error ([security](security.md))",
+        {
+            "generatedColumn.validateOnWrite.enabled": "LOG_ONLY",
+            "checkConstraints.validation.enabled": "LOG_ONLY",
+        },
+    ),
+    *_without_effects(
+        "always checked: an error says what depends on the column",
+        {
+            "alterTable.changeColumn.checkExpressions": "true",
+            "changeColumn.checkDependentExpressionsUseV2": "true",
+            "changeColumn.renameColumnEscapeName": "true",
+            "liquid.alterColumnAfter.statsSchemaCheck": "true",
+            "alter.replaceColumns.safe.enabled": "true",
+            "alterTable.bypassCharVarcharToStringFix": "false",
+        },
+    ),
+    *_without_effects(
+        "metrics cost nothing here: the history always has them",
+        {
+            "dmlMetricsFromMetadata.enabled": "true",
+            "metrics.alwaysReportSomeZeroMetrics": "true",
+            "replaceWhere.dataColumns.metrics.enabled": "true",
+            "insertOverwrite.removeMetrics.enabled": "true",
+            "commitStats.force": "false",
+            "fileSizeHistogramMetrics.enabled": "true",
+            "optimize.conditionalIncrementMetric.enabled": "true",
+        },
+    ),
+    *_without_effects(
+        "metrics for Unity Catalog are not sent",
+        {
+            "commitMetrics.enabled": "true",
+            "commitMetrics.threadPoolSize": "20",
+        },
+    ),
+    *_without_effects(
+        "version checksum files are not written and not read "
+        "([0027](decisions/0027-checksum-files.md))",
+        {
+            "writeChecksumFile.enabled": "true",
+            "writeChecksumFile.histogramFollowsProtocol": "true",
+            "versionChecksum.forcedValidationInterval": "400",
+            "versionChecksum.forcedValidationMinTimeIntevalMinutes": "720",
+            "incremental.commit.enabled": "true",
+            "incremental.commit.verify": "false",
+            "incremental.commit.forceVerifyInTests": "true",
+            "checksum.mismatch.fatal": "true",
+            "setTransactionsInCrc.writeOnCommit": "true",
+            "setTransactionsInCrc.maxAllowed": "100",
+            "domainMetadatasInCrc.maxAllowed": "10",
+            "allFilesInCrc.thresholdNumFiles": "50",
+            "allFilesInCrc.enabled": "true",
+            "allFilesInCrc.verificationMode.enabled": "false",
+            "allFilesInCrc.verificationMode.forceOnNonUTC.enabled": "true",
+            "allFilesInCrc.thresholdIndexedCols": None,
+            "readProtocolAndMetadataFromChecksum.enabled": "true",
+            "checksumDVMetrics.enabled": "true",
+            "checksumDeletedRecordCountsHistogramMetrics.enabled": "true",
+        },
+    ),
+    *_without_effects(
+        "a checkpoint is one Parquet file, or a JSON file with one sidecar; the "
+        "hint has no schema in it, and always a checksum",
+        {
+            "checkpointSchema.writeThresholdLength": "20000",
+            "checkpointSchema.useFromCheckpointMetadata": "true",
+            "lastCheckpoint.checksum.enabled": "true",
+            "lastCheckpoint.suppressOptionalFields": "false",
+            "lastCheckpoint.nonFileActions.threshold": "30",
+            "lastCheckpoint.sidecars.threshold": "30",
+            "checkpoint.partSize": None,
+            "checkpoint.dropBackReference.enabled": "true",
+            "checkpointV2.threadpool.size": "32",
+            "checkpointV2.topLevelFileFormat": None,
+            "checkpointV2.exposeTableFeatureForTesting": "false",
+        },
+    ),
+    *_without_effects(
+        "the property `delta.checkpoint.writeStatsAsStruct` decides",
+        {
+            "statsAsStructInCheckpoint.forcedDisabled": None,
+        },
+    ),
+    *_without_effects(
+        "after a commit nothing raises: what fails is a warning",
+        {
+            "checkpoint.exceptionThrowing.enabled": "false",
+            "postCommitHook.throwOnError": "false",
+        },
+    ),
+    *_without_effects(
+        "statistics are those of the table's schema, from footers; a bound that "
+        "may be wrong is left out ([0006](decisions/0006-file-statistics.md))",
+        {
+            "stats.collect.using.tableSchema": "true",
+            "collectStats.skipFloatingPointFromFooter": "true",
+            "collectStats.useMultiThreadedStatsCollection": "true",
+            "collectStats.numFilesPerPartition": "100",
+            "collectStats.fallbackToInterpretedProjection": "true",
+            "stats.limitPerVariant": "0",
+            "variantShredding.collectVariantDataSkippingStats": "true",
+            "variantShredding.guardVariantInStatsSchema.enabled": "true",
+            "variantShredding.parseFooterForStats": "false",
+            "deletionVectors.disableTightBoundOnFileCreationForDevOnly": "false",
+        },
+    ),
+    *_without_effects(
+        "a bound of a text is 32 characters long",
+        {
+            "spark.databricks.io.skipping.stringPrefixLength": "32",
+        },
+    ),
+    *_without_effects(
+        "only about speed: which files are skipped, never which rows are found",
+        {
+            "stats.limitPushdown.skipNonDeterministicFilters.enabled": "true",
+            "skipping.partitionLikeFilters.enabled": "false",
+            "skipping.partitionLikeDataSkippingFilesThreshold": "100",
+            "skipping.partitionLikeDataSkipping.limitToClusteringColumns": "true",
+            "skipping.partitionLikeDataSkipping.additionalSupportedExpressions": None,
+            "skipping.enhancedIsNullPushdownExprs.enabled": "true",
+            "skipping.enhancedIsNullPushdownExprs.maxDepth": "8",
+            "generatedColumn.partitionFilterOptimization.enabled": "true",
+            "deletionVectors.useMetadataRowIndex": "true",
+        },
+    ),
+    *_without_effects(
+        "only about the order of rows in files",
+        {
+            "spark.databricks.io.skipping.mdc.rangeId.max": "1000",
+            "spark.databricks.io.skipping.mdc.addNoise": "true",
+            "spark.databricks.io.skipping.mdc.sortWithinFiles": "false",
+        },
+    ),
+    *_without_effects(
+        "the log is at hand: nothing is counted between commits",
+        {
+            "autoCompact.recordPartitionStats.enabled": "true",
+            "autoCompact.maxTablePartitionStats": "16384",
+            "autoCompact.partitionStatsSize": "65536",
+        },
+    ),
+    *_without_effects(
+        "files are deleted by several threads, as many as the store takes",
+        {
+            "vacuum.parallelDelete.enabled": "false",
+            "vacuum.parallelDelete.parallelism": None,
+        },
+    ),
+    *_without_effects(
+        "a version whose files VACUUM has removed is an error that names them; others can be read",
+        {
+            "vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "true",
+        },
+    ),
+    *_without_effects(
+        "files outside of the table's directory are never deleted",
+        {
+            "vacuum.relativize.ignoreError": "false",
+        },
+    ),
+    *_without_effects(
+        "always strict: a text that is no time is an error",
+        {
+            "timeTravel.parsing.strict": "true",
+        },
+    ),
+    *_without_effects(
+        "a directory without commits is no table, and a directory that cannot be read is an error",
+        {
+            "isDeltaTable.strictCheck": "true",
+            "isDeltaTable.throwOnError": "true",
+        },
+    ),
+    *_without_effects(
+        "two paths in one CREATE TABLE are an error",
+        {
+            "legacy.allowAmbiguousPathsInCreateTable": "false",
+        },
+    ),
+    *_without_effects(
+        "NOT NULL inside of arrays and maps is refused, since no reader enforces it",
+        {
+            "constraints.allowUnenforcedNotNull.enabled": "false",
+        },
+    ),
+    *_without_effects(
+        "paths with colons always work",
+        {
+            "workAroundColonsInHadoopPaths.enabled": "true",
+        },
+    ),
+    *_without_effects(
+        "metadata of Spark's own and of type changes is not shown in schemas",
+        {
+            "schema.removeSparkInternalMetadata": "true",
+            "typeWidening.removeSchemaMetadata": "true",
+        },
+    ),
+    *_without_effects(
+        "the catalog has a table's columns where it takes them; the log decides",
+        {
+            "catalog.update.enabled": "false",
+            "catalog.update.threadPoolSize": "20",
+            "catalog.update.longFieldTruncationThreshold": "4000",
+            "hms.schema.forceAlterTableDataSchema": "false",
+        },
+    ),
+    *_without_effects(
+        "tables with coordinated commits are refused: see [support](support.md)",
+        {
+            "coordinatedCommits.getCommits.threadPoolSize": "5",
+            "coordinatedCommits.ignoreMissingCoordinatorImplementation": "true",
+            "coordinatedCommits.commitCoordinator.dynamodb.awsCredentialsProviderName": (
+                "com.amazonaws.auth.DefaultAWSCredentialsProviderChain"
+            ),
+            "coordinatedCommits.commitCoordinator.dynamodb.skipPathCheckEnabled": "false",
+            "coordinatedCommits.commitCoordinator.dynamodb.readCapacityUnits": "5",
+            "coordinatedCommits.commitCoordinator.dynamodb.writeCapacityUnits": "5",
+            "coordinatedCommits.commitFilesIterator.backfillGapFix.enabled": "true",
+            "catalog.enableServerSidePlanning": "false",
+        },
+    ),
+    *_without_effects(
+        "the preview feature is not supported: a table that has it is refused",
+        {
+            "adaptiveMetadataTree.preview.enabled": "true",
+            "amt.entriesPerLeaf": "50000",
+            "amt.largeCommitActionsCountThresholdForInlineManifestCommit": "9223372036854775807",
+            "amt.fullRewriteCheckpointIntervalMultiplier": "5",
+            "skipRedirectFeature": "false",
+            "enableTableRedirectFeature": "false",
+        },
+    ),
+    *_without_effects(
+        "a setting for delta-spark's own tests",
+        {
+            "tableFeatures.testFeatures.enabled": "true",
+            "tableFeatures.dev.unsupportedTableFeatures.enabled": "false",
+            "tableFeatures.dev.allowMetadataCleanupCheckpointExistenceCheck.disabled": "false",
+            "tableFeatures.dev.fastDropFeature.DVDiscoveryInVacuum.disabled": "false",
+            "rowTracking.ignoreSuspension": "false",
+            "testOnly.dataFileNamePrefix": "",
+            "testOnly.dvFileNamePrefix": "",
+            "dummyFileManager.numOfFiles": "3",
+            "dummyFileManager.prefix": ".s3-optimization-",
+            "failOnPartitionValueParsingError": "false",
+        },
+    ),
+    *_without_effects(
+        "the log is cleaned only where the table's features allow it",
+        {
+            "tableFeatures.allowMetadataCleanupWhenAllProtocolsSupported": "true",
+        },
+    ),
+    *_without_effects(
+        "tombstones of deletion vectors are written in one commit, however many",
+        {
+            "tableFeatures.fastDropFeature.dvTombstoneCountThreshold": "10000",
+        },
+    ),
+    *_without_effects(
+        "all files get row ids in one commit",
+        {
+            "rowTracking.backfill.maxNumFiles": "22000",
+            "backfill.maxNumFiles": "22000",
+            "backfill.maxNumFilesFactor": "3.0",
+        },
+    ),
+    *_without_effects(
+        "each file has a deletion vector file of its own, or it is in the log",
+        {
+            "deletionVectors.packing.targetSize": "2097152b",
+        },
+    ),
+    *_without_effects(
+        "INSERT with REPLACE ON or REPLACE USING, and the options for it, are refused",
+        {
+            "insertReplaceOnOrUsing.materializeSource": "auto",
+            "replaceOn.dataframe.writer.enabled": "true",
+            "replaceUsing.dataframe.writer.enabled": "true",
+        },
+    ),
+    *_without_effects(
+        "partition values are compared as values, never as text",
+        {
+            "normalizePartitionValuesOnRead": "true",
+            "dynamicPartitionOverwrite.parsePartitionValues": "true",
+        },
+    ),
+    *_without_effects(
+        "UniForm's metadata is not written: a table that asks for it is refused",
+        {
+            "uniform.iceberg.v3.enabled": "true",
+            "uniform.iceberg.geospatial.enabled": "false",
+            "uniform.iceberg.sync.convert.enabled": "false",
+            "uniform.hudi.sync.convert.enabled": "false",
+            "uniform.iceberg.retry.times": "3",
+            "uniform.iceberg.include.base.converted.version": "true",
+            "uniform.iceberg.maxActionsToConvertForCommitLarge": "1000000",
+            "iceberg.maxPendingCommits": "100",
+            "hudi.maxPendingCommits": "100",
+            "iceberg.maxPendingActions": "100000",
+            "typeWidening.allowUnsupportedIcebergTypeChanges": "false",
+        },
+    ),
+    *_without_effects(
+        "Iceberg tables are converted one way, see decision 0055",
+        {
+            "clone.iceberg.allowPartialStats": "true",
+        },
+    ),
+    *_without_effects(
+        "which of delta-spark's own connectors answers; there is one here",
+        {
+            "v2.enableMode": "AUTO",
+            "changelogV2.enabled": "false",
+            "requiredSparkConfsCheck.enabled": "true",
+            "streaming.initialSnapshotMaxFiles": "100000",
+            "streaming.distributedInitialSnapshot": "false",
+        },
+    ),
+    *_without_effects(
+        "always: such a stream stops with an error that says how to go on",
+        {
+            "streaming.unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled": "false",
+            "streaming.unsafeReadOnIncompatibleSchemaChangesDuringStreamStart.enabled": "false",
+            "streaming.unsafeReadOnPartitionColumnChanges.enabled": "false",
+            "streaming.unsafeReadOnNullabilityChange.enabled": "false",
+            "typeWidening.bypassStreamingTypeChangeCheck": "false",
+            "streaming.offsetValidation.enabled": "true",
+            "streaming.schemaValidationOnRestart.enabled": "true",
+            "streaming.trailingCommitValidation.enabled": "true",
+            "streaming.ignoreInternalMetadataForSchemaChange.enabled": "true",
+            "streaming.schemaTracking.metadataPathCheck.enabled": "true",
+            "tableFeatures.fastDropFeature.alwaysValidateProtocolInStreaming.enabled": "true",
+        },
+    ),
+    *_without_effects(
+        "changes that follow each other are one change of the schema",
+        {
+            "streaming.schemaTracking.mergeConsecutiveSchemaChanges.enabled": "true",
+        },
+    ),
+    *_without_effects(
+        "commits are read one after the other, whatever their size",
+        {
+            "streaming.logSizeInMemoryThreshold": "134217728",
+        },
+    ),
+    *_without_effects(
+        "names are always quoted",
+        {
+            "streaming.sink.implicitCastEscapeColumnNames": "true",
+        },
+    ),
+    *_without_effects(
+        "the options for versions and those for changes exclude each other",
+        {
+            "changeDataFeed.allowTimeTravelOptionsForSchema": "false",
+        },
+    ),
+    *_without_effects(
+        "EXISTS in the condition of a DELETE is refused: use a MERGE",
+        {
+            "delete.allowExistsSubquery": "false",
+        },
+    ),
+    *_without_effects(
+        "spatial columns are supported",
+        {
+            "geo.preview.enabled": "false",
+        },
+    ),
+    *_without_effects(
+        "Delta Sharing is a connector of its own",
+        {
+            "spark.sql.delta.sharing.cdfEnableHistoricalProtocol": "false",
+            "spark.sql.delta.sharing.cdfStreamingAutoResolveResponseFormat": "false",
+            "spark.sql.delta.sharing.enableAutoResolveForCdf": "false",
+            "spark.sql.delta.sharing.enableDeltaFormatBatch": "true",
+            "spark.sql.delta.sharing.forceDeltaFormat": "false",
+            "spark.sql.delta.sharing.streamingAutoResolveResponseFormat": "false",
+            "spark.sql.delta.sharing.streamingConvertStartingTimestampToVersion": "false",
+            "spark.sql.delta.sharing.streamingEnableHistoricalProtocol": "false",
+        },
+    ),
 )
+
+REFUSED_BY_WRITES = _refused(
+    "statements that commit to a table",
+    {
+        "replaceWhere.dataColumnsWithCDF.enabled": (
+            "true",
+            (
+                "the change data feed always has the rows that a `replaceWhere` on "
+                "data columns removes"
+            ),
+        ),
+        "insert.preserveNullSourceStructs": (
+            "true",
+            "a struct that is NULL is stored as NULL",
+        ),
+        "insert.byName.schemaEvolution.enabled": (
+            "true",
+            "INSERT BY NAME adds columns where the schema may evolve",
+        ),
+        "dml.insert.dfByName.allowImplicitCasts": (
+            "true",
+            "values are cast to the types of the table's columns",
+        ),
+        "generatedColumn.allowNullableIngest.enabled": (
+            "true",
+            "a generated column that rows lack is computed",
+        ),
+        "typeWidening.allowIntegralDecimalCoercion": (
+            "true",
+            "whole numbers and decimals widen to a decimal that holds both",
+        ),
+        "conflictChecker.enforceConcurrentFeatureEnablement.enabled": (
+            "false",
+            "a commit that enables a feature is a conflict only where it concerns what was written",
+        ),
+        "columnMapping.reuseColumnMetadataDuringOverwrite": (
+            "true",
+            "columns of the same name keep their ids and physical names",
+        ),
+        "write.dataFilesToSubdir": (
+            "false",
+            "data files go to the root of the table or to the directories of its partitions",
+        ),
+        "table.parquetV2.timestampOutputType": (
+            "TIMESTAMP_MICROS",
+            "timestamps are microseconds, whatever version of Parquet a table asks for",
+        ),
+        "identityColumn.enabled": (
+            "true",
+            "tables with identity columns are written",
+        ),
+        "variant.disableVariantTableFeatureForSpark40": (
+            "false",
+            "VARIANT columns are written on every Spark that has them",
+        ),
+    },
+)
+REFUSED_BY_DEFINITIONS = _refused(
+    "statements that create or replace a table",
+    {
+        "columnMapping.reuseColumnMetadataDuringReplace": (
+            "true",
+            "columns of the same name keep their ids and physical names",
+        ),
+        "createEmptySchemaTable.enabled": (
+            "true",
+            "a table may be created without columns",
+        ),
+        "schema.removeExistsDefault": (
+            "true",
+            "`EXISTS_DEFAULT` is not stored: no row is older than the default",
+        ),
+        "legacy.storeOptionsAsProperties": (
+            "false",
+            "options of a writer do not become table properties, where they would show secrets",
+        ),
+        "deltaTableBuilder.forceTablePropertyLowerCase.enabled": (
+            "false",
+            "properties keep the case of their names",
+        ),
+        "replace.protocolDowngradeAllowed": (
+            "false",
+            "REPLACE keeps the protocol of the table",
+        ),
+        "clusteredTable.numClusteringColumnsLimit": (
+            "4",
+            "a table is clustered by at most 4 columns",
+        ),
+        "variant.forceUsePreviewTableFeature": (
+            "false",
+            "the feature is `variantType`",
+        ),
+        "variantShredding.forceUsePreviewTableFeature": (
+            "true",
+            "the feature is `variantShredding-preview`",
+        ),
+    },
+)
+REFUSED_BY_STREAMS = _refused(
+    "streams from and into a table",
+    {
+        "streaming.schemaTracking.enabled": (
+            "true",
+            "`schemaTrackingLocation` is followed where it is given",
+        ),
+        "typeWidening.allowTypeChangeStreamingDeltaSource": (
+            "true",
+            "a stream goes on, or asks, after a type became wider",
+        ),
+        "typeWidening.enableStreamingSchemaTracking": (
+            "false",
+            "a stream without `schemaTrackingLocation` goes on after a type became wider",
+        ),
+        "streaming.createDataFrame.dropNullColumns": (
+            "false",
+            "VOID columns are part of the rows",
+        ),
+        "streaming.sink.implicitCastForTypeMismatchOnly": (
+            "true",
+            "columns are cast where their type differs, and no others",
+        ),
+    },
+)
+REFUSED_BY_CONVERT = _refused(
+    "CONVERT TO DELTA of an Iceberg table",
+    {
+        "convert.iceberg.castTimeType": (
+            "false",
+            "an Iceberg column of type TIME is refused",
+        ),
+    },
+)
+REFUSED_BY_CLONE = _refused(
+    "CLONE",
+    {
+        "clone.replaceEnabled": (
+            "true",
+            "CLONE may replace a table",
+        ),
+        "restore.protocolDowngradeAllowed": (
+            "false",
+            "the protocol of the target never becomes lower",
+        ),
+    },
+)
+REFUSED_BY_RESTORE = _refused(
+    "RESTORE",
+    {
+        "restore.protocolDowngradeAllowed": (
+            "false",
+            "the protocol of the table never becomes lower",
+        ),
+    },
+)
+REFUSED_BY_DROP_COLUMN = _refused(
+    "ALTER TABLE DROP COLUMN",
+    {
+        "alterTable.dropColumn.enabled": (
+            "true",
+            "columns may be dropped where column mapping is on",
+        ),
+    },
+)
+REFUSED_BY_DROP_FEATURE = _refused(
+    "ALTER TABLE DROP FEATURE",
+    {
+        "tableFeatures.fastDropFeature.enabled": (
+            "true",
+            "a feature is dropped in one statement where that is possible",
+        ),
+        "tableFeatures.fastDropFeature.generateDVTombstones.enabled": (
+            "true",
+            "removed deletion vectors get tombstones, so that no older reader deletes their files",
+        ),
+    },
+)
+REFUSED_BY_MAPPING_REMOVAL = _refused(
+    "removing column mapping",
+    {
+        "columnMapping.allowRemoval": (
+            "true",
+            "`delta.columnMapping.mode` may be set to `none`",
+        ),
+    },
+)
+REFUSED_BY_ROW_TRACKING = _refused(
+    "enabling row tracking",
+    {
+        "rowTracking.backfill.enabled": (
+            "true",
+            "row tracking may be enabled on a table that has files",
+        ),
+    },
+)
+REFUSED_BY_SYNC_IDENTITY = _refused(
+    "ALTER COLUMN SYNC IDENTITY",
+    {
+        "identityColumn.allowSyncIdentityToLowerHighWaterMark.enabled": (
+            "false",
+            "the mark of an identity column never goes back",
+        ),
+    },
+)
+REFUSED_BY_FILE_SYSTEM_OPTIONS = _refused(
+    "reads and writes with such options",
+    {
+        "loadFileSystemConfigsFromDataFrameOptions": (
+            "true",
+            "options of a reader or writer that begin with `fs.` or `dfs.` count",
+        ),
+    },
+)
+REFUSED_BY_PATHS_WITH_VERSIONS = _refused(
+    "reads of such a path",
+    {
+        "timeTravel.resolveOnIdentifier.enabled": (
+            "true",
+            "a path that ends in `@v1` or `@` and a time names a version",
+        ),
+    },
+)
+REFUSED = (
+    REFUSED_BY_WRITES,
+    REFUSED_BY_DEFINITIONS,
+    REFUSED_BY_STREAMS,
+    REFUSED_BY_CONVERT,
+    REFUSED_BY_CLONE,
+    REFUSED_BY_RESTORE,
+    REFUSED_BY_DROP_COLUMN,
+    REFUSED_BY_DROP_FEATURE,
+    REFUSED_BY_MAPPING_REMOVAL,
+    REFUSED_BY_ROW_TRACKING,
+    REFUSED_BY_SYNC_IDENTITY,
+    REFUSED_BY_FILE_SYSTEM_OPTIONS,
+    REFUSED_BY_PATHS_WITH_VERSIONS,
+)
+"""Settings that are refused where they would change what a statement does."""
 
 HONOURED = tuple(
     value
@@ -555,3 +1383,53 @@ PROGRESS = DeltaConf(
     prefix="spark.puredelta.",
 )
 OWN = (ALLOW_REFLECTION, BOUNDS_TELL_NAN, FLUSH_FILES, IO, PROGRESS, RETRIES)
+
+# names and values of a session
+
+_EVERY = {
+    conf.key: conf
+    for conf in (*HONOURED, *WITHOUT_EFFECT, *(c for group in REFUSED for c in group.confs))
+}
+_FAMILIES = tuple(
+    conf.key
+    for conf in (
+        PROPERTY_DEFAULTS,
+        ALLOW_RENAME,
+        ALLOW_DROP,
+        ALLOW_RENAME_AND_DROP,
+        ALLOW_TYPE_CHANGE,
+    )
+)
+"""What names of settings begin with that end in a name of the user."""
+
+
+def check_settings(settings: Mapping[str, str]) -> None:
+    """Refuse values that are none, and warn of names that are none, once for each name.
+
+    Raises:
+        InvalidRequestError: a setting that is true or false is something else
+            (INVALID_CONF_VALUE_TYPE).
+    """
+    for key, value in settings.items():
+        if not key.startswith(PREFIX):
+            continue
+        conf = _EVERY.get(key)
+        if conf is None:
+            if not key.startswith(_FAMILIES):
+                _warn_of_unknown(key)
+        elif conf.kind is Kind.FLAG and value.strip().lower() not in {"true", "false"}:
+            raise InvalidRequestError(
+                f"The value {value!r} in the config {key} is invalid. It should be a 'boolean' "
+                "value: set it to true or false, or unset it.",
+                code=ErrorCode.INVALID_CONF_VALUE_TYPE,
+                setting=key,
+                value=value,
+            )
+
+
+@functools.cache
+def _warn_of_unknown(key: str) -> None:
+    names = {known.lower(): known for known in _EVERY}
+    near = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0.9)
+    hint = f" Did you mean {names[near[0]]}?" if near else ""
+    logger.warning("%s is no setting of delta-spark 4.4.0, and has no effect.%s", key, hint)

@@ -19,7 +19,8 @@ from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.log.replay.table_log import TableLog
 from puredelta.spark.jvm.hadoop.hadoop_files import qualified
 from puredelta.spark.jvm.session_state import default_file_system
-from puredelta.spark.session.session import is_connect
+from puredelta.spark.session.delta_conf import REFUSED_BY_FILE_SYSTEM_OPTIONS
+from puredelta.spark.session.session import is_connect, settings_of
 from puredelta.spark.session.storage import session_storage
 from puredelta.store.registry import has_scheme
 
@@ -50,6 +51,8 @@ def open_log(
         UnsupportedError: the storage cannot be reached (UNSUPPORTED_STORAGE).
         InvalidRequestError: an option is unknown, or the location cannot be one.
     """
+    if file_system_options(storage_options or {}):
+        REFUSED_BY_FILE_SYSTEM_OPTIONS.require_defaults(settings_of(spark))
     text = as_spark_means(spark, os.fspath(location))
     storage = session_storage(spark).with_options(storage_options)
     return TableLog.open(text, storage=storage)

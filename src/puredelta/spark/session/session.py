@@ -9,6 +9,7 @@ from enum import Enum
 from pyspark.sql import SparkSession
 
 from puredelta.spark.jvm.session_state import session_settings
+from puredelta.spark.session.delta_conf import check_settings
 
 _CONNECT_MODULE = "pyspark.sql.connect."
 
@@ -44,11 +45,15 @@ class SessionInfo:
     def of(cls, spark: SparkSession) -> SessionInfo:
         """Read the settings of ``spark``; runs no job.
 
+        Raises:
+            InvalidRequestError: one of delta-spark's is none of its values.
+
         Examples:
             >>> SessionInfo.of(spark).is_connect  # doctest: +SKIP
             False
         """
         made = settings_of(spark)
+        check_settings(made)
 
         def setting(key: str, default: str | None = None) -> str:
             """Ask Spark for a default that differs from one JVM to the next."""

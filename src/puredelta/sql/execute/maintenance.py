@@ -68,10 +68,12 @@ def vacuum_table(
 
 def vacuum_scope(
     spark: SparkSession, statement: VacuumStatement, views: TemporaryViews
-) -> VacuumScope:
-    """Return where a statement looks for files."""
+) -> VacuumScope | None:
+    """Return where a statement looks for files; None if it does not say."""
     if statement.inventory is not None:
         return Inventory(spark.sql(with_views(spark, statement.inventory, views)))
+    if statement.lite is None:
+        return None
     return Removed() if statement.lite else EVERYTHING
 
 

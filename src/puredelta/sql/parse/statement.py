@@ -117,7 +117,7 @@ class VacuumStatement:
     table: TableArgument
     retention_hours: float | None = None
     dry_run: bool = False
-    lite: bool = False
+    lite: bool | None = None
     inventory: str | None = None
     """The query of ``USING INVENTORY``, or the name of a table as one."""
 

@@ -10,8 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.read.read_table import read_named
 from puredelta.protocol.schema.sql_lexer import keywords
+from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.open_log import open_log
+from puredelta.spark.session.session import settings_of
 from puredelta.sql.relations.names import find_location
 from puredelta.sql.relations.table_changes import accept_changes, may_call
 from puredelta.sql.relations.views import RowNames
@@ -123,6 +125,7 @@ def _read(
         # A table whose directory has such a name stands for itself.
         if in_path is None or open_log(spark, path).exists():
             return read_named(spark, path, columns)
+        REFUSED_BY_PATHS_WITH_VERSIONS.require_defaults(settings_of(spark))
         return read_named(
             spark, root, columns, version=in_path.version, timestamp=in_path.timestamp
         )

@@ -1,0 +1,68 @@
+"""A condition that partition columns decide: those of OPTIMIZE, and of some ``replaceWhere``."""
+
+from __future__ import annotations
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import SparkSession
+
+from puredelta.commands.dml.resolve.statement import ResolvedStatement
+from puredelta.commands.dml.resolve.update_delete import resolve_rows
+from puredelta.commands.dml.spec.update_delete import DeleteSpec
+from puredelta.errors import ErrorCode, InvalidRequestError
+from puredelta.protocol.table.table_config import TableConfig
+from puredelta.spark.resolve.table_attributes import table_identity
+from puredelta.spark.session.session import SessionInfo
+
+_NO_COLUMN = ("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND", "INVALID_EXTRACT")
+
+
+def resolve_partition_condition(
+    spark: SparkSession, predicate: str, config: TableConfig
+) -> ResolvedStatement:
+    """Resolve a condition as that of a DELETE, whose files go as a whole; runs no job.
+
+    Raises:
+        InvalidRequestError: it is no text (FAILED_RECOGNIZE_PREDICATE), asks for more than
+            partition columns (NON_PARTITION_COLUMN_REFERENCE), has a subquery
+            (UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES) or is no boolean.
+    """
+    try:
+        statement = resolve_rows(
+            DeleteSpec(condition=predicate),
+            target_rows=table_identity(spark, config.schema),
+            config=config,
+            session=SessionInfo.of(spark),
+        )
+    except ParseException as error:
+        raise InvalidRequestError(
+            f"Cannot recognize the predicate '{predicate}'",
+            code=ErrorCode.FAILED_RECOGNIZE_PREDICATE,
+            predicate=predicate,
+        ) from error
+    except AnalysisException as error:
+        if not (error.getCondition() or "").startswith(_NO_COLUMN):
+            raise
+        name = (error.getMessageParameters() or {}).get("objectName", predicate)
+        raise _not_by_partition(name.replace("`", ""), config) from error
+    except InvalidRequestError as error:
+        if error.code is not ErrorCode.UNSUPPORTED_SUBQUERY:
+            raise
+        raise InvalidRequestError(
+            "Subquery is not supported in partition predicates.",
+            code=ErrorCode.UNSUPPORTED_SUBQUERY_IN_PARTITION_PREDICATES,
+            predicate=predicate,
+        ) from error
+    (clause,) = statement.not_matched_by_source
+    asked = frozenset() if clause.condition is None else clause.condition.target_columns
+    if others := sorted(asked - set(config.partition_columns)):
+        raise _not_by_partition(others[0], config)
+    return statement
+
+
+def _not_by_partition(name: str, config: TableConfig) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"Predicate references non-partition column '{name}'. Only the partition columns may be "
+        f"referenced: [{', '.join(config.partition_columns)}]",
+        code=ErrorCode.NON_PARTITION_COLUMN_REFERENCE,
+        column=name,
+    )
