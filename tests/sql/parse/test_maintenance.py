@@ -55,9 +55,9 @@ STATEMENTS: dict[str, Statement] = {
     "VACUUM t LITE RETAIN 5 HOURS DRY RUN": VacuumStatement(
         table=T, retention_hours=5, dry_run=True, lite=True
     ),
-    "VACUUM t DRY RUN FULL": VacuumStatement(table=T, dry_run=True),
+    "VACUUM t DRY RUN FULL": VacuumStatement(table=T, dry_run=True, lite=False),
     "VACUUM t USING INVENTORY (SELECT * FROM f(1)) FULL": VacuumStatement(
-        table=T, inventory="SELECT * FROM f(1)"
+        table=T, inventory="SELECT * FROM f(1)", lite=False
     ),
     "VACUUM t RETAIN 0 HOURS USING INVENTORY db.`files`": VacuumStatement(
         table=T, retention_hours=0, inventory="TABLE db.`files`"
