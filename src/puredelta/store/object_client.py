@@ -23,6 +23,7 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.store.access import object_access
 from puredelta.store.access.object_access import ObjectAccess
 from puredelta.store.base import StorageError, StoredFile, UnknownOutcomeError
+from puredelta.store.failures import Reason, explained, require_connection
 
 _clients: dict[tuple[object, ...], Any] = {}
 _lock = threading.Lock()
@@ -30,6 +31,8 @@ _DEBUG_PART = "\n\nDebug source"
 _SIGNED_QUERY = re.compile(
     r"(\w+://[^\s?\"]+)\?[^\s\"]*(?:sig|signature|token|credential)=[^\s\"]*", re.IGNORECASE
 )
+_ANSWER = ": <"
+"""Where the XML or HTML of an answer begins."""
 _TEXT_MAX = 1_000
 _NOT_IMPLEMENTED = re.compile(r"status code: 501|NotImplemented")
 # What a server answers when it has looked at a request and not done it.
@@ -68,6 +71,13 @@ _NO_CREDENTIALS = (
 )
 
 
+_NOT_ALLOWED = (
+    PermissionError,
+    exceptions.PermissionDeniedError,
+    exceptions.UnauthenticatedError,
+)
+
+
 class UnsupportedRequestError(StorageError):
     """The store does not have what was asked for, and has done nothing."""
 
@@ -83,7 +93,10 @@ class translated:  # noqa: N801 - as context managers of contextlib are named
         self._access, self._what, self._writes = access, what, writes
 
     def __enter__(self) -> None:
-        pass
+        try:
+            require_connection(self._access)
+        except StorageError as error:
+            raise StorageError(f"{self._what}: {error}") from None
 
     def __exit__(
         self,
@@ -97,27 +110,32 @@ class translated:  # noqa: N801 - as context managers of contextlib are named
     def _meant(self, error: Exception) -> Exception:
         if isinstance(error, StorageError):
             return error
-        text = f"{self._what}: {shown(error, self._access)}"
-        if _ASKS_THE_INSTANCE.search(text):
-            return PermissionError(f"{text}. {_NO_CREDENTIALS}")
+        whole = str(error)
+        if _ASKS_THE_INSTANCE.search(whole):
+            return PermissionError(f"{self._what}: {shown(error, self._access)}. {_NO_CREDENTIALS}")
+        failure = explained(whole, self._access)
         is_missing = isinstance(error, FileNotFoundError)
-        if is_missing and not self._writes and "NoSuchBucket" not in text:
-            return FileNotFoundError(text)
-        if isinstance(error, PermissionError | exceptions.PermissionDeniedError):
+        has_bucket = failure is None or failure.reason is not Reason.NO_BUCKET
+        if is_missing and not self._writes and has_bucket:
+            return FileNotFoundError(f"{self._what} is not there")
+        said = shown(error, self._access) if failure is None else failure.text
+        text = f"{self._what}: {said}"
+        if isinstance(error, _NOT_ALLOWED) or (
+            failure is not None and failure.reason is Reason.NOT_ALLOWED
+        ):
             return PermissionError(text)
-        if isinstance(error, exceptions.UnauthenticatedError):
-            return PermissionError(text)
-        if isinstance(error, exceptions.NotSupportedError) or _NOT_IMPLEMENTED.search(text):
+        if isinstance(error, exceptions.NotSupportedError) or _NOT_IMPLEMENTED.search(whole):
             return UnsupportedRequestError(text)
-        is_refused = is_missing or isinstance(error, ValueError) or _REFUSED.search(text)
-        if self._writes and not is_refused:
+        is_refused = is_missing or isinstance(error, ValueError) or _REFUSED.search(whole)
+        is_elsewhere = failure is not None and failure.reason is Reason.ELSEWHERE
+        if self._writes and not is_refused and not is_elsewhere:
             return UnknownOutcomeError(text)
         return StorageError(text)
 
 
 def shown(error: Exception, access: ObjectAccess) -> str:
     """Return what an error says, in short and without a secret."""
-    text = " ".join(str(error).partition(_DEBUG_PART)[0].split())
+    text = " ".join(str(error).partition(_DEBUG_PART)[0].partition(_ANSWER)[0].split())
     text = _SIGNED_QUERY.sub(r"\1", text)
     for secret in access.secrets:
         text = text.replace(secret, "***")
