@@ -128,8 +128,10 @@ def explained(whole: str, access: ObjectAccess) -> Failure | None:
             f"there is no {names.bucket} {access.url} at {endpoint} ({code or 'not found'}): check "
             f"its name, and {names.endpoint}",
         )
-    if code in _EXPIRED:
-        said = f"{endpoint} says that the token for {bucket} has expired ({code})"
+    is_silent = status == "400" and "performing HEAD" in whole  # an answer without a body
+    if code in _EXPIRED or is_silent:
+        may = "may have" if is_silent else "has"
+        said = f"{endpoint} says that the token for {bucket} {may} expired ({code or status})"
         return Failure(Reason.NOT_ALLOWED, f"{said}: set a new {names.token}")
     if code == "RequestTimeTooSkewed":
         said = f"{endpoint} refuses {bucket}, since the clock of this machine is wrong ({code})"

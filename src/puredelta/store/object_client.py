@@ -6,6 +6,7 @@ Every request has a time limit and is repeated with random, growing waits: see `
 from __future__ import annotations
 
 import itertools
+import os
 import random
 import re
 import threading
@@ -27,6 +28,9 @@ from puredelta.store.failures import Reason, explained, require_connection
 
 _clients: dict[tuple[object, ...], Any] = {}
 _lock = threading.Lock()
+_CLIENTS_MAX = 64
+"""Stores keep their own: a renewed token makes another client, and the oldest one is forgotten."""
+_READ_BY_OBSTORE = ("AWS_", "AZURE_", "GOOGLE_")
 _DEBUG_PART = "\n\nDebug source"
 _SIGNED_QUERY = re.compile(
     r"(\w+://[^\s?\"]+)\?[^\s\"]*(?:sig|signature|token|credential)=[^\s\"]*", re.IGNORECASE
@@ -45,9 +49,11 @@ def client_of(access: ObjectAccess) -> Any:
     Raises:
         InvalidRequestError: the options do not fit, or one that is needed is missing.
     """
-    identity = access.identity()
+    identity = (access.identity(), *_of_environment())
     with _lock:
         if identity not in _clients:
+            while len(_clients) >= _CLIENTS_MAX:
+                del _clients[next(iter(_clients))]
             try:
                 _clients[identity] = from_url(**access.arguments())
             except (exceptions.BaseError, OSError, ValueError) as error:
@@ -58,6 +64,11 @@ def client_of(access: ObjectAccess) -> Any:
                     path=access.url,
                 ) from None
         return _clients[identity]
+
+
+def _of_environment() -> Iterator[tuple[str, str]]:
+    """Yield what obstore reads of the environment when a client is made: keys may be renewed."""
+    return ((k, v) for k, v in sorted(os.environ.items()) if k.upper().startswith(_READ_BY_OBSTORE))
 
 
 _ASKS_THE_INSTANCE = re.compile(r"//(169\.254\.169\.254|metadata\.google\.internal|metadata)/")

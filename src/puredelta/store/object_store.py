@@ -15,10 +15,11 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Concatenate, TypeVar, cast
 
 import obstore
 from obstore import exceptions
+from typing_extensions import ParamSpec
 
 from puredelta.errors import ErrorCode, UnsupportedError
 from puredelta.store.access.location import ObjectLocation
@@ -54,6 +55,27 @@ _atomic_roots: set[tuple[object, ...]] = set()
 """The roots whose store was seen to refuse a second put, for the length of the process."""
 
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _renewing(
+    request: Callable[Concatenate[ObjectStore, _P], _R],
+) -> Callable[Concatenate[ObjectStore, _P], _R]:
+    """Make a request that is refused once more, with the key that there is by now, if another."""
+
+    @functools.wraps(request)
+    def requested(store: ObjectStore, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return request(store, *args, **kwargs)
+        except PermissionError:
+            if not store.renew():
+                raise
+        return request(store, *args, **kwargs)
+
+    return requested
+
+
 class ObjectStore:
     """The `puredelta.store.base.Store` of one directory of a bucket."""
 
@@ -65,10 +87,12 @@ class ObjectStore:
         open_at: Callable[[str], Store],
         directories: Directories | None = None,
         begun: ReadFiles = MappingProxyType({}),
+        access_now: Callable[[], ObjectAccess] | None = None,
     ) -> None:
         """``directories`` removes what stands for directories; ``begun`` are files that are read
-        already.
+        already. ``access_now`` reads the settings again: a key may have been renewed.
         """
+        self._access_now = access_now
         self._directories = directories
         self._access = access
         self._client = client_of(access)
@@ -87,6 +111,15 @@ class ObjectStore:
     def access(self) -> ObjectAccess:
         """How the bucket is reached, for workers that read and write data files."""
         return self._access
+
+    def renew(self) -> bool:
+        """Read the settings and the environment again; return whether they say something else."""
+        access = self._access if self._access_now is None else self._access_now()
+        client = client_of(access)
+        if client is self._client:
+            return False
+        self._access, self._client = access, client
+        return True
 
     def at(self, uri: str) -> Store:
         """Open another directory with the settings of the same session."""
@@ -125,6 +158,17 @@ class ObjectStore:
 
     def list_from(self, directory: str, start: str = "") -> Iterator[StoredFile]:
         """Yield the objects of one directory in name order, with a request per 1,000 names."""
+        files = self._list_from(directory, start)
+        here = directory.strip("/")
+        wanted = (
+            file
+            for file in files
+            if file.directory == here and file.name >= start and not file.name.startswith(".")
+        )
+        yield from sorted(wanted, key=lambda file: file.path)
+
+    @_renewing
+    def _list_from(self, directory: str, start: str) -> list[StoredFile]:
         prefix = self._key(directory)
         with self._translated(directory):
             if start:
@@ -134,20 +178,26 @@ class ObjectStore:
                 found: Iterable[Any] = (entry for page in pages for entry in page)
             else:
                 found = directory_of(self._client, prefix)["objects"]
-            files = [self._stored(entry) for entry in found]
-        here = directory.strip("/")
-        wanted = (
-            file
-            for file in files
-            if file.directory == here and file.name >= start and not file.name.startswith(".")
-        )
-        yield from sorted(wanted, key=lambda file: file.path)
+            return [self._stored(entry) for entry in found]
 
     def walk(self, directory: str) -> Iterator[StoredFile]:
         """Yield every object below a directory, but none that stands for one with objects in it."""
         return (file for file, is_marker in marked(self._walk(directory)) if not is_marker)
 
     def _walk(self, directory: str) -> Iterator[StoredFile]:
+        files = self._walked(directory)
+        try:
+            first = next(files, None)
+        except PermissionError:
+            if not self.renew():
+                raise
+            files = self._walked(directory)
+            first = next(files, None)
+        if first is not None:
+            yield first
+            yield from files
+
+    def _walked(self, directory: str) -> Iterator[StoredFile]:
         prefix = self._key(directory)
         with self._translated(directory):
             parted = self._access.url.startswith(_LISTS_FROM_A_KEY)
@@ -176,6 +226,7 @@ class ObjectStore:
         """Return the whole content, in one request."""
         return self._begun[path].result() if path in self._begun else self._read(path)
 
+    @_renewing
     def _read(self, path: str) -> bytes:
         key = self._key(path)
         with self._translated(path):
@@ -190,20 +241,23 @@ class ObjectStore:
             open_at=self._open_at,
             directories=self._directories,
             begun=begun,
+            access_now=self._access_now,
         )
 
     def open(self, path: str) -> BinaryIO:
         """Open for reading anywhere; one request, which gets the last 64 KB."""
         if path in self._begun:
             return io.BytesIO(self.read(path))
-        key = self._key(path)
-
-        def read_range(start: int, length: int) -> bytes:
-            with self._translated(path):
-                return bytes(obstore.get_range(self._client, key, start=start, length=length))
-
+        read_range = functools.partial(self._read_range, path)
         return cast("BinaryIO", RangedFile(self.read_end(path, END_BYTES), read_range))
 
+    @_renewing
+    def _read_range(self, path: str, start: int, length: int) -> bytes:
+        key = self._key(path)
+        with self._translated(path):
+            return bytes(obstore.get_range(self._client, key, start=start, length=length))
+
+    @_renewing
     def read_end(self, path: str, num_bytes: int) -> FileEnd:
         """Return the last bytes by a suffix range; Azure has none and is asked for the size."""
         key = self._key(path)
@@ -237,6 +291,7 @@ class ObjectStore:
         """
         return self._put_new(path, content)
 
+    @_renewing
     def _put_new(self, path: str, content: bytes) -> PutOutcome:
         key = self._key(path)
         with translated(self._access, self._named(path), writes=True):
@@ -246,12 +301,14 @@ class ObjectStore:
                 return PutOutcome.ALREADY_EXISTS
         return PutOutcome.CREATED
 
+    @_renewing
     def put(self, path: str, content: bytes) -> None:
         """Create or replace the object."""
         key = self._key(path)
         with translated(self._access, self._named(path), writes=True):
             obstore.put(self._client, key, content)
 
+    @_renewing
     def move(self, path: str, new_path: str) -> None:
         """Copy the object inside the store, then delete it under its old name."""
         old, new = self._key(path), self._key(new_path)
@@ -259,12 +316,14 @@ class ObjectStore:
             obstore.copy(self._client, old, new)
             obstore.delete(self._client, old)
 
+    @_renewing
     def delete(self, path: str) -> None:
         """Remove one object."""
         key = self._key(path)
         with self._translated(path), contextlib.suppress(FileNotFoundError):
             obstore.delete(self._client, key)
 
+    @_renewing
     def delete_tree(self, directory: str) -> None:
         """Remove everything below a directory, with a request per 1,000 objects where it can."""
         if not directory.strip("/"):
@@ -300,6 +359,7 @@ class ObjectStore:
             path = path.rpartition("/")[0]
         return any(removed)
 
+    @_renewing
     def exists(self, path: str) -> bool:
         """Return whether there is such an object, or one below it; two requests at most."""
         key = self._key(path)

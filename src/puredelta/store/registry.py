@@ -15,7 +15,7 @@ from typing import Protocol
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.protocol.actions.paths import canonical_path, encode_uri
 from puredelta.store.access.location import ObjectLocation, parse_object_location
-from puredelta.store.access.object_access import Untranslated
+from puredelta.store.access.object_access import ObjectAccess, Untranslated
 from puredelta.store.access.translate import translate
 from puredelta.store.base import Directories, Store
 from puredelta.store.local import LocalStore
@@ -59,6 +59,8 @@ class Storage:
     """Options of object stores by obstore's names, which win over the settings."""
     file_systems: FileSystems | None = None
     """The session's own file systems; ``None`` where no JVM is in reach."""
+    read_again: Callable[[], Storage] | None = field(default=None, repr=False, compare=False)
+    """Reads the settings of the session as they are by now; ``None`` where there is no session."""
 
     def with_options(self, options: Mapping[str, object] | None) -> Storage:
         """Return this storage with options of one call, Hadoop's names or obstore's.
@@ -70,7 +72,13 @@ class Storage:
             return self
         hadoop = {key: str(value) for key, value in options.items() if key.startswith(_HADOOP)}
         own = {key: value for key, value in options.items() if not key.startswith(_HADOOP)}
-        return replace(self, settings={**self.settings, **hadoop}, options={**self.options, **own})
+        again = self.read_again
+        return replace(
+            self,
+            settings={**self.settings, **hadoop},
+            options={**self.options, **own},
+            read_again=None if again is None else lambda: again().with_options(options),
+        )
 
     def packed(self) -> str:
         """Return what is needed without a JVM as text, for `with_packed` in another process."""
@@ -116,18 +124,23 @@ class Storage:
         return self._in_hadoop(text, None) if found is None else self._in_cloud(found, text)
 
     def _in_cloud(self, location: ObjectLocation, text: str) -> Store:
-        access = translate(location, self.settings, self.options)
+        access = _access(self, location)
         if isinstance(access, Untranslated):
             return self._in_hadoop(text, access.reason)
-        if _allows_http(os.environ) and "allow_http" not in access.client_options:
-            options = {**access.client_options, "allow_http": "true"}
-            access = replace(access, client_options=options)
+        again = self.read_again
+
+        def access_now() -> ObjectAccess:
+            now = _access(self if again is None else again(), location)
+            return access if isinstance(now, Untranslated) else now
+
         systems = self.file_systems
         if systems is None:
-            return ObjectStore(location, access, open_at=self.open)
+            return ObjectStore(location, access, open_at=self.open, access_now=access_now)
         known = location.named_for(systems.has_scheme)
         directories = systems if systems.has_scheme(known.scheme) else None
-        return ObjectStore(known, access, open_at=self.open, directories=directories)
+        return ObjectStore(
+            known, access, open_at=self.open, directories=directories, access_now=access_now
+        )
 
     def _in_hadoop(self, location: str, reason: str | None) -> Store:
         """Leave a location to the session's own file system."""
@@ -137,6 +150,16 @@ class Storage:
                 _say_once(scheme, reason)
             return self.file_systems.open(location, open_at=self.open)
         raise _unreachable(location, scheme, reason)
+
+
+def _access(storage: Storage, location: ObjectLocation) -> ObjectAccess | Untranslated:
+    access = translate(location, storage.settings, storage.options)
+    if isinstance(access, Untranslated):
+        return access
+    if _allows_http(os.environ) and "allow_http" not in access.client_options:
+        options = {**access.client_options, "allow_http": "true"}
+        return replace(access, client_options=options)
+    return access
 
 
 NO_SESSION = Storage()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
+import re
 import sys
 import tempfile
 import time
@@ -99,6 +100,11 @@ def obstore_module(name: str = "obstore") -> Any:
         ) from missing
 
 
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+_ANSWER = ": <"
+"""Where the answer of a store begins, which may repeat a token."""
+
+
 @contextmanager
 def errors_of_system(path: DataPath) -> Iterator[None]:
     """Raise errors of a store as those of the system, without what obstore prints for debugging.
@@ -112,7 +118,11 @@ def errors_of_system(path: DataPath) -> Iterator[None]:
 
 
 def _of_system(failure: Exception, path: DataPath) -> OSError:
-    reason = str(failure).partition("\n")[0] or type(failure).__name__
+    first = str(failure).partition("\n")[0]
+    code = _CODE.search(first)
+    reason = first.partition(_ANSWER)[0] or type(failure).__name__
+    if code is not None:
+        reason += f" ({code[1]})"
     text = f"{label(path)}: {type(failure).__name__}: {reason}"
     if isinstance(failure, FileNotFoundError):
         return FileNotFoundError(f"{label(path)}: there is no such file")

@@ -41,6 +41,7 @@ class DataPaths:
 
         ``None``: it has no way to one of them.
         """
+        self._stores.clear()  # a key may have been renewed since the last job
         uris = absolute_uris(root_uri, encoded_paths)
         found = [self.find(uri, size) for uri, size in zip(uris, sizes_bytes, strict=True)]
         reached = [path for path in found if path is not None]
@@ -55,6 +56,7 @@ class DataPaths:
 
 
 def _fields(store: ObjectStore) -> StoreFields:
+    store.renew()
     arguments = store.access.arguments()
     return arguments.pop("url"), pickle.dumps(arguments)
 

@@ -28,6 +28,7 @@ def session_storage(spark: SparkSession) -> Storage:
         settings=_Late(lambda: _settings(spark)),
         options=_Late(lambda: _options(spark)),
         file_systems=HadoopFileSystems(spark) if has_jvm(spark) else None,
+        read_again=lambda: session_storage(spark),
     )
 
 
