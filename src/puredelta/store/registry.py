@@ -29,6 +29,8 @@ _ALLOW_HTTP = ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP")
 # As Hadoop reads it: a colon before the first slash ends a scheme. One letter is a drive.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _LOCAL = "file:"
+_NO_FILE_NAME = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+"""Halves of surrogate pairs that stand for no byte of a file name."""
 _HADOOP = ("fs.", "dfs.", "google.cloud.")
 _OF_CLOUDS = ("fs.s3a.", "fs.azure.", "fs.gs.", "google.cloud.")
 _OF_HDFS = ("dfs.namenode.http", "dfs.ha.namenodes.", "dfs.http.policy")
@@ -109,9 +111,9 @@ class Storage:
             'file:/data/my table'
         """
         text = os.fspath(location)
-        if not text or "\0" in text:
+        if not text or "\0" in text or _NO_FILE_NAME.search(text) is not None:
             raise InvalidRequestError(
-                f"{text!r} is not the location of a table. Pass a path or a URI.",
+                f"{text!a} is not the location of a table. Pass a path or a URI.",
                 code=ErrorCode.PATH_DOES_NOT_EXIST,
                 path=text,
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from puredelta.errors import CorruptTableError, ErrorCode
+from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError
 from puredelta.log.commit.conflicts import OurCommit
 from puredelta.log.commit.isolation import IsolationLevel
 from puredelta.log.commit.row_ids import (
@@ -32,6 +32,7 @@ from puredelta.protocol.table.table_config import TableConfig
 
 NO_VERSION = -1
 
+_SHOWN = 60
 _ICT_VERSION = "delta.inCommitTimestampEnablementVersion"
 _ICT_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
 
@@ -188,7 +189,16 @@ def build_actions(
 
 def encode_commit(actions: tuple[Action, ...]) -> bytes:
     """Write the content of a commit file: one action per line (X-01)."""
-    return "".join(f"{encode_action(action)}\n" for action in actions).encode()
+    text = "".join(f"{encode_action(action)}\n" for action in actions)
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        shown = text[max(0, error.start - _SHOWN) : error.end]
+        raise InvalidRequestError(
+            f"A text of this commit is no Unicode, since half of a surrogate pair is alone in it: "
+            f"...{shown!a}. Leave the character out, or write the whole pair.",
+            code=ErrorCode.INVALID_ARGUMENT,
+        ) from error
 
 
 def _not_created(winner: WinningCommit) -> CorruptTableError:

@@ -186,6 +186,10 @@ def _described(source: S, end: bytes, describe: Callable[[S, bytes], R]) -> R | 
         return describe(source, end)
     except NoFooterError as error:
         return error
+    except UnicodeDecodeError as error:  # Arrow gives names as texts when they are asked for
+        named = NoFooterError(f"a name in its schema is no UTF-8: {error.object!r}")
+        named.__cause__ = error
+        return named
 
 
 class NoFooterError(Exception):

@@ -18,6 +18,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from puredelta.errors import ErrorCode, InvalidRequestError
+
 Answer = TypeVar("Answer")
 
 CATALYST = "org.apache.spark.sql.catalyst"
@@ -259,3 +261,19 @@ def insist(call: Callable[[], Answer], tries: int = _TRIES_MAX) -> Answer:
         if tries <= 1:
             raise
     return insist(call, tries - 1)
+
+
+def require_unicode(text: str) -> None:
+    """Refuse a text that no JVM can be sent: Py4J says nothing of the reason.
+
+    Raises:
+        InvalidRequestError: half of a surrogate pair is alone in it (INVALID_ARGUMENT).
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError(
+            f"{text[max(0, error.start - 40) : error.end]!a}: the last character is half of a "
+            "surrogate pair, and no Unicode. Leave it out, or write the whole pair.",
+            code=ErrorCode.INVALID_ARGUMENT,
+        ) from error

@@ -22,6 +22,7 @@ from puredelta.spark.jvm.classes import (
     CATALYST,
     class_name,
     java_class,
+    require_unicode,
     scala_none,
     scala_seq,
     seq_items,
@@ -170,9 +171,11 @@ def parsed(spark: SparkSession, expression: str | Column) -> Expression:
 
     Raises:
         pyspark.errors.ParseException: the text is no expression.
+        InvalidRequestError: it is no Unicode.
     """
     session = session_of(spark)
     if isinstance(expression, str):
+        require_unicode(expression)
         return Expression(session.sessionState().sqlParser().parseExpression(expression))
     column: Any = expression
     return Expression(session.expression(column._jc))

@@ -19,6 +19,7 @@ from puredelta.spark.jvm.classes import (
     java_class,
     java_constant,
     java_map,
+    require_unicode,
     scala_map,
     scala_none,
     scala_object,
@@ -227,7 +228,9 @@ def parsed_plan(spark: SparkSession, text: str) -> Plan:
 
     Raises:
         pyspark.errors.ParseException: the parser refuses the text.
+        InvalidRequestError: it is no Unicode.
     """
+    require_unicode(text)
     return Plan(session_of(spark).sessionState().sqlParser().parsePlan(text))
 
 

@@ -104,7 +104,7 @@ def curve_table(
     sections: list[list[int]] = []
     for number, count in enumerate(num_ranges):
         rows = sample.filter(pc.equal(sample[BIN], number)).combine_chunks()
-        columns = [_array(rows[name]) for name in names]
+        columns = [_readable(_array(rows[name])) for name in names]
         between = [curve.bounds(column) for column in columns]
         for known, found in zip(bounds, between, strict=True):
             known.append(found.to_pylist())
@@ -120,6 +120,18 @@ def curve_table(
             _CUTS: pa.array(sections, pa.list_(pa.int64())),
         }
     )
+
+
+def _readable(values: pa.Array) -> pa.Array:
+    """Return texts that Python can hold: Spark's may be any bytes. Bounds need not be exact."""
+    if not pa.types.is_string(values.type):
+        return values
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        texts = (value.as_py() for value in values.view(pa.binary()))
+        return pa.array([t if t is None else t.decode(errors="replace") for t in texts], "string")
+    return values
 
 
 def _placed(rows: DataFrame, curve: Curve, keys: Sequence[str], sections_max: int) -> DataFrame:

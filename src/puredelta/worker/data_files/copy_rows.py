@@ -165,8 +165,15 @@ def by_partition(
     starts = np.flatnonzero(np.diff(places[order], prepend=-1))
     for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
         chosen = order[start:stop]
-        values = tuple(_hive_text(rows[name][int(chosen[0])].as_py()) for name in names)
+        values = tuple(_hive_text(_value(rows[name][int(chosen[0])])) for name in names)
         yield values, stored.take(pa.array(chosen))
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        raise OnlySparkError("the partition of a text that is no UTF-8 is named by Spark") from None
 
 
 def _hive_text(value: Any) -> str | None:

@@ -147,7 +147,15 @@ def _same_values(columns: list[pa.Array], num_rows: int) -> Iterator[tuple[_Key,
         changes |= places[1:] != places[:-1]
     starts = [0, *(np.flatnonzero(changes) + 1).tolist()]
     for start, end in zip(starts, [*starts[1:], num_rows], strict=True):
-        yield tuple(column[start].as_py() for column in columns), start, end
+        yield tuple(_value(column[start]) for column in columns), start, end
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    """Return a value; what is no UTF-8 in a text becomes U+FFFD, as in partitions of Spark."""
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        return scalar.as_buffer().to_pybytes().decode(errors="replace")
 
 
 def _writer_options(rows: pa.Table) -> dict[str, Any]:

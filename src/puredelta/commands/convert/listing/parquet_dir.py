@@ -6,14 +6,17 @@ over the same directory give the same table (W-28a).
 
 from __future__ import annotations
 
-from collections.abc import Sized
+import re
+from collections.abc import Iterable, Sized
 from functools import lru_cache
 
 from puredelta.commands.convert.listing.sink_log import read_sink_log
-from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError
+from puredelta.errors import ErrorCode, InvalidRequestError, TableNotFoundError, UnsupportedError
 from puredelta.store.base import Store, StoredFile
 
 _HIDDEN = ("_", ".")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""A byte of a file name that is no text."""
 
 
 def list_data_files(store: Store, *, use_metadata_log: bool = True) -> tuple[StoredFile, ...]:
@@ -30,7 +33,24 @@ def list_data_files(store: Store, *, use_metadata_log: bool = True) -> tuple[Sto
     if files is None:
         files = [f for f in store.walk("") if is_visible(f.path)]
     require_files(store, files)
+    _require_texts(store, files)
     return tuple(sorted(files, key=lambda f: f.path))
+
+
+def _require_texts(store: Store, files: Iterable[StoredFile]) -> None:
+    """Refuse names that are no UTF-8: Spark cannot open such a file, nor the log name its values.
+
+    Raises:
+        UnsupportedError: there is one (UNSUPPORTED_DATA_FILE).
+    """
+    for file in files:
+        if not file.path.isascii() and _SURROGATE.search(file.path) is not None:
+            raise UnsupportedError(
+                f"The name of {file.path!a} in {store.root_uri} is no UTF-8, so Spark cannot open "
+                "the file. Rename it, or the directory it is in.",
+                code=ErrorCode.UNSUPPORTED_DATA_FILE,
+                path=store.root_uri,
+            )
 
 
 def require_files(store: Store, files: Sized) -> None:

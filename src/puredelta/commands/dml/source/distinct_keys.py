@@ -65,7 +65,12 @@ def _whole_numbers(parts: Sequence[pa.ChunkedArray]) -> Sequence[Any]:
 def _values(parts: Sequence[pa.ChunkedArray], values_max: int) -> Sequence[Any] | None:
     values = _united([part.cast(plain_type(part.type)) for part in parts])
     distinct = pc.drop_null(pc.unique(values))
-    return tuple(distinct.to_pylist()) if len(distinct) <= values_max else None
+    if len(distinct) > values_max:
+        return None
+    try:
+        return tuple(distinct.to_pylist())
+    except UnicodeDecodeError:  # Spark's texts may be any bytes; such keys are looked up as bytes
+        return None
 
 
 def _united(parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:

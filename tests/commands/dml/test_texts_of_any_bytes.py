@@ -1,0 +1,87 @@
+"""Texts that are no UTF-8: Spark's may hold any bytes, as those of a Latin-1 file do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from puredelta.api import sql, write
+from puredelta.errors import CorruptTableError, ErrorCode, InvalidRequestError, UnsupportedError
+
+_LATIN, _TORN = "CAST(unhex('FF41') AS STRING)", "CAST(unhex('C328') AS STRING)"
+_ROWS = f"SELECT {_LATIN} AS k, 1 AS v UNION ALL SELECT {_TORN}, 2 UNION ALL SELECT 'zz', 3"
+_NEW = f"SELECT {_LATIN} AS k, 10 AS v UNION ALL SELECT {_TORN}, 20 UNION ALL SELECT 'new', 30"
+
+
+def contents(spark: SparkSession, path: Path) -> list[tuple[str, int]]:
+    rows = sql(spark, f"SELECT hex(k) AS k, v FROM delta.`{path}`").collect()
+    return sorted((row.k, row.v) for row in rows)
+
+
+def test_keys_are_compared_as_bytes_and_files_are_ordered_by_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    write(spark.sql(_ROWS).coalesce(1), path)
+    merged = f"MERGE INTO delta.`{path}` t USING ({_NEW}) s ON t.k = s.k "
+    sql(spark, merged + "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *")
+    expected = [("6E6577", 30), ("7A7A", 3), ("C328", 20), ("FF41", 10)]
+    assert contents(spark, path) == expected
+    sql(spark, f"OPTIMIZE delta.`{path}` ZORDER BY (k)")
+    assert contents(spark, path) == expected
+    sql(spark, f"UPDATE delta.`{path}` SET v = 5 WHERE k >= {_TORN}")
+    assert contents(spark, path)[2:] == [("C328", 5), ("FF41", 5)]
+
+
+def test_a_partition_has_the_replacement_character_as_in_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    write(spark.sql(_ROWS), path, partition_by="k")
+    merged = f"MERGE INTO delta.`{path}` t USING ({_NEW}) s ON t.k = s.k AND t.v = s.v "
+    sql(spark, merged + "WHEN NOT MATCHED THEN INSERT *")
+    found = contents(spark, path)
+    assert [k for k, _ in found] == ["6E6577", "7A7A", *["EFBFBD28"] * 2, *["EFBFBD41"] * 2]
+
+
+@pytest.mark.parametrize("name", [b"a\xff.parquet", b"k=\xff/a.parquet"])
+def test_a_file_whose_name_is_no_utf8_is_not_converted(
+    spark: SparkSession, tmp_path: Path, name: bytes
+) -> None:
+    file = Path(str(tmp_path), name.decode(errors="surrogateescape"))
+    file.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.table({"v": [1]}), str(tmp_path / "x"))
+    (tmp_path / "x").rename(file)
+    with pytest.raises(UnsupportedError, match=r"udcff.* is no UTF-8") as caught:
+        sql(spark, f"CONVERT TO DELTA parquet.`{tmp_path}` PARTITIONED BY (k STRING)")
+    assert caught.value.code is ErrorCode.UNSUPPORTED_DATA_FILE
+
+
+def test_a_column_whose_name_is_no_utf8_names_the_file(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"kk": [1], "v": [2]}), file, store_schema=False)
+    file.write_bytes(file.read_bytes().replace(b"kk", b"k\xff"))
+    with pytest.raises(CorruptTableError, match=r"a\.parquet") as caught:
+        sql(spark, f"CONVERT TO DELTA parquet.`{tmp_path}`")
+    assert caught.value.code is ErrorCode.FAILED_READ_FILE_FOOTER
+
+
+@pytest.mark.parametrize("option", ["userMetadata", "replaceWhere", "txnAppId"])
+def test_half_of_a_surrogate_pair_is_refused_with_a_code(
+    spark: SparkSession, tmp_path: Path, option: str
+) -> None:
+    path = tmp_path / "t"
+    write(spark.range(1), path)
+    options = {option: "id <> 'a\ud800'" if option == "replaceWhere" else "a\ud800"}
+    options |= {"txnVersion": "1"} if option == "txnAppId" else {}
+    with pytest.raises(InvalidRequestError, match="surrogate pair") as caught:
+        write(spark.range(1), path, mode="overwrite", options=options)
+    assert caught.value.code is ErrorCode.INVALID_ARGUMENT
+    with pytest.raises(InvalidRequestError, match="surrogate pair"):
+        sql(spark, f"DELETE FROM delta.`{path}` WHERE id = '\ud800'")
+    with pytest.raises(InvalidRequestError, match="is not the location of a table"):
+        write(spark.range(1), tmp_path / "\ud800")
