@@ -12,6 +12,8 @@ Traps this module knows:
 * delta-rs writes string views, with which Arrow can do little; they are read as strings.
 * What Arrow cannot read or does not implement comes as an error of Arrow or of the system
   alike: either says that Spark has to do it, or to say what is wrong with the file.
+* A look at a column chunk of a damaged footer ends the process (`puredelta.worker.footers`), so
+  chunks are only looked at after `OpenFile.require_sound`. To decode one raises an error.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from puredelta.worker.files import DataPath
+from puredelta.worker.footers.sound_kinds import require_sound_file
 from puredelta.worker.limits import LIMITS
 from puredelta.worker.plain_types import without_views
 from puredelta.worker.range_file import RangeFile
@@ -56,9 +59,11 @@ class OpenFile:
     """
 
     def __init__(self, source: DataPath | pa.NativeFile) -> None:
+        self._is_sound = False
         self._object = RangeFile(source) if isinstance(source, tuple) else None
         if self._object is not None:
             source = pa.PythonFile(self._object, mode="r")
+        self._source: str | pa.NativeFile = source
         self._reader = pq.ParquetReader()
         options: dict[str, Any] = {"pre_buffer": False, "coerce_int96_timestamp_unit": "us"}
         try:
@@ -68,6 +73,17 @@ class OpenFile:
         self.metadata: pq.FileMetaData = self._reader.metadata
         # Only a file that says what Arrow it was made of can have other types than Parquet's.
         self._may_have_views = _ARROW_SCHEMA in (self.metadata.metadata or ())
+
+    def require_sound(self) -> None:
+        """Check the footer, once. Call it before column chunks of ``metadata`` are looked at."""
+        if self._is_sound:
+            return
+        if isinstance(self._source, str):
+            with open(self._source, "rb") as file:  # noqa: PTH123 - as pyarrow opens it
+                require_sound_file(file)
+        else:
+            require_sound_file(self._source)
+        self._is_sound = True
 
     @property
     def num_row_groups(self) -> int:
@@ -107,10 +123,15 @@ class OpenFile:
     def _decoded(
         self, batch_rows: int, groups: Sequence[int], leaves: Sequence[int] | None
     ) -> Iterator[pa.RecordBatch]:
-        batches: Iterator[pa.RecordBatch] = self._reader.iter_batches(
+        missing = sum(self.metadata.row_group(group).num_rows for group in groups)
+        for batch in self._reader.iter_batches(
             batch_rows, list(groups), column_indices=leaves, use_threads=False
-        )
-        return map(_without_views, batches) if self._may_have_views else batches
+        ):
+            missing -= batch.num_rows
+            yield _without_views(batch) if self._may_have_views else batch
+        if missing:
+            # Arrow decodes what pages hold, whatever a footer says; positions go by the footer.
+            raise pa.ArrowInvalid(f"the footer says of {missing} rows more than its pages hold")
 
     def _fetched(
         self,
@@ -126,6 +147,7 @@ class OpenFile:
 
     def chunks(self, group: int, leaves: Sequence[int] | None) -> Iterator[tuple[int, int]]:
         """Yield where the column chunks of a row group begin and end; ``None``: of all leaves."""
+        self.require_sound()
         described = self.metadata.row_group(group)
         for leaf in range(described.num_columns) if leaves is None else leaves:
             chunk = described.column(leaf)
@@ -148,16 +170,19 @@ def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch if schema is written else batch.cast(schema)
 
 
-def opened(path: DataPath) -> OpenFile:
-    """Open a file to read some of its rows.
+def opened(path: DataPath, *, describes: bool = False) -> OpenFile:
+    """Open a file to read some of its rows; ``describes``: and to look at its column chunks.
 
     Raises:
         OnlySparkError: Arrow cannot read it here.
     """
     try:
-        return OpenFile(path)
+        file = OpenFile(path)
+        if describes:
+            file.require_sound()
     except (OSError, pa.ArrowException) as failure:
         raise OnlySparkError(f"{type(failure).__name__}: {failure}") from failure
+    return file
 
 
 def read_batches(

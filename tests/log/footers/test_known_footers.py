@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.log.footers import known_footers
-from puredelta.log.footers.chunk_shapes import UnknownBytesError, Walk
 from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.log.footers.known_footers import KnownFooters
 from puredelta.log.footers.parquet_footer import (
+    FooterEnd,
     NoFooterError,
     parse_footer,
     schema_message,
@@ -34,6 +34,8 @@ from puredelta.protocol.schema.types import (
     ArrayType,
     DecimalType,
 )
+from puredelta.worker.footers.chunk_shapes import Walk
+from puredelta.worker.footers.thrift_compact import UnsupportedLayoutError
 from tests.commands.convert.other_files import FROM_ARROW, random_table
 from tests.log.footers.test_file_stats import struct, table_config
 
@@ -52,12 +54,12 @@ SCHEMA = struct(
 )
 
 
-def end_of(content: bytes) -> bytes:
-    length = int.from_bytes(content[-8:-4], "little")
-    return content[-8 - length :]
+def end_of(content: bytes) -> FooterEnd:
+    length = int.from_bytes(content[-8:-4], "little") + 8
+    return FooterEnd(content[-length:], len(content) - length)
 
 
-def by_arrow(statistics: TableStatistics, end: bytes) -> tuple[str, str]:
+def by_arrow(statistics: TableStatistics, end: FooterEnd) -> tuple[str, str]:
     footer = parse_footer(end)
     message = schema_message(footer)
     return schema_text(footer, message), statistics.encode(footer, message=message)
@@ -70,11 +72,11 @@ def parquet(table: pa.Table, **options) -> bytes:
 
 
 @pytest.fixture
-def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[FooterEnd]:
     """What Arrow is asked to parse."""
-    asked: list[bytes] = []
+    asked: list[FooterEnd] = []
 
-    def parse(end: bytes) -> pq.FileMetaData:
+    def parse(end: FooterEnd) -> pq.FileMetaData:
         asked.append(end)
         return parse_footer(end)
 
@@ -167,32 +169,33 @@ def test_another_writer_and_another_schema_are_other_kinds() -> None:
 def test_damaged_footers_are_never_understood_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is taken for a known kind in spite of a damaged byte says what Arrow reads, too.
 
-    Arrow is asked for these alone: other damage may end the process.
+    Arrow is asked for these alone.
     """
     statistics = TableStatistics(table_config(SCHEMA, vectors=False))
     known = KnownFooters(statistics)
     end = end_of(parquet(pa.table({"l": [1, 300], "s": ["abc", "b"], "i": [1, None]})))
     known.describe(end)
 
-    def refuse(_end: bytes) -> pq.FileMetaData:
+    def refuse(_end: FooterEnd) -> pq.FileMetaData:
         raise NoFooterError("not of a known kind")
 
     monkeypatch.setattr(known_footers, "parse_footer", refuse)
     random, recognized = Random(3), 0
     for _ in range(3000):
-        damaged = bytearray(end)
+        content = bytearray(end.content)
         for _ in range(random.randint(1, 3)):
-            damaged[random.randrange(len(end) - 8)] = random.randrange(256)
+            content[random.randrange(len(content) - 8)] = random.randrange(256)
+        damaged = FooterEnd(bytes(content), end.begins_at)
         try:
-            found = known.describe(bytes(damaged))
+            found = known.describe(damaged)
         except NoFooterError:
             continue
         recognized += 1
-        assert found == by_arrow(statistics, bytes(damaged)), bytes(damaged)
+        assert found == by_arrow(statistics, damaged), damaged
     assert 20 < recognized < 2000
 
 
 def test_what_is_no_struct() -> None:
     for content in (b"\x1f\x00", b"\x1c" * 40, b"\x19\xfc\xff\xff\xff\xff\x07"):
-        with pytest.raises((UnknownBytesError, IndexError)):
+        with pytest.raises((UnsupportedLayoutError, IndexError)):
             Walk(content).struct()

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.log.footers.chunk_shapes import Found
 from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.log.footers.parquet_footer import schema_message
 from puredelta.log.footers.stats_template import StatsTemplate
@@ -26,6 +25,7 @@ from puredelta.protocol.schema.types import (
     StructField,
     StructType,
 )
+from puredelta.worker.footers.chunk_shapes import Found
 from tests.log.footers.test_file_stats import table_config
 
 ROWS = 9

@@ -123,7 +123,7 @@ def test_a_damaged_file_is_an_error_even_if_files_may_be_missing(tmp_path: Path)
 def test_an_object_that_cannot_be_reached_says_where_its_storage_is_set(
     monkeypatch: pytest.MonkeyPatch, cause: OSError, is_told: bool
 ) -> None:
-    def opened(_: DataPath) -> Any:
+    def opened(_: DataPath, *, describes: bool) -> Any:
         raise OnlySparkError(str(cause)) from cause
 
     monkeypatch.setattr("puredelta.worker.scan.scan_rows.opened", opened)

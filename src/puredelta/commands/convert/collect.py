@@ -5,6 +5,9 @@ guessed from the first and the last file, which is right for a directory whose f
 alike or have gained columns over time; only where the guess was wrong are the footers read
 again. Nothing but footers is read, on the driver; what is kept per file is what will be
 committed, and that waits in a temporary file (W-22).
+
+A footer that is encrypted, or that Arrow must not look at (`puredelta.worker.footers`), is left to
+Spark, which has the keys and looks at less: such a file has no statistics, as nothing proves them.
 """
 
 from __future__ import annotations
@@ -13,9 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from puredelta.commands.convert.infer import FoundSchema
+from puredelta.errors import CorruptTableError
 from puredelta.log.footers.file_stats import TableStatistics
 from puredelta.log.footers.known_footers import FooterSummary, KnownFooters
-from puredelta.log.footers.parquet_footer import map_ends
+from puredelta.log.footers.parquet_footer import FooterEnd, NoFooterError, map_ends, schema_only
 from puredelta.store.base import Store, StoredFile
 
 _THREADS = 16
@@ -27,6 +31,8 @@ class ReadFile(NamedTuple):
 
     file: StoredFile
     footer: FooterSummary
+    is_sparks: bool = False
+    """Whether Spark alone reads it: `require_read_by_spark` asks whether it does."""
 
 
 def read_files(
@@ -45,13 +51,28 @@ def read_files(
             (DELTA_FAILED_READ_FILE_FOOTER).
     """
     known = KnownFooters(statistics)
+
+    def describe(file: StoredFile, end: FooterEnd) -> ReadFile:
+        try:
+            return ReadFile(file, known.describe(end))
+        except NoFooterError as unsound:
+            return ReadFile(file, FooterSummary(schema_only(end, unsound), None), is_sparks=True)
+
+    def recover(file: StoredFile, error: CorruptTableError) -> ReadFile | None:
+        if isinstance(reason := error.__cause__, NoFooterError) and reason.is_encrypted:
+            # Files of which nobody else knows the schema are each a kind of their own.
+            return ReadFile(file, FooterSummary(f"encrypted {file.path}", None), is_sparks=True)
+        if ignore_corrupt:
+            return None
+        raise error
+
     found: Iterator[ReadFile | None] = map_ends(
         files,
-        lambda file, end: ReadFile(file, known.describe(end)),
+        describe,
         read_end=lambda file, num_bytes: store.read_end(file.path, num_bytes),
         name=lambda file: file_uri(store, file),
         threads=_THREADS,
-        recover=(lambda *_: None) if ignore_corrupt else None,
+        recover=recover,
     )
     return (file for file in found if file is not None)
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from pyspark.sql import SparkSession
 
 from puredelta.commands.command import Command
-from puredelta.commands.convert.collect import ReadFile, found_schemas, read_files
+from puredelta.commands.convert.collect import ReadFile, file_uri, found_schemas, read_files
 from puredelta.commands.convert.conversion_plan import ConversionPlan, require_counted
 from puredelta.commands.convert.iceberg_plan import plan_iceberg
 from puredelta.commands.convert.infer import (
@@ -34,7 +34,11 @@ from puredelta.commands.convert.listing.partitions import (
 from puredelta.commands.convert.listing.sink_log import SINK_LOG_DIRECTORY
 from puredelta.commands.convert.settings import ConvertSettings
 from puredelta.commands.convert.target import ConversionTarget
-from puredelta.commands.convert.with_spark import cast_texts, read_parquet_schema
+from puredelta.commands.convert.with_spark import (
+    cast_texts,
+    read_parquet_schema,
+    require_read_by_spark,
+)
 from puredelta.commands.definition.new_table import (
     DEFAULTS_PREFIX,
     NewTableProperties,
@@ -190,6 +194,7 @@ class _Planner:
             found, config = self._read(files, values)
         else:
             found, config = self._read_as(files, values, schema)
+        self._require_read_by_spark(found, config)
         return ConversionPlan(
             config=config, files=found.files, collects_stats=self.collects_stats, listed=files
         )
@@ -227,6 +232,14 @@ class _Planner:
         if late:
             self._require_columns(found, late)
         return found, config
+
+    def _require_read_by_spark(self, found: _Found, config: TableConfig) -> None:
+        """Ask Spark of files that Arrow does not read: the first one of each kind."""
+        for file in found.sparks:
+            require_read_by_spark(self.command.spark, file_uri(self.store, file))
+        if found.sparks:
+            # Ids of rows go by the number of rows of each file, which nothing has counted.
+            require_counted(config, collects_stats=False)
 
     def _require_columns(self, found: _Found, late: Mapping[str, str]) -> None:
         """Refuse files that lack a column whose old rows have a value: Delta reads NULL there."""
@@ -295,13 +308,17 @@ class _Found:
     files: SpooledFiles
     kinds: Mapping[str, StoredFile]
     """The first file of each schema text."""
+    sparks: tuple[StoredFile, ...]
+    """The first file of each schema text of those that Spark alone reads."""
 
 
 def _found(read: Iterable[ReadFile], values: _Values) -> _Found:
-    files, kinds = SpooledFiles(), dict[str, StoredFile]()
-    for file, (text, stats) in read:
+    files, kinds, sparks = SpooledFiles(), dict[str, StoredFile](), dict[str, StoredFile]()
+    for file, (text, stats), is_sparks in read:
         if text not in kinds:
             kinds[text] = file
+        if is_sparks:
+            sparks.setdefault(text, file)
         files.add(
             file.path,
             values[file.directory],
@@ -309,7 +326,7 @@ def _found(read: Iterable[ReadFile], values: _Values) -> _Found:
             modified_ms=file.modified_ms,
             stats=stats,
         )
-    return _Found(files, kinds)
+    return _Found(files, kinds, tuple(sparks.values()))
 
 
 def _late_column(name: str, default: str, file_uri: str) -> InvalidRequestError:

@@ -12,10 +12,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from puredelta.errors import ErrorCode, UnsupportedError
+from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
 from puredelta.protocol.schema.types import DataType, StructType
 from puredelta.spark.data_files.globs import as_glob
+from puredelta.spark.jvm.classes import JVM_ERRORS
 from puredelta.spark.session.types import from_spark, to_spark_type
+
+_FOOTER = "FOOTER"
+"""In Spark's error class of a file whose footer it cannot read."""
+_CRYPTO = "rypto"
+"""In the names of Parquet's classes for encryption, and of what they throw."""
 
 
 def read_parquet_schema(spark: SparkSession, uri: str) -> StructType:
@@ -27,12 +33,44 @@ def read_parquet_schema(spark: SparkSession, uri: str) -> StructType:
     try:
         return from_spark(spark.read.parquet(as_glob(uri)).schema)
     except PySparkException as refused:
+        if _FOOTER in str(refused):
+            raise _unreadable(uri, refused) from refused
         raise UnsupportedError(
             f"Spark cannot read the schema of the file {uri}, so it cannot be part of a table: "
             f"{refused.getMessage() or refused}",
             code=ErrorCode.PARQUET_TYPE_ILLEGAL,
             file=uri,
         ) from refused
+    except JVM_ERRORS as refused:
+        raise _unreadable(uri, refused) from refused
+
+
+def require_read_by_spark(spark: SparkSession, uri: str) -> None:
+    """Let Spark read a row of a Parquet file that Arrow does not read; runs one job.
+
+    Raises:
+        CorruptTableError: Spark does not read it either (DELTA_FAILED_READ_FILE_FOOTER).
+    """
+    try:
+        spark.read.parquet(as_glob(uri)).limit(1).collect()
+    except JVM_ERRORS as refused:
+        raise _unreadable(uri, refused) from refused
+
+
+def _unreadable(uri: str, refused: Exception) -> CorruptTableError:
+    reason = next((line for line in str(refused).splitlines() if _CRYPTO in line), "")
+    what = "It is damaged: remove it, or write it once more."
+    if reason:
+        what = (
+            "It is encrypted, and this session has not its keys: set "
+            "spark.hadoop.parquet.crypto.factory.class and what the factory needs to reach the "
+            "keys, then convert."
+        )
+    return CorruptTableError(
+        f"Could not read footer for file: {uri}. Neither Arrow nor Spark reads it. {what}",
+        code=ErrorCode.FAILED_READ_FILE_FOOTER,
+        file=uri,
+    )
 
 
 def cast_texts(

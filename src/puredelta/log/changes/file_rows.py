@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from typing_extensions import assert_never
 
+from puredelta.errors import CorruptTableError, ErrorCode
 from puredelta.log.replay.snapshot import Snapshot
 from puredelta.log.vectors.read import read_vector
 from puredelta.protocol.actions.actions import Add, DeletionVectorDescriptor
@@ -39,6 +39,7 @@ from puredelta.protocol.schema.types import (
 from puredelta.protocol.values.partition_values import parse_partition_value
 from puredelta.store.base import Store
 from puredelta.store.registry import open_store
+from puredelta.worker.footers.sound_kinds import sound_parquet
 
 BATCH_ROWS = 65_536
 
@@ -94,17 +95,49 @@ def read_batches(
     zone is in UTC.
 
     Raises:
-        CorruptTableError: a deletion vector is missing or damaged.
+        CorruptTableError: a deletion vector is missing or damaged, or the file is.
     """
     rows = _WantedRows.of(file)
     if rows.are_none:
         return
+    read = _decoded(
+        file, schema, wanted, partition_columns=partition_columns, mode=mode, batch_rows=batch_rows
+    )
+    first = 0
+    try:
+        for batch in read:
+            # Rows are selected last: Arrow cannot do it with all types that files come in.
+            live = rows.of_batch(batch, first)
+            first += batch.num_rows
+            if live.num_rows:
+                yield live
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as failure:
+        if isinstance(failure, FileNotFoundError | PermissionError):
+            raise
+        raise CorruptTableError(
+            f"The data file {file.uri} cannot be read by Arrow: {failure}. If it is damaged, "
+            "restore it from a copy, or restore the table to a version without it; if it is "
+            "encrypted, read the table in an activated session that has the keys.",
+            code=ErrorCode.FAILED_READ_FILE_FOOTER,
+            file=file.uri,
+        ) from failure
+
+
+def _decoded(
+    file: ReadableFile,
+    schema: StructType,
+    wanted: pa.Schema,
+    *,
+    partition_columns: Sequence[str],
+    mode: ColumnMappingMode,
+    batch_rows: int,
+) -> Iterator[pa.RecordBatch]:
+    """Yield all rows of a file, the deleted ones, too."""
     directory, _, name = file.uri.rpartition("/")
     kinds = list(zip(schema.fields, wanted, strict=True))
     names = {physical_name(f, mode) for f in schema.fields if f.name not in partition_columns}
-    first = 0
     with file.open_at(directory).open(name) as opened:
-        parquet = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
+        parquet = sound_parquet(opened, coerce_int96_timestamp_unit="us")
         present = [n for n in parquet.schema_arrow.names if n in names]
         for batch in parquet.iter_batches(batch_rows, columns=present):
             columns = [
@@ -113,11 +146,7 @@ def read_batches(
                 else _child(batch, field, to.type, mode)
                 for field, to in kinds
             ]
-            # Rows are selected last: Arrow cannot do it with all types that files come in.
-            live = rows.of_batch(pa.RecordBatch.from_arrays(columns, schema=wanted), first)
-            first += batch.num_rows
-            if live.num_rows:
-                yield live
+            yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
 def _read_vector(vector: DeletionVectorDescriptor, file: ReadableFile) -> RowIndexes:

@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 
 import pyarrow.parquet as pq
 
-from puredelta.log.footers.chunk_shapes import Found
 from puredelta.log.footers.leaf_plan import LeafPlan, plan_leaves
 from puredelta.log.footers.parquet_footer import ParquetWriter, schema_message
 from puredelta.log.footers.stats_template import StatsTemplate
@@ -34,6 +33,7 @@ from puredelta.protocol.table.stats import (
     statistics_object,
 )
 from puredelta.protocol.table.table_config import TableConfig
+from puredelta.worker.footers.chunk_shapes import Found
 
 _KINDS_REMEMBERED = 32
 """How many plans are kept: files of a table are nearly always of a few kinds."""

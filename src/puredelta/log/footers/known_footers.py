@@ -1,34 +1,38 @@
 """Footers of files that are alike, read without a parser of Parquet once their kind is known.
 
 A directory has many files of few kinds. Of each kind the first footer is parsed by Arrow, which
-says what it means; its bytes are learnt (`puredelta.log.footers.chunk_shapes`), and what they give
-must be what Arrow gives. Later files of the kind have the same schema and the same closing bytes,
-byte for byte, and chunks of known shapes: their statistics are cut out of the bytes. Any other
-footer goes to Arrow. So a file costs a third of the time, and no answer differs.
+says what it means; its bytes are learnt (`puredelta.worker.footers.chunk_shapes`), and what they
+give must be what Arrow gives. Later files of the kind have the same schema and the same closing
+bytes, byte for byte, and chunks of known shapes: their statistics are cut out of the bytes. Any
+other footer goes to Arrow. So a file costs a third of the time, and no answer differs.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
-from puredelta.log.footers.chunk_shapes import Found, ReadShape, UnknownBytesError, Walk, number_in
 from puredelta.log.footers.file_stats import FileKind, TableStatistics
-from puredelta.log.footers.parquet_footer import parse_footer, schema_message, schema_text
+from puredelta.log.footers.parquet_footer import (
+    FooterEnd,
+    parse_footer,
+    schema_message,
+    schema_text,
+)
+from puredelta.worker.footers.chunk_shapes import Found, Part, Walk, number_in
+from puredelta.worker.footers.sound_footer import TRAILER_BYTES
+from puredelta.worker.footers.thrift_compact import NEXT_LIST, UnsupportedLayoutError, list_header
 
-_TRAILER_BYTES = 8
 _KINDS_MAX = 32
-_SHAPES_MAX = 16
 _LESSONS_MAX = 64
 """Footers that may be learnt before it must have paid: some programs close each file otherwise."""
 
 _HEAD = rb"\x16([\x80-\xff]{0,9}[\x00-\x7f])\x19\x1c"
 """``num_rows``, and a list of one row group."""
-_STRUCT = 12
 
 
 class FooterSummary(NamedTuple):
@@ -40,34 +44,6 @@ class FooterSummary(NamedTuple):
     """The statistics as the log has them; ``None`` where none are wanted."""
 
 
-@dataclass(slots=True)
-class _Part:
-    """A column chunk, or the end of a row group: the shapes it has had, the latest first."""
-
-    physical: str
-    shapes: list[ReadShape] = field(default_factory=list)
-
-    def read(self, content: bytes, position: int) -> Found | None:
-        for number, shape in enumerate(self.shapes):
-            found = shape(content, position)
-            if found is not None:
-                if number:
-                    self.shapes.insert(0, self.shapes.pop(number))
-                return found
-        return None
-
-    def learn(self, content: bytes, position: int, *, field: int) -> Found:
-        """Note the shape of what begins here, after the field of this number."""
-        walk = Walk(content, position, fixed_width=self.physical != "BYTE_ARRAY")
-        walk.struct(field=field)
-        shape = walk.shape(self.physical)
-        found = shape(content, position)
-        if found is None or found[0] != walk.position:
-            raise UnknownBytesError("the pattern does not match what it was made of")
-        self.shapes = [shape, *self.shapes[: _SHAPES_MAX - 1]]
-        return found
-
-
 @dataclass(slots=True, kw_only=True)
 class _Kind:
     """Files with the same bytes before and after the row group."""
@@ -75,8 +51,8 @@ class _Kind:
     text: str
     head: re.Pattern[bytes]
     closing: bytes
-    chunks: tuple[_Part, ...]
-    group_end: _Part
+    chunks: tuple[Part, ...]
+    group_end: Part
     columns: FileKind | None
     """How its statistics are read; ``None`` where none are wanted."""
     encode: Callable[[int, Sequence[Found]], str] | None
@@ -123,13 +99,13 @@ class KnownFooters:
         self._texts: dict[str, str] = {}
         self._lessons = self._recognized = 0
 
-    def describe(self, end: bytes) -> FooterSummary:
-        """Describe a file by its footer and the eight bytes that follow it.
+    def describe(self, end: FooterEnd) -> FooterSummary:
+        """Describe a file by its footer.
 
         Raises:
             NoFooterError: the bytes are no footer.
         """
-        content = end[:-_TRAILER_BYTES]
+        content = end.content[:-TRAILER_BYTES]
         for number, kind in enumerate(self._kinds):
             found = kind.read(content)
             if found is not None:
@@ -139,7 +115,7 @@ class KnownFooters:
                 return FooterSummary(kind.text, kind.stats(*found))
         return self._parsed(end, content)
 
-    def _parsed(self, end: bytes, content: bytes) -> FooterSummary:
+    def _parsed(self, end: FooterEnd, content: bytes) -> FooterSummary:
         """Let Arrow parse the footer, and learn it if that may pay."""
         footer = parse_footer(end)
         message = schema_message(footer)
@@ -171,7 +147,7 @@ class KnownFooters:
             if proven:
                 self._kinds = [kind, *(k for k in self._kinds if k is not kind)][:_KINDS_MAX]
                 return
-        except (UnknownBytesError, IndexError):
+        except (UnsupportedLayoutError, IndexError):
             pass
         for part, shapes in zip(parts, before, strict=True):
             part.shapes = shapes
@@ -182,25 +158,27 @@ class KnownFooters:
         walk = Walk(content)
         for header in (0x15, 0x19):  # the format's version, and the schema
             if content[walk.position] != header:
-                raise UnknownBytesError("an unusual footer")
+                raise UnsupportedLayoutError("an unusual footer")
             walk.position += 1
             walk.value(header & 15, (0,))
         prefix, columns = content[: walk.position], footer.num_columns
-        head = re.compile(re.escape(prefix) + _HEAD + re.escape(_listed(columns)), re.DOTALL)
+        head = re.compile(
+            re.escape(prefix) + _HEAD + re.escape(NEXT_LIST + list_header(columns)), re.DOTALL
+        )
         start = head.match(content)
         if start is None:
-            raise UnknownBytesError("an unusual footer")
+            raise UnsupportedLayoutError("an unusual footer")
         known = [k for k in self._kinds if k.head == head and content.endswith(k.closing)]
         group = footer.row_group(0)
         types = [group.column(number).physical_type for number in range(columns)]
-        parts = known[0].chunks if known else tuple(_Part(physical) for physical in types)
-        group_end = known[0].group_end if known else _Part("")
+        parts = known[0].chunks if known else tuple(Part(physical) for physical in types)
+        group_end = known[0].group_end if known else Part("")
         position, found = start.end(), []
         for part in parts:
-            chunk = part.read(content, position) or part.learn(content, position, field=0)
+            chunk = part.read(content, position) or part.learn(content, position, number=0)
             found.append(chunk)
             position = chunk[0]
-        end = group_end.read(content, position) or group_end.learn(content, position, field=1)
+        end = group_end.read(content, position) or group_end.learn(content, position, number=1)
         if known:
             return known[0], found
         columns, encode = None, None
@@ -239,15 +217,3 @@ def _agrees(footer: pq.FileMetaData, kind: _Kind, chunks: Sequence[Found]) -> bo
         if wanted and (statistics.min_raw, statistics.max_raw) != (low, high):
             return False
     return True
-
-
-def _listed(size: int) -> bytes:
-    """Return the field of a list of structs, the first of its struct, up to its first element."""
-    if size < 15:  # noqa: PLR2004 - then the size follows
-        return bytes([0x19, size << 4 | _STRUCT])
-    encoded = bytearray([0x19, 0xF0 | _STRUCT])
-    while size > 127:  # noqa: PLR2004 - seven bits a byte
-        encoded.append(size & 127 | 128)
-        size >>= 7
-    encoded.append(size)
-    return bytes(encoded)

@@ -27,8 +27,8 @@ from puredelta.protocol.schema.types import (
     DecimalType,
 )
 from puredelta.protocol.table.stats import Bound
+from puredelta.worker.footers.chunk_shapes import Raw
 
-Raw: TypeAlias = int | float | bytes
 Decode: TypeAlias = Callable[[Raw, Raw], tuple[Bound | None, Bound | None]]
 """Turns minimum and maximum of a chunk, as the footer stores them, into values."""
 

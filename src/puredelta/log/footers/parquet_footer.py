@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +21,12 @@ from puredelta.protocol.actions.actions import Add
 from puredelta.protocol.actions.paths import absolute_uri
 from puredelta.store.base import FileEnd, Store
 from puredelta.store.read_ahead import read_in_order
+from puredelta.worker.footers.sound_footer import (
+    EncryptedFileError,
+    UnsoundFooterError,
+    footer_length,
+)
+from puredelta.worker.footers.sound_kinds import require_sound_footer
 
 FOOTER_THREADS = 4
 """Threads that read where storage is slow; footers are parsed in the caller's thread."""
@@ -30,10 +36,6 @@ _TAIL_BYTES = 64 * 1024
 
 _PARSED_TOGETHER = 16
 """Footers parsed before they are described: one kind of work in a row is quicker."""
-
-_TRAILER_BYTES = 8
-_MAGIC = b"PAR1"
-_ENCRYPTED_MAGIC = b"PARE"
 
 _SPARK_VERSION_KEY = b"org.apache.spark.version"
 _LEGACY_CALENDAR_KEY = b"org.apache.spark.legacyDateTime"
@@ -133,7 +135,7 @@ def map_footers(
         CorruptTableError: a file is not Parquet (FAILED_READ_FILE_FOOTER).
     """
 
-    def read(source: S) -> bytes | NoFooterError:
+    def read(source: S) -> FooterEnd | NoFooterError:
         try:
             return _footer_bytes(source, read_end)
         except NoFooterError as error:
@@ -145,14 +147,14 @@ def map_footers(
             if not isinstance(footer, NoFooterError):
                 yield describe(source, footer)
             elif recover is None:
-                raise _unreadable(name(source), footer) from footer
+                raise _unreadable(name(source), footer)
             else:
                 yield recover(source, _unreadable(name(source), footer))
 
 
 def map_ends(
     sources: Iterable[S],
-    describe: Callable[[S, bytes], R],
+    describe: Callable[[S, FooterEnd], R],
     *,
     read_end: ReadEnd[S],
     name: Callable[[S], str] = str,
@@ -161,11 +163,10 @@ def map_ends(
 ) -> Iterator[R]:
     """Yield ``describe(source, end)`` as `map_footers` does, of footers that are not parsed.
 
-    ``end`` is a footer with the eight bytes that follow it; `NoFooterError` of ``describe`` counts
-    as a footer that cannot be read.
+    `NoFooterError` of ``describe`` counts as a footer that cannot be read.
     """
 
-    def read(source: S) -> bytes | NoFooterError:
+    def read(source: S) -> FooterEnd | NoFooterError:
         try:
             return _footer_bytes(source, read_end)
         except NoFooterError as error:
@@ -176,12 +177,23 @@ def map_ends(
         if not isinstance(found, NoFooterError):
             yield found
         elif recover is None:
-            raise _unreadable(name(source), found) from found
+            raise _unreadable(name(source), found)
         else:
             yield recover(source, _unreadable(name(source), found))
 
 
-def _described(source: S, end: bytes, describe: Callable[[S, bytes], R]) -> R | NoFooterError:
+class FooterEnd(NamedTuple):
+    """A footer, and where it is."""
+
+    content: bytes
+    """With the eight bytes that follow it."""
+    begins_at: int
+    """In the file."""
+
+
+def _described(
+    source: S, end: FooterEnd, describe: Callable[[S, FooterEnd], R]
+) -> R | NoFooterError:
     try:
         return describe(source, end)
     except NoFooterError as error:
@@ -195,8 +207,13 @@ def _described(source: S, end: bytes, describe: Callable[[S, bytes], R]) -> R | 
 class NoFooterError(Exception):
     """Why some bytes have no readable footer at their end."""
 
+    @property
+    def is_encrypted(self) -> bool:
+        """Return whether the file, or columns of it, take keys to be read."""
+        return isinstance(self.__cause__, EncryptedFileError)
 
-def _try_parse(end: bytes | NoFooterError) -> pq.FileMetaData | NoFooterError:
+
+def _try_parse(end: FooterEnd | NoFooterError) -> pq.FileMetaData | NoFooterError:
     if isinstance(end, NoFooterError):
         return end
     try:
@@ -205,45 +222,66 @@ def _try_parse(end: bytes | NoFooterError) -> pq.FileMetaData | NoFooterError:
         return error
 
 
-def parse_footer(end: bytes) -> pq.FileMetaData:
-    """Let Arrow parse a footer, given with the eight bytes that follow it.
+def parse_footer(end: FooterEnd) -> pq.FileMetaData:
+    """Let Arrow parse a footer that is sound: of another the process may end.
 
     Raises:
-        NoFooterError: it is none.
+        NoFooterError: it is none, or not sound.
     """
     reader = pq.ParquetReader()
     try:
+        require_sound_footer(end.content, end.begins_at)
         # Not ParquetFile, which looks at every column, nor read_metadata, which makes one. And
         # no unpickling of a FileMetaData: a damaged footer would end the process.
-        reader.open(pa.BufferReader(end))
-    except (pa.ArrowException, OSError) as damaged:
+        reader.open(pa.BufferReader(end.content))
+    except (UnsoundFooterError, pa.ArrowException, OSError) as damaged:
         raise NoFooterError(str(damaged)) from damaged
     return reader.metadata
 
 
-def _footer_bytes(source: S, read_end: ReadEnd[S]) -> bytes:
+def schema_only(end: FooterEnd, refused: NoFooterError) -> str:
+    """Return the `schema_text` of a footer that is refused for what it says of column chunks.
+
+    Raises:
+        NoFooterError: ``refused``, where Arrow finds no schema either.
+    """
+    if not isinstance(refused.__cause__, UnsoundFooterError):
+        raise refused
+    reader = pq.ParquetReader()
+    try:
+        reader.open(pa.BufferReader(end.content))
+        footer = reader.metadata
+        return schema_text(footer, schema_message(footer))
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise refused from refused.__cause__
+
+
+def _footer_bytes(source: S, read_end: ReadEnd[S]) -> FooterEnd:
     """Return the footer with what follows it, and nothing before."""
     tail, size = read_end(source, _TAIL_BYTES)
-    magic = tail[-4:]
-    if magic == _ENCRYPTED_MAGIC:
-        raise NoFooterError("its footer is encrypted")
-    if len(tail) < _TRAILER_BYTES or magic != _MAGIC:
-        raise NoFooterError("it does not end with the magic bytes PAR1")
-    needed = int.from_bytes(tail[-_TRAILER_BYTES:-4], "little") + _TRAILER_BYTES
-    if needed > size:
-        raise NoFooterError(f"it claims a footer of {needed} bytes in a file of {size}")
+    try:
+        needed = footer_length(tail, size)
+    except UnsoundFooterError as reason:
+        raise NoFooterError(str(reason)) from reason
     if needed > len(tail):
         tail = read_end(source, needed).content
-    return tail[-needed:]
+    return FooterEnd(tail[-needed:], size - needed)
 
 
 def _unreadable(label: str, reason: NoFooterError) -> CorruptTableError:
-    return CorruptTableError(
-        f"Could not read footer for file: {label} ({reason}). It is not a Parquet file that can "
-        "be read, or it is damaged.",
+    what = "It is not a Parquet file that can be read, or it is damaged."
+    if reason.is_encrypted:
+        what = (
+            "Only Spark reads encrypted files, in a session that has the keys "
+            "(spark.hadoop.parquet.crypto.factory.class and what the factory needs)."
+        )
+    error = CorruptTableError(
+        f"Could not read footer for file: {label} ({reason}). {what}",
         code=ErrorCode.FAILED_READ_FILE_FOOTER,
         file=label,
     )
+    error.__cause__ = reason
+    return error
 
 
 @lru_cache(maxsize=256)

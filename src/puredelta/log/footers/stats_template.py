@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import TypeAlias
 
-from puredelta.log.footers.chunk_shapes import Found
 from puredelta.log.footers.leaf_plan import LeafPlan
-from puredelta.log.footers.leaf_values import Decode, Raw, is_text, is_whole_number
+from puredelta.log.footers.leaf_values import Decode, is_text, is_whole_number
 from puredelta.protocol.table.stats import encode_maximum, encode_minimum, statistics_object
+from puredelta.worker.footers.chunk_shapes import Found, Raw
 
 _Texts: TypeAlias = "Callable[[Raw, Raw], tuple[str, str] | None]"
 """Minimum and maximum as JSON; ``None`` if one has none."""

@@ -37,6 +37,7 @@ from puredelta.protocol.actions.actions import Action, Sidecar
 from puredelta.protocol.actions.log_paths import SIDECAR_DIRECTORY
 from puredelta.protocol.actions.paths import decode_path
 from puredelta.store.base import StorageError, Store, StoredFile
+from puredelta.worker.footers.sound_kinds import sound_parquet
 
 # Kind of action: a field that is never null in it, which marks the rows of that kind.
 _SMALL_ACTIONS: Mapping[str, str] = {
@@ -131,7 +132,7 @@ def _read_part(store: Store, path: str) -> _Part:
         return _json_part(read_actions(store, path))
     try:
         with store.open(path) as stream:
-            reader = pq.ParquetFile(
+            reader = sound_parquet(
                 stream, coerce_int96_timestamp_unit="us", page_checksum_verification=True
             )
             part = _Part(

@@ -36,8 +36,10 @@ _Batch = TypeVar("_Batch")
 _CONNECT_PARALLELISM = 16
 _UNFIT_WORKER = re.compile(
     r"(?:ModuleNotFoundError|ImportError|Cannot run program)(?:\b[^\n]*)?|PYTHON_VERSION_MISMATCH"
+    r"|Python worker (?:exited unexpectedly|failed to connect back)[^\n]*"
 )
-"""What an error names when the workers' Python is not up to the task."""
+"""What an error names when the workers' Python is not up to the task, or ended in the middle of
+it: of a file that ends Arrow's process, or for want of memory. Spark does the work then."""
 _UNFIT_SHOWN = 300
 _REFUSALS: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 

@@ -106,9 +106,9 @@ def rewrite_together(tasks: Sequence[RewriteTask], limits: Limits = LIMITS) -> l
     files: list[_File] = []
     for task in tasks:
         try:
-            source = opened(task.source)
+            source = opened(task.source, describes=True)
         except OnlySparkError as failure:
-            return [refused(task.ordinal, failure)]
+            return [refused(task.ordinal, f"{label(task.source)}: {failure}")]
         if (reason := unfaithful(source)) is not None:
             return [refused(task.ordinal, f"{label(task.source)}: {reason}")]
         files.append(_File(task=task, source=source))
@@ -174,6 +174,7 @@ def merge_small(tasks: Sequence[RewriteTask], limits: Limits) -> tuple[_File, Me
         if template is None or not template.has_one_codec:
             return None
         first = _File(task=task, source=OpenFile(task.source))
+        first.source.require_sound()
         if unfaithful(first.source) is not None:
             return None
         merged = MergedParquet(template, rows_max=limits.small_file_rows)

@@ -37,6 +37,7 @@ class LateColumns:
     def size(self, name: str) -> int:
         """Return about how many bytes the column has in the first row group, decoded."""
         (leaf,) = self._file.leaves_of([name])
+        self._file.require_sound()
         chunk = self._file.metadata.row_group(0).column(leaf)
         is_text = chunk.physical_type == "BYTE_ARRAY"
         # Of a dictionary, and indices of some bits, come values of their own.

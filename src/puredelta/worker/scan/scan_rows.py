@@ -103,7 +103,7 @@ def read_part(layout: ScanLayout, part: FilePart) -> Iterator[pa.RecordBatch]:
         ScanError: the file cannot be read.
     """
     try:
-        file = opened(part.path)
+        file = opened(part.path, describes=True)
         yield from _rows(layout, part, file)
     except OnlySparkError as failure:
         if layout.skips_missing and isinstance(failure.__cause__, FileNotFoundError):

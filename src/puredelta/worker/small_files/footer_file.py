@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 
 from puredelta.worker.files import DataPath
+from puredelta.worker.footers.sound_footer import UnsoundFooterError, footer_length
+from puredelta.worker.footers.thrift_compact import UnsupportedLayoutError
 from puredelta.worker.range_file import RangeFile
-from puredelta.worker.small_files.thrift_compact import UnsupportedLayoutError
 
-MAGIC = b"PAR1"
-_TRAILER_BYTES = 8
 _TAIL_BYTES = 8 * 1024
 """Read at first from a file's end; most footers are smaller."""
 
@@ -21,11 +20,11 @@ class FooterFile:
         self._file = io.FileIO(path) if isinstance(path, str) else RangeFile(path)
         try:
             size = self._file.seek(0, io.SEEK_END)
-            self.tail = self._read_tail(size)
+            self.tail, needed = self._read_tail(size)
         except BaseException:
             self._file.close()
             raise
-        self.footer_at = len(self.tail) - _footer_bytes(self.tail)
+        self.footer_at = len(self.tail) - needed
         """Where it begins in ``tail``."""
         self.data_end = size - len(self.tail) + self.footer_at
         """Where it begins in the file."""
@@ -39,15 +38,14 @@ class FooterFile:
         """
         try:
             return cls(path)
-        except UnsupportedLayoutError:
+        except (UnsupportedLayoutError, UnsoundFooterError):
             return None
 
-    def _read_tail(self, size: int) -> bytes:
+    def _read_tail(self, size: int) -> tuple[bytes, int]:
+        """Return the last bytes, and how long the footer is with what follows it."""
         tail = self.read(max(0, size - _TAIL_BYTES), size)
-        needed = _footer_bytes(tail)
-        if needed > size:
-            raise UnsupportedLayoutError
-        return tail if needed <= len(tail) else self.read(size - needed, size)
+        needed = footer_length(tail, size)
+        return tail if needed <= len(tail) else self.read(size - needed, size), needed
 
     def read(self, begin: int, end: int) -> bytes:
         """Return the bytes between two places."""
@@ -60,10 +58,3 @@ class FooterFile:
     def close(self) -> None:
         """Close the file; ``tail`` stays."""
         self._file.close()
-
-
-def _footer_bytes(tail: bytes) -> int:
-    """Return how long a footer is with its length and the magic number after it."""
-    if not tail.endswith(MAGIC):
-        raise UnsupportedLayoutError
-    return int.from_bytes(tail[-_TRAILER_BYTES : -len(MAGIC)], "little") + _TRAILER_BYTES

@@ -19,9 +19,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from puredelta.worker.files import DataPath
-from puredelta.worker.read_rows import OpenFile
-from puredelta.worker.small_files.footer_file import MAGIC, FooterFile
-from puredelta.worker.small_files.thrift_compact import (
+from puredelta.worker.footers.sound_footer import MAGIC
+from puredelta.worker.footers.thrift_compact import (
     BINARY,
     I32,
     NEXT_I32,
@@ -43,6 +42,8 @@ from puredelta.worker.small_files.thrift_compact import (
     unsigned,
     varint,
 )
+from puredelta.worker.read_rows import OpenFile
+from puredelta.worker.small_files.footer_file import FooterFile
 
 NOT_A_FOOTER = (UnsupportedLayoutError, IndexError, KeyError, UnicodeDecodeError)
 """What is raised by a footer of another layout, and by bytes that are no footer."""

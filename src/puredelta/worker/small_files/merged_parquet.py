@@ -22,11 +22,8 @@ from contextlib import closing
 import pyarrow as pa
 
 from puredelta.worker.files import DataPath
-from puredelta.worker.limits import LIMITS
-from puredelta.worker.read_rows import OpenFile
-from puredelta.worker.small_files.footer_file import MAGIC, FooterFile
-from puredelta.worker.small_files.footer_template import NOT_A_FOOTER, FooterTemplate, found_once
-from puredelta.worker.small_files.thrift_compact import (
+from puredelta.worker.footers.sound_footer import MAGIC
+from puredelta.worker.footers.thrift_compact import (
     NEXT_I64,
     NEXT_LIST,
     ONE_STRUCT,
@@ -39,6 +36,10 @@ from puredelta.worker.small_files.thrift_compact import (
     i64_of,
     structs,
 )
+from puredelta.worker.limits import LIMITS
+from puredelta.worker.read_rows import OpenFile
+from puredelta.worker.small_files.footer_file import FooterFile
+from puredelta.worker.small_files.footer_template import NOT_A_FOOTER, FooterTemplate, found_once
 
 _ONE_ROW_GROUP = NEXT_LIST + ONE_STRUCT
 _NUMBER = rb"[\x80-\xff]*[\x00-\x7f]"

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
 from pyiceberg.table import FileScanTask, ManifestGroupPlanner
@@ -27,6 +26,7 @@ from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.paths import encode_path, encode_uri, relative_path
 from puredelta.protocol.schema.types import DataType
 from puredelta.store.base import Store
+from puredelta.worker.footers.sound_kinds import sound_parquet
 
 _ROWS_TOGETHER = "file_path", "pos"
 
@@ -142,7 +142,7 @@ class _DeletedRows:
     def _read(self, location: str) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
         with self.io.new_input(location).open() as stream:
             content = pa.py_buffer(stream.read())
-        table = pq.read_table(pa.BufferReader(content), columns=list(_ROWS_TOGETHER))
+        table = sound_parquet(pa.BufferReader(content)).read(columns=list(_ROWS_TOGETHER))
         found = defaultdict(list)
         for batch in table.to_batches():
             paths = batch.column(0).cast(pa.string()).dictionary_encode()

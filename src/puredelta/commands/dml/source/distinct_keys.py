@@ -9,7 +9,6 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from puredelta.commands.dml.resolve.statement import EquiPair
 from puredelta.commands.dml.source.staged_source import ColumnNames
@@ -19,6 +18,7 @@ from puredelta.protocol.table.stats import LeafPath
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.source.in_place import plain_type
 from puredelta.spark.source.staging import StagedRows
+from puredelta.worker.footers.sound_kinds import sound_parquet
 from puredelta.worker.lookup.key_index import run_starts
 
 
@@ -46,7 +46,7 @@ def read_distinct_keys(
     tables = []
     for file in staged.files:
         with open_file(file) as opened:
-            tables.append(pq.ParquetFile(opened).read(columns=wanted))
+            tables.append(sound_parquet(opened).read(columns=wanted))
     found = {
         path: _whole_numbers([table[column] for table in tables])
         if kind in INTEGRAL

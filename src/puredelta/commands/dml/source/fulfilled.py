@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import types as T
 
 from puredelta.commands.dml.source.context import StatementContext
 from puredelta.protocol.values.predicates import Predicate
 from puredelta.spark.offload.arrow_predicate import Translation
 from puredelta.store.local_files import open_file
+from puredelta.worker.footers.sound_kinds import sound_parquet
 from puredelta.worker.lookup.conditions import Call, Pairs, TargetColumns
 from puredelta.worker.lookup.key_index import Numbers
 from puredelta.worker.lookup.lookup_read import cast_to
@@ -51,7 +51,7 @@ def all_rows_fulfil(context: StatementContext, predicate: Predicate, target: T.S
 def _is_true(call: Call, uri: str, names: Sequence[str], kinds: Sequence[pa.DataType]) -> bool:
     """Tell whether a call is true of every row of a file."""
     with open_file(uri) as opened:
-        table = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us").read(columns=list(names))
+        table = sound_parquet(opened, coerce_int96_timestamp_unit="us").read(columns=list(names))
     columns = _Columns(
         [
             pa.chunked_array(

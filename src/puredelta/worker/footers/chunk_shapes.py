@@ -8,34 +8,56 @@ number, reads what has the same shape. What does not match is read another way, 
 
 from __future__ import annotations
 
+import functools
 import re
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from puredelta.log.footers.leaf_values import Raw
+from puredelta.worker.footers.thrift_compact import (
+    BINARY,
+    BYTE,
+    DEPTH_MAX,
+    DOUBLE,
+    FALSE,
+    I16,
+    I32,
+    I64,
+    LIST,
+    SET,
+    STRUCT,
+    TRUE,
+    UnsupportedLayoutError,
+    field_at,
+    list_at,
+    signed,
+    varint,
+)
 
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
-_DEPTH_MAX = 8
-_LIST_SIZE_FOLLOWS = 15
+_SHAPES_MAX = 16
+_DOUBLE_BYTES = 8
 
 _NULLS, _HIGH, _LOW = (3, 12, 3), (3, 12, 5), (3, 12, 6)
 """``ColumnChunk.meta_data.statistics``: ``null_count``, ``max_value``, ``min_value``."""
 _BOUNDS = frozenset({_HIGH, _LOW, (3, 12, 1), (3, 12, 2)})
 """The deprecated ``max`` and ``min``, too: they are stepped over."""
-_TYPE = (3, 1)
-"""``ColumnChunk.meta_data.type``: it is that of the schema."""
+_LITERAL = frozenset({(3, 1), (3, 4)})
+"""``ColumnChunk.meta_data.type``, which is that of the schema, and ``.codec``."""
 _GROUP_ROWS = (3,)
 """``RowGroup.num_rows``."""
 
+# Not struct.Struct: this code travels to workers, and a Struct cannot be pickled.
 _UNPACK: Mapping[str, Callable[[bytes], tuple[Raw, ...]]] = {
-    "INT32": struct.Struct("<i").unpack,
-    "INT64": struct.Struct("<q").unpack,
-    "FLOAT": struct.Struct("<f").unpack,
-    "DOUBLE": struct.Struct("<d").unpack,
+    "INT32": functools.partial(struct.unpack, "<i"),
+    "INT64": functools.partial(struct.unpack, "<q"),
+    "FLOAT": functools.partial(struct.unpack, "<f"),
+    "DOUBLE": functools.partial(struct.unpack, "<d"),
 }
 
+Raw: TypeAlias = int | float | bytes
+"""A bound as Parquet has it: what it means is up to the type of its column."""
 Path: TypeAlias = tuple[int, ...]
 Found: TypeAlias = "tuple[int, int | None, Raw | None, Raw | None]"
 """Where the next field begins, the number of NULLs (or of rows), minimum and maximum."""
@@ -45,10 +67,6 @@ ReadShape: TypeAlias = Callable[[bytes, int], "Found | None"]
 Raises:
     IndexError: the bytes end too early.
 """
-
-
-class UnknownBytesError(Exception):
-    """Bytes that are no struct, or one that these patterns do not describe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,61 +86,42 @@ class Walk:
         self._parts: list[bytes | _Hole] = []
         self._groups: list[Path] = []
 
-    def struct(self, path: Path = (), *, field: int = 0) -> None:
-        """Step over a struct, or what is left of it after ``field``."""
-        if len(path) > _DEPTH_MAX:
-            raise UnknownBytesError("nested too deep")
+    def struct(self, path: Path = (), *, number: int = 0) -> None:
+        """Step over a struct, or what is left of it after the field of this number."""
+        if len(path) > DEPTH_MAX:
+            raise UnsupportedLayoutError("nested too deep")
         while True:
             start = self.position
-            header = self._byte()
-            if header == 0:
-                self._literal(start)
-                return
-            field = field + (header >> 4) if header >> 4 else _zigzag(self.varint())
+            number, kind, self.position = field_at(self._content, start, number)
             self._literal(start)
-            self.value(header & 15, (*path, field))
+            if not kind:
+                return
+            self.value(kind, (*path, number))
 
     def value(self, kind: int, path: Path) -> None:
         """Step over a value of a type of the protocol."""
         match kind:
-            case 1 | 2:
+            case int() if kind in (TRUE, FALSE):
                 pass  # a boolean field is its header
-            case 3:
-                self._any(1)
-            case 4 | 5 | 6:
-                start = self.position
-                self.varint()
-                if path == _TYPE:
-                    self._literal(start)
-                else:
-                    self._number(path)
-            case 7:
-                self._any(8)
-            case 8:
+            case int() if kind in (I16, I32, I64):
+                self._number(path)
+            case int() if kind in (BYTE, DOUBLE):
+                self._any(1 if kind == BYTE else _DOUBLE_BYTES)
+            case int() if kind == BINARY:
                 self._text(path)
-            case 9 | 10:
+            case int() if kind in (LIST, SET):
                 self._list(path)
-            case 12:
+            case int() if kind == STRUCT:
                 self.struct(path)
             case _:
-                raise UnknownBytesError(f"a value of type {kind}")
-
-    def varint(self) -> int:
-        """Return the number here, whose sign is still in its last bit."""
-        value = shift = 0
-        while True:
-            byte = self._byte()
-            value |= (byte & 127) << shift
-            if byte < 128:  # noqa: PLR2004 - the highest bit says that more follows
-                return value
-            shift += 7
+                raise UnsupportedLayoutError(f"a value of kind {kind}")
 
     def shape(self, physical: str) -> ReadShape:
         """Return what reads bytes of the shape that was stepped over."""
         if [path for path in (_NULLS, _GROUP_ROWS, _HIGH, _LOW) if path in self._groups] != (
             self._groups
         ) or ((_HIGH in self._groups) != (_LOW in self._groups)):
-            raise UnknownBytesError("statistics in an unusual order")
+            raise UnsupportedLayoutError("statistics in an unusual order")
         steps: list[tuple[bytes, Path | None]] = []
         segment = b""
         for part in self._parts:
@@ -138,11 +137,6 @@ class Walk:
             return _read_two_texts(steps)
         return _read_with_holes(steps)
 
-    def _byte(self) -> int:
-        byte = self._content[self.position]
-        self.position += 1
-        return byte
-
     def _literal(self, start: int) -> None:
         self._parts.append(re.escape(self._content[start : self.position]))
 
@@ -151,7 +145,11 @@ class Walk:
         self._parts.append(b".{%d}" % length)
 
     def _number(self, path: Path) -> None:
-        if path in (_NULLS, _GROUP_ROWS):
+        start = self.position
+        _, self.position = varint(self._content, start)
+        if path in _LITERAL:
+            self._literal(start)
+        elif path in (_NULLS, _GROUP_ROWS):
             self._groups.append(path)
             self._parts.append(b"(" + _VARINT + b")")
         else:
@@ -159,7 +157,7 @@ class Walk:
 
     def _text(self, path: Path) -> None:
         start = self.position
-        length = self.varint()
+        length, self.position = varint(self._content, start)
         if path not in _BOUNDS:
             self.position += length
             self._literal(start)
@@ -176,20 +174,43 @@ class Walk:
                 self._groups.append(path)
             self._parts.append(_Hole(path))
         if self.position > len(self._content):
-            raise UnknownBytesError("cut short")
+            raise UnsupportedLayoutError("cut short")
 
     def _list(self, path: Path) -> None:
         start = self.position
-        header = self._byte()
-        size = header >> 4
-        if size == _LIST_SIZE_FOLLOWS:
-            size = self.varint()
+        size, kind, self.position = list_at(self._content, start)
         self._literal(start)
-        if size > len(self._content):
-            raise UnknownBytesError("a list longer than the footer")
-        kind = header & 15
         for _ in range(size):
-            self.value(3 if kind in (1, 2) else kind, path)
+            self.value(BYTE if kind in (TRUE, FALSE) else kind, path)
+
+
+@dataclass(slots=True)
+class Part:
+    """A column chunk, or the end of a row group: the shapes it has had, the latest first."""
+
+    physical: str
+    shapes: list[ReadShape] = field(default_factory=list)
+
+    def read(self, content: bytes, position: int) -> Found | None:
+        """Read what begins at a position; ``None`` if it has none of the known shapes."""
+        for number, shape in enumerate(self.shapes):
+            found = shape(content, position)
+            if found is not None:
+                if number:
+                    self.shapes.insert(0, self.shapes.pop(number))
+                return found
+        return None
+
+    def learn(self, content: bytes, position: int, *, number: int) -> Found:
+        """Note the shape of what begins here, after the field of this number."""
+        walk = Walk(content, position, fixed_width=self.physical != "BYTE_ARRAY")
+        walk.struct(number=number)
+        shape = walk.shape(self.physical)
+        found = shape(content, position)
+        if found is None or found[0] != walk.position:
+            raise UnsupportedLayoutError("the pattern does not match what it was made of")
+        self.shapes = [shape, *self.shapes[: _SHAPES_MAX - 1]]
+        return found
 
 
 def _read_fixed(
@@ -226,7 +247,7 @@ def _read_fixed(
         case 3:
             return read_bounds
         case _:
-            raise UnknownBytesError("bounds without a number of NULLs")
+            raise UnsupportedLayoutError("bounds without a number of NULLs")
 
 
 def _read_with_holes(steps: list[tuple[bytes, Path | None]]) -> ReadShape:
@@ -249,8 +270,7 @@ def _read_with_holes(steps: list[tuple[bytes, Path | None]]) -> ReadShape:
             length = content[position]
             position += 1
             if length > 127:  # noqa: PLR2004 - the highest bit says that more follows
-                walk = Walk(content, position - 1)
-                length, position = walk.varint(), walk.position
+                length, position = varint(content, position - 1)
             if path == _HIGH:
                 high = content[position : position + length]
             elif path == _LOW:
@@ -294,8 +314,4 @@ def _read_two_texts(steps: list[tuple[bytes, Path | None]]) -> ReadShape:
 
 def number_in(encoded: bytes) -> int:
     """Return the number that a pattern has found."""
-    return _zigzag(Walk(encoded).varint()) if len(encoded) > 1 else _zigzag(encoded[0])
-
-
-def _zigzag(value: int) -> int:
-    return (value >> 1) ^ -(value & 1)
+    return signed(varint(encoded, 0)[0] if len(encoded) > 1 else encoded[0])

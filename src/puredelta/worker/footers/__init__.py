@@ -1,0 +1,1 @@
+"""Footers of Parquet files as bytes: what Thrift says, and whether Arrow may look at them."""
