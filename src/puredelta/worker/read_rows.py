@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from puredelta.worker.files import DataPath
-from puredelta.worker.footers.sound_kinds import require_sound_file
+from puredelta.worker.footers.sound_kinds import require_sound_file, require_sound_path
 from puredelta.worker.limits import LIMITS
 from puredelta.worker.plain_types import without_views
 from puredelta.worker.range_file import RangeFile
@@ -59,7 +59,7 @@ class OpenFile:
     """
 
     def __init__(self, source: DataPath | pa.NativeFile) -> None:
-        self._is_sound = False
+        self._data_end: int | None = None
         self._object = RangeFile(source) if isinstance(source, tuple) else None
         if self._object is not None:
             source = pa.PythonFile(self._object, mode="r")
@@ -76,14 +76,16 @@ class OpenFile:
 
     def require_sound(self) -> None:
         """Check the footer, once. Call it before column chunks of ``metadata`` are looked at."""
-        if self._is_sound:
-            return
-        if isinstance(self._source, str):
-            with open(self._source, "rb") as file:  # noqa: PTH123 - as pyarrow opens it
-                require_sound_file(file)
-        else:
-            require_sound_file(self._source)
-        self._is_sound = True
+        self._sound_data_end()
+
+    def _sound_data_end(self) -> int:
+        """Return where the footer is, which is sound."""
+        if self._data_end is None:
+            if isinstance(self._source, str):
+                self._data_end = require_sound_path(self._source)
+            else:
+                self._data_end = require_sound_file(self._source)
+        return self._data_end
 
     @property
     def num_row_groups(self) -> int:
@@ -105,7 +107,11 @@ class OpenFile:
     def leaves_of(self, names: Iterable[str]) -> list[int]:
         """Return the places of all leaves of some columns."""
         wanted = set(names)
-        return [n for n, path in enumerate(self._reader.column_paths) if path[0] in wanted]
+        try:
+            paths = self._reader.column_paths
+        except UnicodeDecodeError as other:
+            raise pa.ArrowInvalid("the name of a column is no UTF-8") from other
+        return [n for n, path in enumerate(paths) if path[0] in wanted]
 
     def read(
         self,
@@ -147,14 +153,17 @@ class OpenFile:
 
     def chunks(self, group: int, leaves: Sequence[int] | None) -> Iterator[tuple[int, int]]:
         """Yield where the column chunks of a row group begin and end; ``None``: of all leaves."""
-        self.require_sound()
+        data_end = self._sound_data_end()
         described = self.metadata.row_group(group)
         for leaf in range(described.num_columns) if leaves is None else leaves:
             chunk = described.column(leaf)
             start = chunk.data_page_offset
             if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
                 start = chunk.dictionary_page_offset
-            yield start, start + chunk.total_compressed_size
+            end = start + chunk.total_compressed_size
+            if not 0 <= start <= end <= data_end:
+                raise pa.ArrowInvalid(f"a column from {start} to {end} in {data_end} bytes")
+            yield start, end
 
 
 def ranges_of_columns(names: Iterable[str], source: RangeFile) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 from operator import neg
 from typing import Any
 
@@ -43,6 +44,14 @@ def test_another_failure_is_raised(spark: SparkSession) -> None:
     calls = [WorkerCalls(function=int, messages=["a text"])]
     with pytest.raises(Exception, match="a text"):
         run_in_workers(spark, calls, SETTINGS)
+
+
+def test_a_worker_that_a_signal_ends_leaves_the_work_to_spark(spark: SparkSession) -> None:
+    """As Arrow ends one over a damaged file, or the system one that takes too much memory."""
+    calls = [WorkerCalls(function=signal.raise_signal, messages=[signal.SIGKILL])]
+    answer = run_in_workers(spark, calls, SETTINGS)
+    assert isinstance(answer, NotApplicable)
+    assert "Python worker exited unexpectedly" in answer.reason
 
 
 class Missing:

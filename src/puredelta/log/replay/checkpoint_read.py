@@ -29,6 +29,7 @@ from puredelta.log.replay.action_columns import (
     with_zone,
 )
 from puredelta.log.replay.checkpoint_hint import CheckpointHint
+from puredelta.log.replay.commit_columns import NEVER_NULL_IN_VECTORS
 from puredelta.log.replay.commit_files import log_file_not_found, read_actions
 from puredelta.log.replay.replay import EMPTY_STATE, LogState, replay
 from puredelta.log.replay.segment import CheckpointFiles
@@ -207,6 +208,7 @@ def _file_rows(reader: pq.ParquetFile) -> pa.Table:
         return FILE_SCHEMA.empty_table()
     present = _child_names(reader, "add")
     columns = struct_columns(adds, FILE_SCHEMA, FILE_WIRE_NAMES)
+    _require_whole_vectors(columns["deletion_vector"])
     if "stats_parsed" in present and columns["stats"].null_count:
         text = _text_of(reader, "stats_parsed", stats_text, pa.string())
         columns["stats"] = pc.coalesce(columns["stats"], text)
@@ -247,8 +249,18 @@ def _tombstone_rows(reader: pq.ParquetFile) -> pa.Table:
     if removes is None:
         return TOMBSTONE_SCHEMA.empty_table()
     columns = struct_columns(removes, TOMBSTONE_SCHEMA, TOMBSTONE_WIRE_NAMES)
+    _require_whole_vectors(columns["deletion_vector"])
     columns["data_change"] = pc.fill_null(columns["data_change"], fill_value=False)
     return pa.table(columns, schema=TOMBSTONE_SCHEMA)
+
+
+def _require_whole_vectors(vectors: pa.ChunkedArray) -> None:
+    """Refuse deletion vectors of which a field is missing that none can be without."""
+    are_there = pc.is_valid(pc.struct_field(vectors, "storage_type"))
+    for name in NEVER_NULL_IN_VECTORS:
+        is_missing = pc.and_(are_there, pc.is_null(pc.struct_field(vectors, name)))
+        if pc.any(is_missing, min_count=0).as_py():
+            raise ValueError(f"a deletion vector without {name}")
 
 
 def _child_names(reader: pq.ParquetFile, kind: str) -> list[str]:

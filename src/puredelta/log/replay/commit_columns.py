@@ -42,7 +42,7 @@ _BLOCK_BYTES_MIN = 4 * 1024 * 1024
 LINES_AT_ONCE = 8192
 """How many lines are parsed together; lines that are not adjacent are copied for that."""
 _NEVER_NULL = ("path", "size_bytes", "modified_ms", "data_change")
-_NEVER_NULL_IN_VECTORS = ("path_or_inline", "size_bytes", "cardinality")
+NEVER_NULL_IN_VECTORS = ("path_or_inline", "size_bytes", "cardinality")
 _PLAIN = pa.schema([field for field in FILE_SCHEMA if field.type != TEXT_MAP])
 
 
@@ -126,7 +126,7 @@ def _rows(content: bytes, adds: Sequence[slice], lines_at_once: int) -> pa.Table
     vectors = pc.drop_null(columns["deletion_vector"])
     if len(vectors) < len(pc.drop_null(pc.struct_field(structs, "deletionVector"))):
         raise _UnsupportedLayoutError  # a vector without a type
-    for name in _NEVER_NULL_IN_VECTORS:
+    for name in NEVER_NULL_IN_VECTORS:
         _require_no_null(pc.struct_field(vectors, name))
     columns["partition_values"] = _maps(structs, "partitionValues")
     columns["tags"] = pa.chunked_array([pa.nulls(len(structs), TEXT_MAP)])

@@ -198,7 +198,7 @@ def _directory(column: str, value: str | None) -> str:
 def _batches(source: RowGroups, order: CopyOrder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     stored = list(dict.fromkeys(name for name, _, _ in order.columns))
     first_row = source.first_row
-    file = opened(source.path)
+    file = opened(source.path, describes=True)
     _require_alike(file, order)
     batches = read_batches(file, source.groups, columns=stored, batch_rows=order.limits.read_rows)
     for batch in batches:

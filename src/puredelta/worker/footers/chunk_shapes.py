@@ -206,7 +206,10 @@ class Part:
         walk = Walk(content, position, fixed_width=self.physical != "BYTE_ARRAY")
         walk.struct(number=number)
         shape = walk.shape(self.physical)
-        found = shape(content, position)
+        try:
+            found = shape(content, position)
+        except struct.error as other:
+            raise UnsupportedLayoutError("a bound of another length") from other
         if found is None or found[0] != walk.position:
             raise UnsupportedLayoutError("the pattern does not match what it was made of")
         self.shapes = [shape, *self.shapes[: _SHAPES_MAX - 1]]

@@ -12,7 +12,7 @@ A footer that is not sound says nothing of whether Spark can read the file: Spar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from puredelta.worker.footers.thrift_compact import (
@@ -86,7 +86,9 @@ _FILE_FIELDS: Mapping[int, int] = {
     8: STRUCT,
     9: BINARY,
 }
-_SCHEMA, _FILE_ROWS, _GROUPS, _ENCRYPTION, _SIGNING_KEY = 2, 3, 4, 8, 9
+_SCHEMA, _FILE_ROWS, _GROUPS, _PAIRS, _CREATED_BY, _ENCRYPTION, _SIGNING_KEY = 2, 3, 4, 5, 6, 8, 9
+_SPARK_KEYS = b"org.apache.spark"
+"""What keys begin with whose values are read as text."""
 
 _OPTIONAL, _REPEATED = 1, 2
 _BYTE_ARRAY, _FIXED_LENGTH = 6, 7
@@ -142,11 +144,13 @@ def require_sound(footer: bytes, data_end: int) -> None:
         EncryptedFileError: columns of the file are encrypted, or its footer is signed.
     """
     try:
-        _require_file(footer, data_end)
+        _Footer(footer, data_end).require_sound()
     except UnsupportedLayoutError as reason:
         raise UnsoundFooterError(f"its footer is damaged: {reason}") from None
     except IndexError:
         raise UnsoundFooterError("its footer is cut short") from None
+    except UnicodeDecodeError:
+        raise UnsoundFooterError("a name in its footer is no UTF-8") from None
 
 
 def leaves_of(footer: bytes) -> tuple[Leaf, ...]:
@@ -156,40 +160,74 @@ def leaves_of(footer: bytes) -> tuple[Leaf, ...]:
     return tuple(_leaves(elements))
 
 
-def _require_file(footer: bytes, data_end: int) -> None:
-    number = at = 0
-    leaves: Sequence[Leaf] | None = None
-    stated = counted = None
-    seen: set[int] = set()
-    encrypted = False
-    while True:
-        number, kind, at = field_at(footer, at, number)
-        if not kind:
-            break
-        if number in seen or _FILE_FIELDS.get(number, kind) != kind:
-            raise UnsupportedLayoutError(f"field {number} is there twice, or of kind {kind}")
-        seen.add(number)
-        if number == _SCHEMA:
-            elements, at = _structs(footer, at, _ELEMENT)
-            leaves = tuple(_leaves(elements))
-        elif number == _FILE_ROWS:
-            rows, at = varint(footer, at)
-            stated = signed(rows)
-        elif number == _GROUPS:
-            if leaves is None:
-                raise UnsupportedLayoutError("row groups without a schema before them")
-            counted, at = _require_groups(footer, at, leaves, data_end)
-        else:
-            encrypted = encrypted or number in (_ENCRYPTION, _SIGNING_KEY)
-            at = passed(footer, at, kind)
-        if at > len(footer):
-            raise IndexError
-    if encrypted:
-        raise EncryptedFileError("its columns are encrypted, or its footer is signed")
-    if leaves is None or stated is None or counted is None:
-        raise UnsupportedLayoutError("schema, rows or row groups are missing")
-    if stated != counted:
-        raise UnsupportedLayoutError(f"{stated} rows, and {counted} in its row groups")
+class _Footer:
+    """A footer whose fields are checked one after the other, in the order of the file."""
+
+    def __init__(self, content: bytes, data_end: int) -> None:
+        self._content = content
+        self._data_end = data_end
+        self._leaves: Sequence[Leaf] | None = None
+        self._rows: int | None = None
+        self._counted: int | None = None
+        self._readers: Mapping[int, Callable[[int], int]] = {
+            _SCHEMA: self._schema,
+            _FILE_ROWS: self._num_rows,
+            _GROUPS: self._groups,
+            _PAIRS: self._pairs,
+            _CREATED_BY: self._created_by,
+        }
+
+    def require_sound(self) -> None:
+        content, number, at = self._content, 0, 0
+        seen: set[int] = set()
+        while True:
+            number, kind, at = field_at(content, at, number)
+            if not kind:
+                break
+            _require_new(number, kind, _FILE_FIELDS, seen)
+            read = self._readers.get(number)
+            at = passed(content, at, kind) if read is None else read(at)
+            if at > len(content):
+                raise IndexError
+        if not seen.isdisjoint((_ENCRYPTION, _SIGNING_KEY)):
+            raise EncryptedFileError("its columns are encrypted, or its footer is signed")
+        if self._counted is None or self._rows != self._counted:
+            raise UnsupportedLayoutError(f"{self._rows} rows, {self._counted} in its row groups")
+
+    def _schema(self, at: int) -> int:
+        elements, at = _structs(self._content, at, _ELEMENT)
+        self._leaves = tuple(_leaves(elements))
+        return at
+
+    def _num_rows(self, at: int) -> int:
+        rows, at = varint(self._content, at)
+        self._rows = signed(rows)
+        return at
+
+    def _groups(self, at: int) -> int:
+        if self._leaves is None:
+            raise UnsupportedLayoutError("row groups without a schema before them")
+        self._counted, at = _require_groups(self._content, at, self._leaves, self._data_end)
+        return at
+
+    def _pairs(self, at: int) -> int:
+        pairs, at = _structs(self._content, at, _PAIR)
+        for pair in pairs:
+            if pair.get(1, b"").startswith(_SPARK_KEYS):
+                pair.get(2, b"").decode()
+        return at
+
+    def _created_by(self, at: int) -> int:
+        length, at = varint(self._content, at)
+        self._content[at : at + length].decode()
+        return at + length
+
+
+def _require_new(number: int, kind: int, kinds: Mapping[int, int], seen: set[int]) -> None:
+    """Refuse a field that is there twice or of another kind: readers differ about these."""
+    if number in seen or kinds.get(number, kind) != kind:
+        raise UnsupportedLayoutError(f"field {number} is there twice, or of kind {kind}")
+    seen.add(number)
 
 
 def _structs(content: bytes, at: int, what: Struct) -> tuple[list[Fields], int]:
@@ -233,6 +271,7 @@ def _leaves(elements: Sequence[Fields]) -> Iterator[Leaf]:
         repetition, children = element.get(_REPETITION), element.get(_CHILDREN, 0)
         if repetition not in (0, _OPTIONAL, _REPEATED) or _NAME not in element:
             raise UnsupportedLayoutError("a column without a name, or of an unknown repetition")
+        element[_NAME].decode()
         path = (*path, element[_NAME])
         repetitions += repetition == _REPEATED
         definitions += repetition in (_OPTIONAL, _REPEATED)
@@ -284,9 +323,7 @@ def _require_group(
         number, kind, at = field_at(footer, at, number)
         if not kind:
             break
-        if number in seen or _GROUP_FIELDS.get(number, kind) != kind:
-            raise UnsupportedLayoutError(f"field {number} is there twice, or of kind {kind}")
-        seen.add(number)
+        _require_new(number, kind, _GROUP_FIELDS, seen)
         if number == _GROUP_COLUMNS:
             count, element, at = list_at(footer, at)
             if count != len(leaves) or (count and element != STRUCT):

@@ -58,8 +58,8 @@ def require_sound_footer(end: bytes, data_end: int) -> None:
         known.learn(content)
 
 
-def require_sound_file(file: BinaryIO) -> None:
-    """Check the footer of a file that is open, and go back to its begin.
+def require_sound_file(file: BinaryIO) -> int:
+    """Check the footer of a file that is open, and go back to its begin; return where it is.
 
     Raises:
         pa.ArrowInvalid: Arrow must not look at it.
@@ -73,6 +73,13 @@ def require_sound_file(file: BinaryIO) -> None:
     except UnsoundFooterError as reason:
         raise pa.ArrowInvalid(str(reason)) from reason
     file.seek(0)
+    return size - length
+
+
+def require_sound_path(path: str) -> int:
+    """Check the footer of a file on a file system, as `require_sound_file` does."""
+    with open(path, "rb") as file:  # noqa: PTH123 - as pyarrow opens it
+        return require_sound_file(file)
 
 
 def sound_parquet(file: BinaryIO, **options: Any) -> pq.ParquetFile:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from puredelta.worker.files import DataPath, label
+from puredelta.worker.footers.sound_kinds import require_sound_path
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.lookup.lookup_request import FileLookup
 from puredelta.worker.lookup.row_range import LateColumns, RowRange
@@ -57,8 +58,10 @@ def read_columns(
     """
     if isinstance(path, tuple):
         return _read_object(path, names, part, batch_rows=batch_rows)
+    require_sound_path(path)
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
         num_rows = file.metadata.num_rows
+        _require_columns(path, file.schema_arrow, names)
         if part.count == 1 or not num_rows:
             return 0, file.read(columns=list(names), use_threads=False)
         start, stop = part.rows(num_rows)
@@ -72,12 +75,19 @@ def _read_object(
     """Bring the column chunks of a row group at a time."""
     file = OpenFile(path)
     schema = file.schema_arrow
+    _require_columns(path, schema, names)
     leaves = file.leaves_of(names)
     start, stop = part.rows(file.metadata.num_rows)
     empty = [pa.RecordBatch.from_pylist([], schema=pa.schema([schema.field(n) for n in names]))]
     batches = itertools.chain(file.read(batch_rows, leaves=leaves), empty)
     ordered = (batch.select(list(names)) for batch in batches)
     return start, _between(ordered, start, stop)
+
+
+def _require_columns(path: DataPath, schema: pa.Schema, names: Sequence[str]) -> None:
+    """Refuse a file that is not any more what the driver has seen."""
+    if missing := set(names).difference(schema.names):
+        raise OnlySparkError(f"{label(path)} lacks column {min(missing)}")
 
 
 def _between(batches: Iterator[pa.RecordBatch], start: int, stop: int) -> pa.Table:

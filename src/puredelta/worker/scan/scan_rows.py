@@ -180,7 +180,10 @@ def groups_of(file: OpenFile, part: FilePart) -> Iterator[tuple[int, int, int]]:
 
 
 def _middle(file: OpenFile, group: int) -> int:
-    chunks = list(file.chunks(group, None))
+    try:
+        chunks = list(file.chunks(group, None))
+    except pa.ArrowException as unsound:
+        raise OnlySparkError(str(unsound)) from unsound
     return (min(start for start, _ in chunks) + max(end for _, end in chunks)) // 2
 
 

@@ -1,0 +1,1 @@
+"""Footers as bytes."""
