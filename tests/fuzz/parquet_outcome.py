@@ -32,7 +32,6 @@ from puredelta.store.registry import open_store
 from puredelta.worker.data_files.copy_rows import CopyOrder, RowGroups, copy_source_rows
 from puredelta.worker.data_files.rewrite_file import RewriteTask, rewrite_together
 from puredelta.worker.data_files.write_file import FileAnswer
-from puredelta.worker.footers.sound_kinds import sound_parquet
 from puredelta.worker.limits import Limits
 from puredelta.worker.lookup.conditions import ResidualConditions
 from puredelta.worker.lookup.key_lookup import look_up
@@ -45,6 +44,7 @@ from puredelta.worker.lookup.lookup_request import (
 )
 from puredelta.worker.read_rows import ranges_of_columns
 from puredelta.worker.scan.scan_rows import FilePart, ScanError, ScanLayout, read_part
+from puredelta.worker.sound_kinds import sound_parquet
 from tests.fuzz.outcome import outcome
 from tests.fuzz.parquet_files import SIMPLE, rows
 from tests.log.footers.test_file_stats import struct, table_config

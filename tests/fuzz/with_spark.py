@@ -168,7 +168,14 @@ def _compared(found: _Rows | str, expected: _Rows | str) -> str:
 def _rows(frame: Callable[[], Any]) -> _Rows | str:
     """Return the rows, as far as columns are plain; the error as a text."""
     try:
-        return Counter(map(tuple, frame().selectExpr(*SIMPLE[:3], "cast(d as string) d").collect()))
+        return Counter(
+            map(
+                tuple,
+                frame()
+                .selectExpr("id", "i", "cast(t as string) t", "cast(d as string) d")
+                .collect(),
+            )
+        )
     except Exception as failure:  # noqa: BLE001 - any of Spark
         return str(failure)[:200]
 

@@ -28,10 +28,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from puredelta.worker.files import DataPath
-from puredelta.worker.footers.sound_kinds import require_sound_file, require_sound_path
 from puredelta.worker.limits import LIMITS
 from puredelta.worker.plain_types import without_views
 from puredelta.worker.range_file import RangeFile
+from puredelta.worker.sound_kinds import require_sound_file, require_sound_path
 
 _ARROW_SCHEMA = b"ARROW:schema"
 LEGACY_INT96 = b"org.apache.spark.legacyINT96"

@@ -19,7 +19,6 @@ from puredelta.worker.footers.sound_footer import (
     footer_length,
     require_sound,
 )
-from puredelta.worker.footers.sound_kinds import _KnownKinds, require_sound_path
 from puredelta.worker.footers.thrift_compact import (
     I32,
     I64,
@@ -30,6 +29,7 @@ from puredelta.worker.footers.thrift_compact import (
     varint,
 )
 from puredelta.worker.read_rows import OpenFile
+from puredelta.worker.sound_kinds import _KnownKinds, require_sound_path
 from tests.fuzz.parquet_files import _arrow, rows, valid_files
 from tests.fuzz.parquet_mutations import footer_place, mutated_file, with_footer
 

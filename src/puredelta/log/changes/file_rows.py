@@ -39,7 +39,7 @@ from puredelta.protocol.schema.types import (
 from puredelta.protocol.values.partition_values import parse_partition_value
 from puredelta.store.base import Store
 from puredelta.store.registry import open_store
-from puredelta.worker.footers.sound_kinds import sound_parquet
+from puredelta.worker.sound_kinds import sound_parquet
 
 BATCH_ROWS = 65_536
 

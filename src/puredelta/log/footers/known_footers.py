@@ -23,7 +23,7 @@ from puredelta.log.footers.parquet_footer import (
     schema_message,
     schema_text,
 )
-from puredelta.worker.footers.chunk_shapes import Found, Part, Walk, number_in
+from puredelta.worker.footers.chunk_shapes import Found, KnownShapes, Walk, number_in
 from puredelta.worker.footers.sound_footer import TRAILER_BYTES
 from puredelta.worker.footers.thrift_compact import NEXT_LIST, UnsupportedLayoutError, list_header
 
@@ -51,8 +51,8 @@ class _Kind:
     text: str
     head: re.Pattern[bytes]
     closing: bytes
-    chunks: tuple[Part, ...]
-    group_end: Part
+    chunks: tuple[KnownShapes, ...]
+    group_end: KnownShapes
     columns: FileKind | None
     """How its statistics are read; ``None`` where none are wanted."""
     encode: Callable[[int, Sequence[Found]], str] | None
@@ -171,8 +171,8 @@ class KnownFooters:
         known = [k for k in self._kinds if k.head == head and content.endswith(k.closing)]
         group = footer.row_group(0)
         types = [group.column(number).physical_type for number in range(columns)]
-        parts = known[0].chunks if known else tuple(Part(physical) for physical in types)
-        group_end = known[0].group_end if known else Part("")
+        parts = known[0].chunks if known else tuple(KnownShapes(physical) for physical in types)
+        group_end = known[0].group_end if known else KnownShapes("")
         position, found = start.end(), []
         for part in parts:
             chunk = part.read(content, position) or part.learn(content, position, number=0)

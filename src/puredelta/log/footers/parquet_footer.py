@@ -26,7 +26,7 @@ from puredelta.worker.footers.sound_footer import (
     UnsoundFooterError,
     footer_length,
 )
-from puredelta.worker.footers.sound_kinds import require_sound_footer
+from puredelta.worker.sound_kinds import require_sound_footer
 
 FOOTER_THREADS = 4
 """Threads that read where storage is slow; footers are parsed in the caller's thread."""

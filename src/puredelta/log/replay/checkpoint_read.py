@@ -38,7 +38,7 @@ from puredelta.protocol.actions.actions import Action, Sidecar
 from puredelta.protocol.actions.log_paths import SIDECAR_DIRECTORY
 from puredelta.protocol.actions.paths import decode_path
 from puredelta.store.base import StorageError, Store, StoredFile
-from puredelta.worker.footers.sound_kinds import sound_parquet
+from puredelta.worker.sound_kinds import sound_parquet
 
 # Kind of action: a field that is never null in it, which marks the rows of that kind.
 _SMALL_ACTIONS: Mapping[str, str] = {

@@ -185,7 +185,7 @@ class Walk:
 
 
 @dataclass(slots=True)
-class Part:
+class KnownShapes:
     """A column chunk, or the end of a row group: the shapes it has had, the latest first."""
 
     physical: str

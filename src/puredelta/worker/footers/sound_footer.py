@@ -153,7 +153,7 @@ def require_sound(footer: bytes, data_end: int) -> None:
         raise UnsoundFooterError("a name in its footer is no UTF-8") from None
 
 
-def leaves_of(footer: bytes) -> tuple[Leaf, ...]:
+def leaves_of(footer: bytes) -> tuple[FooterLeaf, ...]:
     """Return the columns of values of a sound footer."""
     places, _ = struct_fields(footer, 0)
     elements, _ = _structs(footer, places[_SCHEMA], _ELEMENT)
@@ -166,7 +166,7 @@ class _Footer:
     def __init__(self, content: bytes, data_end: int) -> None:
         self._content = content
         self._data_end = data_end
-        self._leaves: Sequence[Leaf] | None = None
+        self._leaves: Sequence[FooterLeaf] | None = None
         self._rows: int | None = None
         self._counted: int | None = None
         self._readers: Mapping[int, Callable[[int], int]] = {
@@ -242,7 +242,7 @@ def _structs(content: bytes, at: int, what: Struct) -> tuple[list[Fields], int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class FooterLeaf:
     """A column of values, and what a chunk of it may say."""
 
     path: Sequence[bytes]
@@ -253,7 +253,7 @@ class Leaf:
     definitions: int
 
 
-def _leaves(elements: Sequence[Fields]) -> Iterator[Leaf]:
+def _leaves(elements: Sequence[Fields]) -> Iterator[FooterLeaf]:
     """Yield the leaves of a schema, which is a tree in the order of its branches."""
     if not elements:
         raise UnsupportedLayoutError("an empty schema")
@@ -281,7 +281,7 @@ def _leaves(elements: Sequence[Fields]) -> Iterator[Leaf]:
                 raise UnsupportedLayoutError("a column of too many columns")
             open_groups.append((children, path, repetitions, definitions))
             continue
-        yield Leaf(path, physical, _bound_bytes(element), repetitions, definitions)
+        yield FooterLeaf(path, physical, _bound_bytes(element), repetitions, definitions)
     if any(left for left, *_ in open_groups):
         raise UnsupportedLayoutError("fewer columns than the schema says")
 
@@ -299,7 +299,7 @@ def _bound_bytes(element: Fields) -> int:
 
 
 def _require_groups(
-    footer: bytes, at: int, leaves: Sequence[Leaf], data_end: int
+    footer: bytes, at: int, leaves: Sequence[FooterLeaf], data_end: int
 ) -> tuple[int, int]:
     """Return the rows of all row groups, and the place after them."""
     length, kind, at = list_at(footer, at)
@@ -313,7 +313,7 @@ def _require_groups(
 
 
 def _require_group(
-    footer: bytes, at: int, leaves: Sequence[Leaf], data_end: int
+    footer: bytes, at: int, leaves: Sequence[FooterLeaf], data_end: int
 ) -> tuple[int, int]:
     number = 0
     rows = None
@@ -345,7 +345,7 @@ def _require_group(
     return rows, at
 
 
-def _require_chunk(chunk: Fields, leaf: Leaf, data_end: int) -> int:
+def _require_chunk(chunk: Fields, leaf: FooterLeaf, data_end: int) -> int:
     """Return how many values a chunk has."""
     if _CRYPTO in chunk:
         raise EncryptedFileError(f"column {_dotted(leaf)} is encrypted")
@@ -373,7 +373,7 @@ def _require_chunk(chunk: Fields, leaf: Leaf, data_end: int) -> int:
     return values
 
 
-def _require_statistics(statistics: Fields, leaf: Leaf) -> None:
+def _require_statistics(statistics: Fields, leaf: FooterLeaf) -> None:
     if not leaf.bound_bytes:
         return
     for number in (1, 2, 5, 6):
@@ -382,7 +382,7 @@ def _require_statistics(statistics: Fields, leaf: Leaf) -> None:
             raise UnsupportedLayoutError(f"a bound of column {_dotted(leaf)} is cut short")
 
 
-def _require_sizes(sizes: Fields, leaf: Leaf) -> None:
+def _require_sizes(sizes: Fields, leaf: FooterLeaf) -> None:
     for number, level in ((2, leaf.repetitions), (3, leaf.definitions)):
         histogram = sizes.get(number)
         if histogram and len(histogram) != level + 1:
@@ -401,5 +401,5 @@ def _require_places(chunk: Fields, fields: Fields, data_end: int) -> None:
             raise UnsupportedLayoutError("an index is outside of the file")
 
 
-def _dotted(leaf: Leaf) -> str:
+def _dotted(leaf: FooterLeaf) -> str:
     return b".".join(leaf.path).decode(errors="replace")

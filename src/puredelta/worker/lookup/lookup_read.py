@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from puredelta.worker.files import DataPath, label
-from puredelta.worker.footers.sound_kinds import require_sound_path
 from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.lookup.lookup_request import FileLookup
 from puredelta.worker.lookup.row_range import LateColumns, RowRange
@@ -30,6 +29,7 @@ from puredelta.worker.read_rows import (
 from puredelta.worker.small_files.footer_file import FooterFile
 from puredelta.worker.small_files.footer_template import FooterTemplate
 from puredelta.worker.small_files.merged_parquet import MergedParquet
+from puredelta.worker.sound_kinds import require_sound_path
 
 _TEMPLATES_MAX = 4
 """Kinds of small files: tables have one, and one for every change of their columns."""

@@ -26,7 +26,7 @@ from puredelta.protocol.actions.deletion_vector import RowIndexes
 from puredelta.protocol.actions.paths import encode_path, encode_uri, relative_path
 from puredelta.protocol.schema.types import DataType
 from puredelta.store.base import Store
-from puredelta.worker.footers.sound_kinds import sound_parquet
+from puredelta.worker.sound_kinds import sound_parquet
 
 _ROWS_TOGETHER = "file_path", "pos"
 

@@ -18,8 +18,8 @@ from puredelta.protocol.table.stats import LeafPath
 from puredelta.spark.scan.data_file import DataFile
 from puredelta.spark.source.in_place import plain_type
 from puredelta.spark.source.staging import StagedRows
-from puredelta.worker.footers.sound_kinds import sound_parquet
 from puredelta.worker.lookup.key_index import run_starts
+from puredelta.worker.sound_kinds import sound_parquet
 
 
 def read_distinct_keys(

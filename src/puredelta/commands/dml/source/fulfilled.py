@@ -13,11 +13,11 @@ from puredelta.commands.dml.source.context import StatementContext
 from puredelta.protocol.values.predicates import Predicate
 from puredelta.spark.offload.arrow_predicate import Translation
 from puredelta.store.local_files import open_file
-from puredelta.worker.footers.sound_kinds import sound_parquet
 from puredelta.worker.lookup.conditions import Call, Pairs, TargetColumns
 from puredelta.worker.lookup.key_index import Numbers
 from puredelta.worker.lookup.lookup_read import cast_to
 from puredelta.worker.read_rows import OnlySparkError, require_one_calendar
+from puredelta.worker.sound_kinds import sound_parquet
 
 
 def all_rows_fulfil(context: StatementContext, predicate: Predicate, target: T.StructType) -> bool:

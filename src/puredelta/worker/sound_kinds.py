@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from puredelta.worker.files import kept
-from puredelta.worker.footers.chunk_shapes import Part, Walk
+from puredelta.worker.footers.chunk_shapes import KnownShapes, Walk
 from puredelta.worker.footers.sound_footer import (
     PHYSICAL_NAMES,
     TRAILER_BYTES,
@@ -100,8 +100,8 @@ class _Kind:
     """Version and schema."""
     columns: bytes
     """How a row group begins."""
-    parts: tuple[Part, ...]
-    group_end: Part
+    parts: tuple[KnownShapes, ...]
+    group_end: KnownShapes
     closings: list[bytes] = field(default_factory=list)
     """What came after the row groups."""
 
@@ -186,6 +186,6 @@ class _KnownKinds:
         return _Kind(
             prefix=prefix,
             columns=NEXT_LIST + list_header(len(leaves)),
-            parts=tuple(Part(PHYSICAL_NAMES[leaf.physical]) for leaf in leaves),
-            group_end=Part(""),
+            parts=tuple(KnownShapes(PHYSICAL_NAMES[leaf.physical]) for leaf in leaves),
+            group_end=KnownShapes(""),
         )
