@@ -102,6 +102,7 @@ LIES: dict[str, tuple[bytes, str]] = {
     "list": (replaced(b"\x19\x3c", b"\x19\xfc\xff\xff\xff\xff\x07"), "a list longer"),
     "end": (with_footer(FILE, FILE[footer_place(FILE) : -60]), "cut short"),
     "name": (replaced(b"\x18\x02id", b"\x18\x02\xff\xfe"), "UTF-8"),
+    "path": (replaced(b"\x19\x18\x01t", b"\x19\x18\x01\xfe"), "the chunk of another"),
     "length": (FILE[:-8] + b"\xff\xff\xff\x7f" + FILE[-4:], "claims a footer"),
     "magic": (FILE[:-4] + b"PAR2", "magic"),
     "empty": (b"", "magic"),

@@ -55,7 +55,7 @@ _METADATA = Struct(
         16: _SIZES,
     }
 )
-_TYPE, _CODEC, _NUM_VALUES, _UNCOMPRESSED, _COMPRESSED = 1, 4, 5, 6, 7
+_TYPE, _PATH, _CODEC, _NUM_VALUES, _UNCOMPRESSED, _COMPRESSED = 1, 3, 4, 5, 6, 7
 _DATA_AT, _DICTIONARY_AT, _STATED, _BLOOM_AT, _BLOOM_BYTES, _SIZES_STATED = 9, 11, 12, 14, 15, 16
 _CHUNK = Struct(
     {
@@ -245,7 +245,7 @@ def _structs(content: bytes, at: int, what: Struct) -> tuple[list[Fields], int]:
 class FooterLeaf:
     """A column of values, and what a chunk of it may say."""
 
-    path: Sequence[bytes]
+    path: tuple[bytes, ...]
     physical: int
     bound_bytes: int
     repetitions: int
@@ -355,6 +355,8 @@ def _require_chunk(chunk: Fields, leaf: FooterLeaf, data_end: int) -> int:
     try:
         if fields[_TYPE] != leaf.physical or fields[_CODEC] not in _CODECS:
             raise UnsupportedLayoutError(f"column {_dotted(leaf)} is of another type or codec")
+        if tuple(fields[_PATH]) != leaf.path:
+            raise UnsupportedLayoutError(f"column {_dotted(leaf)} has the chunk of another")
         values: int = fields[_NUM_VALUES]
         begin = data_at = fields[_DATA_AT]
         stored = fields[_COMPRESSED]
