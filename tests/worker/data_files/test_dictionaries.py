@@ -63,13 +63,14 @@ def test_what_differs_from_row_to_row_gets_none(
     pq.write_table(table, tmp_path / "a.parquet", store_decimal_as_integer=True)
     footer = pq.read_metadata(tmp_path / "a.parquet")
     assert kept_dictionaries(footer) == ["a"]
-    assert saving_dictionaries(footer) == expected
+    assert saving_dictionaries(footer, table) == expected
 
 
 def test_what_was_given_up_or_never_made_is_not_kept(tmp_path: Path) -> None:
     texts = column(pa.string(), ROWS)
+    table = pa.table({"full": texts, "none": texts, "ok": ["a"] * ROWS})
     pq.write_table(
-        pa.table({"full": texts, "none": texts, "ok": ["a"] * ROWS}),
+        table,
         tmp_path / "a.parquet",
         use_dictionary=["full", "ok"],
         dictionary_pagesize_limit=1000,
@@ -77,7 +78,7 @@ def test_what_was_given_up_or_never_made_is_not_kept(tmp_path: Path) -> None:
     )
     footer = pq.read_metadata(tmp_path / "a.parquet")
     assert kept_dictionaries(footer) == ["ok"]
-    assert saving_dictionaries(footer) == ["ok"]
+    assert saving_dictionaries(footer, table) == ["ok"]
 
 
 @pytest.mark.parametrize("present", [0, 3_000])
@@ -87,7 +88,7 @@ def test_nulls_take_no_room(present: int, tmp_path: Path) -> None:
     table = pa.table({"a": pa.array(values, pa.int64())})
     assert worthwhile_dictionaries(table, kept=["a"]) == []
     pq.write_table(table, tmp_path / "a.parquet")
-    assert saving_dictionaries(pq.read_metadata(tmp_path / "a.parquet")) == []
+    assert saving_dictionaries(pq.read_metadata(tmp_path / "a.parquet"), table) == []
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int16()], ids=str)
@@ -95,13 +96,13 @@ def test_small_numbers_take_four_bytes_in_a_file(kind: pa.DataType, tmp_path: Pa
     table = pa.table({"a": column(kind, 100)})
     pq.write_table(table, tmp_path / "a.parquet")
     assert worthwhile_dictionaries(table, kept=[]) == ["a"]
-    assert saving_dictionaries(pq.read_metadata(tmp_path / "a.parquet")) == ["a"]
+    assert saving_dictionaries(pq.read_metadata(tmp_path / "a.parquet"), table) == ["a"]
 
 
 def test_without_statistics_every_value_counts(tmp_path: Path) -> None:
     table = pa.table({"a": column(pa.int64(), 100)})
     pq.write_table(table, tmp_path / "a.parquet", write_statistics=False)
-    assert saving_dictionaries(pq.read_metadata(tmp_path / "a.parquet")) == ["a"]
+    assert saving_dictionaries(pq.read_metadata(tmp_path / "a.parquet"), table) == ["a"]
 
 
 def test_only_the_first_rows_are_looked_at() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from puredelta.worker.data_files.dictionaries import (
+    copied_encodings,
     kept_dictionaries,
-    saving_dictionaries,
-    worthwhile_dictionaries,
+    new_encodings,
 )
 from puredelta.worker.data_files.write_file import (
     FILE_ANSWERS,
@@ -48,7 +49,9 @@ from puredelta.worker.small_files.footer_template import FooterTemplate
 from puredelta.worker.small_files.merged_parquet import MergedParquet
 from puredelta.worker.wire import Fields, codec_of
 
-_CODECS = frozenset({"SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4"})
+_CODECS = {"UNCOMPRESSED": "none"} | {
+    name: name.lower() for name in ("SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4")
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +126,9 @@ class _File:
     task: RewriteTask
     source: OpenFile
 
-    def form(self) -> tuple[bytes, str]:
+    def form(self) -> tuple[bytes, dict[str, str]]:
         """Return what files must share to become one."""
-        return self.source.schema_arrow.serialize().to_pybytes(), _codec(self.source)
+        return self.source.schema_arrow.serialize().to_pybytes(), column_codecs(self.source)
 
     @property
     def num_rows(self) -> int:
@@ -157,7 +160,9 @@ def _written(first: _File, tables: Iterable[pa.Table], *, grows: bool) -> FileAn
         tables,
         schema=hidden_schema(target_schema(first.source), first.task),
         codec=first.task.codec or _codec(first.source),
-        options=functools.partial(_writer_options, first.source, grows=grows),
+        options=functools.partial(
+            _writer_options, first.source, grows=grows, keeps_codecs=first.task.codec is None
+        ),
     )
 
 
@@ -292,17 +297,22 @@ def _as_instant(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _writer_options(source: OpenFile, rows: pa.Table, *, grows: bool) -> dict[str, Any]:
-    """Choose what the old file chose: dictionaries that were worth it, page index, decimals.
+def _writer_options(
+    source: OpenFile, rows: pa.Table, *, grows: bool, keeps_codecs: bool
+) -> dict[str, Any]:
+    """Choose what the old file chose: encodings that were worth it, page index, decimals.
 
-    ``grows``: the new file has rows of other files, too.
+    ``grows``: the new file has rows of other files, too; ``keeps_codecs``: of every column.
     """
     if grows:
-        dictionaries = worthwhile_dictionaries(rows, kept=kept_dictionaries(source.metadata))
+        encodings = new_encodings(rows, kept=kept_dictionaries(source.metadata))
     else:
-        dictionaries = saving_dictionaries(source.metadata)
+        encodings = copied_encodings(source.metadata, rows)
+    codecs = column_codecs(source)
+    if keeps_codecs and len(set(codecs.values())) > 1:
+        encodings["compression"] = codecs
     return {
-        "use_dictionary": dictionaries or False,
+        **encodings,
         "store_schema": b"ARROW:schema" in (source.metadata.metadata or {}),
         **known_options(
             store_decimal_as_integer=True,
@@ -311,10 +321,16 @@ def _writer_options(source: OpenFile, rows: pa.Table, *, grows: bool) -> dict[st
     }
 
 
-def _codec(source: OpenFile) -> str:
+def column_codecs(source: OpenFile) -> dict[str, str]:
+    """Return the codec of each leaf column, by Arrow's name; nothing of a file without rows."""
     if source.num_row_groups == 0:
-        return "none"
-    codec = str(source.metadata.row_group(0).column(0).compression)
-    if codec == "UNCOMPRESSED":
-        return "none"
-    return codec.lower() if codec in _CODECS else "snappy"
+        return {}
+    group = source.metadata.row_group(0)
+    chunks = [group.column(n) for n in range(group.num_columns)]
+    return {chunk.path_in_schema: _CODECS.get(chunk.compression, "snappy") for chunk in chunks}
+
+
+def _codec(source: OpenFile) -> str:
+    """Return the codec that names a file: of most of its columns."""
+    counted = Counter(column_codecs(source).values())
+    return counted.most_common(1)[0][0] if counted else "none"

@@ -92,9 +92,9 @@ def write_file(
     """Write a row group per table, no file if there is none.
 
     ``codec`` goes by Arrow's name, ``none`` for no compression; ``options`` are others of Arrow's
-    writer for the first table, asked for once there is one. Storage that this worker cannot see,
-    and rows that it cannot read, are answered as a refusal; a full disk is raised. Nothing is left
-    behind then.
+    writer for the first table, asked for once there is one: ``compression`` wins over ``codec``.
+    Storage that this worker cannot see, and rows that it cannot read, are answered as a refusal; a
+    full disk is raised. Nothing is left then.
     """
     extension = ".parquet" if codec == "none" else f".{codec}.parquet"
     name = f"{order.name_prefix}-{uuid.uuid4()}.c000{extension}"
@@ -104,7 +104,7 @@ def write_file(
             order.ordinal,
             tables,
             schema,
-            lambda rows: {**options(rows), "compression": codec},
+            lambda rows: {"compression": codec, **options(rows)},
             target,
         )
     except (*OUT_OF_REACH, OnlySparkError) as failure:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from puredelta.worker.data_files.copy_rows import HIVE_NULL
-from puredelta.worker.data_files.dictionaries import worthwhile_dictionaries
+from puredelta.worker.data_files.dictionaries import new_encodings
 from puredelta.worker.data_files.write_file import (
     FILE_ANSWERS,
     OUT_OF_REACH,
@@ -160,7 +160,7 @@ def _value(scalar: pa.Scalar) -> Any:
 
 def _writer_options(rows: pa.Table) -> dict[str, Any]:
     return {
-        "use_dictionary": worthwhile_dictionaries(rows) or False,
+        **new_encodings(rows),
         "store_schema": False,
         **known_options(store_decimal_as_integer=True, write_page_index=True),
     }
