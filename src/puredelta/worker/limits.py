@@ -18,6 +18,8 @@ class Limits:
 
     read_rows: int = 65_536
     """Rows of a batch that is read to be copied."""
+    read_bytes: int = 32 * _MEGABYTE
+    """Decoded bytes of a batch that is read, unless one row has more."""
     row_group_bytes: int = 128 * _MEGABYTE
     """Decoded bytes after which a row group is closed early: what bounds a task's memory."""
     coalesced_rows: int = 16_384

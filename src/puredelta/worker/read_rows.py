@@ -18,6 +18,7 @@ Traps this module knows:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -27,6 +28,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from puredelta.worker.bounded_batches import (
+    decoded_batches,
+    has_dictionaries,
+    is_harmless,
+    plan_decoding,
+)
 from puredelta.worker.files import DataPath
 from puredelta.worker.limits import LIMITS
 from puredelta.worker.plain_types import without_views
@@ -64,12 +71,7 @@ class OpenFile:
         if self._object is not None:
             source = pa.PythonFile(self._object, mode="r")
         self._source: str | pa.NativeFile = source
-        self._reader = pq.ParquetReader()
-        options: dict[str, Any] = {"pre_buffer": False, "coerce_int96_timestamp_unit": "us"}
-        try:
-            self._reader.open(source, arrow_extensions_enabled=True, **options)
-        except TypeError:
-            self._reader.open(source, **options)
+        self._reader = _reader(source)
         self.metadata: pq.FileMetaData = self._reader.metadata
         # Only a file that says what Arrow it was made of can have other types than Parquet's.
         self._may_have_views = _ARROW_SCHEMA in (self.metadata.metadata or ())
@@ -130,14 +132,38 @@ class OpenFile:
         self, batch_rows: int, groups: Sequence[int], leaves: Sequence[int] | None
     ) -> Iterator[pa.RecordBatch]:
         missing = sum(self.metadata.row_group(group).num_rows for group in groups)
-        for batch in self._reader.iter_batches(
-            batch_rows, list(groups), column_indices=leaves, use_threads=False
-        ):
+        for batch in self._bounded(batch_rows, list(groups), leaves):
             missing -= batch.num_rows
             yield _without_views(batch) if self._may_have_views else batch
         if missing:
             # Arrow decodes what pages hold, whatever a footer says; positions go by the footer.
             raise pa.ArrowInvalid(f"the footer says of {missing} rows more than its pages hold")
+
+    def _bounded(
+        self, batch_rows: int, groups: Sequence[int], leaves: Sequence[int] | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Decode rows in batches of so many rows, or fewer where their values are large."""
+        reader, batch_bytes = self._reader, LIMITS.read_bytes
+        dictionaries: Sequence[str] = ()
+        if not is_harmless(self.metadata, groups):
+            self.require_sound()
+            decoding = plan_decoding(
+                self.metadata,
+                groups,
+                range(self.metadata.num_columns) if leaves is None else leaves,
+                batch_rows=batch_rows,
+                batch_bytes=batch_bytes,
+            )
+            batch_rows = decoding.batch_rows
+            if decoding.dictionaries and not has_dictionaries(reader.schema_arrow):
+                dictionaries = decoding.dictionaries
+                reader = _reader(self._source, read_dictionary=dictionaries, metadata=self.metadata)
+        batches: Iterator[pa.RecordBatch] = reader.iter_batches(
+            batch_rows, groups, column_indices=leaves, use_threads=False
+        )
+        if not dictionaries:
+            return batches
+        return itertools.chain.from_iterable(decoded_batches(b, batch_bytes) for b in batches)
 
     def _fetched(
         self,
@@ -164,6 +190,17 @@ class OpenFile:
             if not 0 <= start <= end <= data_end:
                 raise pa.ArrowInvalid(f"a column from {start} to {end} in {data_end} bytes")
             yield start, end
+
+
+def _reader(source: str | pa.NativeFile, **options: Any) -> pq.ParquetReader:
+    """Open a file with the reader of `ParquetFile`, which alone looks at no name."""
+    reader = pq.ParquetReader()
+    options |= {"pre_buffer": False, "coerce_int96_timestamp_unit": "us"}
+    try:
+        reader.open(source, arrow_extensions_enabled=True, **options)
+    except TypeError:
+        reader.open(source, **options)
+    return reader
 
 
 def ranges_of_columns(names: Iterable[str], source: RangeFile) -> list[tuple[int, int]]:

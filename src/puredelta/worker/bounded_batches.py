@@ -1,0 +1,139 @@
+"""Batches of rows that are bounded by the bytes of their decoded values, inside a Spark worker.
+
+A footer says how many bytes of encoded values a column has. A dictionary makes any number of them:
+65,536 rows of one text of 30 KB are a file of 0.4 MB, and 2 GB when they are decoded. So columns
+with dictionaries are read as dictionaries and indices, which is faster, too, and decoded for as
+many rows as a batch may have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+_HARMLESS_BYTES = 256 * 1024 * 1024
+"""Rows times encoded bytes of a row group from which on its columns are looked at."""
+_DICTIONARY_BYTES = 1280 * 1024
+"""The size of a dictionary at which most writers give it up, and some room."""
+_SHORT_BYTES = 64
+"""Of a value on average: shorter ones are read as they are."""
+_UNSURE_ROWS = 8_192
+"""Rows of a batch where a dictionary was given up, or values are stored by their difference."""
+_DICTIONARIES = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoding:
+    """The way to decode some columns of some row groups."""
+
+    batch_rows: int
+    dictionaries: tuple[str, ...] = ()
+    """Paths of the leaf columns that are read as dictionaries."""
+
+
+def plan_decoding(
+    footer: pq.FileMetaData,
+    groups: Sequence[int],
+    leaves: Sequence[int],
+    *,
+    batch_rows: int,
+    batch_bytes: int,
+) -> Decoding:
+    """Choose how to decode leaf columns. The footer has to be sound."""
+    row_bytes = 0.0
+    unsure = False
+    as_dictionaries: dict[str, bool] = {}
+    for group in groups:
+        described = footer.row_group(group)
+        stored = 0.0
+        for leaf in leaves:
+            chunk = described.column(leaf)
+            size, values = chunk.total_uncompressed_size, max(1, chunk.num_values)
+            encodings = set(chunk.encodings)
+            if chunk.physical_type == "BYTE_ARRAY" and encodings & _DICTIONARIES:
+                whole = size <= _DICTIONARY_BYTES + values * math.log2(values + 1) / 8
+                path = chunk.path_in_schema
+                as_dictionaries[path] = whole and as_dictionaries.get(path, True)
+                unsure |= not whole and size / values > _SHORT_BYTES
+                stored += 0 if whole else size
+            else:
+                unsure |= "DELTA_BYTE_ARRAY" in encodings
+                stored += size
+        row_bytes = max(row_bytes, stored / max(1, described.num_rows))
+    rows = min(batch_rows, int(batch_bytes / row_bytes)) if row_bytes else batch_rows
+    return Decoding(
+        batch_rows=max(1, min(rows, _UNSURE_ROWS) if unsure else rows),
+        dictionaries=tuple(path for path, whole in as_dictionaries.items() if whole),
+    )
+
+
+def is_harmless(footer: pq.FileMetaData, groups: Sequence[int]) -> bool:
+    """Return whether no batch of some row groups can be large, whatever its dictionaries hold."""
+    described = (footer.row_group(group) for group in groups)
+    return all(one.num_rows * one.total_byte_size <= _HARMLESS_BYTES for one in described)
+
+
+def decoded_batches(batch: pa.RecordBatch, batch_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a batch without dictionaries, no more than ``batch_bytes`` at a time.
+
+    One row is never divided.
+    """
+    schema = pa.schema([field.with_type(_decoded(field.type)) for field in batch.schema])
+    for part in _parts(batch, batch_bytes):
+        # A slice of lists would be cast with the values of the rows around it.
+        rows = part if part is batch else part.take(np.arange(part.num_rows))
+        yield rows.cast(schema)
+
+
+def _parts(batch: pa.RecordBatch, batch_bytes: int) -> Iterator[pa.RecordBatch]:
+    if batch.num_rows > 1 and _text_bytes(batch) > batch_bytes:
+        half = batch.num_rows // 2
+        yield from _parts(batch.slice(0, half), batch_bytes)
+        yield from _parts(batch.slice(half), batch_bytes)
+    else:
+        yield batch
+
+
+def has_dictionaries(schema: pa.Schema) -> bool:
+    """Return whether values of a schema are dictionaries, those within columns, too."""
+    return any(_decoded(field.type) != field.type for field in schema)
+
+
+def _decoded(kind: pa.DataType) -> pa.DataType:
+    """Return a type with the values of dictionaries in their place."""
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_decoded(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(key.with_type(_decoded(key.type)), item.with_type(_decoded(item.type)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_decoded(kind.value_type)))
+    return kind
+
+
+def _text_bytes(batch: pa.RecordBatch) -> int:
+    """Return the bytes of the values of dictionaries, decoded."""
+    return sum(_bytes_of(column, batch.num_rows) for column in batch.columns)
+
+
+def _bytes_of(column: pa.Array, num_rows: int) -> int:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        lengths = pc.binary_length(column.dictionary)
+        longest = pc.max(lengths).as_py() or 0
+        if longest * num_rows <= _SHORT_BYTES * num_rows:
+            return int(longest * len(column))
+        return int(pc.sum(lengths.cast(pa.int64()).take(column.indices)).as_py() or 0)
+    if pa.types.is_struct(kind):
+        return sum(_bytes_of(child, num_rows) for child in column.flatten())
+    if pa.types.is_map(kind) or pa.types.is_list(kind):
+        return _bytes_of(column.flatten(), num_rows)
+    return 0
