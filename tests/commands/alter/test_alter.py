@@ -284,6 +284,31 @@ def test_columns_without_mapping_keep_their_names() -> None:
     assert error.value.code is ErrorCode.UNSUPPORTED_DROP_COLUMN
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "a <> 'x' -- it's\n AND b <> 'a' -- it's",
+        "a <> 'x' /* it's */ AND b <> 'a' /* it's */",
+        "a <> 'x' /* /* ' */ ' */ AND b <> 'a'",
+        r"a <> r'\' AND b <> r'\'",
+        "a <> 'x' /* /* ' */ ` */ AND `b` <> 'a'",
+    ],
+)
+def test_rules_are_read_with_comments_and_raw_text(rule: str) -> None:
+    for key, value in {
+        "delta__constraints__c": rule,
+        "delta__constraints__d": f"coalesce(({rule}), true)",
+    }.items():
+        log = table(protocol=feature_protocol("checkConstraints", readers=()), **{key: value})
+        set_table_properties(SPARK, log, MAPPED)
+        with pytest.raises(DeltaError) as error:
+            drop_table_columns(SPARK, log, [("b",)])
+        assert error.value.code is ErrorCode.CONSTRAINT_DEPENDENT_COLUMN_CHANGE
+        with pytest.raises(DeltaError) as error:
+            rename_table_column(SPARK, log, ("b",), "n")
+        assert error.value.code is ErrorCode.CONSTRAINT_DEPENDENT_COLUMN_CHANGE
+
+
 def test_rules_keep_their_columns() -> None:
     log = table(
         protocol=feature_protocol("checkConstraints", readers=()),

@@ -22,7 +22,9 @@ def texts(text: str) -> list[str]:
     ("text", "expected"),
     [
         (r"'it\'s' x", [r"'it\'s'", "x"]),
-        ("'it''s'", ["'it'", "'s'"]),
+        ("'it''s' x", ["'it''s'", "x"]),
+        ('"it""s" x', ['"it""s"', "x"]),
+        ("$$ it's $$ $b$ $$ $b$", ["$$ it's $$", "$b$ $$ $b$"]),
         (r"r'\' x", [r"r'\'", "x"]),
         ('R"it\'s"', ['R"it\'s"']),
         ('"a\\"b" c', ['"a\\"b"', "c"]),

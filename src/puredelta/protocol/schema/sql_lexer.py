@@ -24,7 +24,7 @@ class TokenKind(Enum):
     DOUBLE_QUOTED = "double"
     """A string, or an identifier where the session says so."""
     STRING = "string"
-    """``'...'``, ``r'...'`` or ``r"..."``."""
+    """``'...'``, ``r'...'``, ``r"..."``, or the text of a routine between ``$$``."""
     NUMBER = "number"
     SYMBOL = "symbol"
     """An operator, a bracket, or a character that is no token."""
@@ -54,6 +54,21 @@ class Token:
                 return False
 
 
+IDENTIFIERS = frozenset({TokenKind.WORD, TokenKind.QUOTED, TokenKind.DOUBLE_QUOTED})
+"""Kinds of tokens that may be an identifier, a keyword included."""
+
+
+def unquoted(token: Token) -> str:
+    """Return an identifier without its quotes."""
+    match token.kind:
+        case TokenKind.QUOTED:
+            return token.text[1:-1].replace("``", "`")
+        case TokenKind.DOUBLE_QUOTED:
+            return token.text[1:-1].replace('""', '"')
+        case _:
+            return token.text
+
+
 # Alternatives are tried in this order. A number must not run into a word: ``db.1st`` is
 # ``db``, a dot and ``1st``, and not ``db`` and ``.1``. A hint is no comment.
 _TOKEN = re.compile(
@@ -61,8 +76,9 @@ _TOKEN = re.compile(
     (?P<space>   [ \t\n\f\r\v\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+
                | --(?:\\\n|[^\r\n])* )
     | (?P<comment> /\*(?!\+) )
-    | (?P<string>  '(?:[^'\\]|\\.)*' | [rR]'[^']*' | [rR]"[^"]*" )
-    | (?P<double>  "(?:[^"\\]|\\.)*" )
+    | (?P<string>  '(?:[^'\\]|\\.|'')*' | [rR]'[^']*' | [rR]"[^"]*"
+                 | \$(?P<tag>[A-Za-z]*)\$.*?\$(?P=tag)\$ )
+    | (?P<double>  "(?:[^"\\]|\\.|"")*" )
     | (?P<quoted>  `(?:[^`]|``)*` )
     | (?P<number>  (?: (?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)? | \d+[eE][+-]?\d+ )
                    (?:[bB][dD]|[fFdD])? (?!\w)
@@ -80,7 +96,7 @@ def tokenize(text: str) -> tuple[Token, ...]:
     """Return the tokens of a text without white space and comments.
 
     >>> [t.text for t in tokenize("SELECT 'it''s' /* a /* b */ c */ -- d")]
-    ['SELECT', "'it'", "'s'"]
+    ['SELECT', "'it''s'"]
     """
     return tuple(read_tokens(text))
 

@@ -10,13 +10,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, tokenize
+from puredelta.protocol.schema.sql_lexer import (
+    IDENTIFIERS,
+    Token,
+    TokenKind,
+    keywords,
+    tokenize,
+    unquoted,
+)
 from puredelta.protocol.table.table_config import TableConfig
 
 _REFLECTION = keywords("REFLECT JAVA_METHOD TRY_REFLECT")
 """Functions that call any method of any class in the session's JVM."""
 _QUERY = keywords("SELECT WITH TABLE FROM")
-_NAMES = {TokenKind.WORD, TokenKind.QUOTED, TokenKind.DOUBLE_QUOTED}
 _BETWEEN_VALUES = keywords("AND OR IS IN NOT LIKE ILIKE RLIKE REGEXP BETWEEN DIV")
 
 
@@ -51,8 +57,8 @@ def find_reflection(sql: str) -> str | None:
     """
     tokens = tokenize(sql)
     for token, following in itertools.pairwise(tokens):
-        if following.means("(") and token.kind in _NAMES:
-            name = _unquoted(token)
+        if following.means("(") and token.kind in IDENTIFIERS:
+            name = unquoted(token)
             if name.upper() in _REFLECTION or token.means("IDENTIFIER"):
                 return name
     return None
@@ -86,9 +92,5 @@ def _begins_query(tokens: Sequence[Token]) -> bool:
     if word in {"MAP", "REDUCE"}:  # a query that runs a program
         return any(token.means("USING") for token in tokens)
     following = tokens[1]  # at least the bracket that closes
-    is_name = following.kind in _NAMES and following.text.upper() not in _BETWEEN_VALUES
+    is_name = following.kind in IDENTIFIERS and following.text.upper() not in _BETWEEN_VALUES
     return word in _QUERY and is_name
-
-
-def _unquoted(token: Token) -> str:
-    return token.text if token.kind is TokenKind.WORD else token.text[1:-1]

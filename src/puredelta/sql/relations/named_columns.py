@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, tokenize
+from puredelta.protocol.schema.sql_lexer import Token, TokenKind, keywords, tokenize, unquoted
 from puredelta.spark.session.session import is_connect
-from puredelta.sql.text.cursor import is_identifier, unquoted
+from puredelta.sql.text.cursor import is_identifier
 
 _SHOWS_ALL = keywords("TABLE PIVOT UNPIVOT NATURAL IDENTIFIER")
 """Keywords after which a query shows or computes names of columns that are not in its text."""

@@ -9,7 +9,7 @@ from functools import cache, partial
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.read.read_table import read_named
-from puredelta.protocol.schema.sql_lexer import keywords
+from puredelta.protocol.schema.sql_lexer import keywords, unquoted
 from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.open_log import open_log
@@ -17,7 +17,7 @@ from puredelta.spark.session.session import settings_of
 from puredelta.sql.relations.names import find_location
 from puredelta.sql.relations.table_changes import accept_changes, may_call
 from puredelta.sql.relations.views import RowNames
-from puredelta.sql.text.cursor import Cursor, is_identifier, replaced, unquoted
+from puredelta.sql.text.cursor import Cursor, is_identifier, replaced
 from puredelta.sql.text.table_name import TableName
 from puredelta.sql.text.time_travel import (
     TimeTravel,

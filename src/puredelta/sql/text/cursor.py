@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TypeVar
 
-from puredelta.protocol.schema.sql_lexer import Token, TokenKind, read_tokens
+from puredelta.protocol.schema.sql_lexer import (
+    IDENTIFIERS,
+    Token,
+    TokenKind,
+    read_tokens,
+    unquoted,
+)
 from puredelta.sql.text.syntax_error import SqlSyntaxError, syntax_error
 
 Item = TypeVar("Item")
@@ -198,17 +204,6 @@ class Cursor:
         return self.text[self._tokens[first].start : self._tokens[end - 1].end]
 
 
-def unquoted(token: Token) -> str:
-    """Return an identifier without its quotes."""
-    match token.kind:
-        case TokenKind.QUOTED:
-            return token.text[1:-1].replace("``", "`")
-        case TokenKind.DOUBLE_QUOTED:
-            return token.text[1:-1].replace('""', '"')
-        case _:
-            return token.text
-
-
 def _as_column(token: Token) -> str:
     """Return an identifier as Spark's analyzer reads names: plain, or in back-ticks."""
     if token.kind is TokenKind.DOUBLE_QUOTED:
@@ -218,7 +213,7 @@ def _as_column(token: Token) -> str:
 
 def is_identifier(token: Token) -> bool:
     """Tell a token that may be an identifier, a keyword included."""
-    return token.kind in {TokenKind.WORD, TokenKind.QUOTED, TokenKind.DOUBLE_QUOTED}
+    return token.kind in IDENTIFIERS
 
 
 def replaced(text: str, parts: Iterable[tuple[int, int, str]]) -> str:

@@ -7,13 +7,15 @@ which switches them off, is a setting of the past and not followed here.
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from puredelta.protocol.schema.sql_lexer import Token, TokenKind
 from puredelta.sql.text.cursor import Cursor
 
 _STRINGS = frozenset({TokenKind.STRING, TokenKind.DOUBLE_QUOTED})
 _ESCAPE = re.compile(
-    r"\\(?:u(?P<short>[0-9A-Fa-f]{4})|U(?P<long>[0-9A-Fa-f]{8})|(?P<octal>[0-3][0-7]{2})|(?P<one>.))",
+    r"\\(?:u(?P<short>[0-9A-Fa-f]{4})|U(?P<long>[0-9A-Fa-f]{8})|(?P<octal>[0-3][0-7]{2})|(?P<one>.))"
+    r"|(?P<doubled>''|\"\")",
     re.DOTALL,
 )
 _ESCAPED = {
@@ -35,11 +37,7 @@ def accept_text(cursor: Cursor) -> str | None:
     if token is None or token.kind not in _STRINGS:
         return None
     cursor.skip()
-    parts = [token]
-    while (more := _glued(cursor, parts[-1])) is not None:
-        cursor.skip()
-        parts.append(more)
-    return token.text[0].join(map(text_value, parts))
+    return text_value(token)
 
 
 def read_text(cursor: Cursor, *, expected: str = "text in quotes") -> str:
@@ -56,23 +54,18 @@ def text_value(token: Token) -> str:
     >>> text_value(Token(TokenKind.STRING, r"'it\'s\tnew'", 0))
     "it's\tnew"
     """
-    if token.text[0] in "rR":
-        return token.text[2:-1]
-    return _ESCAPE.sub(_meant, token.text[1:-1])
+    quote, text = token.text[0], token.text[1:-1]
+    if quote in "rR":
+        return text[1:]
+    return _ESCAPE.sub(partial(_meant, quote), text)
 
 
-def _meant(found: re.Match[str]) -> str:
+def _meant(quote: str, found: re.Match[str]) -> str:
+    if (doubled := found["doubled"]) is not None:
+        return quote if doubled[0] == quote else doubled
     hexadecimal = found["short"] or found["long"]
     if hexadecimal:
         return chr(int(hexadecimal, 16))
     if found["octal"]:
         return chr(int(found["octal"], 8))
     return _ESCAPED.get(found["one"], found["one"])
-
-
-def _glued(cursor: Cursor, before: Token) -> Token | None:
-    """Return the rest of text after a quote that is doubled: ``'it''s'`` is two tokens."""
-    token = cursor.peek()
-    if token is None or token.kind not in _STRINGS or token.start != before.end:
-        return None
-    return token if token.text[0] == before.text[0] else None
