@@ -89,12 +89,10 @@ def _with_views(
 
     A target whose name is computed stands there by its name.
     """
-    parts: list[str] = [with_views(spark, text[: statement.start], views)]
-    at = statement.start
+    targets = []
     for target in statement.targets:
         name = text[target.start : target.end]
         if isinstance(target.name, ComputedName):
             name = quote_name(resolve_name(spark, target.name).parts)
-        parts += [with_views(spark, text[at : target.start], views), name]
-        at = target.end
-    return "".join([*parts, with_views(spark, text[at:], views)])
+        targets.append((target.start, target.end, name))
+    return with_views(spark, text, views, targets=targets)

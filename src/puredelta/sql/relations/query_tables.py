@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, partial
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
 from puredelta.commands.read.read_table import read_named
-from puredelta.protocol.schema.sql_lexer import keywords, unquoted
+from puredelta.protocol.schema.sql_lexer import keywords, tokenize, unquoted
 from puredelta.spark.session.delta_conf import REFUSED_BY_PATHS_WITH_VERSIONS
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.open_log import open_log
@@ -18,6 +20,7 @@ from puredelta.sql.relations.names import find_location
 from puredelta.sql.relations.table_changes import accept_changes, may_call
 from puredelta.sql.relations.views import RowNames
 from puredelta.sql.text.cursor import Cursor, is_identifier, replaced
+from puredelta.sql.text.relation_text import RelationText, find_alias_place, read_relations
 from puredelta.sql.text.table_name import TableName
 from puredelta.sql.text.time_travel import (
     TimeTravel,
@@ -26,9 +29,13 @@ from puredelta.sql.text.time_travel import (
     split_time_travel,
 )
 
+_Part: TypeAlias = tuple[int, int, str]
+"""Start, end and new text of a part of a text."""
 _PATH = re.compile(r"\bdelta[`\"]?\s*\.\s*[`\"]", re.IGNORECASE)
 _FORMAT = re.compile(r"\bdelta\b", re.IGNORECASE)
 _AS_OF = re.compile(r"\bAS\s+OF\b", re.IGNORECASE)
+_PATH_LENGTHS = (3, 5)
+"""Tokens of ``delta.`/path` `` without and with the session catalog before it."""
 _QUERIES = keywords("SELECT WITH FROM VALUES TABLE INSERT (")
 _EXPLAIN = keywords("EXPLAIN EXTENDED FORMATTED COST CODEGEN LOGICAL")
 
@@ -68,13 +75,15 @@ def with_views(
     *,
     namespace: Sequence[str] = (),
     columns: frozenset[str] | None = None,
+    targets: Sequence[_Part] = (),
 ) -> str:
     """Return a query with another name wherever the text names a Delta table by its path, or a
     version of one in the catalog.
 
-    ``VERSION AS OF`` and ``TIMESTAMP AS OF`` after the name choose the version. A name in
-    front of a column (``delta.`/path`.id``) is replaced as well, and so is a call of
-    ``table_changes`` on such a table. ``namespace`` is where a table of one part belongs whose
+    ``VERSION AS OF`` and ``TIMESTAMP AS OF`` after the name choose the version. A path is a table
+    only where a relation can be, and before a column (``delta.`/path`.id``) the name of one; a
+    call of ``table_changes`` on such a table is replaced, too. ``targets`` are parts of the text
+    with their own names: start, end, name. ``namespace`` is where a table of one part belongs whose
     changes are asked for, if that is not the session's. ``columns`` are all that a query can need,
     see `puredelta.sql.relations.named_columns`. Runs no job.
 
@@ -83,38 +92,80 @@ def with_views(
         InvalidRequestError: the time travel, or a call of ``table_changes``, is wrong.
     """
     if _FORMAT.search(text) is None and _AS_OF.search(text) is None and not may_call(text):
-        return text
-    read = partial(_read, spark, columns)
-    return replaced(text, _tables(spark, text, names, namespace, read))
+        return replaced(text, targets)
+    read = cache(partial(_read, spark, columns))  # the same version is read once, with one name
+    renaming = _Renaming(spark=spark, names=names, namespace=namespace, read=read)
+    return replaced(text, renaming.parts(text, targets))
 
 
-def _tables(
-    spark: SparkSession,
-    text: str,
-    names: RowNames,
-    namespace: Sequence[str],
-    read_once: Callable[[str, TimeTravel | None], DataFrame],
-) -> Iterator[tuple[int, int, str]]:
-    """Yield where a table or a call stands in the text, and its other name."""
-    cursor = Cursor(text)
-    read = cache(read_once)  # the same version is read once, and has one name
-    while (token := cursor.peek()) is not None:
-        position, alias = cursor.position, ""
+@dataclass(slots=True, kw_only=True)
+class _Renaming:
+    """The tables, calls and names before columns of one text, as they get other names."""
+
+    spark: SparkSession
+    names: RowNames
+    namespace: Sequence[str]
+    read: Callable[[str, TimeTravel | None], DataFrame]
+    named: dict[str, str] = field(default_factory=dict)
+    """The other names of paths."""
+
+    def parts(self, text: str, targets: Sequence[_Part]) -> list[_Part]:
+        """Return where something in the text gets another name, and that name."""
+        cursor = Cursor(text)
+        places = read_relations(tokenize(text))
+        stated = {target[0]: target for target in targets}
+        found: list[_Part] = []
+        while not cursor.is_done:
+            position = cursor.position
+            if (target := stated.get(cursor.start)) is not None:
+                found.append(target)
+                while cursor.start < target[1]:
+                    cursor.skip()
+            elif position in places.starts:
+                found += self._relation(cursor)
+            if cursor.position == position:
+                cursor.skip()
+        if self.named:
+            found = sorted([*found, *_qualifiers(text, places, self.named)])
+        return found
+
+    def _relation(self, cursor: Cursor) -> Iterator[_Part]:
+        """Step over a relation if it is one of ours."""
+        start, alias = cursor.start, None
         path = _accept_path(cursor)
-        if path is None and (name := _travelled_name(cursor)) is not None:
-            path = find_location(spark, name)
-            if path is not None:
-                cursor.skip(2 * len(name.parts) - 1)
-                alias = "" if name.path is not None else f" AS {quote_name(name.parts[-1:])}"
-        if path is None:
-            rows = accept_changes(spark, cursor, namespace)
+        if path is not None:
+            rows: DataFrame | None = self.read(path, accept_time_travel_of_query(cursor))
+        elif (name := _travelled_name(cursor)) is not None and (
+            location := find_location(self.spark, name)
+        ) is not None:
+            cursor.skip(2 * len(name.parts) - 1)
+            rows = self.read(location, accept_time_travel_of_query(cursor))
+            alias = quote_name(name.parts[-1:])
         else:
-            rows = read(path, accept_time_travel_of_query(cursor))
-        if rows is not None:
-            alias = alias if has_no_alias(cursor) else ""
-            yield token.start, cursor.end, names.add(rows) + alias
-        elif cursor.position == position:
+            rows = accept_changes(self.spark, cursor, self.namespace)
+        if rows is None:
+            return
+        other = self.names.add(rows)
+        if path is not None:
+            self.named.setdefault(path, other)
+        yield start, cursor.end, other
+        if alias is not None and (place := find_alias_place(cursor)) is not None:
+            yield place, place, f" AS {alias}"
+
+
+def _qualifiers(text: str, places: RelationText, named: Mapping[str, str]) -> Iterator[_Part]:
+    """Yield where a path of a relation is the name of that relation: ``delta.`/path`.id``."""
+    cursor = Cursor(text)
+    while not cursor.is_done:
+        position, start = cursor.position, cursor.start
+        before = cursor.peek(-1) if position else None
+        path = None
+        if position not in places.starts and (before is None or not before.means(".")):
+            path = _accept_path(cursor)
+        if path is None:
             cursor.skip()
+        elif path in named and (cursor.sees(".") or position in places.in_hints):
+            yield start, cursor.end, named[path]
 
 
 def _read(
@@ -137,14 +188,18 @@ def _read(
 
 
 def _accept_path(cursor: Cursor) -> str | None:
-    """Step over ``delta.`/path` `` and return the path."""
-    name, table = cursor.peek(), cursor.peek(2)
-    if name is None or table is None or not cursor.sees(".", ahead=1):
-        return None
-    path = TableName((unquoted(name), unquoted(table))).path
-    if path is not None:
-        cursor.skip(3)
-    return path
+    """Step over ``delta.`/path` ``, the session catalog before it or not, and return the path."""
+    for length in _PATH_LENGTHS:
+        tokens = [cursor.peek(ahead) for ahead in range(length)]
+        parts = [token for token in tokens[::2] if token is not None and is_identifier(token)]
+        dots = [token for token in tokens[1::2] if token is not None and token.means(".")]
+        if len(parts) + len(dots) < length:
+            return None
+        path = TableName(tuple(map(unquoted, parts))).path
+        if path is not None:
+            cursor.skip(length)
+            return path
+    return None
 
 
 def _travelled_name(cursor: Cursor) -> TableName | None:
@@ -161,15 +216,3 @@ def _travelled_name(cursor: Cursor) -> TableName | None:
     if len(names) < len(tokens) or not sees_time_travel(cursor, length):
         return None
     return TableName(tuple(map(unquoted, names)))
-
-
-_AFTER_TABLES = keywords(
-    "WHERE JOIN INNER CROSS LEFT RIGHT FULL SEMI ANTI NATURAL LATERAL ON USING GROUP ORDER HAVING "
-    "LIMIT UNION EXCEPT MINUS INTERSECT WINDOW CLUSTER DISTRIBUTE SORT TABLESAMPLE PIVOT UNPIVOT "
-    "SELECT INSERT"
-)
-
-
-def has_no_alias(cursor: Cursor) -> bool:
-    """Tell whether a table has no other name: what follows cannot be one."""
-    return cursor.is_done or cursor.word in {",", ")", ";"} or cursor.word in _AFTER_TABLES

@@ -25,9 +25,10 @@ from puredelta.spark.jvm.session_catalog import SESSION_CATALOG, ViewEntry
 from puredelta.spark.jvm.stored.views import RelationPlace, relation_places, view_rows
 from puredelta.spark.session.identifiers import quote_name
 from puredelta.spark.session.session import is_connect
-from puredelta.sql.relations.query_tables import has_no_alias, may_need_names, with_views
+from puredelta.sql.relations.query_tables import may_need_names, with_views
 from puredelta.sql.relations.views import Again, RowNames, TemporaryViews
 from puredelta.sql.text.cursor import Cursor, replaced
+from puredelta.sql.text.relation_text import find_alias_place
 
 
 def need_names(views: Sequence[ViewEntry]) -> bool:
@@ -84,10 +85,9 @@ def _replacements(
         view = _find_stored_view(spark, place.name)
         if view is None:
             continue
-        end, alias = _after(text, place)
         named = (SESSION_CATALOG, view.database, view.name)
         again = Again(quote_name(named), partial(_newest_rows, named))
-        yield place.start, end, names.add(_rows(spark, view), again) + alias
+        yield from _renamed(text, place, names.add(_rows(spark, view), again))
 
 
 def _newest_rows(name: RelationName, spark: SparkSession) -> DataFrame:
@@ -102,18 +102,20 @@ def _qualified(spark: SparkSession, view: ViewEntry) -> str:
     def whole_names() -> Iterator[tuple[int, int, str]]:
         for place in relation_places(spark, view.text):
             if len(place.name) == 1:
-                end, alias = _after(view.text, place)
-                yield place.start, end, quote_name(as_seen_from(view.namespace, place.name)) + alias
+                other = quote_name(as_seen_from(view.namespace, place.name))
+                yield from _renamed(view.text, place, other)
 
     return replaced(view.text, whole_names())
 
 
-def _after(text: str, place: RelationPlace) -> tuple[int, str]:
-    """Return where a name ends, and the alias that keeps it if another takes its place."""
+def _renamed(text: str, place: RelationPlace, other: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the other name of a relation, and the alias that keeps the name it had."""
     cursor = Cursor(text[place.start :])
     cursor.skip(cursor.name_length())
-    end = place.start + cursor.end
-    return end, f" AS {quote_name(place.name[-1:])}" if has_no_alias(cursor) else ""
+    yield place.start, place.start + cursor.end, other
+    if (alias := find_alias_place(cursor)) is not None:
+        at = place.start + alias
+        yield at, at, f" AS {quote_name(place.name[-1:])}"
 
 
 def _rows(spark: SparkSession, view: ViewEntry) -> DataFrame:
