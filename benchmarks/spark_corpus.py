@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -27,7 +28,10 @@ from puredelta.sql.text.cursor import replaced
 from puredelta.sql.text.statements import split_statements
 
 _QUERIES = keywords("SELECT WITH FROM VALUES TABLE (")
-_NUMBERS = re.compile(r"#\d+L?|\[id=#?\d+\]|plan_id=\d+|__auto_generated\w*|id=\d+")
+_NUMBERS = re.compile(
+    r"(?<=CTERelationDef )\d+|(?<=CTERelationRef )\d+|#\d+L?|\[id=#?\d+\]|plan_id=\d+|id=\d+"
+    r"|__auto_generated\w*"
+)
 _COMMENTED = re.compile(r"^--(?:SET|IMPORT|CONFIG_DIM|QUERY-DELIMITER).*$", re.MULTILINE)
 
 
@@ -61,6 +65,8 @@ def plan_of(spark: SparkSession, query: str) -> str:
         return _NUMBERS.sub("#", str(plan.toString()))
     except PySparkException as error:
         return f"{error.getCondition()} {type(error).__name__}"
+    except Py4JJavaError as error:
+        return str(error.java_exception.getClass().getName())
 
 
 def differences(spark: SparkSession, text: str) -> Iterator[tuple[str, str, str] | None]:

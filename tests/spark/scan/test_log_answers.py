@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.clientserver import JavaClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -246,3 +247,47 @@ def test_a_limit_reads_the_first_files_that_have_enough(
     assert {row.p for row in found.collect()} == {1}
     assert found.count() == 50
     assert counted(rows) == rows.count() == 400 - 101
+
+
+def test_looking_for_an_answer_costs_the_same_whatever_the_plan(
+    spark: SparkSession, ten: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls into the JVM for plans without Delta, while a frame of a table lives."""
+    table = puredelta.read(spark, ten)
+    spark.range(3).write.parquet(f"{tmp_path}/plain")
+    deep = spark.range(1)
+    for n in range(20):
+        deep = deep.select("id", *[F.lit(n).alias(f"c{i}") for i in range(20 * (n % 2))])
+    plain = spark.read.parquet(f"{tmp_path}/plain")
+    many = plain
+    for _ in range(15):
+        many = many.union(plain)
+    answered(table)  # tools of the JVM are fetched once
+    calls: list[str] = []
+    send = JavaClient.send_command
+
+    def counted_call(self: Any, command: str, *args: Any, **how: Any) -> Any:
+        if not command.startswith("m\n"):  # garbage collection of Python
+            calls.append(command)
+        return send(self, command, *args, **how)
+
+    monkeypatch.setattr(JavaClient, "send_command", counted_call)
+    looks: tuple[Callable[[DataFrame], object], ...] = (
+        answered,
+        counted,
+        lambda rows: limited(rows, 3),
+    )
+    for frames, most in (
+        ((spark.range(1), deep, spark.sql("SELECT 1"), deep.groupBy("id").count().limit(1)), 8),
+        ((plain, many, plain.where("id > 0").select("id")), 13),
+    ):
+        for frame in frames:
+            for look in looks:
+                calls.clear()
+                assert look(frame) is None
+                assert len(calls) <= most, calls
+    sub = spark.sql("SELECT * FROM range(3) WHERE id > (SELECT max(id) FROM range(2))")
+    calls.clear()
+    assert answered(sub) is None
+    assert len(calls) <= 2 * 8
+    assert counted(table) == 1000

@@ -34,6 +34,7 @@ from puredelta.protocol.values.predicates import Predicate, Side
 from puredelta.spark.jvm.answers.aggregates import AggregateCall, GlobalAggregate
 from puredelta.spark.jvm.answers.parts import (
     asked_scan,
+    may_ask,
     numbered_lines,
     part_at,
     renamed_columns,
@@ -111,7 +112,8 @@ def _unless_it_fails(rows: DataFrame, make: Callable[[Plan], _Answer | None]) ->
     if not is_classic or not any_asked():
         return None
     try:
-        return make(analyzed_plan(rows))
+        plan = analyzed_plan(rows)
+        return make(plan) if may_ask(plan) else None
     except Exception:  # an answer is never needed
         logger.warning("A query runs as it is: looking for a shorter one failed", exc_info=True)
         return None

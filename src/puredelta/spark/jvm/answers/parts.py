@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -21,6 +22,9 @@ from puredelta.spark.jvm.file_index import DATASOURCES, AskedIndex, asked_index
 from puredelta.spark.jvm.file_relation import SCAN_CLASS
 from puredelta.spark.jvm.plans import Plan, empty_relation
 
+_COLLECTIONS = "org.apache.commons.collections4"
+_FILES_CLASS = f"{DATASOURCES}.HadoopFsRelation"
+_SUBQUERIES_MAX = 20
 _RULES = (
     "ReplaceExpressions",
     "RewriteWithExpression",
@@ -77,6 +81,70 @@ def _end(nodes: Sequence[Mapping[str, Any]], place: int) -> int:
         open_ones += int(nodes[place]["num-children"]) - 1
         place += 1
     return place
+
+
+def may_ask(plan: Plan) -> bool:
+    """Tell whether a plan, its subqueries included, has a scan whose files are asked for.
+
+    So many calls into the JVM as there are subqueries, not as the plan is wide or deep.
+    """
+    subqueries = plan.java.subqueriesAll()
+    number = int(subqueries.size())
+    if number > _SUBQUERIES_MAX:
+        return True
+    plans = (plan.java, *(subqueries.apply(n) for n in range(number)))
+    return any("$Proxy" in _index_classes(java) for java in plans)
+
+
+def _index_classes(java: Any) -> str:
+    """Return the classes of the file indexes of all scans in a plan, as one text."""
+    tools = _tools(java)
+    leaves = tools.as_java(java.collectLeaves())
+    scans = tools.select(leaves, tools.is_scan)
+    if int(scans.size()) == 0:
+        return ""
+    files = tools.select(tools.collect(scans, tools.relation), tools.is_files)
+    indexes = tools.collect(files, tools.location)
+    return str(tools.collect(indexes, tools.class_of).toString())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tools:
+    """Functions of the JVM that look at all elements of a collection in one call."""
+
+    as_java: Any
+    select: Any
+    collect: Any
+    is_scan: Any
+    is_files: Any
+    relation: Any
+    location: Any
+    class_of: Any
+
+
+_tools_by_jvm: dict[Any, _Tools] = {}
+
+
+def _tools(java: Any) -> _Tools:
+    known = _tools_by_jvm.get(java._gateway_client)
+    if known is None:
+        tools = java_class(java, f"{_COLLECTIONS}.CollectionUtils")
+        step = java_class(java, f"{_COLLECTIONS}.TransformerUtils").invokerTransformer
+        is_a = java_class(java, f"{_COLLECTIONS}.PredicateUtils").instanceofPredicate
+        class_of = java_class(java, "java.lang.Class").forName
+        known = _Tools(
+            as_java=java_class(java, "scala.jdk.javaapi.CollectionConverters").asJava,
+            select=tools.select,
+            collect=tools.collect,
+            is_scan=is_a(class_of(SCAN_CLASS)),
+            is_files=is_a(class_of(_FILES_CLASS)),
+            relation=step("relation"),
+            location=step("location"),
+            class_of=step("getClass"),
+        )
+        _tools_by_jvm.clear()  # one JVM at a time
+        _tools_by_jvm[java._gateway_client] = known
+    return known
 
 
 def asked_scan(leaves: Iterable[Plan]) -> tuple[Plan, AskedIndex] | None:
