@@ -102,19 +102,16 @@ def main(directory: str) -> int:
             for kind, changed in (("as written", text), ("with names", with_delta_names(text))):
                 if kind == "with names" and changed == text:
                     continue
-                database = f"corpus_{number}_{len(counts)}"
-                spark.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
-                spark.sql(f"USE {database}")
-                for found in differences(spark, changed):
+                session = spark.newSession()
+                database = f"corpus_{number}_{int(changed is text)}"
+                session.sql(f"CREATE DATABASE {database}")
+                session.sql(f"USE {database}")
+                for found in differences(session, changed):
                     counts[kind] += 1
                     if found is not None:
                         counts[f"{kind}, different"] += 1
                         print(f"--- {file.name} ({kind})", *found, sep="\n", flush=True)
-                for view in spark.catalog.listTables():
-                    if view.isTemporary:
-                        spark.catalog.dropTempView(view.name)
-                spark.sql(f"DROP DATABASE {database} CASCADE")
-                spark.sql("USE default")
+                session.sql(f"DROP DATABASE IF EXISTS spark_catalog.{database} CASCADE")
             print(f"{number + 1} of {len(files)}: {dict(counts)}", file=sys.stderr, flush=True)
     print(dict(counts))
     return int(any("different" in key for key in counts))

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from puredelta.spark.jvm.file_index import any_asked
 from puredelta.spark.session.pyspark_errors import like_pyspark
 
 Method: TypeAlias = Callable[..., Any]
@@ -27,7 +28,7 @@ class Patches:
         that leave it are PySpark's, too.
         """
         original: Method = owner.__dict__[name]
-        made = like_pyspark(make(original))
+        made = like_pyspark(make(original), may_be_ours=any_asked)
 
         @functools.wraps(original)
         def replacement(*args: Any, **kwargs: Any) -> Any:

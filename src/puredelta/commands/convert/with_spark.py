@@ -16,12 +16,28 @@ from puredelta.errors import CorruptTableError, ErrorCode, UnsupportedError
 from puredelta.protocol.schema.types import DataType, StructType
 from puredelta.spark.data_files.globs import as_glob
 from puredelta.spark.jvm.classes import JVM_ERRORS
+from puredelta.spark.session.pyspark_errors import plain_message
 from puredelta.spark.session.types import from_spark, to_spark_type
 
 _FOOTER = "FOOTER"
 """In Spark's error class of a file whose footer it cannot read."""
 _CRYPTO = "rypto"
 """In the names of Parquet's classes for encryption, and of what they throw."""
+_NEW_TEXT = "Write the file again with that column as text, a number or a timestamp."
+_NEW_DECIMAL = "Write the file again with at most 38 digits, or with that column as text."
+_WAYS_OUT = {
+    "NANOS": (
+        "Timestamps of nanoseconds are what pandas writes: write the file again with microseconds "
+        "(pandas and pyarrow: coerce_timestamps='us'), or set "
+        "spark.sql.legacy.parquet.nanosAsLong to true to have them as BIGINT."
+    ),
+    "FLOAT16": "Write the file again with that column as a 32-bit float.",
+    "TIME": _NEW_TEXT,
+    "DECIMAL": _NEW_DECIMAL,
+    "precision": _NEW_DECIMAL,
+    "INTERVAL": _NEW_TEXT,
+}
+"""What of Spark's reason tells, and what to do."""
 
 
 def read_parquet_schema(spark: SparkSession, uri: str) -> StructType:
@@ -35,9 +51,10 @@ def read_parquet_schema(spark: SparkSession, uri: str) -> StructType:
     except PySparkException as refused:
         if _FOOTER in str(refused):
             raise _unreadable(uri, refused) from refused
+        reason = plain_message(refused)
         raise UnsupportedError(
             f"Spark cannot read the schema of the file {uri}, so it cannot be part of a table: "
-            f"{refused.getMessage() or refused}",
+            f"{reason} {_way_out(reason)}",
             code=ErrorCode.PARQUET_TYPE_ILLEGAL,
             file=uri,
         ) from refused
@@ -71,6 +88,12 @@ def _unreadable(uri: str, refused: Exception) -> CorruptTableError:
         code=ErrorCode.FAILED_READ_FILE_FOOTER,
         file=uri,
     )
+
+
+def _way_out(reason: str) -> str:
+    """Return what a user can do about a type of Parquet that Spark does not read."""
+    found = (way for mark, way in _WAYS_OUT.items() if mark in reason)
+    return next(found, "Write the file again with types that Spark reads, or move it elsewhere.")
 
 
 def cast_texts(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -23,6 +24,10 @@ TimestampArgument: TypeAlias = str | dt.datetime | dt.date
 names no zone is meant in the session's time zone."""
 
 _ONE_ROW = "SELECT * FROM VALUES (0)"
+_RELATIVE = re.compile(r"\s*(?:epoch|now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+"""Words that Spark takes in a literal alone."""
+_WHOLE = re.compile(r"[+-]?\d{1,18}")
+"""As Java reads a long; more digits are no version of any table."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
@@ -115,6 +120,8 @@ def resolve_timestamp(spark: SparkSession, instant: TimestampArgument) -> int:
             text = instant.isoformat()
         case _:
             text = instant
+            if _RELATIVE.match(text) is not None:  # Spark's optimizer would take it
+                raise _not_a_timestamp(instant)
     # The session's own cast knows its zone and every spelling Spark takes. No job: one row.
     # No SQL parameter: parsers that extensions bring, delta-spark's for one, may not bind it.
     millis = F.unix_millis(F.lit(text).try_cast("timestamp")).alias("millis")
@@ -143,7 +150,7 @@ def parse_version(version: object) -> int:
             raise _not_a_version(version)
         case int():
             return version
-        case str() if version.strip().removeprefix("-").isdecimal():
+        case str() if _WHOLE.fullmatch(version) is not None:
             return int(version)
         case _:
             raise _not_a_version(version)

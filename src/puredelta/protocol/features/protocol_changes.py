@@ -82,9 +82,9 @@ def required_protocol(
         raise InvalidRequestError(
             "The changed schema needs table features that the table does not list and that "
             f"are not added unasked, because older readers could not open it any more: "
-            f"{listed}. Enable them with ALTER TABLE ... SET TBLPROPERTIES "
-            "('delta.feature.<name>' = 'supported') in an engine that can, or write to a "
-            "new table.",
+            f"{listed}. Enable them first: ALTER TABLE ... SET TBLPROPERTIES ("
+            + ", ".join(f"'delta.feature.{f.name}' = 'supported'" for f in manual)
+            + "), or write to a new table.",
             code=ErrorCode.FEATURES_REQUIRE_MANUAL_ENABLEMENT,
             features=tuple(f.name for f in manual),
         )

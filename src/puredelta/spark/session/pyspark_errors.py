@@ -9,8 +9,11 @@ know no PySpark, so an error takes on its second class on the way out.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
+from urllib.parse import unquote
 
 from pyspark.errors import (
     AnalysisException,
@@ -21,12 +24,14 @@ from pyspark.errors import (
 )
 
 from puredelta.errors import (
+    CorruptTableError,
     DeltaError,
     ErrorCode,
     InvalidRequestError,
     TableNotFoundError,
     UnsupportedError,
 )
+from puredelta.store.local_files import local_path
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -94,8 +99,59 @@ _ROWS = frozenset(
 """What a row did while a job ran: no class of PySpark's analyzer."""
 
 
-def like_pyspark(call: Callable[P, R]) -> Callable[P, R]:
-    """Return the call with errors that have PySpark's class as well."""
+_FAILED_READ = re.compile(
+    r"FAILED_READ_FILE(?:\.(?P<kind>[A-Z_]+))?\] Encountered error while reading file "
+    r"(?P<path>\S+?)\.?\s"
+)
+_DECORATION = re.compile(r"^\[[A-Z_.]+\] | SQLSTATE: \w{5}\s*$")
+
+
+def plain_message(error: PySparkException) -> str:
+    """Return what an error of Spark says, without its class and its SQLSTATE, as one sentence."""
+    text = error.getMessage() or str(error)
+    return _DECORATION.sub("", _DECORATION.sub("", text.strip())).strip().rstrip(".") + "."
+
+
+def unreadable_file(error: Exception, may_be_ours: Callable[[], bool]) -> CorruptTableError | None:
+    """Return what a failed job says of a data file that cannot be read, with the file's name.
+
+    None for every other failure, and for files of no Delta table: on a disk the log is looked for
+    above the file, elsewhere ``may_be_ours`` says.
+    """
+    is_java = getattr(error, "java_exception", None) is not None
+    if not is_java and not isinstance(error, PySparkException):
+        return None
+    found = _FAILED_READ.search(str(error))
+    if found is None:
+        return None
+    path = unquote(found["path"])
+    on_disk = local_path(path)
+    if not (may_be_ours() if on_disk is None else _is_below_log(on_disk)):
+        return None
+    is_gone = found["kind"] == "FILE_NOT_EXIST"
+    return CorruptTableError(
+        f"A data file that the log of the table names "
+        f"{'is not there, or is no file' if is_gone else 'cannot be read'}: {path}. The table is "
+        "unchanged. Bring the file back or grant access to it, or RESTORE the table to a version "
+        "that does not need it. Files disappear when something else than a command on the table "
+        "deletes them, or when VACUUM keeps less than queries need.",
+        code=ErrorCode.FAILED_READ_FILE_NOT_EXIST if is_gone else ErrorCode.FAILED_READ_FILE,
+        path=path,
+    )
+
+
+def _is_below_log(path: str) -> bool:
+    return any((parent / "_delta_log").is_dir() for parent in Path(path).parents)
+
+
+def like_pyspark(
+    call: Callable[P, R], *, may_be_ours: Callable[[], bool] = lambda: True
+) -> Callable[P, R]:
+    """Return the call with errors that have PySpark's class as well.
+
+    A data file that a job cannot read is an error with its name; ``may_be_ours`` says whether a
+    file in a store can be one of a Delta table.
+    """
 
     @functools.wraps(call)
     def made(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -104,6 +160,10 @@ def like_pyspark(call: Callable[P, R]) -> Callable[P, R]:
         except DeltaError as error:
             take_pyspark_class(error)
             raise
+        except Exception as error:
+            if (unreadable := unreadable_file(error, may_be_ours)) is None:
+                raise
+            raise unreadable from error
 
     return made
 

@@ -9,6 +9,7 @@ from functools import cache, partial
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType
 
 from puredelta.commands.read.read_table import read_named
 from puredelta.protocol.schema.sql_lexer import keywords, tokenize, unquoted
@@ -182,7 +183,10 @@ def _read(
         )
     time = travel.timestamp
     if time is not None:
-        [row] = spark.sql(f"SELECT string(timestamp({time})) AS time").collect()
+        given = spark.sql(f"SELECT ({time}) AS time")
+        if not isinstance(given.schema["time"].dataType, StringType):
+            given = given.selectExpr("string(timestamp(time)) AS time")
+        [row] = given.collect()
         time = str(row["time"])
     return read_named(spark, path, columns, version=travel.version, timestamp=time)
 
