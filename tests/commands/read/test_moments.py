@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 import puredelta
 from puredelta.commands.read.read_table import parse_version
 from puredelta.errors import DeltaError, ErrorCode
+from puredelta.sql.text.time_travel import TimeTravel, split_time_travel
 
 
 @pytest.mark.parametrize("text", ["0", "1", "+1", "-1", "007"])
@@ -35,3 +36,10 @@ def test_words_are_no_moments(spark: SparkSession, tmp_path: Path) -> None:
         with pytest.raises(DeltaError) as error:
             puredelta.sql(spark, f"SELECT 1 FROM delta.`{tmp_path}` TIMESTAMP AS OF '{word}'")
         assert error.value.code is ErrorCode.TIMESTAMP_INVALID, word
+
+
+def test_a_moment_in_a_path_that_no_calendar_has() -> None:
+    assert split_time_travel("/t@20251399000000000") == (
+        "/t",
+        TimeTravel(timestamp="20251399000000000"),
+    )

@@ -153,3 +153,11 @@ def test_features_are_asked_by_name() -> None:
 def test_a_table_without_columns_is_still_a_table() -> None:
     metadata = Metadata(id="t", schema_string="", partition_columns=())
     assert TableConfig.of(LEGACY, metadata).schema == StructType(())
+
+
+def test_a_length_that_is_no_text_is_an_error_of_the_table() -> None:
+    schema = StructType((StructField("a", STRING, True, {"__CHAR_VARCHAR_TYPE_STRING": 7}),))
+    config = config_of(schema, partition_columns=())
+    assert config.char_varchar_columns == {("a",): "7"}
+    with pytest.raises(CorruptTableError):
+        _ = config.padded_columns

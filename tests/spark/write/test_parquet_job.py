@@ -316,3 +316,19 @@ def test_an_interrupt_ends_the_job_before_its_files_are_removed(spark, tmp_path,
 def _never_return(number):
     time.sleep(600)
     return number
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("x" * 300, r"makes the name of a directory 302 bytes long"),
+        ("é" * 130, r"makes the name of a directory 262 bytes long"),
+        ("a\0b", r"'a\\x00b' of the column 'k' has the character NUL"),
+    ],
+)
+def test_a_value_that_makes_no_directory_is_named(value: str, words: str) -> None:
+    made = f"file:/t/job/_temporary/0/attempt/k={value}"
+    with pytest.raises(DeltaError, match=words) as caught, named_failures("file:/t/job"):
+        raise RuntimeError(f"Mkdirs failed to create {made} (exists=false, cwd=file:/)")
+    assert "Shorten the value" in caught.value.message
+    assert caught.value.code is ErrorCode.WRITE_FAILED

@@ -199,7 +199,7 @@ class TableConfig:
     def char_varchar_columns(self) -> Mapping[tuple[str, ...], str]:
         """``char(n)`` and ``varchar(n)`` by path, for the length check (M-106)."""
         return {
-            path: field.metadata[CHAR_VARCHAR]
+            path: str(field.metadata[CHAR_VARCHAR])
             for path, field in struct_fields(self.schema)
             if CHAR_VARCHAR in field.metadata
         }

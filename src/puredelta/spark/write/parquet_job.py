@@ -53,6 +53,8 @@ _STORAGE_FAILURE = re.compile(
     r"|Mkdirs failed to create [^\n]*|Parent path is not a directory[^\n]*"
     r"|File name too long|Input/output error"
 )
+_NAME_BYTES_MAX = 255
+_SHOWN = 40
 _MISSING_MODULE = re.compile(r"No module named '(pyarrow)\b[^\n]*")
 
 
@@ -201,6 +203,15 @@ def named_failures(location: str) -> Iterator[None]:
         if (row_error := decode_row_error(failure)) is not None:
             raise row_error from failure
         if (reason := _storage_failure(failure)) is not None:
+            if (refused := _refused_directory(reason)) is not None:
+                raise DeltaError(
+                    f"The data could not be written to {location}: {refused}. The table is "
+                    "unchanged and what was written has been removed. Shorten the value, or do "
+                    "not partition by that column.",
+                    code=ErrorCode.WRITE_FAILED,
+                    path=location,
+                    reason=refused,
+                ) from failure
             raise DeltaError(
                 f"The data could not be written to {location}: {reason}. The table is unchanged "
                 "and what was written has been removed. Free space or grant access, then retry.",
@@ -225,6 +236,22 @@ def _storage_failure(failure: Exception) -> str | None:
         return str(failure)
     match = _STORAGE_FAILURE.search(str(failure))
     return None if match is None else match[0]
+
+
+def _refused_directory(reason: str) -> str | None:
+    """Return which value of a partition makes a directory that no file system has, if one does."""
+    made = reason.removeprefix("Mkdirs failed to create ").partition(" (exists=")[0]
+    for name in made.split("/"):
+        column, equals, value = name.partition("=")
+        shown = f"{value[:_SHOWN]!r}{'...' if len(value) > _SHOWN else ''} of the column {column!r}"
+        if equals and (size := len(name.encode())) > _NAME_BYTES_MAX:
+            return (
+                f"the partition value {shown} makes the name of a directory {size} bytes long, and "
+                f"file systems have at most {_NAME_BYTES_MAX}"
+            )
+        if equals and "\0" in name:
+            return f"the partition value {shown} has the character NUL, which no directory can have"
+    return None
 
 
 def _is_data_file(name: str) -> bool:

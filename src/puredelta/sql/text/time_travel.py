@@ -69,7 +69,10 @@ def split_time_travel(path: str) -> tuple[str, TimeTravel | None]:
     root, digits = path[: found.start()], found["timestamp"]
     if digits is None:
         return root, TimeTravel(version=found["version"])
-    at = dt.datetime.strptime(f"{digits}000", "%Y%m%d%H%M%S%f")  # noqa: DTZ007 - the session's zone
+    try:
+        at = dt.datetime.strptime(f"{digits}000", "%Y%m%d%H%M%S%f")  # noqa: DTZ007 - the session's
+    except ValueError:  # no such day or hour, which is said where the time is needed
+        return root, TimeTravel(timestamp=digits)
     return root, TimeTravel(timestamp=at.isoformat(sep=" "))
 
 
