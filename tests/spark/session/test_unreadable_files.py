@@ -19,7 +19,8 @@ STATEMENTS: dict[str, Statement] = {
     "DELETE": lambda spark, t: spark.sql(f"DELETE FROM {t} WHERE v % 3 = 0"),
     "UPDATE": lambda spark, t: spark.sql(f"UPDATE {t} SET v = 1 WHERE v % 3 = 0"),
     "MERGE": lambda spark, t: spark.sql(
-        f"MERGE INTO {t} t USING (SELECT 3L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE"
+        f"MERGE INTO {t} t USING (SELECT * FROM VALUES (3L), (23L) AS v(id)) s ON t.id = s.id "
+        "WHEN MATCHED THEN DELETE"
     ),
     "delete": lambda spark, t: DeltaTable.forName(spark, t).delete("v % 3 = 0"),
     "OPTIMIZE": lambda spark, t: spark.sql(f"OPTIMIZE {t}"),
