@@ -26,7 +26,7 @@ STATEMENTS: dict[str, Statement] = {
     "OPTIMIZE": lambda spark, t: spark.sql(f"OPTIMIZE {t}"),
     "constraint": lambda spark, t: spark.sql(f"ALTER TABLE {t} ADD CONSTRAINT c CHECK (v >= 0)"),
     "collect": lambda spark, t: spark.table(t).where("v > 0").collect(),
-    "toPandas": lambda spark, t: spark.table(t).where("v > 0").toPandas(),
+    "show": lambda spark, t: spark.table(t).where("v > 0").show(),
     "CTAS": lambda spark, t: spark.sql(f"CREATE TABLE unreadable.c USING delta AS TABLE {t}"),
 }
 
