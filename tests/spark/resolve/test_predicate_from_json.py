@@ -29,6 +29,7 @@ from puredelta.spark.resolve.predicate_from_json import SideColumn, attribute_id
 STRUCT = T.StructType(
     [T.StructField("A", T.IntegerType()), T.StructField("b", T.StringType("UTF8_LCASE"))]
 )
+NUMBERS = [T.StructField("x", T.DoubleType()), T.StructField("y", T.LongType())]
 ATTRIBUTES = {
     1: SideColumn(Side.TARGET, "id", T.LongType()),
     2: SideColumn(Side.SOURCE, "__puredelta_s0", T.LongType()),
@@ -36,6 +37,8 @@ ATTRIBUTES = {
     4: SideColumn(Side.TARGET, "st", STRUCT),
     5: SideColumn(Side.TARGET, "c", T.StringType("UTF8_LCASE")),
     6: SideColumn(Side.TARGET, "n", T.IntegerType()),
+    7: SideColumn(Side.TARGET, "f", T.DoubleType()),
+    8: SideColumn(Side.TARGET, "deep", T.StructType([T.StructField("st", STRUCT), *NUMBERS])),
 }
 ID = Ref(Side.TARGET, ("id",), LONG)
 KEY = Ref(Side.SOURCE, ("__puredelta_s0",), LONG)
@@ -47,8 +50,11 @@ def node(kind: str, children: int = 0, **fields: Any) -> dict[str, Any]:
     return {"class": f"org.apache.spark.{kind}", "num-children": children, **fields}
 
 
-def attribute(expr_id: int) -> dict[str, Any]:
-    return node("AttributeReference", exprId={"id": expr_id})
+def attribute(expr_id: int, read: T.DataType | None = None) -> dict[str, Any]:
+    """``read`` is the type of what a plan reads of the column."""
+    known = ATTRIBUTES.get(expr_id, ATTRIBUTES[1]).type
+    data_type = (known if read is None else read).jsonValue()
+    return node("AttributeReference", exprId={"id": expr_id}, dataType=data_type)
 
 
 def literal(value: str | None, data_type: str) -> dict[str, Any]:
@@ -90,6 +96,60 @@ def test_struct_fields_are_named_by_the_schema() -> None:
     nodes = [node("GetStructField", 1, ordinal=0, name="a"), attribute(4)]
     made = tree(node("GreaterThan", 2), *nodes, literal("1", "integer"))
     assert made == Compare(CompareOp.GREATER, Ref(Side.TARGET, ("st", "A"), INTEGER), Const(1))
+
+
+@pytest.mark.parametrize(
+    ("read", "ordinals", "path"),
+    [
+        (T.StructType([NUMBERS[1]]), [0], ("deep", "y")),
+        (T.StructType(NUMBERS), [1], ("deep", "y")),
+        (
+            T.StructType([T.StructField("st", T.StructType([STRUCT[0]]))]),
+            [0, 0],
+            ("deep", "st", "A"),
+        ),
+        (None, [2], ("deep", "y")),
+    ],
+    ids=["one", "two", "nested", "all"],
+)
+def test_fields_are_numbered_among_those_that_are_read(
+    read: T.StructType | None, ordinals: list[int], path: tuple[str, ...]
+) -> None:
+    steps = [node("GetStructField", 1, ordinal=n) for n in reversed(ordinals)]
+    made = tree(node("LessThan", 2), *steps, attribute(8, read), literal("500", "long"))
+    assert isinstance(made, Compare)
+    assert isinstance(made.left, Ref)
+    assert made.left.path == path
+
+
+def test_a_struct_that_is_read_under_unknown_names_is_opaque() -> None:
+    unknown = T.StructType([T.StructField("z", T.LongType())])
+    field = [node("GetStructField", 1, ordinal=0), attribute(8, unknown)]
+    assert isinstance(tree(node("LessThan", 2), *field, literal("5", "long")), Opaque)
+
+
+def test_what_a_scan_makes_of_floating_point_numbers_is_looked_through() -> None:
+    plain = tree(node("LessThan", 2), attribute(7), literal("1", "long"))
+    kept = [node("NaNvl", 2), attribute(7), attribute(7)]
+    assert tree(node("LessThan", 2), *kept, literal("1", "long")) == plain
+    other = [node("NaNvl", 2), attribute(7), literal("0", "long")]
+    assert isinstance(tree(node("LessThan", 2), *other, literal("1", "long")), Opaque)
+
+
+def test_what_a_scan_makes_of_such_numbers_in_structs_is_looked_through() -> None:
+    x = [node("GetStructField", 1, ordinal=1), attribute(8)]
+    is_null, small = [node("IsNull", 1), attribute(8)], [node("LessThan", 2), *x]
+    one = literal("1", "long")
+    condition, deep = tree(*small, one), IsNull(ATTRIBUTES[8].ref())
+    answered = [
+        tree(node("If", 3), *is_null, literal(value, "boolean"), *small, one)
+        for value in ("false", "true")
+    ]
+    assert answered == [And((Not(deep), condition)), Or((deep, condition))]
+    inside = [node("If", 3), *is_null, literal(None, "double"), *x]
+    assert tree(node("LessThan", 2), *inside, one) == condition
+    elsewhere = [node("If", 3), *is_null, literal(None, "double"), attribute(7)]
+    assert isinstance(tree(node("LessThan", 2), *elsewhere, one), Opaque)
 
 
 @pytest.mark.parametrize(

@@ -136,8 +136,8 @@ def _part(
     match class_name(node), kids:
         case "AttributeReference", []:
             known = columns.get(node["exprId"]["id"])
-            if known is not None:
-                return _Part(known.ref(), known.type)
+            if known is not None and (read := _as_read(known.type, node["dataType"])) is not None:
+                return _Part(known.ref(), read)
         case "Literal", []:
             return _Part(_literal(node, time_zone))
         case "Alias", [child]:
@@ -148,6 +148,8 @@ def _part(
             return _Part(step, field.dataType)
         case "Cast", [child] if (cast := _cast(child, node)) is not None:
             return cast
+        case "NaNvl" | "If", _ if (column := _unpushed(kids)) is not None:
+            return column
         case "InSet", [_Part(Ref(type=kind) as ref)] if kind is not None:
             values = element_values(node.get("elements"), kind)
             if values is not None:
@@ -157,6 +159,45 @@ def _part(
             if made is not None:
                 return _Part(made)
     return _Part(Opaque(_references_below(node, kids, columns)))
+
+
+def _as_read(known: T.DataType, declared: object) -> T.DataType | None:
+    """Return the type of a column with those fields that a plan reads, under their known names.
+
+    Spark numbers the fields of a struct among those that it reads; ``None`` if they are unlike.
+    """
+    if not isinstance(known, T.StructType):
+        return known
+    fields = declared.get("fields", ()) if isinstance(declared, dict) else ()
+    whole = len(fields) == len(known.fields)  # then names inside of files may be others
+    by_name = {field.name: field for field in known.fields}
+    read = []
+    for n, field in enumerate(fields):
+        same = known.fields[n] if whole else by_name.get(field["name"])
+        kind = None if same is None else _as_read(same.dataType, field["type"])
+        if same is None or kind is None:
+            return None
+        read.append(T.StructField(same.name, kind))
+    return T.StructType(read)
+
+
+def _unpushed(kids: Sequence[_Part]) -> _Part | None:
+    """Return what a scan makes of floating-point columns, so that Spark pushes no condition on
+    them into files: ``nanvl(x, x)``, and ``IF(s IS NULL, then, otherwise)`` of those inside of s.
+    """
+    match [kid.tree for kid in kids]:
+        case [Ref() as one, Ref() as other] if one == other:
+            return kids[0]
+        case [IsNull(Ref() as outer), Const(None), Ref(path=path)] if (
+            path[: len(outer.path)] == outer.path
+        ):
+            return kids[2]
+        case [IsNull() as is_null, Const(False), condition] if not isinstance(condition, Ref):
+            return _Part(And((Not(is_null), *conjuncts(condition))))
+        case [IsNull() as is_null, Const(True), condition] if not isinstance(condition, Ref):
+            return _Part(Or((is_null, condition)))
+        case _:
+            return None
 
 
 def _cast(child: _Part, node: Node) -> _Part | None:
