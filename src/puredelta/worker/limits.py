@@ -1,4 +1,4 @@
-"""How much a Spark worker reads, holds and writes at a time.
+"""How much a Spark worker reads, holds and writes at a time, and what it does not read at all.
 
 Limits travel with every order, so that a session, or a test, can have others.
 """
@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from puredelta.worker.wire import codec_of
 
 _MEGABYTE = 1024 * 1024
+INT96 = "int96"
+"""Timestamps of 96 bits, which settings of Spark shift."""
+OLD_TIMES = "old times"
+"""Dates and timestamps of a time in which calendars differ, in files that do not name theirs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,8 @@ class Limits:
     """Files of fewer rows are decoded together (`puredelta.worker.small_files`); 0: none is.
     Opening a larger file is a small part of reading it.
     """
+    only_spark: tuple[str, ...] = ()
+    """`INT96`, `OLD_TIMES`: what Spark reads otherwise than Arrow, by settings of the session."""
 
 
 LIMITS = Limits()

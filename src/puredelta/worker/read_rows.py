@@ -19,7 +19,7 @@ Traps this module knows:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,13 +35,14 @@ from puredelta.worker.bounded_batches import (
     plan_decoding,
 )
 from puredelta.worker.files import DataPath
-from puredelta.worker.limits import LIMITS
+from puredelta.worker.limits import INT96, LIMITS, OLD_TIMES
 from puredelta.worker.plain_types import without_views
 from puredelta.worker.range_file import RangeFile
 from puredelta.worker.sound_kinds import require_sound_file, require_sound_path
 
 _ARROW_SCHEMA = b"ARROW:schema"
 LEGACY_INT96 = b"org.apache.spark.legacyINT96"
+SPARK_VERSION = b"org.apache.spark.version"
 _UNFAITHFUL_TYPES = frozenset(
     {"ENUM", "BSON", "JSON", "INTERVAL", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
 )
@@ -270,6 +271,33 @@ def dropped_rows(
     flags = np.unpackbits(dense.view(np.uint8), bitorder="little").view(np.bool_)
     start = first_row - (first_word << 6)
     return flags[start : start + num_rows]
+
+
+def require_read_alike(
+    file: OpenFile, only_spark: Collection[str], columns: Collection[str] | None = None
+) -> None:
+    """Refuse a file of which Spark reads other values than Arrow, by settings of the session.
+
+    ``only_spark`` is that of `Limits`; without ``columns`` all of them are looked at.
+
+    Raises:
+        OnlySparkError: there is a column that only Spark reads.
+    """
+    if INT96 in only_spark and (name := _int96_column(file, columns)) is not None:
+        raise OnlySparkError(
+            f"column {name} has INT96 timestamps, which settings of the session move"
+        )
+
+
+def _int96_column(file: OpenFile, columns: Collection[str] | None) -> str | None:
+    leaves = (leaf for leaf in file.leaves() if leaf.physical_type == "INT96")
+    paths = (str(leaf.path) for leaf in leaves)
+    return next((p for p in paths if columns is None or p.split(".", 1)[0] in columns), None)
+
+
+def names_no_calendar(file: OpenFile, only_spark: Collection[str]) -> bool:
+    """Return whether settings of the session decide in which calendar old times of a file are."""
+    return OLD_TIMES in only_spark and SPARK_VERSION not in (file.metadata.metadata or {})
 
 
 def unfaithful(source: OpenFile) -> str | None:

@@ -23,7 +23,7 @@ from puredelta.worker.data_files.rewrite_file import (
     rewrite_together,
 )
 from puredelta.worker.data_files.write_file import FILE_ANSWERS, FileAnswer
-from puredelta.worker.limits import LIMITS, LIMITS_CODEC, Limits
+from puredelta.worker.limits import INT96, LIMITS, LIMITS_CODEC, Limits
 from puredelta.worker.read_rows import OpenFile
 
 ROWS = 1000
@@ -418,3 +418,25 @@ def test_a_type_that_this_arrow_only_half_knows_is_refused(
     monkeypatch.setattr(OpenFile, "leaves", lambda _: [leaf])
     refusal = rewritten(order(source, [0])).refusal
     assert (refusal is None) if reason is None else reason in (refusal or "")
+
+
+@pytest.mark.parametrize("num_files", [1, 20])
+def test_int96_is_left_to_spark_where_settings_of_the_session_move_it(
+    tmp_path: Path, num_files: int
+) -> None:
+    """A lone file and a group of small ones; with nested columns, too."""
+    limits = replace(LIMITS, only_spark=(INT96,))
+    stamps = pa.array([10**18] * 3, pa.timestamp("ns"))
+    for column in (stamps, pa.StructArray.from_arrays([stamps], ["t"])):
+        tasks = []
+        for n in range(num_files):
+            source = tmp_path / f"{n}.parquet"
+            table = pa.table({"id": [1, 2, 3], "c": column})
+            pq.write_table(table, source, use_deprecated_int96_timestamps=True)
+            tasks.append(replace(order(source, [0]), ordinal=n, group=0))
+        (answer,) = rewrite_together(tasks, limits)
+        assert "INT96" in (answer.refusal or "")
+        assert rewrite_together(tasks)[0].refusal is None
+    plain = tmp_path / "plain.parquet"
+    pq.write_table(pa.table({"id": [1, 2]}), plain)
+    assert rewritten(order(plain, [0]), limits).refusal is None

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from puredelta.worker.limits import Limits
+from puredelta.worker.limits import INT96, Limits
 from puredelta.worker.lookup.lookup_read import read_ranges
 from puredelta.worker.lookup.lookup_request import FileLookup
 from puredelta.worker.read_rows import OnlySparkError
@@ -121,3 +121,17 @@ def test_what_is_refused_is_refused_behind_a_good_file(tmp_path: Path) -> None:
     for bad in (spelt, damaged):
         with pytest.raises(OnlySparkError):
             list(read_ranges([good, bad], ["k"], limits=at_a_time(2)))
+
+
+def test_int96_is_left_to_spark_where_settings_of_the_session_move_it(tmp_path: Path) -> None:
+    stamps = pa.array([0, 1, 2], pa.timestamp("ns"))
+    path = tmp_path / "old.parquet"
+    table = pa.table({"k": K, "ts": stamps})
+    pq.write_table(table, path, use_deprecated_int96_timestamps=True)
+    file = FileLookup(ordinal=0, path=str(path), constants=())
+    limits = Limits(only_spark=(INT96,))
+    for first in (None, 1):
+        with pytest.raises(OnlySparkError, match="INT96"):
+            list(read_ranges([file], ["k", "ts"], first=first, limits=limits))
+    assert len(list(read_ranges([file], ["k"], limits=limits))) == 1
+    assert len(list(read_ranges([file], ["k", "ts"]))) == 1

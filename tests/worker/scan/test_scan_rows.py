@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from puredelta.worker.files import DataPath
-from puredelta.worker.limits import Limits
+from puredelta.worker.limits import INT96, LIMITS, OLD_TIMES, Limits
 from puredelta.worker.read_rows import OnlySparkError
 from puredelta.worker.scan.scan_rows import (
     FILE_PARTS,
@@ -151,3 +152,24 @@ def test_days_of_another_calendar_are_not_judged(tmp_path: Path) -> None:
     old = table.replace_schema_metadata({"org.apache.spark.version": "2.4.0"})
     pq.write_table(old, path)
     assert rows_of(layout(condition=("=", "id", 9)), part(path)).num_rows == 2
+
+
+def test_what_settings_of_the_session_move_is_refused(tmp_path: Path) -> None:
+    """Spark reads old dates and INT96 otherwise then; a file that names its calendar is as ever."""
+    path, old = tmp_path / "f.parquet", pa.array([-700_000], pa.date32())
+    stamps = pa.array([10**18], pa.timestamp("ns"))
+    table = pa.table({"d": old, "ts": stamps})
+    wanted = pa.schema([("d", pa.date32()), ("ts", pa.timestamp("us", "UTC"))])
+    pq.write_table(table, path, use_deprecated_int96_timestamps=True)
+    for word, column in ((INT96, "ts"), (OLD_TIMES, "d")):
+        moved = replace(LIMITS, only_spark=(word,))
+        data = pa.schema([wanted.field(column)])
+        with pytest.raises(ScanError, match=r"INT96|days from 1970"):
+            rows_of(layout(data=data, limits=moved), part(path))
+        assert rows_of(layout(data=data), part(path)).num_rows == 1
+    marked = table.replace_schema_metadata({"org.apache.spark.version": "4.0.0"})
+    pq.write_table(marked, path)
+    of_spark = layout(
+        data=pa.schema([wanted.field("d")]), limits=replace(LIMITS, only_spark=(OLD_TIMES,))
+    )
+    assert rows_of(of_spark, part(path)).num_rows == 1

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.session.delta_conf import DeltaConf
+from puredelta.spark.session.read_settings import ReadSettings
 from puredelta.spark.session.session import runs_here
 from puredelta.worker.limits import LIMITS, Limits
 
@@ -100,10 +101,11 @@ class WorkerSettings:
         False
         """
         merges = MERGE_SMALL_FILES.flag(settings)
+        limits = replace(LIMITS, only_spark=ReadSettings.parse(settings).only_spark)
         return cls(
             enabled=ENABLED.flag(settings),
             memory=_memory(settings),
-            limits=LIMITS if merges else Limits(small_file_rows=0),
+            limits=limits if merges else replace(limits, small_file_rows=0),
             quickack=QUICKACK.flag(settings),
             gc_freeze=GC_FREEZE.flag(settings),
         )

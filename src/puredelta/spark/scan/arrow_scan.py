@@ -38,8 +38,10 @@ from puredelta.spark.scan.skippable_files import SkippableFiles
 from puredelta.spark.session.arrow_types import arrow_schema
 from puredelta.spark.session.delta_conf import STATS_SKIPPING
 from puredelta.spark.session.helper_columns import FILE_ORDINAL
+from puredelta.spark.session.read_settings import ReadSettings
 from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import from_spark, struct_as_nullable
+from puredelta.worker.limits import LIMITS
 from puredelta.worker.scan.columns import FIELD_ID
 from puredelta.worker.scan.row_groups import Condition
 from puredelta.worker.scan.scan_rows import (
@@ -56,7 +58,6 @@ _PART_BYTES = 128 * 1024 * 1024
 _FILE_BYTES = 4 * 1024 * 1024
 """What to open a file costs, in bytes that could be read meanwhile; Spark counts alike."""
 _IGNORES_MISSING = "ignoreMissingFiles"
-_ROW_GROUPS = "spark.sql.parquet.filterPushdown"
 
 
 def arrow_scan(
@@ -102,11 +103,12 @@ def pruning_arrow_scan(
     def read(names: frozenset[str], conditions: Nodes | None) -> WorkerRead:
         some, condition = None, None
         if conditions is not None:
-            by_statistics = STATS_SKIPPING.flag(settings_of(spark))
+            settings = settings_of(spark)
+            by_statistics = STATS_SKIPPING.flag(settings)
             try:
                 predicate = files.predicate(conditions)
                 some = files.files_for(predicate, by_statistics=by_statistics)
-                if by_statistics and _setting(spark, _ROW_GROUPS):
+                if by_statistics and ReadSettings.parse(settings).skips_row_groups:
                     condition = row_group_condition(predicate, files.stored_names())
             except Exception:  # doubt skips no file
                 logger.warning("All files are read: choosing some failed", exc_info=True)
@@ -161,13 +163,15 @@ class _Columns:
     def of(cls, spark: SparkSession, layout: ReadLayout, row_index: str | None) -> _Columns:
         data, partitions = struct_as_nullable(layout.data_schema), layout.partition_schema
         constants = from_spark(partitions)
+        reading = ReadSettings.parse(settings_of(spark))
         wanted = ScanLayout(
             data=arrow_schema(from_spark(data)),
             constants=arrow_schema(constants),
             row_index=row_index,
             by_field_id=layout.by_field_id,
-            case_sensitive=_setting(spark, "spark.sql.caseSensitive"),
-            skips_missing=_skips_missing(spark, layout),
+            case_sensitive=reading.case_sensitive,
+            skips_missing=_skips_missing(reading, layout),
+            limits=replace(LIMITS, only_spark=reading.only_spark),
         )
         numbered = [T.StructField(row_index, T.LongType())] if row_index is not None else []
         plain = [T.StructField(f.name, f.dataType) for f in (*data.fields, *partitions.fields)]
@@ -265,12 +269,6 @@ _TASKS_MIN = 64
 """Rows of the frame at least, if there are as many parts: a cluster may have as many cores."""
 
 
-def _skips_missing(spark: SparkSession, layout: ReadLayout) -> bool:
+def _skips_missing(reading: ReadSettings, layout: ReadLayout) -> bool:
     given = layout.options.get(_IGNORES_MISSING)
-    if given is not None:
-        return given == "true"
-    return _setting(spark, f"spark.sql.files.{_IGNORES_MISSING}")
-
-
-def _setting(spark: SparkSession, key: str) -> bool:
-    return str(spark.conf.get(key)).lower() == "true"
+    return reading.ignores_missing if given is None else given == "true"

@@ -39,6 +39,7 @@ from puredelta.worker.read_rows import (
     opened,
     read_batches,
     require_one_calendar,
+    require_read_alike,
     unfaithful,
 )
 from puredelta.worker.wire import Fields, codec_of
@@ -224,6 +225,7 @@ def _of_type(kind: pa.DataType, column: pa.Array) -> pa.Array:
 
 def _require_alike(file: OpenFile, order: CopyOrder) -> None:
     """Refuse files that lack a column, or of which Spark might read other values."""
+    require_read_alike(file, order.limits.only_spark, [name for name, _, _ in order.columns])
     if (reason := unfaithful(file)) is not None:
         raise OnlySparkError(reason)
     schema = file.schema_arrow

@@ -43,6 +43,7 @@ from puredelta.worker.read_rows import (
     dropped_rows,
     opened,
     read_batches,
+    require_read_alike,
     unfaithful,
 )
 from puredelta.worker.small_files.footer_template import FooterTemplate
@@ -110,6 +111,7 @@ def rewrite_together(tasks: Sequence[RewriteTask], limits: Limits = LIMITS) -> l
     for task in tasks:
         try:
             source = opened(task.source, describes=True)
+            require_read_alike(source, limits.only_spark)
         except OnlySparkError as failure:
             return [refused(task.ordinal, f"{label(task.source)}: {failure}")]
         if (reason := unfaithful(source)) is not None:
@@ -182,9 +184,10 @@ def merge_small(tasks: Sequence[RewriteTask], limits: Limits) -> tuple[_File, Me
         first.source.require_sound()
         if unfaithful(first.source) is not None:
             return None
+        require_read_alike(first.source, limits.only_spark)
         merged = MergedParquet(template, rows_max=limits.small_file_rows)
         all_added = all(merged.add_path(one.source) for one in tasks)
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException, OnlySparkError):
         return None  # opening them one by one says what is wrong
     return (first, merged) if all_added else None
 

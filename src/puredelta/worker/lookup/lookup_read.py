@@ -25,6 +25,7 @@ from puredelta.worker.read_rows import (
     OpenFile,
     opened,
     ranges_of_columns,
+    require_read_alike,
 )
 from puredelta.worker.small_files.footer_file import FooterFile
 from puredelta.worker.small_files.footer_template import FooterTemplate
@@ -124,14 +125,14 @@ def read_ranges(
         merged = small.add(file)
         if merged is None:
             num_rows = 0
-            for rows in _read_alone(file, names, early, limits.lookup_rows):
+            for rows in _read_alone(file, names, early, limits):
                 yield rows
                 num_rows += rows.num_rows
             small.learn(file, num_rows)
         elif merged.num_rows >= limits.lookup_rows:
-            yield from merged.read(names, limits.lookup_rows)
+            yield from merged.read(names, limits)
     for merged in small.unread():
-        yield from merged.read(names, limits.lookup_rows)
+        yield from merged.read(names, limits)
 
 
 def coalesced(ranges: Iterable[RowRange], *, num_rows: int) -> Iterator[list[RowRange]]:
@@ -214,7 +215,7 @@ class _MergedFiles:
         self._files.append(file)
         return True
 
-    def read(self, names: Sequence[str], batch_rows: int) -> list[RowRange]:
+    def read(self, names: Sequence[str], limits: Limits) -> list[RowRange]:
         """Read the files, and begin anew."""
         parquet, files = self._parquet, self._files
         self._parquet, self._files = MergedParquet(self._template, rows_max=self._rows_max), []
@@ -223,7 +224,7 @@ class _MergedFiles:
             found = list(parquet.read(stored))
         except (OSError, pa.ArrowException):  # reading each file alone says what is wrong
             early = frozenset(names)
-            return [row for file in files for row in _read_alone(file, names, early, batch_rows)]
+            return [row for file in files for row in _read_alone(file, names, early, limits)]
         return [
             _range(file, 0, names, dict(zip(stored, columns, strict=True)))
             for file, columns in zip(files, found, strict=True)
@@ -237,7 +238,7 @@ def _stored_names(file: FileLookup, names: Sequence[str]) -> set[str]:
 
 
 def _read_alone(
-    file: FileLookup, names: Sequence[str], early: frozenset[str], batch_rows: int
+    file: FileLookup, names: Sequence[str], early: frozenset[str], limits: Limits
 ) -> Iterator[RowRange]:
     """Read a file; columns that are not among the ``early`` ones may stay undecoded."""
     stored = _stored_names(file, names)
@@ -245,22 +246,24 @@ def _read_alone(
     batches: Iterator[pa.RecordBatch] | None = None
     if (first := stored & early) and first != stored and not isinstance(file.path, tuple):
         source = opened(file.path)
+        require_read_alike(source, limits.only_spark, stored)
         if source.num_row_groups and len(source.leaves_of(stored)) == len(stored):
-            late = LateColumns(source, batch_rows)
-            batches = source.read(batch_rows, leaves=source.leaves_of(first))
+            late = LateColumns(source, limits.lookup_rows)
+            batches = source.read(limits.lookup_rows, leaves=source.leaves_of(first))
     first_row = 0
-    for batch in _batches(file.path, stored, batch_rows) if batches is None else batches:
+    for batch in _batches(file.path, stored, limits) if batches is None else batches:
         found = dict(zip(batch.schema.names, batch.columns, strict=True))
         if batch.num_rows:
             yield _range(file, first_row, names, found, late=late)
         first_row += batch.num_rows
 
 
-def _batches(path: DataPath, wanted: set[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _batches(path: DataPath, wanted: set[str], limits: Limits) -> Iterator[pa.RecordBatch]:
     """Read those of some columns that a file has; without any, batches still have rows."""
     file = opened(path)
+    require_read_alike(file, limits.only_spark, wanted)
     if wanted:
-        batches = file.read(batch_rows, leaves=file.leaves_of(wanted))
+        batches = file.read(limits.lookup_rows, leaves=file.leaves_of(wanted))
         first = next(batches, None)
         if first is not None and sorted(first.schema.names) == sorted(wanted):
             return itertools.chain([first], batches)
@@ -272,7 +275,7 @@ def _batches(path: DataPath, wanted: set[str], batch_rows: int) -> Iterator[pa.R
         if every.count(name) > 1:
             raise OnlySparkError(f"{label(path)} has several columns {name}")
     read = [name for name in every if name in wanted] or [every[0]]
-    return file.read(batch_rows, leaves=file.leaves_of(read))
+    return file.read(limits.lookup_rows, leaves=file.leaves_of(read))
 
 
 def _range(

@@ -19,17 +19,19 @@ from puredelta.worker.limits import LIMITS, Limits
 from puredelta.worker.range_file import fetched_ahead
 from puredelta.worker.read_rows import (
     LEGACY_INT96,
+    SPARK_VERSION,
     OnlySparkError,
     OpenFile,
+    names_no_calendar,
     opened,
     read_batches,
+    require_read_alike,
 )
 from puredelta.worker.scan.columns import ColumnRules, as_stored
 from puredelta.worker.scan.row_groups import GroupStatistics
 from puredelta.worker.wire import Fields, codec_of
 
 _LEGACY_DATES = b"org.apache.spark.legacyDateTime"
-_SPARK_VERSION = b"org.apache.spark.version"
 _FIRST_OF_CALENDAR = 3
 """The version of Spark that knows the proleptic Gregorian calendar."""
 
@@ -119,12 +121,14 @@ def _rows(layout: ScanLayout, part: FilePart, file: OpenFile) -> Iterator[pa.Rec
     rules = ColumnRules(
         by_field_id=layout.by_field_id,
         case_sensitive=layout.case_sensitive,
-        hybrid_calendar=_has_hybrid_calendar(file),
+        hybrid_calendar=_has_hybrid_calendar(file)
+        or names_no_calendar(file, layout.limits.only_spark),
     )
     present = list(file.schema_arrow)
     places = [rules.find(field, present) for field in layout.data]
     names = [None if place is None else present[place].name for place in places]
     stored = {name for name in names if name is not None}
+    require_read_alike(file, layout.limits.only_spark, stored)
     fields = [field.name for field in layout.data]
     is_read = _group_filter(layout, file, dict(zip(fields, names, strict=True)), rules)
     for group, first_row, num_rows in groups_of(file, part):
@@ -202,6 +206,6 @@ def _completed(
 
 def _has_hybrid_calendar(file: OpenFile) -> bool:
     marks = file.metadata.metadata or {}
-    version = marks.get(_SPARK_VERSION, b"").partition(b".")[0]
+    version = marks.get(SPARK_VERSION, b"").partition(b".")[0]
     is_old = version.isdigit() and int(version) < _FIRST_OF_CALENDAR
     return is_old or _LEGACY_DATES in marks or LEGACY_INT96 in marks

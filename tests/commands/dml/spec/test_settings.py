@@ -62,6 +62,8 @@ def test_a_source_is_always_copied_if_the_user_wants_that(value: str) -> None:
         ("spark.sql.files.ignoreMissingFiles", "TRUE"),
         ("spark.sql.files.ignoreCorruptFiles", "true"),
         ("spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY"),
+        ("spark.sql.parquet.int96RebaseModeInRead", "EXCEPTION"),
+        ("spark.sql.parquet.int96TimestampConversion", "True"),
         ("spark.sql.parquet.fieldId.read.enabled", "true"),
     ],
 )

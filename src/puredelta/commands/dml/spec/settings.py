@@ -10,16 +10,9 @@ from puredelta.errors import ErrorCode, InvalidRequestError
 from puredelta.spark.offload.source_copy import COPY_CODECS
 from puredelta.spark.offload.worker_settings import WorkerSettings
 from puredelta.spark.session import delta_conf
+from puredelta.spark.session.read_settings import ReadSettings
 
 _BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
-_USUAL_READING = {
-    "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.files.ignoreCorruptFiles": "false",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "corrected",
-    "spark.sql.parquet.int96RebaseModeInRead": "corrected",
-    "spark.sql.parquet.fieldId.read.enabled": "false",
-}
-"""With other values Spark reads files otherwise than staged ones are read, or than Arrow does."""
 _RETRIES_MAX = 1_000
 _CODEC = "spark.sql.parquet.compression.codec"
 _WRITER_PREFIXES = (
@@ -115,11 +108,7 @@ def why_staged(settings: Mapping[str, str]) -> str | None:
     value = (materialize.text(settings) or "").strip()
     if value.lower() not in {"auto", "none"}:
         return f"{materialize.key} is {value}"
-    for key, usual in _USUAL_READING.items():
-        value = settings.get(key, usual)
-        if value.strip().lower() != usual:
-            return f"{key} is {value}"
-    return None
+    return ReadSettings.parse(settings).why_staged()
 
 
 def persistent_vectors(settings: Mapping[str, str], command: str) -> bool:

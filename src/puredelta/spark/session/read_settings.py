@@ -1,0 +1,268 @@
+"""The settings of Spark that say how a Parquet file is read, and who follows each of them.
+
+Spark's own reader follows them all. Arrow, which reads in Python workers and on the driver, knows
+few: a file that Spark would read otherwise under the settings of the session is left to Spark, or
+refused where Spark has no way to it. The table below names every setting of Spark's reader; a test
+asks the running Spark for its settings, so that a new one has to be classified here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from puredelta.worker.limits import INT96, OLD_TIMES
+
+
+class Follower(Enum):
+    """Who follows a setting, where rows of a data file depend on it."""
+
+    ALL = "followed by Spark and by Arrow"
+    SPARK = "with another value, Spark alone reads the files concerned"
+    SCAN = "fixed by the scans of a table"
+    NONE = "no row depends on it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderSetting:
+    """One setting of the reader."""
+
+    key: str
+    follower: Follower
+    reason: str
+    """What it changes, or why it changes nothing."""
+    usual: str = "false"
+    """The value, in lower case, under which Arrow reads as Spark does; for `Follower.SPARK`."""
+    columns: str | None = None
+    """The columns that Spark alone reads with another value: a word of `puredelta.worker.limits`.
+    ``None``: files of a source are staged, and files of a table are read as ever.
+    """
+
+    def is_unusual(self, settings: Mapping[str, str]) -> bool:
+        """Return whether the session made it something that Arrow does not follow."""
+        return settings.get(self.key, self.usual).strip().lower() != self.usual
+
+
+_PARQUET = "spark.sql.parquet."
+_FILES = "spark.sql.files."
+IGNORED_NAMES = "spark.sql.files.ignoredPathSegmentRegex"
+CASE_SENSITIVE = "spark.sql.caseSensitive"
+IGNORES_MISSING = "spark.sql.files.ignoreMissingFiles"
+IGNORES_CORRUPT = "spark.sql.files.ignoreCorruptFiles"
+FILTER_PUSHDOWN = "spark.sql.parquet.filterPushdown"
+
+
+def _some(follower: Follower, reason: str, prefix: str, names: str) -> Iterator[ReaderSetting]:
+    for name in names.split():
+        yield ReaderSetting(key=f"{prefix}{name}", follower=follower, reason=reason)
+
+
+_ONLY_SPARK = (
+    ReaderSetting(
+        key=f"{_PARQUET}int96TimestampConversion",
+        follower=Follower.SPARK,
+        reason="shifts INT96 timestamps of other writers by the zone of the session",
+        columns=INT96,
+    ),
+    ReaderSetting(
+        key=f"{_PARQUET}int96RebaseModeInRead",
+        follower=Follower.SPARK,
+        reason="moves old INT96 timestamps to another calendar, or refuses them",
+        usual="corrected",
+        columns=INT96,
+    ),
+    ReaderSetting(
+        key=f"{_PARQUET}datetimeRebaseModeInRead",
+        follower=Follower.SPARK,
+        reason="moves old dates and timestamps to another calendar, or refuses them; a copy keeps "
+        "what is stored",
+        usual="corrected",
+        columns=OLD_TIMES,
+    ),
+    ReaderSetting(
+        key=f"{_PARQUET}fieldId.read.enabled",
+        follower=Follower.SPARK,
+        reason="finds columns of a source by the ids of fields; columns of a table are found as "
+        "its column mapping says",
+    ),
+    *_some(
+        Follower.SPARK,
+        "leaves out files that are lost: queries follow it, and the log answers none of them then; "
+        "commands never follow it",
+        _FILES,
+        "ignoreMissingFiles ignoreCorruptFiles",
+    ),
+)
+_FOLLOWED_BY_ALL = (
+    *_some(
+        Follower.ALL,
+        "decides whether names of columns in files may differ in case",
+        "spark.sql.",
+        "caseSensitive",
+    ),
+    *_some(
+        Follower.ALL,
+        "decides which instant a partition value without a zone is",
+        "spark.sql.",
+        "session.timeZone",
+    ),
+    *_some(
+        Follower.ALL,
+        "decides whether text of a char(n) is filled up with blanks",
+        "spark.sql.",
+        "readSideCharPadding",
+    ),
+)
+_FIXED_BY_SCANS = (
+    *_some(
+        Follower.SCAN,
+        "hides files by their names; the log names those of a table",
+        _FILES,
+        "ignoredPathSegmentRegex",
+    ),
+    *_some(
+        Follower.SCAN,
+        "is for columns that are found by id: scans of column mapping `id` set it",
+        _PARQUET,
+        "fieldId.read.ignoreMissing",
+    ),
+)
+_OF_TYPES = (
+    *_some(
+        Follower.NONE,
+        "decides a type where none is given: the log gives those of a table, CONVERT follows it",
+        "spark.sql.",
+        "parquet.binaryAsString parquet.int96AsTimestamp parquet.inferTimestampNTZ.enabled "
+        "parquet.mergeSchema parquet.respectSummaryFiles "
+        "parquet.reader.respectUnknownTypeAnnotation.enabled legacy.parquet.nanosAsLong",
+    ),
+    *_some(
+        Follower.NONE,
+        "decides what a struct is whose wanted fields a file lacks; commands copy whole columns",
+        "spark.sql.legacy.parquet.",
+        "returnNullStructIfAllFieldsMissing",
+    ),
+    *_some(
+        Follower.NONE,
+        "is of variants, which Spark alone reads",
+        "spark.sql.",
+        "parquet.ignoreVariantAnnotation parquet.variant.annotateLogicalType.enabled "
+        "variant.allowReadingShredded variant.pushVariantIntoScan "
+        "variant.pushVariantIntoScan.deferCastError "
+        "variant.pushVariantIntoScan.pullOutExtractions",
+    ),
+)
+_WITHOUT_ROWS = (
+    *_some(
+        Follower.NONE,
+        "decides what Spark skips of a file, of which it tests the rest",
+        _PARQUET,
+        "filterPushdown filterPushdown.date filterPushdown.decimal "
+        "filterPushdown.string.startsWith filterPushdown.stringPredicate "
+        "filterPushdown.timestamp pushdown.inFilterThreshold recordLevelFilter.enabled",
+    ),
+    *_some(
+        Follower.NONE,
+        "is of another reader of Spark, which scans of tables do not use",
+        _PARQUET,
+        "aggregatePushdown",
+    ),
+    *_some(
+        Follower.NONE,
+        "decides how fast Spark decodes",
+        _PARQUET,
+        "columnarReaderBatchSize enableNestedColumnVectorizedReader "
+        "enableNullTypeVectorizedReader enableVectorizedReader",
+    ),
+    *_some(
+        Follower.NONE,
+        "is of the writer",
+        "spark.sql.",
+        "parquet.compression.codec parquet.datetimeRebaseModeInWrite "
+        "parquet.fieldId.write.enabled parquet.int96RebaseModeInWrite "
+        "parquet.output.committer.class parquet.outputTimestampType parquet.writeLegacyFormat "
+        "files.maxRecordsPerFile",
+    ),
+    *_some(
+        Follower.NONE,
+        "decides how files are shared out to tasks",
+        _FILES,
+        "maxPartitionBytes maxPartitionNum minPartitionNum openCostInBytes",
+    ),
+    *_some(
+        Follower.NONE,
+        "is of directories that are listed; the log names the files of a table",
+        _FILES,
+        "ignoreInvalidPartitionPaths",
+    ),
+    *_some(
+        Follower.NONE,
+        "is of files of other formats",
+        _FILES,
+        "archive.reader.enabled supportSecondOffsetFormat",
+    ),
+)
+READER_SETTINGS: Mapping[str, ReaderSetting] = {
+    one.key: one
+    for one in (*_ONLY_SPARK, *_FOLLOWED_BY_ALL, *_FIXED_BY_SCANS, *_OF_TYPES, *_WITHOUT_ROWS)
+}
+"""Every setting of Spark's reader of Parquet files, by its key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSettings:
+    """How a session reads data files, as far as Arrow is no substitute for Spark."""
+
+    unusual: Mapping[str, str] = field(default_factory=dict)
+    """Settings that Arrow does not follow, with their values as the user spelled them."""
+    case_sensitive: bool = False
+    ignores_missing: bool = False
+    """Whether a file that is not there has no rows, and is no error: in queries, not in commands.
+    """
+    skips_row_groups: bool = True
+    ignored_names: str | None = None
+    """An expression that hides files from Spark's own listing."""
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, str]) -> ReadSettings:
+        """Read them from text by key; a setting that is not made may be missing.
+
+        >>> ReadSettings.parse({"spark.sql.parquet.int96TimestampConversion": "true"}).only_spark
+        ('int96',)
+        """
+
+        def flag(key: str, default: str = "false") -> bool:
+            return settings.get(key, default).strip().lower() == "true"
+
+        return cls(
+            unusual={
+                one.key: settings[one.key]
+                for one in READER_SETTINGS.values()
+                if one.follower is Follower.SPARK and one.is_unusual(settings)
+            },
+            case_sensitive=flag(CASE_SENSITIVE),
+            ignores_missing=flag(IGNORES_MISSING),
+            skips_row_groups=flag(FILTER_PUSHDOWN, "true"),
+            ignored_names=settings.get(IGNORED_NAMES),
+        )
+
+    @property
+    def only_spark(self) -> tuple[str, ...]:
+        """The columns of files that only Spark reads, as words of `puredelta.worker.limits`.
+
+        An INT96 timestamp becomes another kind of timestamp when Arrow copies it, which the mode
+        for those is then asked of: so either mode concerns INT96.
+        """
+        named = {READER_SETTINGS[key].columns for key in self.unusual}
+        words = named | {INT96} if OLD_TIMES in named else named
+        return tuple(sorted(word for word in words if word is not None))
+
+    @property
+    def may_leave_files_out(self) -> bool:
+        """Whether queries of the session have fewer rows than the log when files are lost."""
+        return IGNORES_MISSING in self.unusual or IGNORES_CORRUPT in self.unusual
+
+    def why_staged(self) -> str | None:
+        """Say which setting keeps files of a source from being read where they are."""
+        return next((f"{key} is {value}" for key, value in self.unusual.items()), None)
