@@ -16,7 +16,7 @@ from puredelta.protocol.features.properties import CONSTRAINT_PREFIX
 from puredelta.protocol.schema.types import StructType
 from puredelta.protocol.table.stored_expressions import in_brackets
 from puredelta.spark.resolve.column_expressions import Fault, check_expression
-from puredelta.spark.scan.scan import scan
+from puredelta.spark.scan.scan import scan_strictly
 from puredelta.spark.session.concurrent_jobs import tagged_jobs
 from puredelta.spark.session.delta_conf import ASSUME_DROP_IF_EXISTS
 
@@ -130,7 +130,7 @@ def _require_fulfilled(spark: SparkSession, snapshot: Snapshot, expression: str)
         return
     fulfilled = F.coalesce(F.expr(in_brackets(expression)), F.lit(False))  # noqa: FBT003
     with tagged_jobs(spark):
-        num_rows = scan(spark, snapshot).filter(~fulfilled).count()
+        num_rows = scan_strictly(spark, snapshot).filter(~fulfilled).count()
     if num_rows:
         raise InvalidRequestError(
             f"{num_rows} rows in delta.`{snapshot.root_uri}` violate the new CHECK constraint "

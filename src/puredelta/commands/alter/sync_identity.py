@@ -16,7 +16,7 @@ from puredelta.protocol.actions.table_operations import ColumnChange, change_col
 from puredelta.protocol.features.feature_usage import IDENTITY_HIGH_WATER_MARK
 from puredelta.protocol.features.filled_columns import Identity, identities
 from puredelta.protocol.schema.schema_edit import FieldPath, find_field
-from puredelta.spark.scan.scan import scan
+from puredelta.spark.scan.scan import scan_strictly
 from puredelta.spark.session.concurrent_jobs import tagged_jobs
 from puredelta.spark.session.delta_conf import REFUSED_BY_SYNC_IDENTITY
 from puredelta.spark.session.identifiers import quote_name
@@ -75,5 +75,6 @@ def _last_value(spark: SparkSession, snapshot: Snapshot, identity: Identity) -> 
     column = F.col(quote_name([identity.column]))
     furthest = F.max(column) if identity.step > 0 else F.min(column)
     with tagged_jobs(spark):
-        row = scan(spark, snapshot, columns=[identity.column]).agg(furthest.alias("last")).first()
+        rows = scan_strictly(spark, snapshot, columns=[identity.column])
+        row = rows.agg(furthest.alias("last")).first()
     return None if row is None or row["last"] is None else int(row["last"])

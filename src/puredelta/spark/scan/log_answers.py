@@ -49,7 +49,8 @@ from puredelta.spark.jvm.plans import Plan
 from puredelta.spark.resolve.predicate_from_json import SideColumn, predicate_of
 from puredelta.spark.scan.skippable_files import SkippableFiles
 from puredelta.spark.scan.table_rows import find_origin
-from puredelta.spark.session.delta_conf import LIMIT_PUSHDOWN, METADATA_QUERY
+from puredelta.spark.session.delta_conf import LIMIT_PUSHDOWN, METADATA_QUERY, DeltaConf
+from puredelta.spark.session.read_settings import ReadSettings
 from puredelta.spark.session.session import settings_of
 from puredelta.spark.session.types import to_spark
 
@@ -119,6 +120,12 @@ def _unless_it_fails(rows: DataFrame, make: Callable[[Plan], _Answer | None]) ->
         return None
 
 
+def _may_answer(spark: SparkSession, conf: DeltaConf) -> bool:
+    """Return whether the log may answer: not where lost files have no rows, by the session."""
+    settings = settings_of(spark)
+    return conf.flag(settings) and not ReadSettings.parse(settings).may_leave_files_out
+
+
 # --- counts and bounds ----------------------------------------------------------------------
 
 
@@ -146,7 +153,7 @@ def _answered_frame(rows: DataFrame, plan: Plan) -> DataFrame | None:
 def _counted(rows: DataFrame, plan: Plan) -> int | None:
     spark = rows.sparkSession
     found = _table_rows(plan)
-    if found is None or not METADATA_QUERY.flag(settings_of(spark)):
+    if found is None or not _may_answer(spark, METADATA_QUERY):
         return None
     chosen = found.chosen()
     counts = None if chosen is None else rows_per_file(chosen)
@@ -157,7 +164,7 @@ def _counted(rows: DataFrame, plan: Plan) -> int | None:
 
 def _answered_part(spark: SparkSession, part: Plan) -> Plan | None:
     """Return one row in the place of an ``Aggregate``, if the log knows what it gives."""
-    if GlobalAggregate.has_groups(part) or not METADATA_QUERY.flag(settings_of(spark)):
+    if GlobalAggregate.has_groups(part) or not _may_answer(spark, METADATA_QUERY):
         return None
     aggregate = GlobalAggregate(part)
     calls = aggregate.calls()
@@ -238,7 +245,7 @@ def _limited_part(spark: SparkSession, part: Plan, limit: str) -> Plan | None:
 
 def _limited(spark: SparkSession, plan: Plan, num_rows: int) -> Plan | None:
     """Return a plan of the first files only, if they have so many rows."""
-    if not 0 < num_rows < _ROWS_MAX or not LIMIT_PUSHDOWN.flag(settings_of(spark)):
+    if not 0 < num_rows < _ROWS_MAX or not _may_answer(spark, LIMIT_PUSHDOWN):
         return None
     found = _table_rows(plan)
     if found is None:

@@ -24,7 +24,7 @@ from puredelta.protocol.table.row_tracking import (
 )
 from puredelta.spark.jvm.frames import frame_of, logical_plan
 from puredelta.spark.jvm.plans import named_plan, with_last_column_hidden
-from puredelta.spark.scan.scan import POSITION, physical_rows, read_columns
+from puredelta.spark.scan.scan import POSITION, for_query, physical_rows, read_columns
 from puredelta.spark.scan.scan_columns import (
     METADATA,
     PARQUET_ROW_INDEX,
@@ -76,7 +76,7 @@ def rows_with_row_ids(
     tracked = _readable_columns(spark, snapshot)
     if tracked is None:
         return None
-    read = read_columns(spark, snapshot, None)
+    read = for_query(spark, read_columns(spark, snapshot, None))
     every_column = read.with_row_ids(tracked).with_file_fields()
     physical = physical_rows(spark, snapshot, None, every_column, time_travel=time_travel)
     shown = read.select(physical.withColumn(METADATA, F.expr(metadata_text(tracked))), METADATA)

@@ -7,8 +7,8 @@ narrower types (type widening). Everything is nullable.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -26,6 +26,7 @@ from puredelta.spark.scan.data_file import DataFile, ReadLayout
 from puredelta.spark.scan.native_scan import native_scan, skipping_scan
 from puredelta.spark.scan.scan_columns import PARQUET_ROW_INDEX, ScanColumns, fields_of
 from puredelta.spark.scan.skippable_files import SkippableFiles, data_files, is_for_spark
+from puredelta.spark.session.delta_conf import BOUNDS_TELL_NAN
 from puredelta.spark.session.helper_columns import BASE_ROW_ID, FILE_ORDINAL, ROW_INDEX
 from puredelta.spark.session.session import is_connect
 from puredelta.spark.session.types import without_table_metadata
@@ -76,10 +77,23 @@ def scan(
         1200
     """
     read = read_columns(spark, snapshot, columns)
+    if not with_position:
+        read = for_query(spark, read)
     rows = physical_rows(
         spark, snapshot, files, read, with_position=with_position, time_travel=time_travel
     )
     return read.select(rows, *(POSITION if with_position else ()))
+
+
+def scan_strictly(
+    spark: SparkSession, snapshot: Snapshot, *, columns: Sequence[str] | None = None
+) -> DataFrame:
+    """Return the rows of a snapshot as `scan` does, for a command that must see all of them.
+
+    A missing or damaged file is an error, whatever the session says.
+    """
+    read = replace(read_columns(spark, snapshot, columns), misses_no_file=True)
+    return read.select(physical_rows(spark, snapshot, None, read))
 
 
 def read_columns(
@@ -88,6 +102,15 @@ def read_columns(
     """Return what is read for columns of a table, all of them for None; errors as `scan`."""
     config = snapshot.config
     return ScanColumns.of(config, fields_of(config.schema, columns), read_limits(spark, config))
+
+
+def for_query(spark: SparkSession, read: ScanColumns) -> ScanColumns:
+    """Return what is read for a query of the user's, who may say that bounds tell of NaN."""
+    if is_connect(spark):
+        return read
+    key, default = BOUNDS_TELL_NAN.key, BOUNDS_TELL_NAN.default
+    tells = str(spark.conf.get(key, default)).strip().lower() == "true"
+    return replace(read, bounds_tell_nan=tells)
 
 
 def physical_rows(
@@ -124,7 +147,7 @@ def physical_rows(
             TABLE_OPTION: snapshot.root_uri,
             VERSION_OPTION: str(snapshot.version),
             TIME_TRAVEL_OPTION: str(time_travel).lower(),
-            **_strictness(strict=with_position),
+            **_strictness(strict=with_position or read.misses_no_file),
         },
         open_at=snapshot.open_at,
     )
@@ -154,8 +177,7 @@ def scan_parquet(
         is_mapped=False,
     )
     numbered = [
-        dataclasses.replace(file, partition_values={FILE_ORDINAL: str(n)})
-        for n, file in enumerate(files)
+        replace(file, partition_values={FILE_ORDINAL: str(n)}) for n, file in enumerate(files)
     ]
     rows = _read(
         spark,

@@ -65,6 +65,10 @@ class ScanColumns:
     """The columns with a ``char(n)``, which is read filled up with blanks (M-106)."""
     by_field_id: bool = False
     """Whether columns are found in files by their id, not by name."""
+    bounds_tell_nan: bool = False
+    """Whether conditions on floating-point numbers may reach the files (`_unpushed_text`)."""
+    misses_no_file: bool = False
+    """Whether a lost file is an error, whatever the session says."""
 
     @classmethod
     def of(
@@ -122,26 +126,73 @@ class ScanColumns:
         """Make the columns asked for out of what was read, and keep these helper columns."""
         read = [*self.data_schema.names, *self.partition_schema.names]
         simple = not self.is_mapped and None not in self.sources
-        if any(f.metadata for f in self.wanted.fields) or not simple:
-            return rows.select(*self._columns(), *helpers)
-        if self.wanted.names == read == rows.columns:
+        kept = self._unpushed()
+        is_inside = any(isinstance(self.wanted[name].dataType, T.StructType) for name in kept)
+        if any(f.metadata for f in self.wanted.fields) or not simple or is_inside:
+            return rows.select(*self._columns(kept), *helpers)
+        if self.wanted.names == read == rows.columns and not kept:
             return rows
         # A Column costs many round trips to the JVM, an expression one.
-        return rows.selectExpr(*map(quoted, [*self.wanted.names, *helpers]))
+        names = self.wanted.names
+        texts = [_unpushed_text(name) if name in kept else quoted(name) for name in names]
+        return rows.selectExpr(*texts, *map(quoted, helpers))
 
-    def _columns(self) -> Iterator[Column]:
+    def _unpushed(self) -> frozenset[str]:
+        """Return the columns in files with floating-point numbers that conditions could reach."""
+        if self.bounds_tell_nan or self.by_field_id:
+            return frozenset()
+        stored = frozenset(self.data_schema.names)
+        return frozenset(
+            field.name
+            for source, field in zip(self.sources, self.wanted.fields, strict=True)
+            if source in stored and _holds_float(field.dataType)
+        )
+
+    def _columns(self, kept: frozenset[str]) -> Iterator[Column]:
         """A flat column is a plain alias, so that filters reach Parquet through it; in one that
         holds structs the nested names change by a cast, position by position.
+
+        Filters do not reach Parquet through those in ``kept``, nor through a cast.
         """
         for source, field in zip(self.sources, self.wanted.fields, strict=True):
             column = F.lit(None) if source is None else F.col(quoted(source))
             if self.is_mapped and holds_struct(field.dataType):
                 column = column.cast(as_nullable(field.dataType))
+            elif field.name in kept:
+                column = _unpushed(column, field.dataType)
             column = padded(self.padded.get(field.name), column, field.dataType)
             if field.metadata:
                 yield column.alias(field.name, metadata=field.metadata)
             else:
                 yield column.alias(field.name)
+
+
+def _unpushed_text(name: str) -> str:
+    """Return a floating-point column as SQL, so that Spark pushes no condition on it into files.
+
+    Bounds and dictionaries of Parquet files tell less of these numbers than Spark believes: Arrow
+    leaves NaN out of its bounds, and to a dictionary or to bounds -0.0 is not 0.0. So Spark would
+    skip rows of which a condition is true. The number stays what it is.
+    """
+    return f"nanvl({quoted(name)}, {quoted(name)}) AS {quoted(name)}"
+
+
+def _unpushed(column: Column, data_type: T.DataType) -> Column:
+    """Return the same of a column, or of those inside of a struct; others keep their filters."""
+    if not isinstance(data_type, T.StructType):
+        return F.nanvl(column, column)
+    for field in data_type.fields:
+        if _holds_float(field.dataType):
+            inner = column.getField(field.name)
+            column = column.withField(quoted(field.name), _unpushed(inner, field.dataType))
+    return column
+
+
+def _holds_float(data_type: T.DataType) -> bool:
+    """Return whether a type is floating-point, or has such a field; Spark pushes no others."""
+    if isinstance(data_type, T.StructType):
+        return any(_holds_float(field.dataType) for field in data_type.fields)
+    return isinstance(data_type, T.FloatType | T.DoubleType)
 
 
 def _extended(schema: T.StructType, added: Mapping[str, T.DataType]) -> T.StructType:

@@ -1,0 +1,132 @@
+"""Conditions that Spark pushes into files: no row is lost by what their writers say of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import puredelta
+from puredelta.spark.source.plain_scan import PlainScan, plain_scan
+from puredelta.spark.write.write_session import temporary_settings
+from puredelta.tables import DeltaTable
+from tests.spark.files import executed_plan
+
+NAN = float("nan")
+_CONDITIONS = (
+    "x > 5",
+    "x = 0",
+    "x >= 0",
+    "x = double('NaN')",
+    "x <= -0.0D",
+    "x IN (0.0D, 7.0D)",
+    "x <=> 0.0D",
+    "y > 5",
+    "y = 0",
+    "s.x > 5",
+    "s.x = 0",
+    "s.t.x > 5",
+    "s.t.x < 1.5",
+    "s IS NULL",
+    "s.x IS NULL",
+    "s.t.x BETWEEN 1 AND 2",
+    "s.b < 500",
+    "s.b > 15 AND s.t.n = 2",
+    "id > 3",
+)
+_PLAIN = {
+    "spark.sql.parquet.filterPushdown": "false",
+    "spark.databricks.delta.stats.skipping": "false",
+}
+
+
+@pytest.fixture(scope="module")
+def of_arrow(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A table that Arrow wrote: NaN and -0.0 are outside of its bounds."""
+    root = tmp_path_factory.mktemp("arrow")
+    x = [1.0, 2.0, NAN, 3.0]
+    for number, values in enumerate((x, [-0.0])):
+        ids = [number * 10 + n for n in range(len(values))]
+        inside = [
+            {"a": 1000, "x": v, "b": 10 * n, "t": {"n": n, "x": v}} if v != 3.0 else None
+            for n, v in zip(ids, values, strict=True)
+        ]
+        y = pa.array(values, pa.float32())
+        table = pa.table({"id": ids, "x": values, "y": y, "s": pa.array(inside)})
+        pq.write_table(table, root / f"{number}.parquet")
+    DeltaTable.convertToDelta(spark, f"parquet.`{root}`")
+    return str(root)
+
+
+@pytest.fixture(scope="module")
+def of_spark(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One that Spark wrote: -0.0 is not 0.0 to its bounds and dictionaries."""
+    root = str(tmp_path_factory.mktemp("spark") / "t")
+    for values in ("(1, 1.0D), (2, double('NaN'))", "(3, -0.0D), (4, -0.0D)"):
+        rows = spark.sql(
+            f"SELECT id, x, float(x) y, named_struct('a', 1000, 'x', x, 'b', id * 10, "
+            f"'t', named_struct('n', id, 'x', x)) s FROM VALUES {values} AS v(id, x)"
+        )
+        puredelta.write(rows.coalesce(1), root, mode="append")
+    return root
+
+
+@pytest.mark.parametrize("table", ["of_arrow", "of_spark"])
+def test_a_condition_finds_the_rows_that_it_is_true_of(
+    spark: SparkSession, table: str, request: pytest.FixtureRequest
+) -> None:
+    rows = puredelta.read(spark, request.getfixturevalue(table))
+    found = {c: sorted(r.id for r in rows.where(c).select("id").collect()) for c in _CONDITIONS}
+    with temporary_settings(spark, _PLAIN):
+        true = {c: sorted(r.id for r in rows.where(c).select("id").collect()) for c in _CONDITIONS}
+    assert found == true
+
+
+def test_conditions_on_other_columns_reach_the_files(spark: SparkSession, of_arrow: str) -> None:
+    rows = puredelta.read(spark, of_arrow)
+    assert "GreaterThan(id,3)" in executed_plan(rows.where("id > 3"))
+    nested = executed_plan(rows.where("s.b > 3").select("s.b"))
+    assert "GreaterThan(s.b,3)" in nested
+    assert "s:struct<b:bigint>>" in nested
+    assert "PushedFilters: []" in executed_plan(rows.where("x > 5 AND s.t.x > 5"))
+    with temporary_settings(spark, {"spark.puredelta.boundsTellNaN": "true"}):
+        told = puredelta.read(spark, of_arrow)
+    assert "GreaterThan(x,5.0)" in executed_plan(told.where("x > 5"))
+
+
+def test_a_table_with_such_numbers_is_a_source_that_is_read_in_place(
+    spark: SparkSession, of_arrow: str
+) -> None:
+    rows = puredelta.read(spark, of_arrow)
+    found = plain_scan(spark, rows.select("x", "id", "y"))
+    assert isinstance(found, PlainScan)
+    assert [field.name for field in found.fields] == ["x", "id", "y"]
+
+
+@pytest.mark.parametrize("workers", ["true", "false"])
+@pytest.mark.parametrize(
+    "merge",
+    [
+        ("t.x > 5 AND t.id = s.i", 2),
+        ("t.x > 5", 2),
+        ("t.y = 0 AND t.id = s.i", 10),
+        ("t.s.x > 5 AND t.id + 0 = s.i", 2),
+        ("t.s.t.x = 0", 10),
+    ],
+)
+def test_a_merge_finds_its_rows_and_inserts_no_second_one(
+    spark: SparkSession, of_arrow: str, tmp_path: Path, workers: str, merge: tuple[str, int]
+) -> None:
+    on, wanted = merge
+    source = spark.createDataFrame([(wanted,)], "i bigint")
+    with temporary_settings(spark, {"spark.puredelta.workers.enabled": workers}):
+        target = puredelta.read(spark, of_arrow)
+        puredelta.write(target.coalesce(1), str(tmp_path / "t"))
+        table = DeltaTable.forPath(spark, str(tmp_path / "t")).alias("t")
+        deleting = table.merge(source.alias("s"), on).whenMatchedDelete()
+        deleting.whenNotMatchedInsert(values={"id": "s.i + 100"}).execute()
+    ids = [r.id for r in puredelta.read(spark, str(tmp_path / "t")).collect()]
+    assert sorted(ids) == sorted({0, 1, 2, 3, 10} - {wanted})
