@@ -16,6 +16,7 @@ from puredelta.spark.session.delta_conf import (
     WITHOUT_EFFECT,
     DeltaConf,
 )
+from puredelta.spark.session.read_settings import READER_SETTINGS
 from puredelta.spark.session.storage import OPTION_PREFIX
 
 PAGE = Path(__file__).with_name("configuration.md")
@@ -92,6 +93,17 @@ def page() -> str:
             "what it would change is always as the last column says. Others go on.",
             "",
             *refused(),
+            "",
+            "## Settings of Spark's reader",
+            "",
+            "Spark follows them all; the table says who else does.",
+            "",
+            "| setting | who follows it | reason |",
+            "| --- | --- | --- |",
+            *(
+                f"| `{key}` | {one.follower.value} | {one.reason} |"
+                for key, one in READER_SETTINGS.items()
+            ),
             "",
             "## Without effect",
             "",

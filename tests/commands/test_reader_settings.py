@@ -1,0 +1,217 @@
+"""Rows that no statement touches are the same rows, however the session reads its files."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+import puredelta
+from puredelta.errors import DeltaError
+from puredelta.spark.write.write_session import temporary_settings
+from puredelta.tables import DeltaTable
+
+Writer: TypeAlias = Callable[[SparkSession, Path], None]
+Statement: TypeAlias = Callable[[SparkSession, str], object]
+TOUCHED = 3
+_PARQUET = "spark.sql.parquet."
+_RECENT = [dt.datetime(2024, 1, n + 1, 12, tzinfo=dt.timezone.utc) for n in range(6)]
+_OLD = [dt.datetime(1, 1, n + 5, 12, tzinfo=dt.timezone.utc) for n in range(6)]
+
+# --- settings, with the time zone of New York ---------------------------------------------------
+
+SETTINGS: dict[str, dict[str, str]] = {
+    "usual": {},
+    "conversion": {f"{_PARQUET}int96TimestampConversion": "true"},
+    "int96 legacy": {f"{_PARQUET}int96RebaseModeInRead": "LEGACY"},
+    "times legacy": {f"{_PARQUET}datetimeRebaseModeInRead": "LEGACY"},
+    "both legacy": {
+        f"{_PARQUET}int96RebaseModeInRead": "LEGACY",
+        f"{_PARQUET}datetimeRebaseModeInRead": "LEGACY",
+    },
+    "by id": {f"{_PARQUET}fieldId.read.enabled": "true"},
+    "lost files": {
+        "spark.sql.files.ignoreMissingFiles": "true",
+        "spark.sql.files.ignoreCorruptFiles": "true",
+    },
+    "types": {
+        f"{_PARQUET}binaryAsString": "true",
+        "spark.sql.legacy.parquet.nanosAsLong": "true",
+        f"{_PARQUET}inferTimestampNTZ.enabled": "false",
+    },
+    "case": {"spark.sql.caseSensitive": "true"},
+    "rows": {f"{_PARQUET}enableVectorizedReader": "false"},
+}
+
+# --- writers -----------------------------------------------------------------------------------
+
+
+def _arrow(values: list[Any], kind: pa.DataType, **how: Any) -> Writer:
+    def write(_: SparkSession, root: Path) -> None:
+        column = (
+            pa.array(values).cast(kind) if pa.types.is_timestamp(kind) else pa.array(values, kind)
+        )
+        ids = pa.array(range(6), pa.int64())
+        fields = [
+            pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"}),
+            pa.field("c", kind, metadata={"PARQUET:field_id": "2"}),
+        ]
+        table = pa.Table.from_arrays([ids, column], schema=pa.schema(fields))
+        pq.write_table(table, root / "0.parquet", **how)
+
+    return write
+
+
+def _naive(values: list[dt.datetime]) -> list[dt.datetime]:
+    return [value.replace(tzinfo=None) for value in values]
+
+
+def _legacy_spark(spark: SparkSession, root: Path) -> None:
+    legacy = {
+        f"{_PARQUET}datetimeRebaseModeInWrite": "LEGACY",
+        f"{_PARQUET}int96RebaseModeInWrite": "LEGACY",
+        f"{_PARQUET}outputTimestampType": "INT96",
+    }
+    with temporary_settings(spark, legacy):
+        rows = spark.range(6).selectExpr("id", "timestamp'0001-01-05 12:00:00' AS c")
+        rows.coalesce(1).write.mode("overwrite").parquet(str(root))
+
+
+_INT96 = {"use_deprecated_int96_timestamps": True}
+WRITERS: dict[str, Writer] = {
+    "int96": _arrow(_naive(_RECENT), pa.timestamp("us"), **_INT96),
+    "old int96": _arrow(_naive(_OLD), pa.timestamp("us"), **_INT96),
+    "millis": _arrow(_RECENT, pa.timestamp("ms", "UTC")),
+    "old micros": _arrow(_OLD, pa.timestamp("us", "UTC")),
+    "local micros": _arrow(_naive(_RECENT), pa.timestamp("us")),
+    "nanos": _arrow(_RECENT, pa.timestamp("ns", "UTC")),
+    "old dates": _arrow([value.date() for value in _OLD], pa.date32()),
+    "binary": _arrow([b"a%d" % n for n in range(6)], pa.binary()),
+    "doubles": _arrow([0.0, -0.0, float("nan"), 1.0, float("inf"), None], pa.float64()),
+    "legacy Spark": _legacy_spark,
+}
+
+# --- statements, each about the row of one id ----------------------------------------------------
+
+
+def _sql(text: str) -> Statement:
+    def run(spark: SparkSession, path: str) -> object:
+        return spark.sql(text.format(t=f"delta.`{path}`", touched=TOUCHED)).collect()
+
+    return run
+
+
+def _merge(condition: str) -> Statement:
+    def run(spark: SparkSession, path: str) -> object:
+        source = spark.createDataFrame([(TOUCHED,), (99,)], "i bigint").alias("s")
+        table = DeltaTable.forPath(spark, path).alias("t")
+        merge = table.merge(source, "t.id = s.i")
+        return merge.whenMatchedDelete(condition).execute()
+
+    return run
+
+
+STATEMENTS: dict[str, Statement] = {
+    "delete": lambda spark, path: DeltaTable.forPath(spark, path).delete(f"id = {TOUCHED}"),
+    "update": lambda spark, path: DeltaTable.forPath(spark, path).update(
+        f"id = {TOUCHED}", {"id": f"{TOUCHED}"}
+    ),
+    "merge": _merge("t.id > 0"),
+    "merge by value": _merge("t.c IS NOT NULL"),
+    "optimize": lambda spark, path: DeltaTable.forPath(spark, path).optimize().executeCompaction(),
+    "zorder": lambda spark, path: DeltaTable.forPath(spark, path).optimize().executeZOrderBy("id"),
+}
+_EVERY = list(product(SETTINGS, WRITERS))
+_SAMPLE = [
+    ("conversion", "int96"),
+    ("int96 legacy", "old int96"),
+    ("times legacy", "old int96"),
+    ("types", "nanos"),
+]
+
+
+def _rows(spark: SparkSession, path: str) -> list[tuple[object, str]]:
+    """Return the rows as this session reads them, as text that tells -0.0 and NaN."""
+    rows = puredelta.read(spark, path).where(f"id <> {TOUCHED}").selectExpr("id", "string(c)")
+    return sorted((row[0], row[1]) for row in rows.collect())
+
+
+@pytest.fixture
+def new_york(spark: SparkSession) -> Iterator[SparkSession]:
+    with temporary_settings(spark, {"spark.sql.session.timeZone": "America/New_York"}):
+        yield spark
+
+
+def _check(spark: SparkSession, root: Path, settings: str, writer: str) -> None:
+    with temporary_settings(spark, SETTINGS[settings]):
+        for number, (name, statement) in enumerate(STATEMENTS.items()):
+            path = root / str(number)
+            path.mkdir()
+            WRITERS[writer](spark, path)
+            plain = spark.read.parquet(str(path)) if _is_convertible(spark, path) else None
+            if plain is None:
+                return  # such columns are refused, by Spark as well
+            before = sorted(
+                (r[0], r[1])
+                for r in plain.where(f"id <> {TOUCHED}").selectExpr("id", "string(c)").collect()
+            )
+            assert _rows(spark, str(path)) == before, name
+            statement(spark, str(path))
+            assert _rows(spark, str(path)) == before, name
+        _check_source(spark, path, root / "target", before)
+
+
+def _is_convertible(spark: SparkSession, path: Path) -> bool:
+    try:
+        DeltaTable.convertToDelta(spark, f"parquet.`{path}`")
+    except DeltaError:
+        return False
+    return True
+
+
+def _check_source(spark: SparkSession, source: Path, target: Path, rows: list[Any]) -> None:
+    """The rows of the files are those that a MERGE inserts."""
+    read = spark.read.parquet(*map(str, sorted(source.glob("0.parquet")) or [str(source)]))
+    puredelta.write(read.limit(0), str(target))
+    table = DeltaTable.forPath(spark, str(target)).alias("t")
+    table.merge(read.alias("s"), "t.id = s.id").whenNotMatchedInsertAll().execute()
+    assert _rows(spark, str(target)) == rows
+
+
+@pytest.mark.parametrize(("settings", "writer"), _SAMPLE)
+def test_rows_that_no_statement_touches_are_the_same(
+    new_york: SparkSession, tmp_path: Path, settings: str, writer: str
+) -> None:
+    _check(new_york, tmp_path, settings, writer)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("settings", "writer"), [case for case in _EVERY if case not in _SAMPLE])
+def test_the_same_of_every_setting_and_writer(
+    new_york: SparkSession, tmp_path: Path, settings: str, writer: str
+) -> None:
+    _check(new_york, tmp_path, settings, writer)
+
+
+def test_commands_see_lost_files_and_queries_agree(spark: SparkSession, tmp_path: Path) -> None:
+    """S5: a mark too low and a constraint that old rows break were the result."""
+    path = str(tmp_path / "t")
+    for first in (0, 100):
+        rows = spark.range(first, first + 3)
+        puredelta.write(rows.coalesce(1), path, mode="append")
+    lost = max(tmp_path.rglob("*.parquet"), key=lambda file: file.stat().st_mtime)
+    with temporary_settings(spark, SETTINGS["lost files"]):
+        lost.unlink()
+        read = puredelta.read(spark, path)
+        assert read.count() == len(read.collect()) == 3
+        assert read.agg({"id": "max"}).first()[0] == max(row.id for row in read.collect())
+        with pytest.raises(Py4JJavaError, match=lost.name):
+            puredelta.sql(spark, f"ALTER TABLE delta.`{path}` ADD CONSTRAINT c CHECK (id < 50)")
