@@ -11,9 +11,29 @@ from puredelta.protocol.features.property_checks import (
     checked_properties,
     require_sound_properties,
 )
-from puredelta.protocol.schema.types import LONG, StructField, StructType
+from puredelta.protocol.schema.types import (
+    BINARY,
+    BOOLEAN,
+    COLLATIONS,
+    DATE,
+    DOUBLE,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+)
 
 TABLE = StructType((StructField("id", LONG),))
+NESTED = StructType((StructField("b", BINARY), StructField("n", LONG)))
+_TYPE = ErrorCode.COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE
+_TWICE = ErrorCode.DUPLICATE_DATA_SKIPPING_COLUMNS
 
 
 def test_keys_of_delta_ignore_case_and_others_do_not() -> None:
@@ -70,4 +90,42 @@ def test_arbitrary_keys_pass_where_the_session_says_so() -> None:
 def test_properties_must_agree(properties: dict[str, str], code: ErrorCode) -> None:
     with pytest.raises(InvalidRequestError) as error:
         require_sound_properties(TableProperties.of(properties), TABLE)
+    assert error.value.code is code
+
+
+def test_a_collation_has_no_statistics() -> None:
+    collated = StructField("c", STRING, metadata={COLLATIONS: {"c": "ICU.UNICODE_CI"}})
+    properties = TableProperties.of({"delta.dataSkippingStatsColumns": "c"})
+    with pytest.raises(InvalidRequestError) as error:
+        require_sound_properties(properties, StructType((collated,)))
+    assert error.value.code is _TYPE
+
+
+@pytest.mark.parametrize(
+    ("data_type", "named", "code"),
+    [
+        *((kind, "c", _TYPE) for kind in (BINARY, BOOLEAN, VOID)),
+        (ArrayType(LONG, contains_null=True), "c", _TYPE),
+        (MapType(LONG, LONG, value_contains_null=True), "c", _TYPE),
+        *((kind, "c", None) for kind in (LONG, DOUBLE, STRING, DATE, TIMESTAMP, VARIANT)),
+        (DecimalType(38, 2), "c", None),
+        (NESTED, "c", None),
+        (NESTED, "c.b", None),
+        (NESTED, "C.N,id", None),
+        (NESTED, "c.zz", ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA),
+        (NESTED, "c,c.n", _TWICE),
+        (LONG, "id,id", _TWICE),
+        (LONG, "P", ErrorCode.COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN),
+    ],
+)
+def test_statistics_are_asked_of_columns_that_have_them(
+    data_type: DataType, named: str, code: ErrorCode | None
+) -> None:
+    schema = StructType((*TABLE.fields, StructField("c", data_type), StructField("p", LONG)))
+    properties = TableProperties.of({"delta.dataSkippingStatsColumns": named})
+    if code is None:
+        require_sound_properties(properties, schema, ["p"])
+        return
+    with pytest.raises(InvalidRequestError) as error:
+        require_sound_properties(properties, schema, ["p"])
     assert error.value.code is code

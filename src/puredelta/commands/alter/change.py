@@ -77,5 +77,5 @@ def changed_config(
     schema = parse_schema(metadata.schema_string)
     raised = required_protocol(protocol or config.protocol, schema, properties)
     changed = TableConfig.of(raised, metadata)
-    require_sound_properties(changed.properties, changed.schema)
+    require_sound_properties(changed.properties, changed.schema, changed.partition_columns)
     return changed

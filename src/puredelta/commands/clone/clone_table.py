@@ -173,7 +173,7 @@ def cloned_config(
                 f"'{config.column_mapping.value}' is not supported.",
                 code=ErrorCode.UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE,
             )
-    require_sound_properties(config.properties, config.schema)
+    require_sound_properties(config.properties, config.schema, config.partition_columns)
     return config
 
 

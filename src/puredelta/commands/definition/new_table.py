@@ -18,6 +18,7 @@ from puredelta.protocol.features.properties import (
     ColumnMappingMode,
     TableProperties,
 )
+from puredelta.protocol.features.property_checks import require_statistics_columns
 from puredelta.protocol.features.protocol_changes import (
     protocol_for_new_table,
     stored_configuration,
@@ -96,7 +97,11 @@ def plan_new_table(
         name=wanted.name,
         description=wanted.description,
     )
-    return TableConfig.of(protocol_for_new_table(schema, properties), metadata)
+    config = TableConfig.of(protocol_for_new_table(schema, properties), metadata)
+    # Defaults of the session are for tables of all kinds.
+    named = TableProperties.of(wanted.properties)
+    require_statistics_columns(named, config.schema, config.partition_columns)
+    return config
 
 
 def default_properties(settings: Mapping[str, str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from puredelta.commands.definition.dependent_rules import require_same_types
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
 from puredelta.protocol.features.column_mapping import MAX_COLUMN_ID, assign_columns
 from puredelta.protocol.features.properties import ColumnMappingMode
+from puredelta.protocol.features.property_checks import require_statistics_columns
 from puredelta.protocol.features.protocol_changes import required_protocol
 from puredelta.protocol.schema.schema_json import encode_schema, simple_string
 from puredelta.protocol.schema.spatial import SpatialName
@@ -192,6 +193,7 @@ def with_schema(
         partition_columns=partition_columns,
         configuration=configuration,
     )
+    require_statistics_columns(config.properties, schema, partition_columns)
     return TableConfig.of(required_protocol(config.protocol, schema, config.properties), metadata)
 
 

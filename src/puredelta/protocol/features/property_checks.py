@@ -5,7 +5,8 @@ An existing table may have any property. These checks are for commands that stor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from puredelta.errors import ErrorCode, InvalidRequestError, UnsupportedError
@@ -17,8 +18,21 @@ from puredelta.protocol.features.properties import (
     TableProperties,
 )
 from puredelta.protocol.schema.schema_json import simple_string
-from puredelta.protocol.schema.traversal import find_fields
-from puredelta.protocol.schema.types import StructType
+from puredelta.protocol.schema.traversal import find_fields, struct_fields
+from puredelta.protocol.schema.types import (
+    COLLATIONS,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGRAL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VARIANT,
+    DecimalType,
+    StructField,
+    StructType,
+)
 
 _ARBITRARY_PROPERTIES_KEY = "spark.databricks.delta.allowArbitraryProperties.enabled"
 
@@ -58,6 +72,8 @@ _OWN_KEYS = ("delta.parquet.compression.codec",)
 _KNOWN = {key.lower(): key for key in (*PROPERTY_KEYS.values(), *_UNTYPED_KEYS, *_OWN_KEYS)}
 
 _OFF = ("", "false")
+
+_SKIPPED_BY = INTEGRAL | {FLOAT, DOUBLE, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ, VARIANT}
 
 
 def canonical_key(key: str) -> str:
@@ -118,14 +134,15 @@ def checked_properties(given: Mapping[str, str], *, allow_arbitrary: bool) -> di
     return found
 
 
-def require_sound_properties(properties: TableProperties, schema: StructType) -> None:
+def require_sound_properties(
+    properties: TableProperties, schema: StructType, partition_columns: Sequence[str] = ()
+) -> None:
     """Check properties against each other and against the columns.
 
     Raises:
         InvalidRequestError: the log would be kept shorter than removed files
             (INVALID_TABLE_PROPERTY), rows are tracked and not tracked
-            (ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION), or statistics are wanted of columns
-            that do not exist (COLUMN_NOT_FOUND_IN_SCHEMA).
+            (ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION), or as `require_statistics_columns`.
     """
     _require_retention(properties)
     if properties.enable_row_tracking and properties.row_tracking_suspended:
@@ -135,8 +152,7 @@ def require_sound_properties(properties: TableProperties, schema: StructType) ->
             "disabling any of the two table properties.",
             code=ErrorCode.ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION,
         )
-    for path in properties.data_skipping_stats_columns or ():
-        _require_field(schema, path)
+    require_statistics_columns(properties, schema, partition_columns)
 
 
 def _is_unknown(name: str) -> bool:
@@ -189,11 +205,79 @@ def _days(duration: timedelta) -> str:
     return f"{hours / 24:g} days" if hours % 24 == 0 else f"{hours:g} hours"
 
 
-def _require_field(schema: StructType, path: tuple[str, ...]) -> None:
-    if find_fields(schema, path, ignores_case=True) is None:
+_Path = tuple[str, ...]
+
+
+def require_statistics_columns(
+    properties: TableProperties, schema: StructType, partition_columns: Sequence[str]
+) -> None:
+    """Require that ``delta.dataSkippingStatsColumns`` names columns that can have statistics.
+
+    A struct stands for its fields; a field of another type has counts of NULLs alone.
+
+    Raises:
+        InvalidRequestError: a column does not exist (COLUMN_NOT_FOUND_IN_SCHEMA), has a type
+            without statistics (COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE), partitions the table
+            (COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN), or is named twice
+            (DUPLICATE_DATA_SKIPPING_COLUMNS).
+    """
+    partitioned = {name.lower() for name in partition_columns}
+    named: list[_Path] = []
+    for path in properties.data_skipping_stats_columns or ():
+        column = ".".join(path)
+        if len(path) == 1 and column.lower() in partitioned:
+            raise InvalidRequestError(
+                f"Data skipping is not supported for partition column '{column}': files are "
+                "skipped by its values anyway. Leave it out of delta.dataSkippingStatsColumns.",
+                code=ErrorCode.COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN,
+                column=column,
+            )
+        field = _find_field(schema, path)
+        leaf = field.type
+        if isinstance(leaf, StructType):
+            inner = [p for p, f in struct_fields(leaf) if not isinstance(f.type, StructType)]
+            named += [(*path, *rest) for rest in inner]
+            continue
+        named.append(path)
+        if len(path) == 1 and not _is_skipped_by(field):
+            raise InvalidRequestError(
+                f"Data skipping is not supported for column '{column}' of type "
+                f"{simple_string(leaf)}. Leave it out of delta.dataSkippingStatsColumns, which "
+                "takes numbers, text, dates and timestamps.",
+                code=ErrorCode.COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE,
+                column=column,
+                type=simple_string(leaf),
+            )
+    _require_once(named)
+
+
+def _require_once(named: Sequence[_Path]) -> None:
+    counts = Counter(named)
+    if twice := [".".join(path) for path, count in counts.items() if count > 1]:
+        raise InvalidRequestError(
+            f"Duplicated data skipping columns found: {', '.join(twice)}. Name each once in "
+            "delta.dataSkippingStatsColumns.",
+            code=ErrorCode.DUPLICATE_DATA_SKIPPING_COLUMNS,
+            columns=tuple(twice),
+        )
+
+
+def _is_skipped_by(field: StructField) -> bool:
+    """Return whether delta-spark keeps statistics of the column to skip files by (X-61).
+
+    A collation orders text in another way than bounds do.
+    """
+    is_collated = COLLATIONS in field.metadata
+    return not is_collated and (isinstance(field.type, DecimalType) or field.type in _SKIPPED_BY)
+
+
+def _find_field(schema: StructType, path: _Path) -> StructField:
+    fields = find_fields(schema, path, ignores_case=True)
+    if fields is None:
         raise InvalidRequestError(
             f"Couldn't find column {'.'.join(path)}, which delta.dataSkippingStatsColumns "
             f"names, in: {simple_string(schema)}.",
             code=ErrorCode.COLUMN_NOT_FOUND_IN_SCHEMA,
             column=".".join(path),
         )
+    return fields[-1]
